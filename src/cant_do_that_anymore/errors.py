@@ -1,0 +1,35 @@
+"""Problems a user can act on: one sentence each, and the exit code they lead to."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class Problem(Exception):
+    """Something the user should read in one sentence instead of a stack trace."""
+
+    exit_code = 1
+
+
+class BadInput(Problem, ValueError):
+    """What was given cannot work; the sentence says what would."""
+
+    exit_code = 2
+
+
+class Unfinished(Problem, RuntimeError):
+    """The work could not be finished; the sentence says why and how to go on."""
+
+
+def unknown(what: str, given: str, valid: Iterable[str]) -> BadInput:
+    """Say that ``given`` is no valid ``what``, naming the nearest valid ones.
+
+    >>> str(unknown("rules", "bishop-as-knight", ["standard", "bishops-as-knights"]))
+    "unknown rules: 'bishop-as-knight' (did you mean 'bishops-as-knights'?)"
+    """
+    names = sorted(valid)
+    near = get_close_matches(given, names, n=3, cutoff=0.5)
+    if near:
+        hint = "did you mean " + " or ".join(map(repr, near)) + "?"
+    else:
+        hint = "valid: " + ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return BadInput(f"unknown {what}: {given!r} ({hint})")

@@ -1,0 +1,141 @@
+"""Positions and the files they live in: JSON lines under the original's key names.
+
+A line looks like this; the original's older key names are read as well::
+
+    {"game_idx": 4, "previous_moves": ["e2e4", "b7b6", "d2d4"], "next_filtered_moves": ["c8b7"]}
+"""
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import chess
+
+from ..errors import BadInput
+from .rules import STANDARD, Rules, board_after
+
+DATA = files("cant_do_that_anymore") / "data"
+
+
+@dataclass(frozen=True)
+class Position:
+    """The moves played so far, in UCI, from the initial position, and the special moves there.
+
+    Attributes:
+        game: which game it is from; positions of one game are not independent of each other.
+        moves: the moves played so far.
+        special_moves: moves the standard rules allow and the changed rules forbid.
+        source: where the game can be found, if known.
+    """
+
+    game: int
+    moves: tuple[str, ...]
+    special_moves: tuple[str, ...]
+    source: str | None = None
+
+    @cached_property
+    def id(self) -> str:
+        """A name that depends on the moves alone, the same on every machine."""
+        text = " ".join(self.moves) + "|" + " ".join(sorted(self.special_moves))
+        return sha256(text.encode()).hexdigest()[:12]
+
+    def board(self) -> chess.Board:
+        """The board after the moves played so far."""
+        board = chess.Board()
+        for uci in self.moves:
+            board.push(chess.Move.from_uci(uci))
+        return board
+
+    def to_json(self) -> dict[str, Any]:
+        """The position as one line of a file."""
+        line: dict[str, Any] = {
+            "game_idx": self.game,
+            "previous_moves": list(self.moves),
+            "next_filtered_moves": list(self.special_moves),
+        }
+        if self.source:
+            line["source"] = self.source
+        return line
+
+
+def read_positions(path: Path, rules: Rules) -> list[Position]:
+    """Read and check a file of positions, plain or gzip-compressed.
+
+    Raises:
+        BadInput: naming the file, the line and the reason, at the first line that is no position
+            with a special move under ``rules``.
+    """
+    return [
+        _checked(_parsed(line, where), rules, where)
+        for where, line in _numbered_lines(path)
+        if line.strip()
+    ]
+
+
+def write_positions(path: Path, positions: Iterable[Position]) -> None:
+    """Write a file of positions, replacing the old one only when the new one is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_name(path.name + ".part")
+    with half.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(position.to_json()) + "\n" for position in positions)
+    half.replace(path)
+
+
+def shipped_pool(name: str) -> list[Position]:
+    """The pool of that name inside the package: positions known to be good (the tests check)."""
+    with (DATA / f"{name}.jsonl.gz").open("rb") as packed:
+        lines = gzip.decompress(packed.read()).splitlines()
+    return [_parsed(line, name) for line in lines]
+
+
+def _numbered_lines(path: Path) -> Iterator[tuple[str, bytes]]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                yield f"{path}, line {number}", line
+    except (OSError, EOFError) as problem:
+        raise BadInput(f"cannot read {path}: {problem}") from None
+
+
+def _parsed(line: bytes, where: str) -> Position:
+    try:
+        fields = json.loads(line)
+        special = fields.get("next_filtered_moves") or fields.get("special_move") or []
+        special_moves = (special,) if isinstance(special, str) else tuple(special)
+        moves = tuple(fields["previous_moves"])
+        position = Position(int(fields["game_idx"]), moves, special_moves, fields.get("source"))
+    except KeyError as missing:
+        raise BadInput(f"{where}: the key {missing} is missing") from None
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise BadInput(f"{where}: not a position as one JSON object: {_shortened(line)}") from None
+    if not position.special_moves:
+        raise BadInput(f"{where}: no special move ('next_filtered_moves' is missing or empty)")
+    return position
+
+
+def _checked(position: Position, rules: Rules, where: str) -> Position:
+    try:
+        board = board_after(position.moves, STANDARD, rules)
+        for uci in position.special_moves:
+            board_after((*position.moves, uci))
+            move = chess.Move.from_uci(uci)
+            # The original lists diagonal moves whether or not they leave the king in check.
+            if not board.is_pseudo_legal(move):
+                raise BadInput(f"{uci!r} is impossible there under the standard rules")
+            if rules.is_legal(board, move):
+                raise BadInput(f"{uci!r} is no special move: {rules.key} allows it")
+    except BadInput as problem:
+        raise BadInput(f"{where}: {problem}") from None
+    return position
+
+
+def _shortened(line: bytes) -> str:
+    text = line.decode("utf-8", "replace").strip()
+    return repr(text if len(text) <= 60 else text[:60] + "...")

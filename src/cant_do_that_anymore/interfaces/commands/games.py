@@ -1,0 +1,27 @@
+"""Commands about the game alone: rules and legal moves."""
+
+import click
+
+from ...game.rules import CATALOGUE, board_after, rules_named
+
+
+@click.command("rules")
+def list_rules() -> None:
+    """List the rule changes."""
+    width = max(map(len, CATALOGUE))
+    for rules in CATALOGUE.values():
+        click.echo(f"{rules.key:<{width}}  {rules.title}")
+
+
+@click.command()
+@click.option("--rules", "key", default="standard", metavar="KEY", help="Rules (see cdta rules).")
+@click.argument("moves", nargs=-1)
+def legal(key: str, moves: tuple[str, ...]) -> None:
+    """Print the legal moves after MOVES, in UCI, one a line, sorted.
+
+    The moves so far may be legal under the standard rules or under those of --rules.
+    """
+    rules = rules_named(key)
+    board = board_after(moves, CATALOGUE["standard"], rules)
+    for uci in sorted(move.uci() for move in rules.legal_moves(board)):
+        click.echo(uci)

@@ -1,0 +1,24 @@
+"""A model that plays uniformly random legal moves: the floor of every scale."""
+
+from random import Random
+
+from ..game.rules import board_after
+from .model import Answer, Question, Settings
+
+
+class RandomModel:
+    """Plays a seeded, uniformly random move that is legal under the rules of the question."""
+
+    name = "cdta/random"
+    endpoint = ""
+    connections = 64
+
+    async def answer(self, question: Question, settings: Settings) -> Answer:
+        """Play one move, or nothing where there is none."""
+        board = board_after(question.moves)
+        moves = sorted(move.uci() for move in question.rules.legal_moves(board))
+        text = Random(settings.seed).choice(moves) if moves else ""
+        return Answer(text, version=self.name)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""

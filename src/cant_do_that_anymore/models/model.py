@@ -1,0 +1,118 @@
+"""The protocol between the evaluation and whoever answers: a question in, an answer out."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ..game.rules import Rules
+
+Role = Literal["system", "user", "assistant"]
+StopReason = Literal["stop", "length", "refused", "error"]
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A position under one rule set in one wording, as messages.
+
+    Language models see only ``messages``; ``rules`` and ``moves`` say the same to models that
+    cannot read.
+    """
+
+    rules: Rules
+    moves: tuple[str, ...]
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to answer.
+
+    Attributes:
+        temperature: 0 for the most likely answer; None for models that take no temperature.
+        max_tokens: where a reply is cut off.
+        seed: makes our own models repeatable; servers and providers never see it.
+    """
+
+    temperature: float | None
+    max_tokens: int
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one or more answers."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model said.
+
+    Attributes:
+        text: the reply as it came.
+        stop_reason: why it ended there; "error" when there was no reply after all tries.
+        usage: tokens, as the provider counted them.
+        version: the exact model that answered, as it names itself.
+        error: what went wrong, if anything did.
+    """
+
+    text: str
+    stop_reason: StopReason = "stop"
+    usage: Usage = Usage()
+    version: str = ""
+    error: str = ""
+
+
+class Model(Protocol):
+    """Whoever answers.
+
+    Attributes:
+        name: the name it was asked for by.
+        endpoint: where it answers, if that can change the answer.
+        connections: how many questions at once suit it.
+    """
+
+    name: str
+    endpoint: str
+    connections: int
+
+    async def answer(self, question: Question, settings: Settings) -> Answer:
+        """Answer one question.
+
+        Raises:
+            Passing: a fault that may be gone on the next try.
+            Problem: a fault that no further try will mend.
+        """
+
+    async def close(self) -> None:
+        """Let go of connections; the model answers no more."""
+
+
+class Passing(Exception):
+    """A fault that may be gone on the next try.
+
+    Attributes:
+        retry_after: seconds the other side asked to wait, if it did.
+        overloaded: whether fewer questions at once would help.
+    """
+
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, overloaded: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.overloaded = overloaded

@@ -1,0 +1,37 @@
+"""Make the shipped pool and datasets from the original's data files.
+
+    python tools/make_pools.py FOLDER
+
+FOLDER holds ``special_moves_dataset.jsonl`` and the ``MODEL_dataset.jsonl`` files of the Python
+package ``evals``. Every model's dataset is a subset of the pool, so it is kept as the list of its
+games, in the original's order: the same seed then draws the same samples as there.
+"""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+from cant_do_that_anymore.game.position import read_positions
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
+
+DATA = Path(__file__).parents[1] / "src" / "cant_do_that_anymore" / "data"
+MODELS = ("gpt-3.5-turbo-0125", "gpt-3.5-turbo-instruct", "gpt-4-0125-preview", "gpt-4-0314")
+
+
+def main(folder: Path) -> None:
+    pool = read_positions(folder / "special_moves_dataset.jsonl", BISHOPS_AS_KNIGHTS)
+    members = {position.game: position for position in pool}
+    datasets = {}
+    for model in MODELS:
+        dataset = read_positions(folder / f"{model}_dataset.jsonl", BISHOPS_AS_KNIGHTS)
+        assert all(members[position.game] == position for position in dataset), model
+        datasets[model] = [position.game for position in dataset]
+    lines = "".join(json.dumps(position.to_json()) + "\n" for position in pool)
+    (DATA / "pool.jsonl.gz").write_bytes(gzip.compress(lines.encode(), mtime=0))
+    (DATA / "datasets.json").write_text(json.dumps(datasets, separators=(",", ":")) + "\n")
+    print(len(pool), {model: len(games) for model, games in datasets.items()})
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
