@@ -3,7 +3,7 @@
 from random import Random
 
 from ..game.rules import board_after
-from .model import Answer, Question, Settings
+from .model import CHAT_TOKENS, Answer, Question, Settings
 
 
 class RandomModel:
@@ -12,6 +12,7 @@ class RandomModel:
     name = "cdta/random"
     endpoint = ""
     connections = 64
+    max_tokens = CHAT_TOKENS
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
         """Play one move, or nothing where there is none."""

@@ -5,6 +5,9 @@ from typing import Literal, Protocol
 
 from ..game.rules import Rules
 
+CHAT_TOKENS = 16
+"""Enough for any move in any tokenizer, promotions included."""
+
 Role = Literal["system", "user", "assistant"]
 StopReason = Literal["stop", "length", "refused", "error"]
 
@@ -67,6 +70,7 @@ class Answer:
         stop_reason: why it ended there; "error" when there was no reply after all tries.
         usage: tokens, as the provider counted them.
         version: the exact model that answered, as it names itself.
+        notes: what had to be done differently from what the settings say, one sentence each.
         error: what went wrong, if anything did.
     """
 
@@ -74,6 +78,7 @@ class Answer:
     stop_reason: StopReason = "stop"
     usage: Usage = Usage()
     version: str = ""
+    notes: tuple[str, ...] = ()
     error: str = ""
 
 
@@ -84,11 +89,13 @@ class Model(Protocol):
         name: the name it was asked for by.
         endpoint: where it answers, if that can change the answer.
         connections: how many questions at once suit it.
+        max_tokens: where its replies are cut off unless the user says otherwise.
     """
 
     name: str
     endpoint: str
     connections: int
+    max_tokens: int
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
         """Answer one question.

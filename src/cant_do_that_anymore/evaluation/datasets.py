@@ -1,0 +1,145 @@
+"""Datasets on disk: the original's, shipped; those imported by the user; those built here."""
+
+import json
+import logging
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import BadInput, unknown
+from ..game.position import DATA, Position, read_positions, shipped_pool, write_positions
+from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
+from ..home import home, safe_name
+
+log = logging.getLogger(__name__)
+
+IMPORTED = "imported"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The positions of a pool whose special move one model plays, and how they were found.
+
+    Attributes:
+        version: the model they belong to, as the API names it.
+        origin: "shipped", "imported", "built", or the file they were read from.
+        positions: in the order they were found.
+        asked: how many positions of the pool the model was asked, if known.
+        pool_ended: whether the pool holds no more for this model.
+    """
+
+    version: str
+    origin: str
+    positions: list[Position] = field(repr=False)
+    asked: int | None = None
+    pool_ended: bool = True
+
+
+def shipped_datasets(pool: Sequence[Position]) -> dict[str, Dataset]:
+    """The original's datasets by model version, in its order, as members of the shipped pool."""
+    games_of: dict[str, list[int]] = json.loads((DATA / "datasets.json").read_text())
+    by_game = {position.game: position for position in pool}
+    return {
+        version: Dataset(version, "shipped", [by_game[game] for game in games])
+        for version, games in games_of.items()
+    }
+
+
+def saved_dataset(version: str, digest: str, rules: Rules) -> Dataset | None:
+    """The dataset of a model version that was imported, or built by criteria of that digest."""
+    for kind in (IMPORTED, digest):
+        folder = _folder(version, kind)
+        if folder.exists():
+            try:
+                dataset, facts = _load(folder)
+            except BadInput as problem:
+                aside = home() / "damaged" / f"{folder.name}-{int(time.time())}"
+                aside.parent.mkdir(exist_ok=True)
+                folder.rename(aside)
+                log.warning("%s; it was moved to %s", problem, aside)
+                continue
+            if facts["rules"] == rules.key:
+                return dataset
+    return None
+
+
+def save_dataset(dataset: Dataset, digest: str, facts: dict[str, Any]) -> None:
+    """Keep a dataset, replacing an older one only when the new one is whole."""
+    folder = _folder(dataset.version, digest)
+    half = home() / "unfinished" / f"{folder.name}-{time.time_ns()}"
+    write_positions(half / "positions.jsonl", dataset.positions)
+    facts = {
+        "model": dataset.version,
+        "origin": dataset.origin,
+        "positions": len(dataset.positions),
+        "asked": dataset.asked,
+        "pool_ended": dataset.pool_ended,
+        **facts,
+        "saved_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+    text = json.dumps(facts, indent=2) + "\n"
+    (half / "dataset.json").write_text(text, encoding="utf-8")
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.parent.mkdir(exist_ok=True)
+    half.rename(folder)
+
+
+def import_dataset(version: str, path: Path, rules: Rules) -> Dataset:
+    """Keep the positions of a file as the dataset of a model version."""
+    dataset = Dataset(version, IMPORTED, read_positions(path, rules))
+    if not dataset.positions:
+        raise BadInput(f"{path} holds no positions")
+    save_dataset(dataset, IMPORTED, {"rules": rules.key, "file": path.name})
+    return dataset
+
+
+def all_datasets() -> dict[str, tuple[Dataset, dict[str, Any]]]:
+    """Every dataset by name, with what is known of it."""
+    found: dict[str, tuple[Dataset, dict[str, Any]]] = {
+        version: (dataset, {"rules": BISHOPS_AS_KNIGHTS.key})
+        for version, dataset in shipped_datasets(shipped_pool("pool")).items()
+    }
+    for folder in sorted(_home().glob("*/dataset.json")):
+        found[folder.parent.name] = _load(folder.parent)
+    return found
+
+
+def dataset_named(name: str) -> tuple[Dataset, dict[str, Any]]:
+    """A dataset by its name in the list, or by its model version if there is only one of it.
+
+    Raises:
+        BadInput: if there is none, or more than one.
+    """
+    datasets = all_datasets()
+    if name in datasets:
+        return datasets[name]
+    of_version = [key for key, (dataset, _) in datasets.items() if dataset.version == name]
+    if len(of_version) > 1:
+        raise BadInput(f"{name!r} has several datasets: {', '.join(of_version)}")
+    if not of_version:
+        raise unknown("dataset", name, datasets)
+    return datasets[of_version[0]]
+
+
+def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
+    try:
+        facts = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
+        positions = read_positions(folder / "positions.jsonl", rules_named(facts["rules"]))
+        dataset = Dataset(
+            facts["model"], facts["origin"], positions, facts["asked"], facts["pool_ended"]
+        )
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise BadInput(f"the dataset in {str(folder)!r} is damaged ({problem})") from None
+    return dataset, facts
+
+
+def _home() -> Path:
+    return home() / "datasets"
+
+
+def _folder(version: str, kind: str) -> Path:
+    return _home() / f"{safe_name(version)}.{kind}"

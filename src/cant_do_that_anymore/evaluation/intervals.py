@@ -1,0 +1,123 @@
+"""95 % intervals that respect what is not independent: samples of one game, answers of one sample.
+
+Rates have Wilson's interval where each game gives one sample. Everything else is resampled by whole
+games, both answers of a sample together. Where resampling shows no spread at all (every sample
+alike, or a single game) that is lack of evidence, not certainty: the interval then comes from
+Wilson's bounds of the two shares.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb, sqrt
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+RESAMPLES = 4_000
+SEED = 20_220_722
+_Z = 1.959963984540054
+
+Method = Literal["wilson", "bootstrap", "wilson bounds"]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Where the true value lies with 95 % confidence, and how that was found."""
+
+    low: float
+    high: float
+    method: Method
+
+
+def wilson(successes: float, n: float) -> tuple[float, float]:
+    """Wilson's score interval of a proportion; all of [0, 1] when there is nothing to go by."""
+    if n == 0:
+        return 0.0, 1.0
+    share = successes / n
+    centre = share + _Z**2 / (2 * n)
+    spread = _Z * sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    scale = 1 + _Z**2 / n
+    low = (centre - spread) / scale if successes else 0.0
+    high = (centre + spread) / scale if successes < n else 1.0
+    return low, high
+
+
+def mcnemar(before: Sequence[bool], after: Sequence[bool]) -> float:
+    """Exact two-sided McNemar p-value: could the change be chance?"""
+    lost = sum(b and not a for b, a in zip(before, after, strict=True))
+    won = sum(a and not b for b, a in zip(before, after, strict=True))
+    changed = lost + won
+    tail = sum(comb(changed, k) for k in range(min(lost, won) + 1))
+    return float(min(1.0, 2 * tail / 2**changed))
+
+
+class Clusters:
+    """Samples grouped by game, for intervals of what was counted on them."""
+
+    def __init__(self, games: Sequence[int]) -> None:
+        self._of_sample = np.unique(np.asarray(games, dtype=np.int64), return_inverse=True)[1]
+        self._n_samples = len(games)
+        self._n_games = len(set(games))
+
+    def rate(self, hits: Sequence[bool]) -> Interval | None:
+        """Interval of the share of hits; None without samples."""
+        if not hits:
+            return None
+        if self._n_games == self._n_samples:
+            return Interval(*wilson(sum(hits), len(hits)), "wilson")
+        sums, sizes = self._resampled(hits), self._resampled([True] * len(hits))
+        return _percentiles(sums / sizes) or Interval(*self._bounds(hits), "wilson bounds")
+
+    def difference(self, before: Sequence[bool], after: Sequence[bool]) -> Interval | None:
+        """Interval of (share after) - (share before), paired; None without samples."""
+        return self._paired(before, after, lambda p, v: v - p) if before else None
+
+    def relative_change(self, before: Sequence[bool], after: Sequence[bool]) -> Interval | None:
+        """Interval of (share after - share before) / share before; None if that is over zero."""
+        return self._paired(before, after, lambda p, v: v / p - 1) if any(before) else None
+
+    def _paired(
+        self,
+        before: Sequence[bool],
+        after: Sequence[bool],
+        statistic: Callable[[Floats, Floats], Floats],
+    ) -> Interval:
+        sizes = self._resampled([True] * len(before))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            resampled = _percentiles(
+                statistic(self._resampled(before) / sizes, self._resampled(after) / sizes)
+            )
+        if resampled:
+            return resampled
+        # Both statistics fall with the share before and rise with the share after.
+        (p_low, p_high), (v_low, v_high) = self._bounds(before), self._bounds(after)
+        extremes = statistic(np.array([p_high, p_low]), np.array([v_low, v_high]))
+        return Interval(float(extremes[0]), float(extremes[1]), "wilson bounds")
+
+    def _resampled(self, hits: Sequence[bool]) -> Floats:
+        """The number of hits in each resample of games."""
+        per_game = np.bincount(self._of_sample, weights=np.asarray(hits, dtype=np.float64))
+        return np.asarray(self._draws @ per_game, dtype=np.float64)
+
+    @cached_property
+    def _draws(self) -> Floats:
+        """How often each game was drawn, for each resample."""
+        generator = np.random.default_rng(SEED)
+        even = np.full(self._n_games, 1 / self._n_games)
+        return generator.multinomial(self._n_games, even, size=RESAMPLES).astype(np.float64)
+
+    def _bounds(self, hits: Sequence[bool]) -> tuple[float, float]:
+        """Wilson's interval with one game counted as one sample."""
+        return wilson(sum(hits) / len(hits) * self._n_games, self._n_games)
+
+
+def _percentiles(values: Floats) -> Interval | None:
+    """The middle 95 % of resampled values that exist, or None where they show no spread."""
+    values = values[np.isfinite(values)]
+    if values.size == 0 or np.ptp(values) < 1e-12:
+        return None
+    low, high = np.percentile(values, [2.5, 97.5])
+    return Interval(float(low), float(high), "bootstrap")

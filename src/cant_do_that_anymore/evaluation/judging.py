@@ -1,0 +1,160 @@
+"""From a reply to an outcome: which move it names, and what that move is under the rules."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import chess
+
+from ..game.position import Position
+from ..game.rules import STANDARD, Rules
+from ..models.model import Answer
+
+Reading = Literal["lenient", "exact"]
+Outcome = Literal[
+    "special",
+    "forbidden",
+    "adapted",
+    "legal",
+    "illegal",
+    "unreadable",
+    "truncated",
+    "refused",
+    "error",
+]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
+
+_PROMOTION = r"(?:\s*[=/(]?\s*([nbrqNBRQ])\)?)?"
+_BETWEEN = r"\s*(?:[-:xX>\u00d7\u2010-\u2015\u2192\u2212]|->|to)?\s*"
+_COORDINATES = re.compile(rf"[NBRQK]?([a-hA-H][1-8]){_BETWEEN}([a-hA-H][1-8]){_PROMOTION}")
+_SAN = re.compile(
+    r"(?P<castling>[oO0]-[oO0](?P<long>-[oO0])?)"
+    r"|(?P<piece>[NBRQKnrqk])?(?P<file>[a-hA-H])?(?P<rank>[1-8])?[xX:\u00d7]?"
+    rf"(?P<to>[a-hA-H][1-8]){_PROMOTION}"
+)
+_IN_RUNNING_TEXT = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"[NBRQK]?[a-hA-H][1-8][-x\u2013]?[a-hA-H][1-8](?:=?[nbrqNBRQ])?"
+    r"|[oO0]-[oO0](?:-[oO0])?"
+    r"|[NBRQK][a-h]?[1-8]?x?[a-h][1-8]"
+    r"|[a-h]x[a-h][1-8](?:=?[NBRQ])?"
+    r"|[a-h][18]=?[NBRQ]"
+    r")(?![A-Za-z0-9])"
+)
+"""What looks like a move there; a bare square such as e4 is a square, not a move."""
+_DECORATION = " \t\r\n\f\v\u00a0\u200b\ufeff\"'`*_~.,;:!?+#()[]{}<>|$\\" + "«»‘’“”"
+_MOVE_NUMBER = re.compile(r"\d{1,3}\s*(?:\.+|\u2026)\s*")
+_LONGEST_LONE_MOVE = 20
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What an answer was: the outcome, and the move in UCI if one could be read."""
+
+    outcome: Outcome
+    move: str | None
+
+
+def judge(answer: Answer, position: Position, rules: Rules, reading: Reading) -> Judgement:
+    """Judge the answer to ``position`` under ``rules``."""
+    if answer.stop_reason == "error":
+        return Judgement("error", None)
+    board = position.board()
+    move = read_move(answer.text, board, rules, reading)
+    if move is None:
+        return Judgement(_without_move(answer), None)
+    return Judgement(_outcome(move, board, position, rules), move.uci())
+
+
+def read_move(
+    reply: str, board: chess.Board, rules: Rules, reading: Reading = "lenient"
+) -> chess.Move | None:
+    """The one move a reply names, or None.
+
+    A lenient reader takes a reply that is a move once decoration is removed, or whose last line
+    is a lone move, or that names exactly one move. The exact reader takes a bare UCI move.
+    """
+    if reading == "exact":
+        return _exact(reply.strip())
+    lone = _lone_move(reply, board, rules)
+    if lone:
+        return lone
+    lines = reply.strip().splitlines()
+    last = _lone_move(lines[-1], board, rules) if lines else None
+    if last:
+        return last
+    named = {
+        _from_coordinates(match[0]) or _from_san(match[0], board, rules)
+        for match in _IN_RUNNING_TEXT.finditer(reply)
+    }
+    return named.pop() if len(named) == 1 else None
+
+
+def _outcome(move: chess.Move, board: chess.Board, position: Position, rules: Rules) -> Outcome:
+    if move.uci() in position.special_moves:
+        return "special"
+    if rules.is_legal(board, move):
+        return "legal" if STANDARD.is_legal(board, move) else "adapted"
+    return "forbidden" if STANDARD.is_legal(board, move) else "illegal"
+
+
+def _without_move(answer: Answer) -> Outcome:
+    if answer.stop_reason == "refused":
+        return "refused"
+    return "truncated" if answer.stop_reason == "length" else "unreadable"
+
+
+def _exact(text: str) -> chess.Move | None:
+    try:
+        return chess.Move.from_uci(text) or None
+    except chess.InvalidMoveError:
+        return None
+
+
+def _lone_move(text: str, board: chess.Board, rules: Rules) -> chess.Move | None:
+    """The move that ``text`` is, once decoration is removed."""
+    bare = text.strip(_DECORATION)
+    if len(bare) > _LONGEST_LONE_MOVE:
+        return None
+    bare = _MOVE_NUMBER.sub("", bare, count=1).strip(_DECORATION)
+    return _from_coordinates(bare) or _from_san(bare, board, rules)
+
+
+def _from_coordinates(text: str) -> chess.Move | None:
+    match = _COORDINATES.fullmatch(text)
+    return _exact("".join(part or "" for part in match.groups()).lower()) if match else None
+
+
+def _from_san(text: str, board: chess.Board, rules: Rules) -> chess.Move | None:
+    """The move that standard notation means: under the rules in force, else under standard ones."""
+    match = _SAN.fullmatch(text)
+    if not match:
+        return None
+    for in_force in dict.fromkeys((rules, STANDARD)):
+        meant = [move for move in in_force.legal_moves(board) if _fits(match, move, board)]
+        if meant:
+            return meant[0] if len(meant) == 1 else None
+    return None
+
+
+def _fits(san: "re.Match[str]", move: chess.Move, board: chess.Board) -> bool:
+    piece = board.piece_type_at(move.from_square)
+    if san["castling"]:
+        to_file = 2 if san["long"] else 6
+        return (
+            piece == chess.KING
+            and chess.square_file(move.from_square) == 4
+            and chess.square_file(move.to_square) == to_file
+        )
+    symbol, origin_file = (san["piece"] or "p").lower(), (san["file"] or "").lower()
+    promotion = (san.groups()[-1] or "").lower()
+    return (
+        piece == chess.PIECE_SYMBOLS.index(symbol)
+        and chess.square_name(move.to_square) == san["to"].lower()
+        and (
+            not origin_file or chess.FILE_NAMES[chess.square_file(move.from_square)] == origin_file
+        )
+        and (not san["rank"] or chess.square_rank(move.from_square) == int(san["rank"]) - 1)
+        and (chess.piece_symbol(move.promotion) if move.promotion else "") == promotion
+    )

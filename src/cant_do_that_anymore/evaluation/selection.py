@@ -1,0 +1,138 @@
+"""Find or build a model's dataset: the positions whose special move it plays by itself.
+
+A dataset belongs to the exact model version that the API answers with. It is built once, from a
+pool in seeded order at temperature 0 under the standard rules. Every answer is in the store, so a
+larger dataset goes on where the last one ended.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from itertools import islice
+from random import Random
+
+from ..errors import Unfinished
+from ..game.position import Position
+from ..game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
+from ..models.asking import Ask, Asking
+from ..models.model import Settings
+from ..models.progress import progress
+from .datasets import Dataset, save_dataset, saved_dataset, shipped_datasets
+from .judging import Reading, judge
+from .watch import CutOffWatch
+from .wordings import Wording, question
+
+ORDER_SEED = 20_220_722
+"""The pool's order is the same for all models and runs, so that datasets can only grow."""
+SHIPPED = "shipped"
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Positions to choose from."""
+
+    name: str
+    positions: Sequence[Position]
+
+    @property
+    def digest(self) -> str:
+        """Differs whenever the positions differ."""
+        return sha256(" ".join(p.id for p in self.positions).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """What a dataset depends on besides the model."""
+
+    pool: Pool
+    rules: Rules
+    wording: Wording
+    reading: Reading
+    max_tokens: int
+
+    @property
+    def digest(self) -> str:
+        """Tells datasets of one model apart."""
+        parts = (self.pool.digest, self.rules.key, self.wording.standard, self.reading)
+        return sha256(json.dumps(parts).encode()).hexdigest()[:8]
+
+    @property
+    def settings(self) -> Settings:
+        """Selection is always at temperature 0."""
+        return Settings(temperature=0.0, max_tokens=self.max_tokens)
+
+    def ordered(self) -> list[Position]:
+        """The pool in seeded order."""
+        return Random(ORDER_SEED).sample(self.pool.positions, len(self.pool.positions))
+
+    def asks(self) -> Iterator[Ask]:
+        """The pool's questions in that order."""
+        for position in self.ordered():
+            yield Ask(question(position.moves, STANDARD, self.wording), "selection")
+
+    def facts(self) -> dict[str, object]:
+        """What to write beside a dataset."""
+        return {
+            "rules": self.rules.key,
+            "pool": {"name": self.pool.name, "digest": self.pool.digest},
+            "wording": self.wording.name,
+            "reading": self.reading,
+            "settings": asdict(self.settings),
+        }
+
+
+async def version_of(asking: Asking, criteria: Criteria) -> str:
+    """The exact version the model answers as, learnt from the first question of the pool.
+
+    Raises:
+        Unfinished: if it does not answer.
+    """
+    first_ask = islice(criteria.asks(), 1)
+    async with aclosing(asking.answers(first_ask, criteria.settings)) as answers:
+        first = await anext(answers)
+    if first.stop_reason == "error":
+        raise Unfinished(f"{asking.model.name} does not answer ({first.error})")
+    return first.version
+
+
+async def dataset_for(
+    asking: Asking, version: str, criteria: Criteria, wanted: int, *, quiet: bool
+) -> Dataset:
+    """Find the dataset of a model version, or build as much of it as is wanted and missing."""
+    found = saved_dataset(version, criteria.digest, criteria.rules)
+    if not found and criteria.pool.name == SHIPPED and criteria.rules is BISHOPS_AS_KNIGHTS:
+        found = shipped_datasets(criteria.pool.positions).get(version)
+    if found and (found.pool_ended or len(found.positions) >= wanted):
+        return found
+    built = await _built(asking, version, criteria, wanted, quiet=quiet)
+    save_dataset(built, criteria.digest, criteria.facts())
+    return built
+
+
+async def _built(
+    asking: Asking, version: str, criteria: Criteria, wanted: int, *, quiet: bool
+) -> Dataset:
+    hits: list[Position] = []
+    asked = 0
+    watch = CutOffWatch(criteria.max_tokens)
+    positions = criteria.ordered()
+    with progress(f"building the dataset of {version}", wanted, quiet=quiet) as advance:
+        async with aclosing(asking.answers(criteria.asks(), criteria.settings)) as answers:
+            async for answer in answers:
+                position = positions[asked]
+                asked += 1
+                judgement = judge(answer, position, STANDARD, criteria.reading)
+                watch.see(answer, judgement.move, STANDARD)
+                if judgement.outcome == "special":
+                    hits.append(position)
+                    advance(remark=f"{asked} asked, {len(hits) / asked:.0%} hits")
+                if len(hits) == wanted:
+                    break
+    if not hits:
+        raise Unfinished(
+            f"{version} plays the special move in none of the {asked} positions of the pool, so "
+            "there is no habit to measure"
+        )
+    return Dataset(version, "built", hits, asked, pool_ended=asked == len(positions))

@@ -1,0 +1,132 @@
+"""The prompts: how the rules are put to the model, and the moves so far as turns of a chat."""
+
+import ast
+import tomllib
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import BadInput, unknown
+from ..game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
+from ..models.model import Message, Question, Role
+
+CHANGE = "{change}"
+"""Stands in a wording for the sentence that states the change of the rules."""
+
+ORIGINAL_PREFIX = "openai-evals:"
+_ORIGINAL_TEXTS = "evals/elsuite/cant_do_that_anymore/defaults.py"
+
+_TASK = """\
+You are playing a game of {game}. The moves so far are given turn by turn; it is your move. \
+Choose the best one.
+
+Reply with that one move and nothing else, in UCI notation: the square the piece leaves, then the \
+square it arrives on.
+- An ordinary move or a capture: e2e4
+- Castling is written as the king's move: e1g1
+- A promotion ends in the letter of the new piece: e7e8q"""
+
+_CHANGED = """
+
+The rules of this game differ from those of standard chess in one point. {change} \
+All other pieces move as they always did."""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How the rules are put to the model: one text for the standard rules, one for changed ones.
+
+    ``changed`` holds ``{change}`` where the change is stated; without it, the text is about
+    bishops that move as knights do and fits no other change.
+    """
+
+    name: str
+    standard: str
+    changed: str
+
+    def text(self, rules: Rules) -> str:
+        """The system message for a question under ``rules``."""
+        if rules is STANDARD:
+            return self.standard
+        if CHANGE not in self.changed and rules is not BISHOPS_AS_KNIGHTS:
+            raise BadInput(
+                f"the wording {self.name!r} states only {BISHOPS_AS_KNIGHTS.key}, "
+                f"not {rules.key}; write {CHANGE} in it where the change belongs"
+            )
+        return self.changed.replace(CHANGE, rules.statement)
+
+
+DEFAULT = Wording(
+    "default",
+    _TASK.replace("{game}", "chess"),
+    _TASK.replace("{game}", "chess with one rule changed") + _CHANGED,
+)
+
+
+def wording_named(name: str) -> Wording:
+    """The default wording, one read from a TOML file, or the original's own.
+
+    Args:
+        name: ``default``, the path of a TOML file with the keys ``standard`` and ``changed``, or
+            ``openai-evals:FILE`` with a wheel of the package ``evals`` (``pip download --no-deps
+            evals``) or the folder it was unpacked to.
+
+    Raises:
+        BadInput: if there is no such wording.
+    """
+    if name == DEFAULT.name:
+        return DEFAULT
+    if name.startswith(ORIGINAL_PREFIX):
+        return _original(name, Path(name.removeprefix(ORIGINAL_PREFIX)))
+    if name.endswith(".toml"):
+        return _from_toml(Path(name))
+    raise unknown("wording", name, [DEFAULT.name, "FILE.toml", f"{ORIGINAL_PREFIX}FILE"])
+
+
+def question(moves: tuple[str, ...], rules: Rules, wording: Wording) -> Question:
+    """Ask for the next move after ``moves`` under ``rules``.
+
+    The side to move is the assistant and the other side the user, so the last turn is the user's.
+    """
+    roles: tuple[Role, Role] = ("assistant", "user")
+    to_move = len(moves) % 2
+    turns = (Message(roles[(ply - to_move) % 2], move) for ply, move in enumerate(moves))
+    return Question(rules, moves, (Message("system", wording.text(rules)), *turns))
+
+
+def _from_toml(path: Path) -> Wording:
+    try:
+        texts = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Wording(str(path), _string(texts["standard"]), _string(texts["changed"]))
+    except (OSError, ValueError) as problem:
+        raise BadInput(f"cannot read the wording {str(path)!r}: {problem}") from None
+    except KeyError as missing:
+        raise BadInput(f"the wording {str(path)!r} lacks the key {missing}") from None
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected a text, got {value!r}")
+    return value
+
+
+def _original(name: str, path: Path) -> Wording:
+    try:
+        if path.is_dir():
+            source = (path / _ORIGINAL_TEXTS).read_text(encoding="utf-8")
+        else:
+            with zipfile.ZipFile(path) as wheel:
+                source = wheel.read(_ORIGINAL_TEXTS).decode()
+        texts = {
+            target.id: ast.literal_eval(statement.value)
+            for statement in ast.parse(source).body
+            if isinstance(statement, ast.Assign)
+            for target in statement.targets
+            if isinstance(target, ast.Name)
+        }
+        return Wording(name, texts["TASK_DESCRIPTION"], texts["TASK_DESCRIPTION_VARIANT"])
+    except (OSError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as problem:
+        raise BadInput(
+            f"cannot read the original's texts from {str(path)!r} ({problem}); "
+            "get the wheel with: pip download --no-deps evals"
+        ) from None

@@ -1,0 +1,41 @@
+"""Where state lives: answers, datasets and runs, under one folder."""
+
+import os
+import re
+from hashlib import sha256
+from pathlib import Path
+
+import platformdirs
+
+from .errors import Problem
+
+
+def home() -> Path:
+    """The folder ``CDTA_HOME``, by default the platform's user data folder.
+
+    Raises:
+        Problem: if the folder cannot be made.
+    """
+    path = Path(os.environ.get("CDTA_HOME") or platformdirs.user_data_dir("cdta", appauthor=False))
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise Problem(
+            f"cannot use {str(path)!r} to keep answers ({problem.strerror}); "
+            "set CDTA_HOME to a folder you can write to"
+        ) from None
+    return path
+
+
+def safe_name(name: str) -> str:
+    """A file name for any text: readable, never a path, different for different texts.
+
+    >>> safe_name("gpt-4-0314")
+    'gpt-4-0314'
+    >>> safe_name("a/../../b")
+    'a_.._.._b-e9aaa0e8'
+    """
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80].lstrip(".")
+    if readable == name:
+        return name
+    return f"{readable}-{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"

@@ -1,0 +1,25 @@
+"""Other layouts of a conversation, for models that do not take it turn by turn as it is."""
+
+from .model import Message
+
+OPENING_TURN = Message("user", "The game begins. You play White.")
+
+STOP_SEQUENCES = ("System:", "User:", "Assistant:", "-----")
+"""Where a base model starts to write the next turn itself."""
+
+
+def user_first(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The same conversation for providers that insist on a user turn first.
+
+    White's first move is the assistant's when White is to move, and only then is a turn added.
+    """
+    system, *turns = messages
+    if turns and turns[0].role == "user":
+        return messages
+    return (system, OPENING_TURN, *turns)
+
+
+def as_text(messages: tuple[Message, ...]) -> str:
+    """The conversation as a single text for base models, ready for the assistant's next turn."""
+    turns = [f"{message.role.capitalize()}: {message.content}" for message in messages]
+    return "\n".join([*turns, "Assistant:"])

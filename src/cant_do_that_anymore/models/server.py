@@ -1,0 +1,223 @@
+"""Any OpenAI-compatible server, lean: one HTTP client, JSON in and out, chat and completions."""
+
+import json
+import time
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+import aiohttp
+
+from ..errors import Problem
+from .layout import STOP_SEQUENCES, as_text, user_first
+from .model import CHAT_TOKENS, Answer, Passing, Question, Settings, StopReason, Usage
+
+BASE_MODEL_TOKENS = 4
+TIME_OUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
+OVERLOADED = {429, 503, 529}
+LONGEST_RETRY_AFTER = 600.0
+
+Api = Literal["chat", "completions"]
+
+
+class ServerModel:
+    """A model behind an OpenAI-compatible address.
+
+    Servers differ in what they take. When one refuses a request for a reason listed in
+    ``_CONCESSIONS``, the request is changed accordingly, once and for all, and every answer from
+    then on carries a note that says so.
+    """
+
+    connections = 32
+
+    def __init__(
+        self, name: str, address: str, *, key: str = "", key_variable: str, api: Api = "chat"
+    ) -> None:
+        self.name = name
+        self.endpoint = address.rstrip("/")
+        self.max_tokens = CHAT_TOKENS if api == "chat" else BASE_MODEL_TOKENS
+        self._api = api
+        self._key = key
+        self._key_variable = key_variable
+        self._concessions: list[str] = []
+        self._has_answered = False
+        self._session: aiohttp.ClientSession | None = None
+
+    async def answer(self, question: Question, settings: Settings) -> Answer:
+        """Ask the server once, or again at once if it wants the request in another form."""
+        while True:
+            conceded = tuple(self._concessions)
+            status, retry_after, body = await self._post(self._request(question, settings))
+            if status == 200:
+                return self._answer_in(body, conceded)
+            message = _error_message(body) or f"HTTP {status}"
+            if not self._concede(status, message, conceded):
+                return self._refused(status, retry_after, message)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session:
+            await self._session.close()
+
+    async def models_served(self) -> list[str]:
+        """The names of the models that the server says it has."""
+        try:
+            async with self._client().get(f"{self.endpoint}/models") as response:
+                listing = await response.json(content_type=None)
+            return [model["id"] for model in listing["data"]]
+        except (aiohttp.ClientError, TimeoutError, OSError) as fault:
+            raise self._unreachable(fault) from None
+        except (ValueError, KeyError, TypeError):
+            raise Problem(
+                f"the server at {self.endpoint} does not list its models; name one with --model"
+            ) from None
+
+    def _request(self, question: Question, settings: Settings) -> dict[str, Any]:
+        messages = question.messages
+        if "user first" in self._concessions:
+            messages = user_first(messages)
+        request: dict[str, Any] = {"model": self.name}
+        if self._api == "completions":
+            request |= {"prompt": as_text(messages), "stop": list(STOP_SEQUENCES)}
+        else:
+            request["messages"] = [{"role": m.role, "content": m.content} for m in messages]
+        if settings.temperature is not None and "no temperature" not in self._concessions:
+            request["temperature"] = settings.temperature
+        renamed = "max_completion_tokens" in self._concessions
+        request["max_completion_tokens" if renamed else "max_tokens"] = settings.max_tokens
+        return request
+
+    async def _post(self, request: dict[str, Any]) -> tuple[int, float | None, bytes]:
+        path = "/chat/completions" if self._api == "chat" else "/completions"
+        try:
+            async with self._client().post(self.endpoint + path, json=request) as response:
+                body = await response.read()
+                return response.status, _seconds(response.headers.get("Retry-After")), body
+        except (aiohttp.ClientError, TimeoutError, OSError) as fault:
+            if not self._has_answered and isinstance(fault, aiohttp.ClientConnectorError):
+                raise self._unreachable(fault) from None
+            raise Passing(f"{type(fault).__name__}: {self._without_key(str(fault))}") from None
+
+    def _answer_in(self, body: bytes, conceded: tuple[str, ...]) -> Answer:
+        try:
+            reply = json.loads(body)
+            choice = reply["choices"][0]
+            usage = reply.get("usage") or {}
+            if self._api == "chat":
+                refusal = choice["message"].get("refusal")
+                text = choice["message"].get("content") or refusal or ""
+            else:
+                refusal, text = None, choice["text"]
+            if not isinstance(text, str):
+                raise TypeError("the reply is no text")
+            answer = Answer(
+                text=text,
+                stop_reason="refused" if refusal else _stop_reason(choice.get("finish_reason")),
+                usage=Usage(
+                    int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
+                ),
+                version=str(reply.get("model") or self.name),
+                notes=tuple(_CONCESSIONS[concession][1] for concession in conceded),
+            )
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+            message = _error_message(body) or "a reply that is no chat completion"
+            raise Passing(self._without_key(message)) from None
+        self._has_answered = True
+        return answer
+
+    def _concede(self, status: int, message: str, conceded: tuple[str, ...]) -> bool:
+        """Whether the request will look different next time."""
+        if tuple(self._concessions) != conceded:
+            return True
+        if status not in (400, 422, 500):
+            return False
+        for concession, (signs, _) in _CONCESSIONS.items():
+            if concession not in conceded and all(sign in message.lower() for sign in signs):
+                self._concessions.append(concession)
+                return True
+        return False
+
+    def _refused(self, status: int, retry_after: float | None, message: str) -> Answer:
+        """Raise what a status other than 200 means, or give it as the answer to this question."""
+        message = self._without_key(message)
+        if status == 429 and "quota" in message.lower():
+            raise Problem(f"{self.name} at {self.endpoint}: {message}")
+        if status in OVERLOADED:
+            raise Passing(f"HTTP {status}: {message}", retry_after=retry_after, overloaded=True)
+        if status >= 500 or status == 408:
+            raise Passing(f"HTTP {status}: {message}", retry_after=retry_after)
+        if status in (401, 403):
+            raise Problem(
+                f"{self.endpoint} refuses the key (HTTP {status}: {message}); "
+                f"set {self._key_variable} to a valid one"
+            )
+        if not self._has_answered or status == 404:
+            raise Problem(f"{self.endpoint} refuses {self.name!r} (HTTP {status}: {message})")
+        return Answer("", stop_reason="error", error=f"HTTP {status}: {message}")
+
+    def _client(self) -> aiohttp.ClientSession:
+        if not self._session:
+            headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0), headers=headers, timeout=TIME_OUT
+            )
+        return self._session
+
+    def _unreachable(self, fault: BaseException) -> Problem:
+        reason = getattr(fault, "strerror", None) or str(fault) or type(fault).__name__
+        return Problem(
+            f"no server answers at {self.endpoint} ({reason}); nothing was lost: start it, or "
+            "correct the address, and run the same command again"
+        )
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._key, "***") if self._key else text
+
+
+_CONCESSIONS: dict[str, tuple[tuple[str, ...], str]] = {
+    "max_completion_tokens": (
+        ("max_completion_tokens",),
+        "the server takes the token limit as max_completion_tokens",
+    ),
+    "no temperature": (
+        ("temperature",),
+        "the model takes no temperature and was asked without one",
+    ),
+    "user first": (
+        ("role",),
+        "the server wants a user turn first: one was put before White's first move",
+    ),
+}
+"""What a server may refuse: the signs in its message, and the note on what was done about it."""
+
+
+def _stop_reason(finish_reason: object) -> StopReason:
+    if finish_reason == "length":
+        return "length"
+    return "refused" if finish_reason == "content_filter" else "stop"
+
+
+def _error_message(body: bytes) -> str:
+    """The server's own words, in one line."""
+    try:
+        error = json.loads(body)
+        for key in ("error", "message", "detail"):
+            if isinstance(error, dict) and key in error:
+                error = error[key]
+        text = error if isinstance(error, str) else json.dumps(error)
+    except (ValueError, RecursionError):
+        text = body.decode("utf-8", "replace")
+    return " ".join(text.split())[:300]
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """How long to wait by a Retry-After header: a number of seconds or a date."""
+    if not retry_after:
+        return None
+    try:
+        seconds = float(retry_after)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
+        except ValueError:
+            return None
+    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER)

@@ -1,0 +1,128 @@
+"""A real OpenAI-compatible server on the loopback interface, answering by a given function."""
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+Request = dict[str, Any]
+Responder = Callable[[Request], str]
+Fault = Callable[[Request, int], Awaitable[web.StreamResponse | None]]
+
+
+@dataclass
+class Loopback:
+    """What the server was asked, and how it answers.
+
+    Attributes:
+        respond: the reply to a request.
+        model: the name it answers as; by default the one it was asked for.
+        finish_reason: why replies end.
+        delay: seconds before each answer.
+        fault: called before answering with the request and its number; a response it returns is
+            sent instead of an answer.
+        requests: every request's JSON, in order of arrival, with the "path" it came on.
+        headers: the headers of those requests.
+        most_in_flight: the highest number of requests that were open at once.
+    """
+
+    respond: Responder
+    model: str | None = None
+    finish_reason: str = "stop"
+    delay: float = 0.0
+    fault: Fault | None = None
+    requests: list[Request] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    most_in_flight: int = 0
+    url: str = ""
+    _in_flight: int = 0
+
+    async def answer(self, http: web.Request) -> web.StreamResponse:
+        request = json.loads(await http.read())
+        request["path"] = http.path
+        self.requests.append(request)
+        self.headers.append(dict(http.headers))
+        number = len(self.requests)
+        self._in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self._in_flight)
+        try:
+            if self.delay:
+                await asyncio.sleep(self.delay)
+            if self.fault and (response := await self.fault(request, number)):
+                return response
+            return web.json_response(self.completion(request))
+        finally:
+            self._in_flight -= 1
+
+    def completion(self, request: Request) -> dict[str, Any]:
+        text = self.respond(request)
+        choice: dict[str, Any] = {"index": 0, "finish_reason": self.finish_reason}
+        if "messages" in request:
+            choice["message"] = {"role": "assistant", "content": text}
+            prompt = sum(len(message["content"]) for message in request["messages"])
+        else:
+            choice["text"] = text
+            prompt = len(request["prompt"])
+        usage = {"prompt_tokens": prompt // 4, "completion_tokens": max(1, len(text) // 4)}
+        usage["total_tokens"] = sum(usage.values())
+        kind = "chat.completion" if "messages" in request else "text_completion"
+        model = self.model or request["model"]
+        return {
+            "id": "x",
+            "object": kind,
+            "created": 0,
+            "model": model,
+            "choices": [choice],
+            "usage": usage,
+        }
+
+    async def models(self, http: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [{"id": self.model or "served"}]})
+
+
+@contextmanager
+def serving(server: Loopback, port: int = 0) -> Iterator[Loopback]:
+    """Serve in a thread while the body runs; ``server.url`` is the base URL."""
+    loop = asyncio.new_event_loop()
+    app = web.Application(client_max_size=2**26)
+    app.router.add_post("/v1/chat/completions", server.answer)
+    app.router.add_post("/v1/completions", server.answer)
+    app.router.add_get("/v1/models", server.models)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+
+    async def start() -> None:
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", port)
+        await site.start()
+        server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+
+    loop.run_until_complete(start())
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def moves_in(request: Request) -> tuple[str, ...]:
+    """The moves so far, read back from either form of the question."""
+    if "messages" in request:
+        return tuple(m["content"] for m in request["messages"] if m["role"] != "system")
+    turns = re.findall(r"^(?:User|Assistant): (.*)$", request["prompt"], re.MULTILINE)
+    return tuple(turns)
+
+
+def is_changed(request: Request) -> bool:
+    """Whether the question is under changed rules."""
+    text = request["messages"][0]["content"] if "messages" in request else request["prompt"]
+    return "differ" in text or "variant" in text
