@@ -8,12 +8,13 @@ A line looks like this; the original's older key names are read as well::
 import gzip
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import chess
 
@@ -79,11 +80,14 @@ def read_positions(path: Path, rules: Rules) -> list[Position]:
 
 
 def write_positions(path: Path, positions: Iterable[Position]) -> None:
-    """Write a file of positions, replacing the old one only when the new one is whole."""
+    """Write a file of positions, gzip-compressed if its name ends in ``.gz``.
+
+    The old file is replaced only when the new one is whole.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(path.name + ".part")
-    with half.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(position.to_json()) + "\n" for position in positions)
+    with half.open("wb") as file, _packing(path, file) as out:
+        out.writelines(json.dumps(position.to_json()).encode() + b"\n" for position in positions)
     half.replace(path)
 
 
@@ -92,6 +96,24 @@ def shipped_pool(name: str) -> list[Position]:
     with (DATA / f"{name}.jsonl.gz").open("rb") as packed:
         lines = gzip.decompress(packed.read()).splitlines()
     return [_parsed(line, name) for line in lines]
+
+
+def earlier_moves_of(position: Position, piece: chess.PieceType) -> int:
+    """How many of the moves played so far, by either side, were made with a piece of that kind."""
+    board = chess.Board()
+    count = 0
+    for uci in position.moves:
+        move = chess.Move.from_uci(uci)
+        count += board.piece_type_at(move.from_square) == piece
+        board.push(move)
+    return count
+
+
+def _packing(path: Path, file: BinaryIO) -> AbstractContextManager[BinaryIO | gzip.GzipFile]:
+    if path.suffix != ".gz":
+        return nullcontext(file)
+    # No name and no time in the header: the same positions make the same bytes.
+    return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
 
 
 def _numbered_lines(path: Path) -> Iterator[tuple[str, bytes]]:

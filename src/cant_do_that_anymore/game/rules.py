@@ -50,14 +50,14 @@ class Rules:
         The position may come from play under other rules, so the other king may stand in check;
         it can never be captured.
         """
-        kings = board.kings
-        return self._as_moving(board).generate_legal_moves(to_mask=chess.BB_ALL & ~kings)
+        return self.relabelled(board).generate_legal_moves(to_mask=chess.BB_ALL & ~board.kings)
 
     def is_legal(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether the side to move may play ``move``."""
-        if board.kings & chess.BB_SQUARES[move.to_square] & board.occupied_co[not board.turn]:
-            return False
-        return self._as_moving(board).is_legal(move)
+        uncapturable = board.kings | board.occupied_co[board.turn]
+        if chess.BB_SQUARES[move.to_square] & uncapturable:
+            return False  # python-chess takes a king onto its own rook for castling
+        return self.relabelled(board).is_legal(move)
 
     def forbids(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether ``move`` is legal under the standard rules and illegal under these."""
@@ -65,9 +65,10 @@ class Rules:
 
     def is_check(self, board: chess.Board) -> bool:
         """Whether the king of the side to move is attacked."""
-        return self._as_moving(board).is_check()
+        return self.relabelled(board).is_check()
 
-    def _as_moving(self, board: chess.Board) -> chess.Board:
+    def relabelled(self, board: chess.Board) -> chess.Board:
+        """The position with every piece labelled as what it moves like, for standard rules."""
         if self.piece is None or self.moves_like is None:
             return board
         relabelled = _Relabelled(None)

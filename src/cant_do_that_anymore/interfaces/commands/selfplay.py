@@ -1,0 +1,102 @@
+"""The command that makes a pool from engine games."""
+
+import json
+import logging
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import click
+
+from ...errors import BadInput, Unfinished
+from ...game.position import Position, write_positions
+from ...game.rules import Rules, rules_named
+from ...game.selfplay import POOL_PLAY, find_engine, opened_engine, play_positions
+from ...models.progress import progress
+
+
+@click.command()
+@click.option(
+    "--positions",
+    "count",
+    type=click.IntRange(min=1),
+    default=2250,
+    show_default=True,
+    help="How many positions to find, at most two a game.",
+)
+@click.option("--seed", default=0, show_default=True, help="The same seed plays the same games.")
+@click.option(
+    "--rules",
+    "key",
+    default="bishops-as-knights",
+    show_default=True,
+    metavar="KEY",
+    help="Rules to play by (see cdta rules).",
+)
+@click.option(
+    "--engine",
+    "engine_path",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="A UCI engine, if not Stockfish on PATH.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="Where the positions go, compressed if it ends in .gz.",
+)
+def selfplay(count: int, seed: int, key: str, engine_path: Path | None, output: Path) -> None:
+    """Make a pool from games that an engine plays by changed rules.
+
+    Each position has a move that only the change makes illegal. They are spread evenly over how
+    often the changed piece has moved before: 0 to 7 times, and 8 or more. What made them is
+    printed as JSON. The defaults make the `diagonal` pool inside this package.
+    """
+    for library in ("asyncio", "chess.engine"):  # a broken engine is worth our one sentence only
+        logging.getLogger(library).setLevel(logging.CRITICAL)
+    rules = rules_named(key)
+    _check_writable(output)
+    found: list[Position] = []
+    try:
+        with (
+            opened_engine(engine_path or find_engine()) as engine,
+            progress("positions", count, quiet=False) as advance,
+        ):
+            engine_name = engine.id.get("name", "")
+            for position in play_positions(engine, rules, count, seed):
+                found.append(position)
+                advance()
+    except KeyboardInterrupt:
+        raise Unfinished(f"interrupted before all {count} positions were found") from None
+    finally:
+        if found:
+            write_positions(output, found)
+            click.echo(f"{output}: {len(found)} positions", err=True)
+    click.echo(json.dumps(_record(found, rules, seed, engine_name), indent=2))
+
+
+def _check_writable(output: Path) -> None:
+    """Fail now and not after minutes of play."""
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=output.parent).close()
+    except OSError as problem:
+        raise BadInput(f"cannot write {output}: {problem}") from None
+
+
+def _record(found: list[Position], rules: Rules, seed: int, engine: str) -> dict[str, object]:
+    """What it takes to make these positions again."""
+    return {
+        "command": f"cdta selfplay --rules {rules.key} --positions {len(found)} --seed {seed}",
+        "version": version("cant-do-that-anymore"),
+        "rules": rules.key,
+        "seed": seed,
+        "engine": engine,
+        "play": asdict(POOL_PLAY),
+        "positions": len(found),
+        "games": len({position.game for position in found}),
+    }
