@@ -1,0 +1,167 @@
+"""The numbers: models whose score is known, and the edges."""
+
+from collections.abc import Callable
+
+import pytest
+
+from cant_do_that_anymore.evaluation.metrics import Results, Sample, compute, judged
+from cant_do_that_anymore.evaluation.notes import notes_on
+from cant_do_that_anymore.evaluation.violations import violations
+from cant_do_that_anymore.game.position import Position, shipped_pool
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, board_after
+from cant_do_that_anymore.models.model import Answer, Usage
+
+POOL = shipped_pool("pool")[:40]
+Reply = Callable[[Position], str]
+
+
+def special(position: Position) -> str:
+    return position.special_moves[0]
+
+
+def adapting(position: Position) -> str:
+    return min(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(position.board()))
+
+
+def empty(_: Position) -> str:
+    return ""
+
+
+def samples_of(
+    standard: Reply, variant: Reply, positions: list[Position] | None = None
+) -> list[Sample]:
+    return [
+        judged(
+            position,
+            Answer(standard(position), usage=Usage(10, 2)),
+            Answer(variant(position), usage=Usage(12, 1)),
+            BISHOPS_AS_KNIGHTS,
+            "lenient",
+        )
+        for position in (POOL if positions is None else positions)
+    ]
+
+
+def notes(samples: list[Sample], results: Results) -> str:
+    return " | ".join(notes_on(samples, results, BISHOPS_AS_KNIGHTS, "lenient", len(samples)))
+
+
+def test_always_special_has_no_impact_and_never_adapts() -> None:
+    metrics = compute(samples_of(special, special)).metrics
+    assert metrics["variant_impact_factor"] == 0
+    assert metrics["adaptation_rate"] == 0
+    assert metrics["mcnemar_p"] == 1
+
+
+def test_perfect_has_the_greatest_impact_and_always_adapts() -> None:
+    samples = samples_of(special, adapting)
+    results = compute(samples)
+    assert results.metrics["variant_impact_factor"] == -1
+    assert results.metrics["adaptation_rate"] == 1
+    assert results.metrics["variant_legal_proportion"] == 1
+    assert "not adapting" not in notes(samples, results)
+
+
+def test_falling_silent_looks_perfect_but_never_adapts_and_the_notes_say_so() -> None:
+    samples = samples_of(special, empty)
+    results = compute(samples)
+    assert results.metrics["variant_impact_factor"] == -1
+    assert results.metrics["adaptation_rate"] == 0
+    assert "the drop is not adapting" in notes(samples, results)
+    assert "40 unreadable" in notes(samples, results)
+
+
+def test_without_a_habit_there_is_no_impact_factor() -> None:
+    samples = samples_of(empty, special)
+    results = compute(samples)
+    assert results.metrics["variant_impact_factor"] is None
+    assert results.metrics["delta"] == 1
+    assert results.metrics["adaptation_rate"] is None
+    assert "impact factor does not exist" in notes(samples, results)
+
+
+def test_the_definitions_of_the_original() -> None:
+    """Three of four keep the habit normally, one of four under the changed rules."""
+    first, second, third, fourth = POOL[:4]
+    samples = [
+        *samples_of(special, special, [first]),
+        *samples_of(special, adapting, [second, third]),
+        *samples_of(adapting, adapting, [fourth]),
+    ]
+    metrics = compute(samples).metrics
+    assert metrics["predicted_move_proportion"] == 0.75
+    assert metrics["predicted_move_in_variant_proportion"] == 0.25
+    assert metrics["delta"] == -0.5
+    assert metrics["variant_impact_factor"] == pytest.approx(-2 / 3)
+    assert metrics["avg_num_previous_moves"] == sum(len(p.moves) for p in POOL[:4]) / 4
+    assert metrics["usage_prompt_tokens"] == 4 * 22
+    assert metrics["usage_completion_tokens"] == 4 * 3
+    assert metrics["usage_total_tokens"] == 4 * 25
+
+
+def test_failed_samples_are_left_out_and_counted() -> None:
+    failed = Answer("", stop_reason="error", error="HTTP 500")
+    lost = judged(POOL[5], failed, Answer(special(POOL[5])), BISHOPS_AS_KNIGHTS, "lenient")
+    samples = [*samples_of(special, adapting), lost]
+    results = compute(samples)
+    assert results.metrics["n_samples"] == 40
+    assert results.metrics["n_failed"] == 1
+    assert results.metrics["variant_impact_factor"] == -1
+    assert "1 samples have no answer" in notes(samples, results)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_hardly_any_samples_are_no_trouble(n: int) -> None:
+    samples = samples_of(special, adapting, POOL[:n])
+    results = compute(samples)
+    assert results.metrics["n_samples"] == n
+    assert results.metrics["delta"] == (-1 if n else None)
+    assert set(results.intervals) == (set() if n == 0 else set(results.intervals))
+    if n:
+        interval = results.intervals["variant_impact_factor"]
+        assert interval.low == -1
+        assert interval.high > 0
+
+
+def test_every_rate_and_difference_has_an_interval_around_it() -> None:
+    results = compute([*samples_of(special, adapting), *samples_of(special, special, POOL[:9])])
+    names = [name for name in results.metrics if name.endswith(("_rate", "_proportion"))]
+    for name in (*names, "delta", "variant_impact_factor"):
+        value, interval = results.metrics[name], results.intervals[name]
+        assert value is not None
+        assert interval.low <= value <= interval.high
+
+
+def test_reading_exactly_is_noted_where_it_would_differ() -> None:
+    samples = samples_of(lambda p: f"**{special(p)}**", adapting)
+    assert "read exactly, as the original does, predicted_move_proportion would be 0.000" in notes(
+        samples, compute(samples)
+    )
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("f1b5", ()),
+        (" f1b5\n", ()),
+        ("f1c4, of course", ()),
+        ("f1f7", ()),
+        ("e7e6=q", ("moving_invalid_piece",)),
+        ("e4e5q", ()),
+        ("f1d3=n", ()),
+        ("f1e1", ("capturing_same_color",)),
+        ("b5b6", ("moving_invalid_piece", "capturing_same_color")),
+        ("e7d8", ("moving_invalid_piece", "capturing_same_color")),
+        ("Bb5", ("incorrect_notation",)),
+        ("e2e9", ("incorrect_notation",)),
+        ("", ("incorrect_notation",)),
+    ],
+)
+def test_violations_are_those_of_the_original(reply: str, expected: tuple[str, ...]) -> None:
+    """White to move after 1. e4 d5."""
+    board = board_after(["e2e4", "d7d5"])
+    found = violations(reply, board)
+    assert found["violation"] == bool(expected)
+    assert not found["violation_moved_outside_board"]
+    named = {name.removeprefix("violation_") for name, is_so in found.items() if is_so}
+    assert named - {"violation"} == set(expected)

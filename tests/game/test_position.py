@@ -1,0 +1,129 @@
+"""Position files: the original's formats in, one format out, and faults named by line."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.evaluation.datasets import shipped_datasets
+from cant_do_that_anymore.game.position import (
+    Position,
+    read_positions,
+    shipped_pool,
+    write_positions,
+)
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
+
+GOOD = {"game_idx": 4, "previous_moves": ["e2e4", "b7b6", "d2d4"], "next_filtered_moves": ["c8b7"]}
+POSITION = Position(4, ("e2e4", "b7b6", "d2d4"), ("c8b7",))
+
+
+def written(folder: Path, *lines: object) -> Path:
+    path = folder / "positions.jsonl"
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(texts), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"next_filtered_moves": ["c8b7"]},
+        {"next_filtered_moves": ["c8b7"], "any_previous_move_special": False},
+        {"special_move": "c8b7", "any_previous_move_found": False},
+    ],
+)
+def test_all_formats_of_the_original_are_read(tmp_path: Path, extra: dict[str, object]) -> None:
+    line = {"game_idx": 4, "previous_moves": ["e2e4", "b7b6", "d2d4"], **extra}
+    assert read_positions(written(tmp_path, line), BISHOPS_AS_KNIGHTS) == [POSITION]
+
+
+@pytest.mark.parametrize("name", ["positions.jsonl", "positions.jsonl.gz"])
+def test_what_is_written_is_read_back(tmp_path: Path, name: str) -> None:
+    other = Position(5, ("e2e4", "e7e5"), ("f1b5", "f1c4"), "https://lichess.org/x")
+    positions = [POSITION, other]
+    write_positions(tmp_path / name, positions)
+    assert read_positions(tmp_path / name, BISHOPS_AS_KNIGHTS) == positions
+
+
+def test_written_lines_have_the_keys_of_the_original(tmp_path: Path) -> None:
+    write_positions(tmp_path / "out.jsonl", [POSITION])
+    assert json.loads((tmp_path / "out.jsonl").read_text()) == GOOD
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "not a position"),
+        ("[]", "not a position"),
+        ("3", "not a position"),
+        ('{"previous_moves": [], "game_idx": "x"}', "not a position"),
+        ({"game_idx": 1, "next_filtered_moves": ["c8b7"]}, "'previous_moves' is missing"),
+        ({**GOOD, "next_filtered_moves": []}, "no special move"),
+        ({**GOOD, "previous_moves": ["e2e5"]}, "move 1, 'e2e5', is not legal"),
+        ({**GOOD, "previous_moves": ["e2e4", "zz"]}, "move 2 is no UCI move"),
+        ({**GOOD, "previous_moves": ["e2e4", 7]}, "move 2 is no UCI move"),
+        ({**GOOD, "next_filtered_moves": ["c8h3"]}, "'c8h3' is impossible there"),
+        ({**GOOD, "next_filtered_moves": ["g8f6"]}, "'g8f6' is no special move"),
+    ],
+)
+def test_a_bad_line_is_named_with_its_reason(tmp_path: Path, line: object, reason: str) -> None:
+    path = written(tmp_path, GOOD, line)
+    with pytest.raises(BadInput) as problem:
+        read_positions(path, BISHOPS_AS_KNIGHTS)
+    assert f"{path}, line 2" in str(problem.value)
+    assert reason in str(problem.value)
+
+
+@given(st.binary(max_size=300))
+def test_arbitrary_bytes_are_refused_in_one_sentence(content: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.jsonl"
+        path.write_bytes(content)
+        try:
+            assert read_positions(path, BISHOPS_AS_KNIGHTS) == []
+        except BadInput as problem:
+            assert "\n" not in str(problem)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"cannot read .*nowhere\.jsonl"):
+        read_positions(tmp_path / "nowhere.jsonl", BISHOPS_AS_KNIGHTS)
+
+
+def test_the_id_depends_on_the_moves_alone() -> None:
+    assert POSITION.id == Position(99, POSITION.moves, POSITION.special_moves, "x").id
+    assert POSITION.id != Position(4, POSITION.moves[:2], POSITION.special_moves).id
+    assert POSITION.id == "280c6254fd4e"
+
+
+def test_the_shipped_pool_is_the_original_one() -> None:
+    pool = shipped_pool("pool")
+    lengths = [len(position.moves) for position in pool]
+    mean = sum(lengths) / len(pool)
+    deviation = (sum((length - mean) ** 2 for length in lengths) / len(pool)) ** 0.5
+    assert len(pool) == len({position.id for position in pool}) == 19_841
+    assert (round(mean, 2), round(deviation, 2), max(lengths)) == (9.09, 3.61, 37)
+
+
+def test_every_position_of_the_shipped_pool_has_a_special_move() -> None:
+    for position in shipped_pool("pool")[::20]:
+        board = position.board()
+        (special,) = position.special_moves
+        assert BISHOPS_AS_KNIGHTS.forbids(board, board.parse_uci(special))
+        assert STANDARD.is_legal(board, board.parse_uci(special))
+
+
+def test_the_shipped_datasets_are_members_of_the_pool() -> None:
+    datasets = shipped_datasets(shipped_pool("pool"))
+    assert {version: len(dataset.positions) for version, dataset in datasets.items()} == {
+        "gpt-3.5-turbo-0125": 1_000,
+        "gpt-3.5-turbo-instruct": 1_320,
+        "gpt-4-0125-preview": 1_666,
+        "gpt-4-0314": 3_114,
+    }
+    assert datasets["gpt-4-0314"].positions[0].moves == ("b2b3", "e7e5")
