@@ -1,14 +1,23 @@
 """The evaluation end to end, over a real server on the loopback interface."""
 
+from pathlib import Path
+from random import Random
+from typing import Any
+
 import pytest
 
-from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.errors import Problem, Unfinished
 from cant_do_that_anymore.evaluation.datasets import shipped_datasets
-from cant_do_that_anymore.game.position import shipped_pool
-from loopback import Loopback, Request, is_changed, moves_in, serving
+from cant_do_that_anymore.evaluation.run import drawn
+from cant_do_that_anymore.evaluation.wordings import DEFAULT, question
+from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
+from loopback import Loopback, Request, Responder, is_changed, moves_in, serving
 
 POOL = shipped_pool("pool")
 SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
+DIAGONAL = {position.moves: position.special_moves[0] for position in shipped_pool("diagonal")}
 
 
 def test_shipped_dataset_gives_the_metrics_computed_by_hand() -> None:
@@ -42,3 +51,203 @@ def test_shipped_dataset_gives_the_metrics_computed_by_hand() -> None:
         (sum((length - mean) ** 2 for length in lengths) / n) ** 0.5
     )
     assert len(server.requests) == 2001  # one more to learn the exact version
+
+
+def habit(request: Request) -> str:
+    return SPECIAL[moves_in(request)]
+
+
+def adapting(request: Request) -> str:
+    board = board_after(moves_in(request))
+    return min(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board))
+
+
+def perfect(request: Request) -> str:
+    return adapting(request) if is_changed(request) else habit(request)
+
+
+def silent_under_changed_rules(request: Request) -> str:
+    return "" if is_changed(request) else habit(request)
+
+
+def measured(server: Loopback, **options: Any) -> Run:
+    return evaluate(Spec(model="m", base_url=server.url, **options), quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("respond", "impact", "adaptation"),
+    [(habit, 0, 0), (perfect, -1, 1), (silent_under_changed_rules, -1, 0)],
+)
+def test_models_of_known_score(respond: Responder, impact: int, adaptation: int) -> None:
+    with serving(Loopback(respond)) as server:
+        run = measured(server, n=60)
+    assert run.results.metrics["variant_impact_factor"] == impact
+    assert run.results.metrics["adaptation_rate"] == adaptation
+    assert any("the drop is not adapting" in note for note in run.notes) == (
+        respond is silent_under_changed_rules
+    )
+
+
+def test_random_legal_moves_are_never_forbidden() -> None:
+    run = evaluate(Spec(model="cdta/random", n=100), quiet=True)
+    assert run.results.outcomes["variant"]["forbidden"] == 0
+    assert run.results.outcomes["variant"]["special"] == 0
+    assert run.results.metrics["variant_legal_proportion"] == 1
+
+
+def test_a_new_model_gets_a_dataset_of_its_own_habits() -> None:
+    """It has a habit in every third position of the pool, and asks no more than it needs."""
+
+    def third(position: Position) -> bool:
+        return position.game % 3 == 0
+
+    with_habit = {position.moves for position in POOL if third(position)}
+
+    def respond(request: Request) -> str:
+        return habit(request) if moves_in(request) in with_habit else "a7a6"
+
+    with serving(Loopback(respond, model="brand-new-7b")) as server:
+        run = measured(server, n=50)
+        asked = len(server.requests)
+        again = measured(server, n=50)
+        assert len(server.requests) == asked
+        larger = measured(server, n=80)
+
+    assert run.dataset.origin == "built"
+    assert len(run.samples) == 50
+    assert all(third(sample.position) for sample in run.samples)
+    assert run.results.metrics["predicted_move_proportion"] == 1
+    assert asked < 50 * 3 * 2 + 100 + 32  # about three questions a hit, and those in flight
+    assert again.results == run.results
+    assert larger.dataset.positions[:50] == run.dataset.positions
+    assert len(larger.dataset.positions) == 80
+
+
+def test_requests_hold_exactly_the_messages_specified() -> None:
+    with serving(Loopback(habit, model="gpt-4-0314")) as server:
+        run = evaluate(Spec(model="gpt-4", base_url=server.url, n=3), quiet=True)
+    probe, *asked = server.requests
+    assert probe["temperature"] == 0
+    expected = []
+    for sample in run.samples:
+        for rules in (STANDARD, BISHOPS_AS_KNIGHTS):
+            turns = question(sample.position.moves, rules, DEFAULT).messages
+            expected.append(
+                {
+                    "path": "/v1/chat/completions",
+                    "model": "gpt-4",
+                    "messages": [{"role": turn.role, "content": turn.content} for turn in turns],
+                    "temperature": 1.0,
+                    "max_tokens": 16,
+                }
+            )
+    assert sorted(asked, key=str) == sorted(expected, key=str)
+
+
+def test_base_models_get_one_text_and_four_tokens() -> None:
+    with serving(Loopback(habit, model="gpt-3.5-turbo-instruct")) as server:
+        spec = Spec(model="completions/instruct", base_url=server.url, n=2)
+        run = evaluate(spec, quiet=True)
+    assert run.dataset.origin == "shipped"
+    for request in server.requests:
+        assert request["path"] == "/v1/completions"
+        assert request["prompt"].startswith("System: ")
+        assert request["prompt"].endswith("\nAssistant:")
+        assert request["max_tokens"] == 4
+        assert request["stop"] == ["System:", "User:", "Assistant:", "-----"]
+
+
+def test_selection_and_measuring_share_no_answer() -> None:
+    """At temperature 0 as well, every sample is asked again when it is measured."""
+    with serving(Loopback(habit)) as server:
+        measured(server, n=20, temperature=0.0)
+    assert len(server.requests) >= 20 + 2 * 20
+
+
+def test_another_seed_asks_anew_and_the_same_seed_asks_nothing() -> None:
+    with serving(Loopback(habit)) as server:
+        measured(server, n=20)
+        asked = len(server.requests)
+        measured(server, n=20)
+        assert len(server.requests) == asked
+        measured(server, n=20, seed=1)
+        assert len(server.requests) == asked + 2 * 20
+
+
+def test_a_token_limit_that_spoils_the_answers_stops_the_run_early() -> None:
+    thinking = Loopback(lambda _: "Let me think about this", finish_reason="length")
+    with serving(thinking) as server, pytest.raises(Unfinished, match=r"raise --max-tokens \(now"):
+        measured(server, n=500)
+    assert len(server.requests) < 120
+
+
+def test_a_model_without_the_habit_cannot_be_measured(tmp_path: Path) -> None:
+    write_positions(tmp_path / "pool.jsonl", POOL[:30])
+    with (
+        serving(Loopback(lambda _: "a1a1")) as server,
+        pytest.raises(Unfinished, match="none of the 30 positions"),
+    ):
+        measured(server, n=10, pool=tmp_path / "pool.jsonl")
+
+
+def test_a_small_pool_gives_what_there_is_and_says_so(tmp_path: Path) -> None:
+    write_positions(tmp_path / "pool.jsonl", POOL[:30])
+    with serving(Loopback(habit)) as server:
+        run = measured(server, n=100, pool=tmp_path / "pool.jsonl")
+    assert len(run.samples) == 30
+    assert any("30 samples instead of the 100 asked for" in note for note in run.notes)
+
+
+def test_a_dataset_file_is_taken_as_it_is(tmp_path: Path) -> None:
+    write_positions(tmp_path / "mine.jsonl", POOL[:7])
+    with serving(Loopback(perfect)) as server:
+        run = measured(server, dataset=tmp_path / "mine.jsonl")
+    assert {sample.position for sample in run.samples} == set(POOL[:7])
+    assert len(server.requests) == 14
+
+
+def test_repeated_positions_are_asked_as_often_as_they_stand_there(tmp_path: Path) -> None:
+    write_positions(tmp_path / "twice.jsonl", [POOL[0], POOL[0]])
+    with serving(Loopback(perfect)) as server:
+        run = measured(server, dataset=tmp_path / "twice.jsonl")
+    assert len(run.samples) == 2
+    assert len(server.requests) == 4
+
+
+def test_other_rule_changes_are_measured_with_a_pool_of_their_own(tmp_path: Path) -> None:
+    position = Position(1, ("e2e4", "e7e5"), ("d1h5",))
+    write_positions(tmp_path / "queens.jsonl", [position])
+    with serving(Loopback(lambda _: "d1h5")) as server:
+        run = measured(server, dataset=tmp_path / "queens.jsonl", rules="queens-as-knights")
+    assert run.results.outcomes["variant"]["special"] == 1
+    assert "All queens now move exactly as knights do." in str(server.requests)
+
+
+def test_the_diagonal_eval_needs_no_selection() -> None:
+    def diagonal(request: Request) -> str:
+        return DIAGONAL[moves_in(request)] if not is_changed(request) else adapting(request)
+
+    with serving(Loopback(diagonal)) as server:
+        run = measured(server, eval="all_diagonal", n=50)
+    assert len(server.requests) == 100
+    assert run.results.metrics["predicted_move_proportion"] == 1
+    assert run.results.metrics["predicted_move_in_variant_proportion"] == 0
+    assert run.results.metrics["variant_legal_proportion"] == 1
+
+
+def test_the_same_seed_draws_the_same_samples_as_the_original() -> None:
+    positions = shipped_datasets(POOL)["gpt-4-0314"].positions
+    assert drawn(positions, 100, 20220722) == Random(20220722).sample(positions, 100)
+    assert sorted(p.id for p in drawn(positions[:5], 100, 1)) == sorted(p.id for p in positions[:5])
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    with pytest.raises(Problem, match=r"no server answers at http://127\.0\.0\.1:9/v1"):
+        evaluate(Spec(model="m", base_url="http://127.0.0.1:9/v1"), quiet=True)
+
+
+def test_the_only_model_of_a_server_needs_no_name() -> None:
+    with serving(Loopback(habit, model="gpt-4-0314")) as server:
+        run = evaluate(Spec(base_url=server.url, n=2), quiet=True)
+    assert run.model == "gpt-4-0314"
+    assert run.dataset.origin == "shipped"

@@ -1,0 +1,98 @@
+"""A run as a folder: written whole, read back, judged again."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.errors import BadInput, Problem
+from cant_do_that_anymore.evaluation.folder import (
+    check_free,
+    facts_of,
+    load_run,
+    new_folder,
+    rescore,
+    save_run,
+)
+
+
+@pytest.fixture
+def run() -> Run:
+    return evaluate(Spec(model="cdta/random", n=10), quiet=True)
+
+
+def test_a_run_is_read_back_as_it_was(run: Run, tmp_path: Path) -> None:
+    save_run(run, tmp_path / "run")
+    read = load_run(tmp_path / "run")
+    assert read.samples == run.samples
+    assert read.plan == run.plan
+    assert facts_of(read) == facts_of(run)
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "run.json",
+        "samples.jsonl",
+    ]
+
+
+def test_rescoring_asks_nothing_and_gives_the_same_numbers(run: Run, tmp_path: Path) -> None:
+    save_run(run, tmp_path / "run")
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    assert rescore(tmp_path / "run").results == run.results
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
+
+
+def test_rescoring_follows_the_answers_not_the_old_outcomes(run: Run, tmp_path: Path) -> None:
+    save_run(run, tmp_path / "run")
+    path = tmp_path / "run" / "samples.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line["standard"]["text"] = f"**{line['next_filtered_moves'][0]}**"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert rescore(tmp_path / "run").results.metrics["predicted_move_proportion"] == 1
+    exact = rescore(tmp_path / "run", "exact")
+    assert exact.results.metrics["predicted_move_proportion"] == 0
+    assert load_run(tmp_path / "run").plan.reading == "exact"
+
+
+def test_two_runs_of_one_second_get_two_folders(run: Run) -> None:
+    first = new_folder(run)
+    save_run(run, first)
+    assert new_folder(run) != first
+
+
+def test_a_folder_that_holds_something_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(BadInput, match="is not empty"):
+        check_free(tmp_path)
+    check_free(tmp_path / "new")
+
+
+def test_a_place_that_cannot_be_written_loses_nothing(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Problem, match="cannot write the run to"):
+        save_run(run, tmp_path / "file" / "run")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("run.json", "{", "run.json is damaged"),
+        ("run.json", "{}", "run.json is damaged"),
+        ("run.json", None, "is no run folder"),
+        ("samples.jsonl", "{}\n", "samples.jsonl, line 1: not a sample"),
+        ("samples.jsonl", "\0\xff", "samples.jsonl, line 1: not a sample"),
+        ("samples.jsonl", None, "cannot read"),
+    ],
+)
+def test_a_damaged_folder_is_said_plainly_and_left_alone(
+    run: Run, tmp_path: Path, name: str, content: str | None, sentence: str
+) -> None:
+    save_run(run, tmp_path / "run")
+    path = tmp_path / "run" / name
+    if content is None:
+        path.unlink()
+    else:
+        path.write_text(content)
+    with pytest.raises(BadInput, match=sentence):
+        rescore(tmp_path / "run")
+    assert content is None or path.read_text() == content

@@ -1,0 +1,156 @@
+"""The command ``cdta`` as a person meets it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.interfaces.cli import cdta
+from loopback import Loopback, Request, moves_in, serving
+
+POOL = shipped_pool("pool")
+SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
+
+
+def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run ``cdta`` in a process of its own."""
+    call = [sys.executable, "-m", "cant_do_that_anymore", *arguments]
+    return subprocess.run(call, capture_output=True, text=True, timeout=120)
+
+
+def habit(request: Request) -> str:
+    return SPECIAL[moves_in(request)]
+
+
+def test_legal_moves_are_printed_sorted_one_a_line() -> None:
+    done = command("legal", "--rules", "bishops-as-knights", "e2e4", "e7e5")
+    moves = done.stdout.split("\n")[:-1]
+    assert moves == sorted(moves)
+    assert {"f1g3", "f1d2"} - set(moves) == {"f1d2"}  # d2 holds an own pawn
+    assert "f1c4" not in moves
+
+
+def test_the_catalogue_is_listed() -> None:
+    lines = command("rules").stdout.splitlines()
+    assert len(lines) == 13
+    assert any(line.startswith("bishops-as-knights ") for line in lines)
+
+
+def test_run_prints_a_table_and_writes_the_folder(tmp_path: Path) -> None:
+    done = command("run", "--model", "cdta/random", "-n", "5", "--out", str(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    for words in ("variant_impact_factor", "95 % interval", "adaptation_rate", "cdta/random plays"):
+        assert words in done.stdout
+    assert max(map(len, done.stdout.splitlines()[:-1])) <= 80
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["protocol"] == "1"
+    assert len((tmp_path / "run" / "samples.jsonl").read_text().splitlines()) == 5
+
+
+def test_json_is_one_object_with_the_metrics_and_nothing_else() -> None:
+    done = command("run", "--model", "cdta/random", "-n", "5", "--json")
+    (line,) = done.stdout.splitlines()
+    printed = json.loads(line)
+    assert {
+        "variant_impact_factor",
+        "delta",
+        "predicted_move_proportion",
+        "predicted_move_in_variant_proportion",
+        "avg_num_previous_moves",
+        "std_num_previous_moves",
+    } <= set(printed)
+    assert Path(printed["folder"]).is_dir()
+
+
+def test_quiet_prints_no_progress() -> None:
+    assert command("run", "--model", "cdta/random", "-n", "5", "--quiet").stderr == ""
+
+
+def test_rescore_repeats_the_numbers(tmp_path: Path) -> None:
+    folder = str(tmp_path / "run")
+    first = command("run", "--model", "cdta/random", "-n", "5", "--json", "--out", folder)
+    again = command("rescore", folder, "--json")
+    assert json.loads(again.stdout) == json.loads(first.stdout)
+
+
+def test_datasets_travel(tmp_path: Path) -> None:
+    path = str(tmp_path / "exported.jsonl")
+    assert command("dataset", "export", "gpt-4-0314", "-o", path).returncode == 0
+    assert command("dataset", "import", "a/../../b ü", path).stdout.startswith("a/../../b ü: 3,114")
+    listing = command("dataset", "list").stdout
+    assert "gpt-3.5-turbo-0125" in listing
+    assert "imported" in listing
+    assert "positions: 3114" in command("dataset", "show", "a/../../b ü").stdout
+    with serving(Loopback(habit, model="a/../../b ü")) as server:
+        done = command("run", "--base-url", server.url, "--model", "x", "-n", "3", "--json")
+    assert json.loads(done.stdout)["dataset"]["origin"] == "imported"
+    assert len(server.requests) == 7
+
+
+@pytest.mark.parametrize("version", ["x" * 300, "../../../etc/cron.d/x", "a b/ü\n", "CON", "."])
+def test_any_model_version_makes_a_safe_file_name(home: Path, tmp_path: Path, version: str) -> None:
+    write_positions(tmp_path / "pool.jsonl", POOL[:4])
+    with serving(Loopback(habit, model=version)) as server:
+        done = command(
+            *("run", "--base-url", server.url, "--model", "m", "-n", "2"),
+            *("--pool", str(tmp_path / "pool.jsonl"), "--json"),
+        )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["model_version"] == version
+    assert {path.name for path in home.iterdir()} <= {
+        *("answers.sqlite", "answers.sqlite-shm", "answers.sqlite-wal", "datasets", "runs"),
+        "unfinished",
+    }
+    assert len(list((home / "datasets").iterdir())) == 1
+
+
+def test_dataset_build_enlarges_from_where_it_stopped() -> None:
+    with serving(Loopback(habit, model="new")) as server:
+        place = ("--base-url", server.url, "--model", "new", "--quiet")
+        first = command("dataset", "build", *place, "-n", "10")
+        asked = len(server.requests)
+        second = command("dataset", "build", *place, "-n", "100")
+    assert first.stdout == "new: 10 positions, built from 10 questions\n"
+    assert second.stdout == "new: 100 positions, built from 100 questions\n"
+    assert len(server.requests) <= 100 + 64  # as many may be under way when enough are found
+    assert asked <= 10 + 64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["run", "--model", "cdta/rnadom"], "unknown model: 'cdta/rnadom' (did you mean"),
+        (["run", "--model", "gpt-4o"], "unknown model: 'gpt-4o' (did you mean 'openai/gpt-4o'"),
+        (["run", "--model", "openai/gpt-4o"], "openai/gpt-4o needs a key: set OPENAI_API_KEY"),
+        (["run", "--rules", "bishops"], "unknown rules: 'bishops' (did you mean"),
+        (["run", "--rules", "standard"], "must differ from standard chess"),
+        (["run", "--rules", "rooks-as-bishops"], "no pool is shipped for rooks-as-bishops"),
+        (["run", "--wording", "x"], "unknown wording: 'x'"),
+        (["run", "--eval", "al"], "'al' is not one of"),
+        (["run", "-n", "0"], "the number of samples must be at least 1, not 0"),
+        (["run", "--base-url", "localhost:8000"], "--base-url is no http address"),
+        (["run", "--dataset", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
+        (["legal", "e2e5"], "move 1, 'e2e5', is not legal there under standard"),
+        (["dataset", "show", "gpt-4"], "unknown dataset: 'gpt-4' (did you mean"),
+        (["rescore", "nowhere"], "'nowhere' is no run folder"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_exit_code_2(arguments: list[str], sentence: str) -> None:
+    done = command(*arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_server_is_named_with_exit_code_1() -> None:
+    done = command("run", "--base-url", "http://127.0.0.1:9/v1", "--model", "m")
+    assert done.returncode == 1
+    assert "no server answers at http://127.0.0.1:9/v1" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_every_command_has_help() -> None:
+    for name, found in cdta.commands.items():
+        assert found.get_short_help_str(), name
