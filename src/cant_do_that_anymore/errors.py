@@ -20,6 +20,10 @@ class Unfinished(Problem, RuntimeError):
     """The work could not be finished; the sentence says why and how to go on."""
 
 
+class Stopped(Unfinished):
+    """The user stopped the work."""
+
+
 def unknown(what: str, given: str, valid: Iterable[str]) -> BadInput:
     """Say that ``given`` is no valid ``what``, naming the nearest valid ones.
 

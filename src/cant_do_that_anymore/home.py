@@ -36,6 +36,6 @@ def safe_name(name: str) -> str:
     'a_.._.._b-e9aaa0e8'
     """
     readable = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80].lstrip(".")
-    if readable == name:
+    if readable and readable == name:
         return name
     return f"{readable}-{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"

@@ -97,7 +97,7 @@ def test_standard_notation_means_the_rules_in_force_first() -> None:
 @given(st.text())
 def test_no_reply_breaks_the_reader(reply: str) -> None:
     for reading in ("lenient", "exact"):
-        move = read_move(reply, BOARD, BISHOPS_AS_KNIGHTS, reading)  # type: ignore[arg-type]
+        move = read_move(reply, BOARD, BISHOPS_AS_KNIGHTS, reading)
         assert move is None or isinstance(move, chess.Move)
 
 

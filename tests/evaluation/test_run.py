@@ -112,6 +112,7 @@ def test_a_new_model_gets_a_dataset_of_its_own_habits() -> None:
         again = measured(server, n=50)
         assert len(server.requests) == asked
         larger = measured(server, n=80)
+        smaller_again = measured(server, n=50)
 
     assert run.dataset.origin == "built"
     assert len(run.samples) == 50
@@ -121,6 +122,7 @@ def test_a_new_model_gets_a_dataset_of_its_own_habits() -> None:
     assert again.results == run.results
     assert larger.dataset.positions[:50] == run.dataset.positions
     assert len(larger.dataset.positions) == 80
+    assert smaller_again.samples == run.samples
 
 
 def test_requests_hold_exactly_the_messages_specified() -> None:

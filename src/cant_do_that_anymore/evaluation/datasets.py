@@ -5,14 +5,15 @@ import logging
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput, unknown
+from ..errors import BadInput, Problem, unknown
 from ..game.position import DATA, Position, read_positions, shipped_pool, write_positions
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
 from ..home import home, safe_name
+from ..models.model import Usage
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ class Dataset:
         positions: in the order they were found.
         asked: how many positions of the pool the model was asked, if known.
         pool_ended: whether the pool holds no more for this model.
+        usage: the tokens of all questions asked to find them.
     """
 
     version: str
@@ -36,6 +38,7 @@ class Dataset:
     positions: list[Position] = field(repr=False)
     asked: int | None = None
     pool_ended: bool = True
+    usage: Usage = field(default_factory=Usage)
 
 
 def shipped_datasets(pool: Sequence[Position]) -> dict[str, Dataset]:
@@ -67,25 +70,44 @@ def saved_dataset(version: str, digest: str, rules: Rules) -> Dataset | None:
 
 
 def save_dataset(dataset: Dataset, digest: str, facts: dict[str, Any]) -> None:
-    """Keep a dataset, replacing an older one only when the new one is whole."""
+    """Keep a dataset, replacing an older one only when the new one is whole.
+
+    Raises:
+        Problem: if it cannot be written.
+    """
     folder = _folder(dataset.version, digest)
     half = home() / "unfinished" / f"{folder.name}-{time.time_ns()}"
-    write_positions(half / "positions.jsonl", dataset.positions)
     facts = {
         "model": dataset.version,
         "origin": dataset.origin,
         "positions": len(dataset.positions),
         "asked": dataset.asked,
         "pool_ended": dataset.pool_ended,
+        "usage": asdict(dataset.usage),
         **facts,
         "saved_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
     text = json.dumps(facts, indent=2) + "\n"
-    (half / "dataset.json").write_text(text, encoding="utf-8")
-    if folder.exists():
-        shutil.rmtree(folder)
+    try:
+        write_positions(half / "positions.jsonl", dataset.positions)
+        (half / "dataset.json").write_text(text, encoding="utf-8")
+        _put_in_place(half, folder)
+    except OSError as problem:
+        raise Problem(
+            f"cannot keep the dataset in {str(folder)!r} ({problem.strerror}); its answers are "
+            "saved, run the same command again when there is space"
+        ) from None
+
+
+def _put_in_place(half: Path, folder: Path) -> None:
     folder.parent.mkdir(exist_ok=True)
-    half.rename(folder)
+    if folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+    try:
+        half.rename(folder)
+    except OSError:
+        if not folder.exists():  # if it does, another run has just saved the same
+            raise
 
 
 def import_dataset(version: str, path: Path, rules: Rules) -> Dataset:
@@ -130,7 +152,12 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
         facts = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
         positions = read_positions(folder / "positions.jsonl", rules_named(facts["rules"]))
         dataset = Dataset(
-            facts["model"], facts["origin"], positions, facts["asked"], facts["pool_ended"]
+            facts["model"],
+            facts["origin"],
+            positions,
+            facts["asked"],
+            facts["pool_ended"],
+            Usage(**facts["usage"]),
         )
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise BadInput(f"the dataset in {str(folder)!r} is damaged ({problem})") from None

@@ -1,28 +1,25 @@
 """A run as a folder of plain files: ``run.json``, and ``samples.jsonl`` with one line a sample."""
 
 import json
-import platform
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from reprlib import repr as shortened
+from typing import Any, cast
 
 from ..errors import BadInput, Problem
 from ..game.position import Position
-from ..game.rules import rules_named
+from ..game.rules import board_after, rules_named
 from ..home import home, safe_name
 from ..models.model import Answer, Settings, Usage
 from .datasets import Dataset
-from .judging import Judgement, Reading
+from .judging import OUTCOMES, Judgement, Reading
 from .metrics import Sample, compute, judged
 from .notes import notes_on
-from .run import Plan, Run
+from .prices import Cost
+from .run import Plan, Run, versions_here
 from .wordings import Wording
-
-PROTOCOL = "1"
-"""Changes whenever scores stop being comparable with those of earlier versions."""
 
 
 def new_folder(run: Run) -> Path:
@@ -72,10 +69,15 @@ def load_run(folder: Path) -> Run:
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except OSError as problem:
         raise BadInput(f"{str(folder)!r} is no run folder ({problem.strerror}: run.json)") from None
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise BadInput(f"{folder / 'run.json'} is damaged: {problem}") from None
     samples = list(_read_samples(folder / "samples.jsonl"))
     try:
+        whole = sum(facts["outcomes"]["standard"].values())
+        if len(samples) != whole:
+            raise BadInput(
+                f"{folder / 'samples.jsonl'} is damaged: it has {len(samples)} of {whole} samples"
+            )
         plan = Plan(
             eval=facts["eval"],
             rules=rules_named(facts["rules"]),
@@ -89,12 +91,15 @@ def load_run(folder: Path) -> Run:
             version=facts["model_version"],
             endpoint=facts["endpoint"],
             plan=plan,
-            dataset=Dataset(positions=[], **facts["dataset"]),
+            dataset=_dataset_in(facts["dataset"]),
             samples=samples,
             results=compute(samples),
             notes=facts["notes"],
             started_at=facts["started_at"],
             seconds=facts["seconds"],
+            cost=Cost(facts["cost"], facts["dataset_cost"], facts["spent"]),
+            protocol=facts["protocol"],
+            versions=facts["versions"],
         )
     except (KeyError, TypeError) as problem:
         raise BadInput(f"{folder / 'run.json'} is damaged: {problem!r}") from None
@@ -109,7 +114,9 @@ def rescore(folder: Path, reading: Reading | None = None) -> Run:
     ]
     results = compute(samples)
     notes = notes_on(samples, results, plan.rules, plan.reading, plan.wanted)
-    run = replace(old, plan=plan, samples=samples, results=results, notes=notes)
+    run = replace(
+        old, plan=plan, samples=samples, results=results, notes=notes, versions=versions_here()
+    )
     for name, write in (("samples.jsonl", _write_samples), ("run.json", _write_facts)):
         write(run, folder / f"{name}.part")
         (folder / f"{name}.part").replace(folder / name)
@@ -120,7 +127,7 @@ def facts_of(run: Run) -> dict[str, Any]:
     """Everything about a run except its samples, ready for JSON."""
     plan = run.plan
     return {
-        "protocol": PROTOCOL,
+        "protocol": run.protocol,
         "model": run.model,
         "model_version": run.version,
         "endpoint": run.endpoint,
@@ -135,6 +142,7 @@ def facts_of(run: Run) -> dict[str, Any]:
             "origin": run.dataset.origin,
             "asked": run.dataset.asked,
             "pool_ended": run.dataset.pool_ended,
+            "usage": asdict(run.dataset.usage),
         },
         "metrics": run.results.metrics,
         "intervals": {name: asdict(interval) for name, interval in run.results.intervals.items()},
@@ -142,11 +150,10 @@ def facts_of(run: Run) -> dict[str, Any]:
         "notes": run.notes,
         "started_at": run.started_at,
         "seconds": run.seconds,
-        "versions": {
-            "cant-do-that-anymore": version("cant-do-that-anymore"),
-            "chess": version("chess"),
-            "python": platform.python_version(),
-        },
+        "cost": run.cost.measuring,
+        "dataset_cost": run.cost.dataset,
+        "spent": run.cost.spent,
+        "versions": run.versions,
     }
 
 
@@ -166,6 +173,10 @@ def _write_samples(run: Run, path: Path) -> None:
             file.write(json.dumps(line) + "\n")
 
 
+def _dataset_in(facts: dict[str, Any]) -> Dataset:
+    return Dataset(positions=[], **facts | {"usage": Usage(**facts["usage"])})
+
+
 def _read_samples(path: Path) -> Iterator[Sample]:
     try:
         with path.open(encoding="utf-8") as file:
@@ -179,20 +190,39 @@ def _sample_in(line: str, where: str) -> Sample:
     try:
         fields = json.loads(line)
         position = Position(
-            fields["game_idx"],
+            int(fields["game_idx"]),
             tuple(fields["previous_moves"]),
-            tuple(fields["next_filtered_moves"]),
+            _texts(*fields["next_filtered_moves"]),
             fields.get("source"),
         )
+        board_after(position.moves)
         (standard, judgement), (variant, variant_judgement) = (
             _answer_in(fields[rule_set]) for rule_set in ("standard", "variant")
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-        raise BadInput(f"{where}: not a sample of a run ({problem!r})") from None
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as problem:
+        raise BadInput(f"{where}: not a sample of a run ({shortened(problem)})") from None
     return Sample(position, standard, variant, judgement, variant_judgement)
 
 
 def _answer_in(fields: dict[str, Any]) -> tuple[Answer, Judgement]:
     judgement = Judgement(fields.pop("outcome"), fields.pop("move"))
-    usage = Usage(**fields.pop("usage"))
-    return Answer(usage=usage, notes=tuple(fields.pop("notes")), **fields), judgement
+    if judgement.outcome not in OUTCOMES:
+        raise ValueError(f"no outcome: {judgement.outcome!r}")
+    usage = Usage(**{name: int(count) for name, count in fields.pop("usage").items()})
+    notes = _texts(*fields.pop("notes"))
+    _texts(judgement.move or "", *fields.values())
+    return Answer(usage=usage, notes=notes, **fields), judgement
+
+
+def _texts(*values: object) -> tuple[str, ...]:
+    for value in values:
+        if not isinstance(value, str):
+            raise TypeError(f"expected a text, got {value!r}")
+    return cast(tuple[str, ...], values)

@@ -54,6 +54,20 @@ def mcnemar(before: Sequence[bool], after: Sequence[bool]) -> float:
     return float(min(1.0, 2 * tail / 2**changed))
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values corrected for being many, by Holm's method.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    corrected = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        corrected[index] = highest
+    return corrected
+
+
 class Clusters:
     """Samples grouped by game, for intervals of what was counted on them."""
 
@@ -78,6 +92,20 @@ class Clusters:
     def relative_change(self, before: Sequence[bool], after: Sequence[bool]) -> Interval | None:
         """Interval of (share after - share before) / share before; None if that is over zero."""
         return self._paired(before, after, lambda p, v: v / p - 1) if any(before) else None
+
+    def p_value(self, before: Sequence[bool], after: Sequence[bool]) -> float:
+        """Could the difference be chance? Exact where each game gives one sample.
+
+        Otherwise the differences of whole games change sign at random, since those of one game
+        may all have one cause.
+        """
+        if self._n_games == self._n_samples:
+            return mcnemar(before, after)
+        changes = np.asarray(after, dtype=np.float64) - np.asarray(before, dtype=np.float64)
+        per_game = np.bincount(self._of_sample, weights=changes)
+        signs = np.random.default_rng(SEED).choice([-1.0, 1.0], size=(RESAMPLES, self._n_games))
+        as_large = np.abs(signs @ per_game) >= abs(per_game.sum()) - 1e-9
+        return float((1 + as_large.sum()) / (1 + RESAMPLES))
 
     def _paired(
         self,

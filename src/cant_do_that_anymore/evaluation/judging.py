@@ -84,10 +84,8 @@ def read_move(
     last = _lone_move(lines[-1], board, rules) if lines else None
     if last:
         return last
-    named = {
-        _from_coordinates(match[0]) or _from_san(match[0], board, rules)
-        for match in _IN_RUNNING_TEXT.finditer(reply)
-    }
+    written = {match[0] for match in _IN_RUNNING_TEXT.finditer(reply)}
+    named = {_from_coordinates(text) or _from_san(text, board, rules) for text in written}
     return named.pop() if len(named) == 1 else None
 
 

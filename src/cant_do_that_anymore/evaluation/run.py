@@ -4,37 +4,44 @@ Read top to bottom, this is the story of the evaluation: learn the model's exact
 build its dataset, draw samples, ask each position under both rule sets, judge, compute.
 """
 
-import asyncio
-import signal
+import logging
+import platform
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from random import Random
-from typing import Any, TypeVar
 
-from ..errors import BadInput, Unfinished
+from ..errors import BadInput, Unfinished, unknown
 from ..game.position import Position, read_positions, shipped_pool
 from ..game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules, rules_named
 from ..home import home
 from ..models.asking import Ask, Asking
-from ..models.model import Model, Settings
+from ..models.model import Known, Model, Settings
 from ..models.names import model_named
 from ..models.progress import progress
 from ..models.store import Store
-from .datasets import Dataset
+from .datasets import Dataset, all_datasets
 from .judging import Reading
 from .metrics import Results, Sample, compute, judged
 from .notes import notes_on
-from .selection import SHIPPED, Criteria, Pool, dataset_for, version_of
+from .prices import Cost, cost_of, purse_for
+from .selection import SHIPPED, Criteria, Pool, dataset_for, found_dataset, version_of
 from .spec import DEFAULT_MODEL, SAMPLES, Eval, Spec
+from .stopping import to_the_end
 from .watch import CutOffWatch
 from .wordings import Wording, question, wording_named
 
-T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+CUT_SEED = 123
+"""The original's: runs with the same limit measure the same samples there and here."""
+
+PROTOCOL = "1"
+"""Changes whenever scores stop being comparable with those of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,15 @@ class Plan:
     wanted: int
 
 
+def versions_here() -> dict[str, str]:
+    """The versions of all software that has a part in the numbers."""
+    packages = ("cant-do-that-anymore", "chess", "numpy", "genai-prices")
+    return {
+        **{package: version(package) for package in packages},
+        "python": platform.python_version(),
+    }
+
+
 @dataclass(frozen=True)
 class Run:
     """One model on one dataset under both rule sets: answers, outcomes, metrics.
@@ -59,6 +75,8 @@ class Run:
         dataset: where the positions came from.
         samples: every position with both answers and outcomes.
         notes: what a reader of the numbers should know, one sentence each.
+        protocol: runs of different protocols cannot be compared.
+        versions: of the software that made it.
     """
 
     model: str
@@ -71,10 +89,13 @@ class Run:
     notes: list[str]
     started_at: str
     seconds: float
+    cost: Cost = field(default_factory=Cost)
+    protocol: str = PROTOCOL
+    versions: dict[str, str] = field(default_factory=versions_here)
 
 
-def evaluate(spec: Spec, *, quiet: bool = False) -> Run:
-    """Measure a model.
+def evaluate(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Run:
+    """Measure a model: the one that the spec names, unless another is given.
 
     Every answer is kept under ``CDTA_HOME``: a run that was stopped in any way asks nothing twice
     when it is started again.
@@ -84,18 +105,17 @@ def evaluate(spec: Spec, *, quiet: bool = False) -> Run:
         Unfinished: if the run was stopped or too many answers are missing.
         Problem: if the model cannot be reached, or answers cannot be saved.
     """
-    return _to_the_end(run(spec, _model(spec), quiet=quiet))
+    return to_the_end(run(spec, model or _model(spec), quiet=quiet))
 
 
-def build_dataset(spec: Spec, *, quiet: bool = False) -> Dataset:
-    """Find or build a model's dataset without measuring; raises as `evaluate` does."""
+def build_dataset(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Dataset:
+    """Find or build a model's dataset without measuring; takes and raises what `evaluate` does."""
 
-    async def build() -> Dataset:
-        model = _model(spec)
+    async def build(model: Model) -> Dataset:
         async with _asking(spec, model) as asking:
             return await _dataset(spec, plan_for(spec, model), asking, quiet=quiet)
 
-    return _to_the_end(build())
+    return to_the_end(build(model or _model(spec)))
 
 
 async def run(spec: Spec, model: Model, *, quiet: bool) -> Run:
@@ -104,7 +124,9 @@ async def run(spec: Spec, model: Model, *, quiet: bool) -> Run:
     plan = plan_for(spec, model)
     async with _asking(spec, model) as asking:
         dataset = await _dataset(spec, plan, asking, quiet=quiet)
-        positions = drawn(dataset.positions, plan.wanted, spec.seed)
+        positions = drawn(dataset.positions, _to_draw(spec), spec.seed)
+        if spec.max_samples:
+            positions = [positions[i] for i in kept(len(positions), spec.max_samples)]
         samples = await _measured(asking, positions, plan, quiet=quiet)
     _check_failures(samples, spec.max_error_rate)
     results = compute(samples)
@@ -119,10 +141,11 @@ async def run(spec: Spec, model: Model, *, quiet: bool) -> Run:
         notes=notes_on(samples, results, plan.rules, plan.reading, plan.wanted),
         started_at=started_at,
         seconds=round(time.monotonic() - started, 2),
+        cost=cost_of(asking, dataset, samples),
     )
 
 
-def plan_for(spec: Spec, model: Model) -> Plan:
+def plan_for(spec: Spec, model: Known) -> Plan:
     """Look up what the spec names.
 
     Raises:
@@ -132,7 +155,7 @@ def plan_for(spec: Spec, model: Model) -> Plan:
     wording.text(rules)
     if rules is STANDARD:
         raise BadInput("the rules of a run must differ from standard chess; see cdta rules")
-    wanted = SAMPLES[spec.eval] if spec.n is None else spec.n
+    wanted = min(_to_draw(spec), spec.max_samples or _to_draw(spec))
     if wanted < 1:
         raise BadInput(f"the number of samples must be at least 1, not {wanted}")
     settings = Settings(spec.temperature, spec.max_tokens or model.max_tokens, spec.seed)
@@ -147,18 +170,42 @@ def drawn(positions: Sequence[Position], n: int, seed: int) -> list[Position]:
     return Random(seed).sample(positions, min(n, len(positions)))
 
 
+def kept(n: int, most: int) -> list[int]:
+    """Which ``most`` of ``n`` samples drawn are measured: the same as in the original."""
+    indices = list(range(n))
+    Random(CUT_SEED).shuffle(indices)
+    return indices[:most]
+
+
+def _to_draw(spec: Spec) -> int:
+    return SAMPLES[spec.eval] if spec.n is None else spec.n
+
+
 async def _dataset(spec: Spec, plan: Plan, asking: Asking, *, quiet: bool) -> Dataset:
     if spec.dataset:
         return Dataset("", str(spec.dataset), _positions_in(spec.dataset, plan.rules))
-    pool = _pool(spec, plan.rules)
+    pool = pool_for(spec, plan.rules)
     if spec.eval == "all_diagonal":
         return Dataset("", pool.name, list(pool.positions))
     criteria = Criteria(pool, plan.rules, plan.wording, plan.reading, plan.settings.max_tokens)
     version = await version_of(asking, criteria)
+    if spec.fallback_dataset:
+        return _existing_dataset(version, spec.fallback_dataset, criteria)
     return await dataset_for(asking, version, criteria, plan.wanted, quiet=quiet)
 
 
-def _pool(spec: Spec, rules: Rules) -> Pool:
+def _existing_dataset(version: str, fallback: str, criteria: Criteria) -> Dataset:
+    found = found_dataset(version, criteria)
+    if not found:
+        log.warning("%s has no dataset; that of %s is taken instead", version, fallback)
+        found = found_dataset(fallback, criteria)
+    if not found:
+        raise unknown("dataset", fallback, {d.version for d, _ in all_datasets().values()})
+    return found
+
+
+def pool_for(spec: Spec, rules: Rules) -> Pool:
+    """The positions to choose from: the pool that the spec names, or the shipped one."""
     if spec.pool:
         return Pool(str(spec.pool), _positions_in(spec.pool, rules))
     if rules is not BISHOPS_AS_KNIGHTS:
@@ -182,7 +229,7 @@ async def _measured(
     """Ask every position under both rule sets and judge the answers."""
     samples: list[Sample] = []
     watch = CutOffWatch(plan.settings.max_tokens)
-    asks = _both_questions(positions, plan)
+    asks = both_questions(positions, plan)
     with progress(f"measuring {asking.model.name}", len(positions), quiet=quiet) as advance:
         async with aclosing(asking.answers(asks, plan.settings)) as answers:
             for position in positions:
@@ -195,7 +242,8 @@ async def _measured(
     return samples
 
 
-def _both_questions(positions: Sequence[Position], plan: Plan) -> Iterator[Ask]:
+def both_questions(positions: Sequence[Position], plan: Plan) -> Iterator[Ask]:
+    """Every position under the standard rules and under the changed ones."""
     times_asked: Counter[str] = Counter()
     for position in positions:
         draw = times_asked[position.id]
@@ -220,32 +268,9 @@ def _model(spec: Spec) -> Model:
 
 @asynccontextmanager
 async def _asking(spec: Spec, model: Model) -> AsyncIterator[Asking]:
-    store = Store(home() / "answers.sqlite")
+    store = Store(Path(":memory:") if spec.fresh else home() / "answers.sqlite")
     try:
-        yield Asking(model, store, spec.max_connections)
+        yield Asking(model, store, spec.max_connections, purse_for(model, spec.max_cost))
     finally:
         await model.close()
         store.close()
-
-
-def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(_until_stopped(work))
-    with ThreadPoolExecutor(1) as thread:  # a notebook has a loop of its own
-        return thread.submit(asyncio.run, work).result()
-
-
-async def _until_stopped(work: Coroutine[Any, Any, T]) -> T:
-    """Await; on Ctrl-C or SIGTERM finish what is in flight, save it and say how to go on."""
-    task = asyncio.current_task()
-    assert task
-    with suppress(NotImplementedError, RuntimeError):  # Windows, or not the main thread
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    try:
-        return await work
-    except asyncio.CancelledError:
-        raise Unfinished(
-            "stopped; all answers so far are saved, run the same command again to go on"
-        ) from None

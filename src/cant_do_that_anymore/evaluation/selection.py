@@ -8,7 +8,7 @@ larger dataset goes on where the last one ended.
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from itertools import islice
 from random import Random
@@ -17,7 +17,7 @@ from ..errors import Unfinished
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
 from ..models.asking import Ask, Asking
-from ..models.model import Settings
+from ..models.model import Settings, Usage
 from ..models.progress import progress
 from .datasets import Dataset, save_dataset, saved_dataset, shipped_datasets
 from .judging import Reading, judge
@@ -26,7 +26,7 @@ from .wordings import Wording, question
 
 ORDER_SEED = 20_220_722
 """The pool's order is the same for all models and runs, so that datasets can only grow."""
-SHIPPED = "shipped"
+SHIPPED, BUILT = "shipped", "built"
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,26 @@ async def version_of(asking: Asking, criteria: Criteria) -> str:
     return first.version
 
 
-async def dataset_for(
-    asking: Asking, version: str, criteria: Criteria, wanted: int, *, quiet: bool
-) -> Dataset:
-    """Find the dataset of a model version, or build as much of it as is wanted and missing."""
+def found_dataset(version: str, criteria: Criteria) -> Dataset | None:
+    """The dataset of a model version as far as it exists."""
     found = saved_dataset(version, criteria.digest, criteria.rules)
     if not found and criteria.pool.name == SHIPPED and criteria.rules is BISHOPS_AS_KNIGHTS:
         found = shipped_datasets(criteria.pool.positions).get(version)
-    if found and (found.pool_ended or len(found.positions) >= wanted):
+    return found
+
+
+async def dataset_for(
+    asking: Asking, version: str, criteria: Criteria, wanted: int, *, quiet: bool
+) -> Dataset:
+    """Find the dataset of a model version, or build as much of it as is wanted and missing.
+
+    Of a dataset built earlier only as much is taken as would be built now, so that the same run
+    draws the same samples however large the dataset has grown.
+    """
+    found = found_dataset(version, criteria)
+    if found and found.origin == BUILT and len(found.positions) >= wanted:
+        return replace(found, positions=found.positions[:wanted])
+    if found and found.pool_ended:
         return found
     built = await _built(asking, version, criteria, wanted, quiet=quiet)
     save_dataset(built, criteria.digest, criteria.facts())
@@ -115,7 +127,7 @@ async def _built(
     asking: Asking, version: str, criteria: Criteria, wanted: int, *, quiet: bool
 ) -> Dataset:
     hits: list[Position] = []
-    asked = 0
+    asked, usage = 0, Usage()
     watch = CutOffWatch(criteria.max_tokens)
     positions = criteria.ordered()
     with progress(f"building the dataset of {version}", wanted, quiet=quiet) as advance:
@@ -123,6 +135,7 @@ async def _built(
             async for answer in answers:
                 position = positions[asked]
                 asked += 1
+                usage += answer.usage
                 judgement = judge(answer, position, STANDARD, criteria.reading)
                 watch.see(answer, judgement.move, STANDARD)
                 if judgement.outcome == "special":
@@ -135,4 +148,4 @@ async def _built(
             f"{version} plays the special move in none of the {asked} positions of the pool, so "
             "there is no habit to measure"
         )
-    return Dataset(version, "built", hits, asked, pool_ended=asked == len(positions))
+    return Dataset(version, BUILT, hits, asked, asked == len(positions), usage)

@@ -98,7 +98,7 @@ def _from_toml(path: Path) -> Wording:
     try:
         texts = tomllib.loads(path.read_text(encoding="utf-8"))
         return Wording(str(path), _string(texts["standard"]), _string(texts["changed"]))
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise BadInput(f"cannot read the wording {str(path)!r}: {problem}") from None
     except KeyError as missing:
         raise BadInput(f"the wording {str(path)!r} lacks the key {missing}") from None

@@ -135,7 +135,7 @@ def _parsed(line: bytes, where: str) -> Position:
         position = Position(int(fields["game_idx"]), moves, special_moves, fields.get("source"))
     except KeyError as missing:
         raise BadInput(f"{where}: the key {missing} is missing") from None
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError):
         raise BadInput(f"{where}: not a position as one JSON object: {_shortened(line)}") from None
     if not position.special_moves:
         raise BadInput(f"{where}: no special move ('next_filtered_moves' is missing or empty)")

@@ -15,17 +15,19 @@ from hashlib import sha256
 from typing import Literal
 
 from ..errors import Problem, Unfinished
-from .model import Answer, Model, Passing, Question, Settings
+from .model import Answer, Known, Model, Passing, Question, Settings, Usage
 from .pressure import Pressure
+from .purse import Purse
 from .store import Store
 
 log = logging.getLogger(__name__)
 
-TRIES = 7
+FAILURES = 7
+"""So many tries of one question may fail; being told of overload is no failure."""
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 30.0
-OVERLOAD_PATIENCE = 1800.0
-"""How many seconds a question waits for a server that says it is overloaded."""
+PATIENCE = 1800.0
+"""So many seconds a question waits for its answer, whatever the reason."""
 FAILURES_IN_A_ROW = 10
 """So many questions without an answer, and none answered between them: the model is gone."""
 
@@ -41,7 +43,7 @@ class Ask:
     draw: int = 0
 
 
-def key_of(model: Model, ask: Ask, settings: Settings) -> str:
+def key_of(model: Known, ask: Ask, settings: Settings) -> str:
     """A digest of everything that can change the answer."""
     messages = [(message.role, message.content) for message in ask.question.messages]
     parts = [model.name, model.endpoint, messages, settings.temperature, settings.max_tokens]
@@ -49,18 +51,38 @@ def key_of(model: Model, ask: Ask, settings: Settings) -> str:
     return sha256(json.dumps(parts).encode()).hexdigest()
 
 
-class Asking:
-    """Asks one model, through one store, with a limited number of questions in flight."""
+def seeded(settings: Settings, key: str) -> Settings:
+    """The settings with a seed that belongs to one question alone."""
+    return replace(settings, seed=int(key[:12], 16))
 
-    def __init__(self, model: Model, store: Store, connections: int | None = None) -> None:
+
+class Asking:
+    """Asks one model, through one store, with a limited number of questions in flight.
+
+    Attributes:
+        model: who is asked.
+        asked: how many answers were new; the others came from the store.
+        used: the tokens of the new answers.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        store: Store,
+        connections: int | None = None,
+        purse: Purse | None = None,
+    ) -> None:
         self.model = model
+        self.asked = 0
+        self.used = Usage()
+        self._purse = purse or Purse()
         most = connections or model.connections
         self._store = store
-        self._open_questions = asyncio.Semaphore(most)
+        # As many again may wait for another try or for the disk, so that requests never wait.
+        self._open_questions = asyncio.Semaphore(2 * most)
         self._pressure = Pressure(most)
         self._stopping = asyncio.Event()
         self._failures_in_a_row = 0
-        self._saved = 0
         self._problem: Problem | None = None
 
     async def answers(self, asks: Iterable[Ask], settings: Settings) -> AsyncGenerator[Answer]:
@@ -70,7 +92,8 @@ class Asking:
         are finished and saved.
 
         Raises:
-            Unfinished: if the model stops answering; all answers so far are saved.
+            Unfinished: if the model stops answering or the purse is empty; all answers so far are
+                saved.
             Problem: if the model cannot answer at all, or answers cannot be saved.
         """
         self._stopping.clear()
@@ -78,10 +101,10 @@ class Asking:
         try:
             for ask in asks:
                 begun.append(await self._begin(ask, settings))
-                while begun and begun[0].done():
-                    yield begun.popleft().result()
                 if self._problem:
                     raise self._problem
+                while begun and begun[0].done():
+                    yield begun.popleft().result()
             while begun:
                 yield await asyncio.shield(begun[0])
                 begun.popleft()
@@ -89,7 +112,7 @@ class Asking:
             log.warning("finishing the questions in flight; press Ctrl-C again to stop at once")
             raise
         finally:
-            self._stopping.set()
+            self._stop()
             await asyncio.gather(*begun, return_exceptions=True)
 
     async def _begin(self, ask: Ask, settings: Settings) -> "asyncio.Future[Answer]":
@@ -100,44 +123,60 @@ class Asking:
             known.set_result(saved)
             return known
         await self._open_questions.acquire()
-        task = asyncio.create_task(self._answered(key, ask.question, settings))
+        put_aside = await self._purse.put_aside(ask.question, settings)
+        task = asyncio.create_task(self._answered(key, ask.question, settings, put_aside))
         task.add_done_callback(lambda _: self._open_questions.release())
         return task
 
-    async def _answered(self, key: str, question: Question, settings: Settings) -> Answer:
-        own_seed = replace(settings, seed=int(key[:12], 16))
+    async def _answered(
+        self, key: str, question: Question, settings: Settings, put_aside: float
+    ) -> Answer:
+        usage = None
         try:
-            answer = await self._patiently_asked(question, own_seed)
+            answer = await self._patiently_asked(question, seeded(settings, key))
             if answer.stop_reason == "error":
                 self._count_failure(answer.error)
             else:
                 self._failures_in_a_row = 0
+                usage = answer.usage
+                self.asked += 1
+                self.used += usage
                 await self._store.put(key, self.model.name, answer)
-                self._saved += 1
         except Problem as problem:
             self._problem = problem
-            self._stopping.set()
+            self._stop()
             raise
+        finally:
+            self._purse.pay(put_aside, usage)
         return answer
 
     async def _patiently_asked(self, question: Question, settings: Settings) -> Answer:
         """One answer, after as many tries as it takes or as make sense."""
-        started, tries = time.monotonic(), 0
-        while True:
-            try:
-                async with self._pressure:
+        started, tries, failures = time.monotonic(), 0, 0
+        while not self._stopping.is_set():
+            async with self._pressure as entered:
+                if self._stopping.is_set():
+                    break
+                try:
                     answer = await self.model.answer(question, settings)
-                self._pressure.rise()
-                return answer
-            except Passing as fault:
-                if fault.overloaded:
-                    self._pressure.fall(fault.retry_after)
-                    out_of_patience = time.monotonic() - started > OVERLOAD_PATIENCE
-                else:
-                    out_of_patience = tries + 1 >= TRIES
-                if out_of_patience or await self._stopped_within(_wait(tries, fault.retry_after)):
-                    return Answer("", stop_reason="error", error=str(fault))
-                tries += 1
+                    self._pressure.rise()
+                    return answer
+                except Passing as passing:
+                    fault = passing
+                    if fault.overloaded:  # said before leaving, so that nobody else goes in
+                        self._pressure.fall(entered, fault.retry_after)
+            failures += not fault.overloaded
+            waited = time.monotonic() - started
+            out_of_patience = failures >= FAILURES or waited > PATIENCE
+            if out_of_patience or await self._stopped_within(_wait(tries, fault.retry_after)):
+                return Answer("", stop_reason="error", error=str(fault))
+            tries += 1
+        return Answer("", stop_reason="error", error="stopped before it was asked")
+
+    def _stop(self) -> None:
+        """Ask nothing more; what is in flight goes on."""
+        self._stopping.set()
+        self._pressure.let_all_in()
 
     async def _stopped_within(self, seconds: float) -> bool:
         try:
@@ -150,7 +189,7 @@ class Asking:
         self._failures_in_a_row += 1
         if self._failures_in_a_row >= FAILURES_IN_A_ROW and not self._stopping.is_set():
             raise Unfinished(
-                f"{self.model.name} stopped answering ({error}); the {self._saved} answers of this "
+                f"{self.model.name} stopped answering ({error}); the {self.asked} answers of this "
                 "session are saved, run the same command again to go on"
             )
 

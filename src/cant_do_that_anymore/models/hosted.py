@@ -1,6 +1,7 @@
 """Any provider that Inspect AI reaches, through its ``get_model(...).generate(...)``."""
 
 import re
+from typing import Any
 
 from inspect_ai.model import (
     ChatMessage,
@@ -13,8 +14,10 @@ from inspect_ai.model import (
 )
 
 from ..errors import BadInput, Problem
-from .layout import as_text, user_first
+from .layout import STOP_SEQUENCES, as_text, user_first
 from .model import CHAT_TOKENS, Answer, Message, Passing, Question, Settings, StopReason, Usage
+from .names import OUR_MODELS, PROVIDERS
+from .server import BASE_MODEL_TOKENS, OVERLOADED
 
 _TEXT_PROVIDER = "openai-api-completions"  # Inspect's way to base models: one user message
 _STOP_REASONS: dict[str, StopReason] = {
@@ -27,15 +30,20 @@ _STOP_REASONS: dict[str, StopReason] = {
 class HostedModel:
     """A model of a hosted provider, by its Inspect name such as ``anthropic/claude-...``."""
 
-    endpoint = ""
     connections = 16
-    max_tokens = CHAT_TOKENS
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, base_url: str | None = None, **model_args: Any) -> None:
         self.name = name
-        self._provider = name.split("/")[0]
+        self._has_answered = False
+        self.max_tokens = BASE_MODEL_TOKENS if _takes_text(name) else CHAT_TOKENS
         try:
-            self._model = get_model(name, config=GenerateConfig(max_retries=0))
+            self._model = get_model(
+                name,
+                config=GenerateConfig(max_retries=0),
+                base_url=base_url,
+                memoize=False,  # it is closed when it was asked enough
+                **model_args,
+            )
         except ValueError as problem:
             raise BadInput(
                 f"unknown model: {name!r} ({problem}); write PROVIDER/MODEL as Inspect AI names "
@@ -43,50 +51,73 @@ class HostedModel:
             ) from None
         except Exception as problem:  # Inspect says by its own exceptions what is missing
             raise BadInput(f"cannot use {name!r}: {_plain(str(problem))}") from None
+        self.endpoint = self._model.api.base_url or ""
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
         """Ask the provider once."""
-        config = GenerateConfig(
-            max_tokens=settings.max_tokens,
-            temperature=settings.temperature,
-            max_connections=1000,  # how many are in flight is for `asking` to say
-        )
+        config = config_for(self.name, settings)
+        config.max_connections = 1000  # how many are in flight is for `asking` to say
+        messages = layout_for(self.name, question.messages)
         try:
-            output = await self._model.generate(
-                self._conversation(question.messages), config=config
-            )
+            output = await self._model.generate(as_chat(messages), config=config)
         except Exception as fault:  # every provider raises exceptions of its own
-            raise self._what_it_means(fault) from None
-        if output.error:
-            return Answer("", stop_reason="error", error=output.error)
-        return _answer_in(output)
+            return self._refused(_own_fault(fault))
+        self._has_answered = True
+        return answer_in(output)
 
     async def close(self) -> None:
         """Close the provider's connections."""
         await self._model.api.aclose()
 
-    def _conversation(self, messages: tuple[Message, ...]) -> list[ChatMessage]:
-        if self._provider == _TEXT_PROVIDER:
-            return [ChatMessageUser(content=as_text(messages))]
-        kinds = {
-            "system": ChatMessageSystem,
-            "user": ChatMessageUser,
-            "assistant": ChatMessageAssistant,
-        }
-        return [kinds[message.role](content=message.content) for message in user_first(messages)]
-
-    def _what_it_means(self, fault: Exception) -> Exception:
+    def _refused(self, fault: Exception) -> Answer:
+        """Raise what an exception means, or give it as the answer to this question."""
+        api = self._model.api
         status = getattr(fault, "status_code", None) or getattr(fault, "code", None)
-        message = _plain(f"{type(fault).__name__}: {fault}")
-        decision = self._model.api.should_retry(fault)
-        if not decision or status in (400, 401, 403, 404):
-            return Problem(f"{self.name} cannot answer ({message})")
-        rate_limited = status in (429, 529) or getattr(decision, "kind", "") == "rate_limit"
-        retry_after = getattr(decision, "retry_after", None)
-        return Passing(message, retry_after=retry_after, overloaded=rate_limited)
+        message = _plain(f"{type(fault).__name__}: {fault}".replace(api.api_key or "\0", "***"))
+        if api.is_auth_failure(fault) or status in (401, 403):
+            raise Problem(f"the provider of {self.name} refuses the key ({message})")
+        decision = api.should_retry(fault)
+        overloaded = status in OVERLOADED or getattr(decision, "kind", "") == "rate_limit"
+        out_of_money = status == 402 or "insufficient_quota" in message
+        if (decision or overloaded) and not out_of_money:
+            retry_after = getattr(decision, "retry_after", None)
+            raise Passing(message, retry_after=retry_after, overloaded=overloaded)
+        if out_of_money or status == 404 or not self._has_answered:
+            raise Problem(f"{self.name} cannot answer ({message})")
+        return Answer("", stop_reason="error", error=message)
 
 
-def _answer_in(output: ModelOutput) -> Answer:
+def config_for(name: str, settings: Settings) -> GenerateConfig:
+    """The settings as Inspect takes them for the model of that name."""
+    stop = list(STOP_SEQUENCES) if _takes_text(name) else None
+    return GenerateConfig(
+        max_tokens=settings.max_tokens, temperature=settings.temperature, stop_seqs=stop
+    )
+
+
+def layout_for(name: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The conversation as the provider of that model takes it."""
+    if _takes_text(name):
+        return (Message("user", as_text(messages)),)
+    if name in OUR_MODELS or name.split("/")[0] in PROVIDERS:
+        return messages  # as when they are asked without Inspect
+    return user_first(messages)
+
+
+def as_chat(messages: tuple[Message, ...]) -> list[ChatMessage]:
+    """Messages as Inspect's."""
+    kinds = {
+        "system": ChatMessageSystem,
+        "user": ChatMessageUser,
+        "assistant": ChatMessageAssistant,
+    }
+    return [kinds[message.role](content=message.content) for message in messages]
+
+
+def answer_in(output: ModelOutput) -> Answer:
+    """What a model said to Inspect, as an answer."""
+    if output.error:
+        return Answer("", stop_reason="error", error=output.error)
     usage = output.usage
     if usage:
         cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
@@ -101,6 +132,21 @@ def _answer_in(output: ModelOutput) -> Answer:
     )
 
 
+def _own_fault(fault: Exception) -> Exception:
+    """The provider's exception, where Inspect put one of its own around it."""
+    last_attempt = getattr(fault, "last_attempt", None)
+    if last_attempt:
+        fault = last_attempt.exception()
+    if type(fault).__module__.startswith("inspect_ai") and isinstance(fault.__cause__, Exception):
+        return fault.__cause__
+    return fault
+
+
+def _takes_text(name: str) -> bool:
+    return name.split("/")[0] == _TEXT_PROVIDER
+
+
 def _plain(text: str) -> str:
     """One line without Inspect's markup."""
-    return " ".join(re.sub(r"\[/?[a-z ]+\]|ERROR: ?", "", text).split())[:400]
+    unmarked = re.sub(r"\[/?[a-z ]+\]", "", text).replace("ERROR: ", "")
+    return " ".join(unmarked.split())[:400]

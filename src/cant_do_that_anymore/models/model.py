@@ -70,6 +70,7 @@ class Answer:
         stop_reason: why it ended there; "error" when there was no reply after all tries.
         usage: tokens, as the provider counted them.
         version: the exact model that answered, as it names itself.
+        reasoning: what it wrote to think before it replied, if it was asked to.
         notes: what had to be done differently from what the settings say, one sentence each.
         error: what went wrong, if anything did.
     """
@@ -78,12 +79,13 @@ class Answer:
     stop_reason: StopReason = "stop"
     usage: Usage = Usage()
     version: str = ""
+    reasoning: str = ""
     notes: tuple[str, ...] = ()
     error: str = ""
 
 
-class Model(Protocol):
-    """Whoever answers.
+class Known(Protocol):
+    """What is known of a model before it is asked anything.
 
     Attributes:
         name: the name it was asked for by.
@@ -96,6 +98,10 @@ class Model(Protocol):
     endpoint: str
     connections: int
     max_tokens: int
+
+
+class Model(Known, Protocol):
+    """Whoever answers."""
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
         """Answer one question.

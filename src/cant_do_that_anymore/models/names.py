@@ -1,18 +1,36 @@
-"""Model names: our own, a model behind an address, OpenAI's, or any that Inspect AI reaches."""
+"""Model names: our own, a model behind an address, or any that Inspect AI reaches."""
 
 import asyncio
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..errors import BadInput, unknown
 from .baseline import RandomModel
-from .model import Model
+from .human import HumanModel
+from .model import CHAT_TOKENS, Known, Model
 from .server import Api, ServerModel
 
-OPENAI_ADDRESS = "https://api.openai.com/v1"
 SERVER_KEY_VARIABLE = "CDTA_API_KEY"
 TEXT_PREFIX = "completions/"
 """Before the name of a base model: it is asked over the completions API, with one text."""
+OPENAI_BASE_MODELS = ("gpt-3.5-turbo-instruct", "gpt-4-base", "babbage-", "davinci-")
+"""How the names of OpenAI's base models begin; they need no prefix."""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A provider that is reached without Inspect AI, since its API is OpenAI's."""
+
+    address: str
+    address_variable: str
+    key_variable: str
+
+
+PROVIDERS = {
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
+    "together": Provider("https://api.together.xyz/v1", "TOGETHER_BASE_URL", "TOGETHER_API_KEY"),
+}
 
 
 def _pocket(name: str) -> Model:
@@ -25,6 +43,7 @@ OUR_MODELS: dict[str, Callable[[str], Model]] = {
     "cdta/pocket": _pocket,
     "cdta/pocket-rules": _pocket,
     "cdta/random": lambda _: RandomModel(),
+    "human": lambda _: HumanModel(),
 }
 
 
@@ -47,14 +66,44 @@ def model_named(name: str | None, base_url: str | None = None) -> Model:
         return OUR_MODELS[name](name)
     if name.startswith("cdta/"):
         raise unknown("model", name, OUR_MODELS)
-    if name.removeprefix(TEXT_PREFIX).startswith("openai/"):
-        return _openai(name)
+    provider = PROVIDERS.get(name.removeprefix(TEXT_PREFIX).split("/")[0])
+    if provider and "/" in name.removeprefix(TEXT_PREFIX):
+        return _provided(name, provider)
     if "/" not in name:
         known = [*OUR_MODELS, f"openai/{name}", f"anthropic/{name}"]
         raise unknown("model", name, known)
     from .hosted import HostedModel  # takes 2 s to import
 
     return HostedModel(name)
+
+
+@dataclass
+class _Unreached:
+    """What is known of a model by its name alone."""
+
+    name: str
+    endpoint: str = ""
+    connections: int = 16
+    max_tokens: int = CHAT_TOKENS
+
+
+def known_by_name(name: str | None, base_url: str | None = None) -> Known:
+    """What is known of the model that goes by ``name``, without a key and without asking it.
+
+    Raises:
+        BadInput: if there can be no such model.
+    """
+    if base_url:
+        return _served(name, base_url)
+    if name is None:
+        raise BadInput("no model was named; for example --model openai/gpt-4o")
+    if name in OUR_MODELS:
+        return _Unreached(name)
+    bare = name.removeprefix(TEXT_PREFIX)
+    if name.startswith("cdta/") or "/" not in bare:
+        raise unknown("model", name, [*OUR_MODELS, f"openai/{bare}", f"anthropic/{bare}"])
+    provider = PROVIDERS.get(bare.split("/")[0])
+    return _at_provider(name, provider, "") if provider else _Unreached(name)
 
 
 def _served(name: str | None, base_url: str) -> Model:
@@ -79,14 +128,20 @@ def _only_model_at(base_url: str, key: str) -> str:
     return names[0]
 
 
-def _openai(name: str) -> Model:
-    key = os.environ.get("OPENAI_API_KEY", "")
+def _provided(name: str, provider: Provider) -> Model:
+    key = os.environ.get(provider.key_variable, "")
     if not key:
-        raise BadInput(f"{name} needs a key: set OPENAI_API_KEY")
-    address = os.environ.get("OPENAI_BASE_URL") or OPENAI_ADDRESS
-    plain, api = _name_and_api(name)
-    plain = plain.removeprefix("openai/")
-    return ServerModel(plain, address, key=key, key_variable="OPENAI_API_KEY", api=api)
+        raise BadInput(f"{name} needs a key: set {provider.key_variable}")
+    return _at_provider(name, provider, key)
+
+
+def _at_provider(name: str, provider: Provider, key: str) -> Model:
+    address = os.environ.get(provider.address_variable) or provider.address
+    name, api = _name_and_api(name)
+    plain = name.partition("/")[2]
+    if name.startswith("openai/") and plain.startswith(OPENAI_BASE_MODELS):
+        api = "completions"
+    return ServerModel(plain, address, key=key, key_variable=provider.key_variable, api=api)
 
 
 def _name_and_api(name: str) -> tuple[str, Api]:

@@ -4,10 +4,11 @@ import json
 import time
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import aiohttp
 
-from ..errors import Problem
+from ..errors import BadInput, Problem
 from .layout import STOP_SEQUENCES, as_text, user_first
 from .model import CHAT_TOKENS, Answer, Passing, Question, Settings, StopReason, Usage
 
@@ -15,6 +16,8 @@ BASE_MODEL_TOKENS = 4
 TIME_OUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
 OVERLOADED = {429, 503, 529}
 LONGEST_RETRY_AFTER = 600.0
+LONGEST_REPLY = 2**25
+"""In bytes; whatever is longer is no reply to a question about a move."""
 
 Api = Literal["chat", "completions"]
 
@@ -33,10 +36,10 @@ class ServerModel:
         self, name: str, address: str, *, key: str = "", key_variable: str, api: Api = "chat"
     ) -> None:
         self.name = name
-        self.endpoint = address.rstrip("/")
+        self.endpoint = _checked_address(address)
         self.max_tokens = CHAT_TOKENS if api == "chat" else BASE_MODEL_TOKENS
-        self._api = api
-        self._key = key
+        self.api: Api = api
+        self._key = _checked_key(key, key_variable)
         self._key_variable = key_variable
         self._concessions: list[str] = []
         self._has_answered = False
@@ -49,9 +52,10 @@ class ServerModel:
             status, retry_after, body = await self._post(self._request(question, settings))
             if status == 200:
                 return self._answer_in(body, conceded)
-            message = _error_message(body) or f"HTTP {status}"
+            message = self._error_message(body) or f"HTTP {status}"
             if not self._concede(status, message, conceded):
-                return self._refused(status, retry_after, message)
+                out_of_money = status == 402 or b"insufficient_quota" in body
+                return self._refused(status, retry_after, message, final=out_of_money)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -76,7 +80,7 @@ class ServerModel:
         if "user first" in self._concessions:
             messages = user_first(messages)
         request: dict[str, Any] = {"model": self.name}
-        if self._api == "completions":
+        if self.api == "completions":
             request |= {"prompt": as_text(messages), "stop": list(STOP_SEQUENCES)}
         else:
             request["messages"] = [{"role": m.role, "content": m.content} for m in messages]
@@ -87,10 +91,14 @@ class ServerModel:
         return request
 
     async def _post(self, request: dict[str, Any]) -> tuple[int, float | None, bytes]:
-        path = "/chat/completions" if self._api == "chat" else "/completions"
+        path = "/chat/completions" if self.api == "chat" else "/completions"
         try:
             async with self._client().post(self.endpoint + path, json=request) as response:
-                body = await response.read()
+                body = b""
+                async for chunk in response.content.iter_any():
+                    body += chunk
+                    if len(body) > LONGEST_REPLY:
+                        raise Passing(f"a reply of more than {LONGEST_REPLY} bytes")
                 return response.status, _seconds(response.headers.get("Retry-After")), body
         except (aiohttp.ClientError, TimeoutError, OSError) as fault:
             if not self._has_answered and isinstance(fault, aiohttp.ClientConnectorError):
@@ -102,7 +110,7 @@ class ServerModel:
             reply = json.loads(body)
             choice = reply["choices"][0]
             usage = reply.get("usage") or {}
-            if self._api == "chat":
+            if self.api == "chat":
                 refusal = choice["message"].get("refusal")
                 text = choice["message"].get("content") or refusal or ""
             else:
@@ -119,8 +127,8 @@ class ServerModel:
                 notes=tuple(_CONCESSIONS[concession][1] for concession in conceded),
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-            message = _error_message(body) or "a reply that is no chat completion"
-            raise Passing(self._without_key(message)) from None
+            message = self._error_message(body) or "an empty body"
+            raise Passing(f"a reply that is no completion: {message}") from None
         self._has_answered = True
         return answer
 
@@ -136,11 +144,12 @@ class ServerModel:
                 return True
         return False
 
-    def _refused(self, status: int, retry_after: float | None, message: str) -> Answer:
+    def _refused(
+        self, status: int, retry_after: float | None, message: str, *, final: bool
+    ) -> Answer:
         """Raise what a status other than 200 means, or give it as the answer to this question."""
-        message = self._without_key(message)
-        if status == 429 and "quota" in message.lower():
-            raise Problem(f"{self.name} at {self.endpoint}: {message}")
+        if final:
+            raise Problem(f"{self.endpoint} wants money (HTTP {status}: {message})")
         if status in OVERLOADED:
             raise Passing(f"HTTP {status}: {message}", retry_after=retry_after, overloaded=True)
         if status >= 500 or status == 408:
@@ -169,6 +178,18 @@ class ServerModel:
             "correct the address, and run the same command again"
         )
 
+    def _error_message(self, body: bytes) -> str:
+        """The server's own words, in one line, without the key if it repeats that."""
+        try:
+            error = json.loads(body)
+            for key in ("error", "message", "detail"):
+                if isinstance(error, dict) and key in error:
+                    error = error[key]
+            text = error if isinstance(error, str) else json.dumps(error)
+        except (ValueError, RecursionError):
+            text = body.decode("utf-8", "replace")
+        return " ".join(self._without_key(text).split())[:300]
+
     def _without_key(self, text: str) -> str:
         return text.replace(self._key, "***") if self._key else text
 
@@ -190,23 +211,34 @@ _CONCESSIONS: dict[str, tuple[tuple[str, ...], str]] = {
 """What a server may refuse: the signs in its message, and the note on what was done about it."""
 
 
+def _checked_address(address: str) -> str:
+    """The address without a slash at its end; it is written into runs, so it may hold no secret."""
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise BadInput(f"not the address of a server: {address!r}; try http://localhost:8000/v1")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise BadInput(
+            f"the address of {parts.hostname} may hold no user name, password or query; "
+            "a key goes into an environment variable"
+        )
+    return address.rstrip("/")
+
+
+def _checked_key(key: str, variable: str) -> str:
+    key = key.strip()
+    if not (key.isascii() and key.isprintable()):
+        raise BadInput(f"{variable} holds characters that cannot be part of a key")
+    return key
+
+
 def _stop_reason(finish_reason: object) -> StopReason:
     if finish_reason == "length":
         return "length"
     return "refused" if finish_reason == "content_filter" else "stop"
-
-
-def _error_message(body: bytes) -> str:
-    """The server's own words, in one line."""
-    try:
-        error = json.loads(body)
-        for key in ("error", "message", "detail"):
-            if isinstance(error, dict) and key in error:
-                error = error[key]
-        text = error if isinstance(error, str) else json.dumps(error)
-    except (ValueError, RecursionError):
-        text = body.decode("utf-8", "replace")
-    return " ".join(text.split())[:300]
 
 
 def _seconds(retry_after: str | None) -> float | None:

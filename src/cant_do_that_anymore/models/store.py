@@ -5,101 +5,134 @@ import json
 import logging
 import sqlite3
 import time
-from contextlib import suppress
-from dataclasses import asdict
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
+from zlib import crc32
 
 from ..errors import Problem
 from .model import Answer, Usage
 
 log = logging.getLogger(__name__)
 
-GATHERING_SECONDS = 0.03
-"""Answers that arrive within this time share one transaction."""
-
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS answers (
-    key TEXT NOT NULL UNIQUE, model TEXT NOT NULL, answer TEXT NOT NULL, saved_at REAL NOT NULL
+CREATE TABLE IF NOT EXISTS saved_answers (
+    key TEXT NOT NULL UNIQUE, model TEXT NOT NULL, answer TEXT NOT NULL, checksum INTEGER NOT NULL,
+    saved_at REAL NOT NULL
 )"""
+_INSERT = "INSERT OR IGNORE INTO saved_answers VALUES (?, ?, ?, ?, ?)"
 
-_Row = tuple[str, str, str, float]
+_NOT_THE_FILE = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+)
+"""What SQLite says when the disk is at fault; all else that it says of a file is damage."""
+
+_Row = tuple[str, str, str, int, float]
 
 
 class Store:
     """Answers by key in one SQLite file, safe to share between processes.
 
-    A damaged file is moved aside, what can still be read is taken over, and the log says so.
+    A thread of its own writes, so that nobody waits for the disk; the answers that arrive while it
+    is busy share the next transaction. A damaged file is moved aside, what can still be read is
+    taken over, and the log says so.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._pending: list[tuple[_Row, asyncio.Future[None]]] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1)
         try:
-            self._database = self._opened()
-        except sqlite3.OperationalError as problem:
+            self._database = self._opened() or self._rescued()
+            self._writer = _connected(path)
+            self._writer.execute("PRAGMA synchronous = FULL")
+        except (sqlite3.Error, OSError) as problem:
             raise self._unusable(problem) from None
-        except sqlite3.DatabaseError:
-            self._database = self._rescued()
 
     def get(self, key: str) -> Answer | None:
         """The answer saved under ``key``, if there is one."""
-        row = self._database.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
+        try:
+            row = self._database.execute(
+                "SELECT answer, checksum FROM saved_answers WHERE key = ?", (key,)
+            ).fetchone()
+            if row and not _is_whole(key, *row):
+                with self._database:
+                    self._database.execute("DELETE FROM saved_answers WHERE key = ?", (key,))
+                row = None
+        except sqlite3.Error as problem:
+            raise self._unusable(problem) from None
         return _answer_from(row[0]) if row else None
 
     def put(self, key: str, model: str, answer: Answer) -> "asyncio.Future[None]":
         """Save an answer; the future is done when it is on disk."""
-        loop = asyncio.get_running_loop()
-        if not self._pending:
-            loop.call_later(GATHERING_SECONDS, self.flush)
-        saved: asyncio.Future[None] = loop.create_future()
-        self._pending.append(((key, model, json.dumps(asdict(answer)), time.time()), saved))
+        text = json.dumps(vars(answer) | {"usage": vars(answer.usage)})
+        printable = model.encode("ascii", "backslashreplace").decode()
+        saved = asyncio.get_running_loop().create_future()
+        self._pending.append(((key, printable, text, _checksum(key, text), time.time()), saved))
+        if not self._writing or self._writing.done():
+            self._writing = asyncio.create_task(self._write())
         return saved
-
-    def flush(self) -> None:
-        """Write what has gathered, in one transaction."""
-        pending, self._pending = self._pending, []
-        try:
-            with self._database:
-                self._database.executemany(
-                    "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?)", (row for row, _ in pending)
-                )
-        except sqlite3.Error as problem:
-            for _, saved in pending:
-                if not saved.done():
-                    saved.set_exception(self._unusable(problem))
-        else:
-            for _, saved in pending:
-                if not saved.done():
-                    saved.set_result(None)
 
     def close(self) -> None:
         """Write what is left and close the file."""
-        self.flush()
+        self._thread.shutdown()
+        self._insert([row for row, _ in self._pending])
+        self._writer.close()
         self._database.close()
 
-    def _opened(self) -> sqlite3.Connection:
-        database = sqlite3.connect(self._path, timeout=60)
+    async def _write(self) -> None:
+        while self._pending:
+            pending, self._pending = self._pending, []
+            rows = [row for row, _ in pending]
+            problem = await asyncio.wrap_future(self._thread.submit(self._insert, rows))
+            for _, saved in pending:
+                if saved.done():  # whoever waited for it was stopped
+                    continue
+                if problem:
+                    saved.set_exception(self._unusable(problem))
+                else:
+                    saved.set_result(None)
+
+    def _insert(self, rows: list[_Row]) -> sqlite3.Error | None:
+        """Save rows in one transaction; returns what went wrong, if anything did."""
+        try:
+            with self._writer:
+                self._writer.executemany(_INSERT, rows)
+        except sqlite3.Error as problem:
+            return problem
+        return None
+
+    def _opened(self) -> sqlite3.Connection | None:
+        """The database, or None if it is damaged."""
+        database = _connected(self._path)
         try:
             database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = FULL")
             database.execute(_SCHEMA)
-            verdict = database.execute("PRAGMA quick_check(1)").fetchone()[0]
-            if verdict != "ok":
-                raise sqlite3.DatabaseError(verdict)
-        except sqlite3.Error:
-            database.close()
-            raise
-        return database
+            if database.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok":
+                return database
+        except sqlite3.DatabaseError as problem:
+            if problem.sqlite_errorcode & 0xFF in _NOT_THE_FILE:
+                database.close()
+                raise
+        database.close()
+        return None
 
     def _rescued(self) -> sqlite3.Connection:
-        aside = self._path.with_name(f"{self._path.name}.damaged-{int(time.time())}")
+        aside = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
         for suffix in ("", "-wal", "-shm"):
             with suppress(FileNotFoundError):
                 Path(f"{self._path}{suffix}").rename(f"{aside}{suffix}")
         rows = _readable_rows(aside)
         database = self._opened()
+        assert database, "a new file is not damaged"
         with database:
-            database.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?)", rows.values())
+            database.executemany(_INSERT, rows.values())
         log.warning(
             "the store %s was damaged: it was moved to %s, and %d answers that could still be "
             "read were taken over",
@@ -107,7 +140,7 @@ class Store:
         )
         return database
 
-    def _unusable(self, problem: sqlite3.Error) -> Problem:
+    def _unusable(self, problem: Exception) -> Problem:
         return Problem(
             f"cannot save answers in {str(self._path)!r} ({problem}); what was saved before is "
             "safe: free some space, or set CDTA_HOME to a folder you can write to, and run the "
@@ -115,17 +148,31 @@ class Store:
         )
 
 
+def _connected(path: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(path, timeout=60, check_same_thread=False)
+    # What is no text any more is for the checksum to find.
+    database.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    return database
+
+
 def _readable_rows(path: Path) -> dict[str, _Row]:
     """Read a damaged file from both ends, as far as it goes."""
     rows: dict[str, _Row] = {}
     for order in ("ASC", "DESC"):
-        with suppress(sqlite3.DatabaseError):
-            database = sqlite3.connect(path)
-            for row in database.execute(f"SELECT * FROM answers ORDER BY rowid {order}"):
-                with suppress(ValueError, TypeError, KeyError):
-                    _answer_from(row[2])
+        with suppress(sqlite3.DatabaseError), closing(_connected(path)) as database:
+            for row in database.execute(f"SELECT * FROM saved_answers ORDER BY rowid {order}"):
+                if _is_whole(row[0], row[2], row[3]):
                     rows[row[0]] = row
     return rows
+
+
+def _checksum(key: str, text: str) -> int:
+    """Tells an answer from one that the disk has changed; SQLite checks only its own structure."""
+    return crc32((key + text).encode())
+
+
+def _is_whole(key: str, text: str, checksum: int) -> bool:
+    return isinstance(text, str) and _checksum(key, text) == checksum
 
 
 def _answer_from(text: str) -> Answer:

@@ -1,0 +1,136 @@
+"""The embedded network: a small transformer that learned its habits from people's games.
+
+It sees moves and nothing else, so no wording can reach it; docs/pocket.md is its card.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from random import Random
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnxruntime  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+
+from ..errors import Problem
+from ..game.position import DATA
+from ..game.rules import board_after
+from .model import CHAT_TOKENS, Answer, Question, Settings
+
+POCKET = "cdta/pocket"
+POCKET_RULES = "cdta/pocket-rules"
+BATCH = 64
+WORKERS = min(8, os.cpu_count() or 1)
+"""So many batches are read at once, one thread each: threads that share a batch mostly wait."""
+
+Tokens: TypeAlias = tuple[int, ...]
+Scores: TypeAlias = NDArray[np.float32]
+
+
+class Network:
+    """Scores for the next move, given the moves so far.
+
+    Attributes:
+        moves: the moves it knows, in the order of the scores.
+        token: where in that order a move stands.
+    """
+
+    def __init__(self) -> None:
+        about, packed = _shipped()
+        self.moves: list[str] = about["moves"]
+        self.token = {move: token for token, move in enumerate(self.moves)}
+        self._longest: int = about["context"] - 1
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        self._session = onnxruntime.InferenceSession(packed, options)
+
+    def tokens(self, moves: Sequence[str]) -> Tokens:
+        """What the network reads: the token that begins a game, then the last moves played."""
+        begin = len(self.moves)
+        too_many = max(0, len(moves) - self._longest)
+        read = moves[too_many + too_many % 2 :]  # pairs, since a move's place tells whose it is
+        return (begin, *(self.token.get(move, begin) for move in read))
+
+    def scores(self, positions: Sequence[Tokens]) -> Scores:
+        """A row of scores for each position, all of one length: then none needs padding."""
+        tokens = np.array(positions, dtype=np.int64)
+        parts = (tokens[start : start + BATCH] for start in range(0, len(tokens), BATCH))
+        return np.concatenate([self._session.run(None, {"tokens": part})[0] for part in parts])
+
+
+the_network = cache(Network)
+
+
+def _shipped() -> tuple[dict[str, Any], bytes]:
+    try:
+        about = json.loads((DATA / "pocket.json").read_bytes())
+        packed = (DATA / "pocket.onnx").read_bytes()
+        intact = about["sha256"] == sha256(packed).hexdigest()
+    except (OSError, ValueError, KeyError):
+        intact = False
+    if not intact:
+        raise Problem("the embedded model is damaged or missing: install the package again")
+    return about, packed
+
+
+@dataclass
+class _Batch:
+    """Positions of one length that will be read together."""
+
+    reading: asyncio.Task[Scores]
+    positions: list[Tokens] = field(default_factory=list)
+
+
+class PocketModel:
+    """The network alone (``cdta/pocket``), or held to the rules (``cdta/pocket-rules``)."""
+
+    endpoint = ""
+    connections = 4 * BATCH
+    max_tokens = CHAT_TOKENS
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._network = the_network()
+        self._open: dict[int, _Batch] = {}
+        self._workers = asyncio.Semaphore(WORKERS)
+
+    async def answer(self, question: Question, settings: Settings) -> Answer:
+        """Play the likeliest move, or one drawn by likelihood; nothing where there is no move."""
+        scores = await self._scores(self._network.tokens(question.moves))
+        moves = self._network.moves
+        if self.name == POCKET_RULES:
+            legal = question.rules.legal_moves(board_after(question.moves))
+            moves = sorted(move.uci() for move in legal)
+            scores = scores[[self._network.token[move] for move in moves]]
+        return Answer(_played(moves, scores, settings) if moves else "", version=self.name)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+    async def _scores(self, tokens: Tokens) -> Scores:
+        """The scores of one position, read with all others of its length that wait by then."""
+        batch = self._open.get(len(tokens))
+        if batch is None:
+            batch = _Batch(asyncio.create_task(self._read(len(tokens))))
+            self._open[len(tokens)] = batch
+        row = len(batch.positions)
+        batch.positions.append(tokens)
+        scores: Scores = (await asyncio.shield(batch.reading))[row]
+        return scores
+
+    async def _read(self, length: int) -> Scores:
+        async with self._workers:
+            positions = self._open.pop(length).positions
+            return await asyncio.to_thread(self._network.scores, positions)
+
+
+def _played(moves: Sequence[str], scores: Scores, settings: Settings) -> str:
+    if not settings.temperature:
+        return moves[int(scores.argmax())]
+    behind = (scores - scores.max()).astype(np.float64)
+    return Random(settings.seed).choices(moves, np.exp(behind / settings.temperature))[0]

@@ -1,0 +1,86 @@
+"""Money: what answers cost, and a purse that is never overdrawn."""
+
+import asyncio
+from dataclasses import dataclass
+from math import inf
+
+from ..errors import Unfinished
+from .model import Question, Settings, Usage
+
+MOST_TOKENS_A_TURN = 8
+"""No chat layout wraps a turn in more tokens than this."""
+LONGEST_MOVE = 5
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars for one input token, one output token, and for asking at all."""
+
+    input: float
+    output: float
+    request: float = 0.0
+
+    def of(self, usage: Usage, requests: int) -> float:
+        """What so many requests cost that used so many tokens together."""
+        tokens = usage.input_tokens * self.input + usage.output_tokens * self.output
+        return tokens + requests * self.request
+
+
+FREE = Price(0.0, 0.0)
+
+
+class Purse:
+    """The dollars a command may spend.
+
+    Before a question is asked, the most that it can cost is put aside; once it is answered, its
+    true cost is paid and the rest is free again. So the limit holds with any number of questions
+    in flight.
+    """
+
+    def __init__(self, limit: float = inf, price: Price = FREE) -> None:
+        self._limit = limit
+        self._price = price
+        self._paid = 0.0
+        self._put_aside: list[float] = []
+        self._settled = asyncio.Event()
+
+    async def put_aside(self, question: Question, settings: Settings) -> float:
+        """Put aside the most that the question can cost, and say how much that is.
+
+        Raises:
+            Unfinished: if so much is not left, and no question in flight can free any of it.
+        """
+        most = self._price.of(Usage(most_input_tokens(question), settings.max_tokens), 1)
+        while self._paid + sum(self._put_aside) + most > self._limit:
+            if not self._put_aside:
+                raise Unfinished(
+                    f"stopped before passing --max-cost: ${self._paid:.4f} of ${self._limit:g} are "
+                    f"spent and the next question may cost ${most:.4f}; all answers are saved, run "
+                    "the same command again to go on and spend as much again"
+                )
+            self._settled.clear()
+            await self._settled.wait()
+        self._put_aside.append(most)
+        return most
+
+    def pay(self, put_aside: float, usage: Usage | None) -> None:
+        """Settle a question by the tokens it used; None if it was never answered.
+
+        A server that counts no tokens is taken to have used all that was put aside.
+        """
+        self._put_aside.remove(put_aside)
+        if usage:
+            self._paid += put_aside if usage == Usage() else self._price.of(usage, 1)
+        self._settled.set()
+
+
+def most_input_tokens(question: Question) -> int:
+    """More tokens than any common tokenizer makes of the question.
+
+    A token of prose has two bytes at least on average; a move is one token a character at
+    most.
+    """
+    return sum(
+        max(len(message.content.encode()) // 2, LONGEST_MOVE) + MOST_TOKENS_A_TURN
+        for message in question.messages
+    )

@@ -1,0 +1,59 @@
+"""Chain of thought: any model, let to think before it is asked for the move alone."""
+
+from dataclasses import replace
+
+from .model import Answer, Message, Model, Question, Settings
+
+THINKING_TOKENS = 1024
+
+THINK = (
+    "Before you reply, think aloud, step by step, about the position and the rules of this game. "
+    "What you write now is for yourself only and is not your reply."
+)
+CONCLUDE = "Now give your reply, in exactly the form that was asked for at the beginning."
+
+
+class ThinkingModel:
+    """A model that thinks first; its reply is what it says after that.
+
+    It has a name and versions of its own, since the move it plays need not be the one that the
+    same model plays at once.
+    """
+
+    def __init__(self, inner: Model, thinking_tokens: int = THINKING_TOKENS) -> None:
+        self.name = f"cot/{inner.name}"
+        self.endpoint = inner.endpoint
+        self.connections = inner.connections
+        self.max_tokens = inner.max_tokens
+        self._inner = inner
+        self._thinking_tokens = thinking_tokens
+
+    async def answer(self, question: Question, settings: Settings) -> Answer:
+        """Ask twice: for thoughts, then for the reply."""
+        think = _with_user_turn(question.messages, THINK)
+        longer = replace(settings, max_tokens=max(self._thinking_tokens, settings.max_tokens))
+        thoughts = await self._inner.answer(replace(question, messages=think), longer)
+        if thoughts.stop_reason == "error":
+            return thoughts
+        said = Message("assistant", thoughts.text.strip() or "...")  # some refuse an empty turn
+        conclude = _with_user_turn((*think, said), CONCLUDE)
+        reply = await self._inner.answer(replace(question, messages=conclude), settings)
+        return replace(
+            reply,
+            reasoning=thoughts.text,
+            usage=thoughts.usage + reply.usage,
+            version=f"cot/{reply.version}",
+            notes=tuple(dict.fromkeys(thoughts.notes + reply.notes)),
+        )
+
+    async def close(self) -> None:
+        """Let go of the inner model's connections."""
+        await self._inner.close()
+
+
+def _with_user_turn(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """Add to the user's last turn, or add a turn: many models insist that turns alternate."""
+    *before, last = messages
+    if last.role == "user":
+        return (*before, Message("user", f"{last.content}\n\n{text}"))
+    return (*messages, Message("user", text))

@@ -1,0 +1,247 @@
+"""Before spending: estimates, prices, and a limit that holds."""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiktoken
+from click.testing import CliRunner
+from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
+from genai_prices.types import ClauseEquals, ModelInfo, ModelPrice, Provider
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.errors import BadInput, Unfinished
+from cant_do_that_anymore.evaluation.estimate import estimate
+from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
+from cant_do_that_anymore.evaluation.prices import price_of
+from cant_do_that_anymore.evaluation.wordings import DEFAULT, question
+from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.interfaces.cli import cdta
+from cant_do_that_anymore.models.model import Usage
+from cant_do_that_anymore.models.purse import Price, most_input_tokens
+from loopback import Loopback, Request, moves_in, serving
+
+POOL = shipped_pool("pool")
+SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
+INPUT, OUTPUT = 1e-4, 1e-3
+"""Dollars a token of the model "priced" on the loopback server."""
+
+
+@pytest.fixture
+def priced() -> Iterator[None]:
+    """The price list knows the model "priced" behind loopback addresses."""
+    price = ModelPrice(input_mtok=Decimal(INPUT * 1e6), output_mtok=Decimal(OUTPUT * 1e6))
+    model = ModelInfo(id="priced", match=ClauseEquals(equals="priced"), prices=price)
+    provider = Provider("loopback", "Loopback", r"http://127\.0\.0\.1.*", models=[model])
+    set_custom_snapshot(DataSnapshot([provider], from_auto_update=False))
+    yield
+    set_custom_snapshot(None)
+
+
+def habit(request: Request) -> str:
+    """Play the special move in every second position of the pool."""
+    moves = moves_in(request)
+    return SPECIAL[moves] if sum(map(ord, "".join(moves))) % 2 else "a2a3"
+
+
+def paid(server: Loopback) -> float:
+    """What the answers of the server cost by its own count of tokens."""
+    usages = [server.completion(request)["usage"] for request in server.requests]
+    tokens_in = sum(usage["prompt_tokens"] for usage in usages)
+    return float(tokens_in * INPUT + sum(usage["completion_tokens"] for usage in usages) * OUTPUT)
+
+
+def test_hosted_and_own_models_have_prices_and_strange_servers_none() -> None:
+    openai = price_of("gpt-4o", "https://api.openai.com/v1")
+    assert openai
+    assert openai == price_of("openai/gpt-4o")
+    assert 0 < openai.input < openai.output < 1e-3
+    assert price_of("anthropic/claude-sonnet-4-5")
+    assert price_of("cdta/random") == Price(0, 0)
+    assert price_of("gpt-4o", "http://localhost:8000/v1") is None
+    assert price_of("openai/no-such-model") is None
+    assert price_of("no-such-provider/gpt-4o") is None
+
+
+def test_what_is_charged_for_asking_at_all_is_part_of_the_price() -> None:
+    price = price_of("perplexity/sonar")
+    assert price
+    assert price.request > 0
+    assert price.of(Usage(), 10) == pytest.approx(10 * price.request)
+
+
+def test_an_estimate_needs_no_key_and_states_what_it_rests_on() -> None:
+    found = estimate(Spec(model="openai/gpt-4o"))
+    assert found.measuring.requests == 2_000
+    assert 1_000 / 0.157 < found.dataset.requests < len(POOL)
+    assert 150 < found.measuring.usage.input_tokens / 2_000 < 300
+    cost = found.measuring.cost(found.price)
+    assert cost is not None
+    assert 0.5 < cost < 3
+    assert "7.5 %" in found.assumptions[0]
+    assert "roughly" in found.assumptions[1]
+    assert "1 s an answer" in found.assumptions[2]
+
+
+def test_a_shipped_dataset_is_not_built_again() -> None:
+    found = estimate(Spec(model="openai/gpt-4-0314"))
+    assert found.dataset.requests == 1  # to learn the exact version
+
+
+def test_positions_that_are_given_need_no_dataset() -> None:
+    assert estimate(Spec(model="openai/gpt-4o", eval="all_diagonal")).dataset.requests == 0
+
+
+def test_an_estimate_counts_what_is_asked_then_and_nothing_after_it() -> None:
+    """The hit rate of a first, small run tells what a larger one takes."""
+    with serving(Loopback(habit)) as server:
+        small = Spec(model="m", base_url=server.url, n=60, max_connections=8)
+        evaluate(small, quiet=True)
+        asked = len(server.requests)
+        again = estimate(small)
+        assert (again.dataset.requests, again.measuring.requests) == (0, 0)
+        large = Spec(model="m", base_url=server.url, n=200, max_connections=8)
+        expected = estimate(large)
+        assert "asked so far" in expected.assumptions[0]
+        evaluate(large, quiet=True)
+        more = len(server.requests) - asked
+    total = expected.dataset.requests + expected.measuring.requests
+    assert total == pytest.approx(more, rel=0.25)
+
+
+def test_a_token_limit_that_is_given_is_taken_as_used_up() -> None:
+    found = estimate(Spec(model="openai/o3-mini", max_tokens=2_000, eval="all_diagonal"))
+    assert found.measuring.usage.output_tokens == 2_000 * found.measuring.requests
+
+
+def test_the_models_own_tokenizer_is_used_where_it_is_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bytewise = tiktoken.Encoding(
+        "bytewise",
+        pat_str=r"[\s\S]",
+        mergeable_ranks={bytes([byte]): byte for byte in range(256)},
+        special_tokens={},
+    )
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(tiktoken, "encoding_for_model", lambda _: bytewise)
+    found = estimate(Spec(model="openai/gpt-4o", eval="all_diagonal", n=1))
+    assert found.measuring.usage.input_tokens > len(DEFAULT.standard) + len(DEFAULT.changed)
+    assert "counted with the model's tokenizer" in found.assumptions[0]
+
+
+def test_the_command_prints_a_markdown_table_of_models_and_evals() -> None:
+    command = [
+        "estimate",
+        "--model",
+        "openai/gpt-4o",
+        "--model",
+        "vllm/x",
+        "--model",
+        "cdta/random",
+    ]
+    result = CliRunner().invoke(cdta, [*command, "--eval", "all", "--eval", "all_diagonal"])
+    assert result.exit_code == 0
+    rows = [line.split("|") for line in result.output.splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in row[1:-1]] for row in rows]
+    assert [row[:2] for row in cells[1:4]] == [
+        ["openai/gpt-4o", "all: dataset"],
+        ["openai/gpt-4o", "all: measuring"],
+        ["openai/gpt-4o", "all_diagonal: measuring"],
+    ]
+    assert {row[5] for row in cells if row[0] == "vllm/x"} == {"price unknown"}
+    assert {row[5] for row in cells if row[0] == "cdta/random"} == {"$0.00"}
+
+
+def test_the_command_prints_json_and_finds_out_what_a_server_serves() -> None:
+    with serving(Loopback(habit, model="served")) as server:
+        command = ["estimate", "--base-url", server.url, "-n", "10", "--json"]
+        result = CliRunner().invoke(cdta, command)
+    (found,) = json.loads(result.output)
+    assert found["model"] == "served"
+    assert found["measuring"]["requests"] == 20
+    assert found["measuring"]["cost"] is None
+
+
+def test_an_unknown_model_is_refused() -> None:
+    with pytest.raises(BadInput, match="did you mean 'openai/gpt-4o'"):
+        estimate(Spec(model="gpt-4o"))
+
+
+@pytest.mark.usefixtures("priced")
+@pytest.mark.parametrize("limit", [0.1, 0.5, 2.0])
+def test_a_run_stops_before_passing_its_limit_and_goes_on_when_started_again(limit: float) -> None:
+    with serving(Loopback(habit)) as server:
+        spec: dict[str, Any] = {"model": "priced", "base_url": server.url, "n": 60}
+        with pytest.raises(Unfinished, match="stopped before passing --max-cost"):
+            evaluate(Spec(**spec, max_cost=limit), quiet=True)
+        assert limit / 2 < paid(server) <= limit
+        run = evaluate(Spec(**spec, max_cost=100), quiet=True)
+        assert len({json.dumps(r) + str(r["temperature"]) for r in server.requests}) == len(
+            server.requests
+        )
+    assert run.results.metrics["n_samples"] == 60
+
+
+@pytest.mark.usefixtures("priced")
+def test_tokens_that_a_server_does_not_count_are_taken_at_their_most() -> None:
+    class Silent(Loopback):
+        def completion(self, request: Request) -> dict[str, Any]:
+            return super().completion(request) | {"usage": None}
+
+    with serving(Silent(habit)) as server, pytest.raises(Unfinished, match="--max-cost"):
+        evaluate(Spec(model="priced", base_url=server.url, max_cost=0.5), quiet=True)
+    assert 1 <= len(server.requests) < 50
+
+
+def test_a_limit_without_a_price_is_refused_before_anything_is_asked() -> None:
+    with serving(Loopback(habit)) as server:
+        command = ["run", "--base-url", server.url, "--model", "m", "--max-cost", "1"]
+        result = CliRunner().invoke(cdta, command)
+    assert isinstance(result.exception, BadInput)
+    assert "price of m is unknown" in str(result.exception)
+    assert server.requests == []
+
+
+@pytest.mark.usefixtures("priced")
+def test_a_run_knows_what_its_answers_cost_and_what_was_spent_now(tmp_path: Path) -> None:
+    with serving(Loopback(habit)) as server:
+        spec = Spec(model="priced", base_url=server.url, n=20, max_connections=1)
+        first, second = evaluate(spec, quiet=True), evaluate(spec, quiet=True)
+    usage = first.results.metrics
+    tokens_in, tokens_out = usage["usage_prompt_tokens"], usage["usage_completion_tokens"]
+    assert tokens_in
+    assert tokens_out
+    assert first.cost.measuring == pytest.approx(tokens_in * INPUT + tokens_out * OUTPUT)
+    assert first.cost.spent == pytest.approx(paid(server))
+    assert first.cost.measuring
+    assert first.cost.dataset == pytest.approx(paid(server) - first.cost.measuring, rel=0.2)
+    assert second.cost.measuring == first.cost.measuring
+    assert second.cost.dataset == first.cost.dataset
+    assert second.cost.spent == 0
+    save_run(first, tmp_path / "run")
+    facts = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert facts["cost"] == first.cost.measuring
+    assert load_run(tmp_path / "run").cost == first.cost
+    assert facts_of(second)["spent"] == 0
+
+
+def test_the_cost_of_a_model_without_a_price_is_null() -> None:
+    with serving(Loopback(habit)) as server:
+        run = evaluate(Spec(model="m", base_url=server.url, n=5), quiet=True)
+    facts = facts_of(run)
+    assert (facts["cost"], facts["dataset_cost"], facts["spent"]) == (None, None, None)
+
+
+@given(st.sampled_from(POOL))
+def test_no_tokenizer_makes_more_of_a_question_than_is_put_aside(position: Any) -> None:
+    """A token of English has more than two characters on average; a move's has one at least."""
+    asked = question(position.moves, STANDARD, DEFAULT)
+    at_worst = len(DEFAULT.standard) / 2 + sum(len(move) for move in position.moves)
+    assert most_input_tokens(asked) >= at_worst + 4 * len(asked.messages) + 3

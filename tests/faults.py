@@ -1,0 +1,81 @@
+"""Everything that can go wrong on the way to an answer, for the loopback server."""
+
+import asyncio
+from collections.abc import Callable
+
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+
+
+class Reset(web.Response):
+    """The connection is gone without a word."""
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        assert request.transport
+        request.transport.abort()
+        return await super().prepare(request)
+
+
+class CutOff(web.Response):
+    """The server dies while it sends the reply."""
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        transport = request.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(b'HTTP/1.1 200 OK\r\ncontent-length: 300\r\n\r\n{"choices": [{"mess')
+        transport.close()
+        return await super().prepare(request)
+
+
+class Silence(web.Response):
+    """The server takes the question and never answers."""
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        await asyncio.Event().wait()
+        return None
+
+
+class Drip(web.StreamResponse):
+    """One byte at a time, for ever."""
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        writer = await super().prepare(request)
+        while request.transport and not request.transport.is_closing():
+            await self.write(b" ")
+            await asyncio.sleep(0.01)
+        return writer
+
+
+def _error(status: int, message: str) -> web.Response:
+    return web.json_response({"error": {"message": message}}, status=status)
+
+
+def _chat(**message: object) -> web.Response:
+    return web.json_response({"model": "m", "choices": [{"message": message}]})
+
+
+FAULTS: dict[str, Callable[[], web.StreamResponse]] = {
+    "HTTP 408": lambda: _error(408, "too slow"),
+    "HTTP 429": lambda: _error(429, "slow down"),
+    "HTTP 500": lambda: web.Response(status=500, text="<h1>Internal Server Error</h1>"),
+    "HTTP 502": lambda: web.Response(status=502, text="<h1>Bad Gateway</h1>"),
+    "HTTP 503": lambda: _error(503, "loading model"),
+    "HTTP 529": lambda: _error(529, "overloaded"),
+    "reset": Reset,
+    "cut off": CutOff,
+    "silence": Silence,
+    "slow drip": Drip,
+    "empty body": lambda: web.Response(status=200),
+    "no JSON": lambda: web.Response(text="<html>welcome</html>"),
+    "half of a JSON": lambda: web.Response(text='{"choices": [{"message": {"con'),
+    "a JSON list": lambda: web.json_response([1, 2, 3]),
+    "JSON nested too deep": lambda: web.Response(text="[" * 100_000),
+    "no choice": lambda: web.json_response({"choices": []}),
+    "an empty choice": lambda: web.json_response({"choices": [{}]}),
+    "choices of null": lambda: web.json_response({"choices": None}),
+    "content is a number": lambda: _chat(content=7),
+    "usage is a text": lambda: web.json_response(
+        {"choices": [{"message": {"content": "e2e4"}}], "usage": {"prompt_tokens": "many"}}
+    ),
+    "a 200 with an error body": lambda: _error(200, "the upstream is down"),
+}

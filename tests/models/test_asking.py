@@ -1,0 +1,212 @@
+"""Many questions to one model: in order, once each, and saved before they count."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from cant_do_that_anymore.errors import Problem, Unfinished
+from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.models import asking as module
+from cant_do_that_anymore.models.asking import Ask, Asking, key_of
+from cant_do_that_anymore.models.model import Answer, Message, Passing, Question, Settings
+from cant_do_that_anymore.models.store import Store
+
+SETTINGS = Settings(1.0, 16)
+
+
+class Scripted:
+    """A model that does what the script says of a question's number and of how often it came."""
+
+    name, endpoint, connections, max_tokens = "scripted", "", 4, 16
+
+    def __init__(self, script: Callable[[int, int], float | Exception] = lambda *_: 0.0) -> None:
+        self.script = script
+        self.asked: Counter[int] = Counter()
+        self.in_flight = self.most_in_flight = 0
+
+    async def answer(self, question: Question, settings: Settings) -> Answer:
+        number = int(question.messages[0].content)
+        self.asked[number] += 1
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            outcome = self.script(number, self.asked[number])
+            if isinstance(outcome, Exception):
+                raise outcome
+            await asyncio.sleep(outcome)
+            return Answer(f"answer {number}")
+        finally:
+            self.in_flight -= 1
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "answers.sqlite")
+    yield store
+    store.close()
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(module, "LONGEST_WAIT", 0.002)
+
+
+def asks(count: int) -> Iterator[Ask]:
+    for number in range(count):
+        yield Ask(Question(STANDARD, (), (Message("system", str(number)),)), "measuring")
+
+
+def texts(answers: list[Answer]) -> list[str]:
+    return [answer.text for answer in answers]
+
+
+def in_order(count: int) -> list[str]:
+    return [f"answer {number}" for number in range(count)]
+
+
+async def all_answers(asking: Asking, count: int) -> list[Answer]:
+    return [answer async for answer in asking.answers(asks(count), SETTINGS)]
+
+
+def test_answers_come_in_the_order_of_the_questions(store: Store) -> None:
+    model = Scripted(lambda number, _: (number * 7 % 5) / 500)
+    answers = asyncio.run(all_answers(Asking(model, store), 50))
+    assert texts(answers) == in_order(50)
+    assert model.most_in_flight == 4
+
+
+def test_nothing_is_asked_twice(store: Store) -> None:
+    model = Scripted()
+    for count in (20, 50):
+        assert texts(asyncio.run(all_answers(Asking(model, store), count))) == in_order(count)
+    assert set(model.asked.values()) == {1}
+
+
+def test_whatever_can_change_the_answer_changes_the_key() -> None:
+    model, other, elsewhere = Scripted(), Scripted(), Scripted()
+    other.name, elsewhere.endpoint = "other", "http://elsewhere"
+    ask, different = asks(2)
+    variations = [
+        (model, ask, SETTINGS),
+        (other, ask, SETTINGS),
+        (elsewhere, ask, SETTINGS),
+        (model, different, SETTINGS),
+        (model, Ask(ask.question, "selection"), SETTINGS),
+        (model, Ask(ask.question, "measuring", 1), SETTINGS),
+        (model, ask, Settings(0.0, 16)),
+        (model, ask, Settings(None, 16)),
+        (model, ask, Settings(1.0, 17)),
+        (model, ask, Settings(1.0, 16, 5)),
+    ]
+    assert len({key_of(*variation) for variation in variations}) == len(variations)
+
+
+def test_a_question_that_waits_for_another_try_holds_up_no_other(store: Store) -> None:
+    """The first four fail for as long as anything else is left to ask."""
+    model = Scripted()
+    model.script = lambda number, _: (
+        Passing("not yet") if number < 4 and len(model.asked) < 8 else 0.0
+    )
+    assert texts(asyncio.run(all_answers(Asking(model, store, 4), 8))) == in_order(8)
+
+
+def test_being_told_of_overload_is_no_failure(store: Store) -> None:
+    model = Scripted(
+        lambda number, time: (
+            Passing("slow down", overloaded=True) if time <= 2 * module.FAILURES else 0.0
+        )
+    )
+    assert texts(asyncio.run(all_answers(Asking(model, store), 3))) == in_order(3)
+
+
+def test_a_consumer_that_has_enough_begins_nothing_more(store: Store) -> None:
+    model = Scripted(lambda *_: 0.001)
+
+    async def first(count: int) -> list[Answer]:
+        found: list[Answer] = []
+        async with aclosing(Asking(model, store, 4).answers(asks(1000), SETTINGS)) as answers:
+            async for answer in answers:
+                found.append(answer)
+                if len(found) == count:
+                    break
+        return found
+
+    assert texts(asyncio.run(first(10))) == in_order(10)
+    asked = len(model.asked)
+    assert asked < 10 + 3 * 4
+    assert all(store.get(key_of(model, ask, SETTINGS)) for ask in asks(asked))
+
+
+def test_one_interruption_finishes_and_saves_what_is_in_flight(store: Store) -> None:
+    model = Scripted(lambda *_: 0.02)
+
+    async def interrupted() -> None:
+        task = asyncio.create_task(all_answers(Asking(model, store, 4), 1000))
+        while len(model.asked) < 8:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(interrupted())
+    assert len(model.asked) == 8
+    assert all(store.get(key_of(model, ask, SETTINGS)) for ask in asks(8))
+
+
+def test_an_interruption_does_not_wait_for_a_server_that_said_when_to_come_back(
+    store: Store,
+) -> None:
+    model = Scripted(
+        lambda number, _: Passing("later", retry_after=600, overloaded=True) if number == 3 else 0.0
+    )
+
+    async def interrupted() -> None:
+        task = asyncio.create_task(all_answers(Asking(model, store, 4), 1000))
+        while not model.asked[3]:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+
+    asyncio.run(interrupted())
+
+
+def test_a_question_without_answer_is_an_error_and_is_asked_again_next_time(store: Store) -> None:
+    model = Scripted(lambda number, _: Passing("broken") if number == 5 else 0.0)
+    answers = asyncio.run(all_answers(Asking(model, store), 9))
+    assert [answer.stop_reason for answer in answers].count("error") == 1
+    assert (answers[5].error, model.asked[5]) == ("broken", module.FAILURES)
+    model.script = lambda *_: 0.0
+    assert texts(asyncio.run(all_answers(Asking(model, store), 9))) == in_order(9)
+    assert model.asked.total() == 9 + module.FAILURES
+
+
+def test_a_model_that_is_gone_ends_the_asking_and_the_answers_are_kept(store: Store) -> None:
+    model = Scripted(lambda number, _: Passing("gone") if number >= 20 else 0.0)
+    with pytest.raises(Unfinished, match=r"scripted stopped answering \(gone\); the 20 answers"):
+        asyncio.run(all_answers(Asking(model, store), 1000))
+    assert len(model.asked) < 60
+    assert all(store.get(key_of(model, ask, SETTINGS)) for ask in asks(20))
+
+
+def test_a_problem_that_no_further_try_will_mend_ends_the_asking_at_once(store: Store) -> None:
+    model = Scripted(lambda number, _: Problem("bad key") if number == 0 else 0.01)
+    with pytest.raises(Problem, match="bad key"):
+        asyncio.run(all_answers(Asking(model, store), 1000))
+    assert len(model.asked) <= 8
+
+
+def test_a_store_that_cannot_be_written_ends_the_asking(store: Store) -> None:
+    model = Scripted(lambda *_: 0.0)
+    store._writer.execute("PRAGMA query_only = ON")
+    with pytest.raises(Problem, match="cannot save answers"):
+        asyncio.run(all_answers(Asking(model, store), 1000))
+    assert len(model.asked) < 200

@@ -1,0 +1,97 @@
+"""A person at the terminal."""
+
+import asyncio
+import io
+
+import chess
+import pytest
+
+from cant_do_that_anymore.errors import Unfinished
+from cant_do_that_anymore.evaluation.wordings import DEFAULT, question
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
+from cant_do_that_anymore.models.human import HumanModel, drawing
+from cant_do_that_anymore.models.model import Answer, Settings
+from cant_do_that_anymore.models.names import model_named
+
+SETTINGS = Settings(1.0, 16)
+
+
+def answer(model: HumanModel, *moves: str, rules: Rules = STANDARD) -> Answer:
+    return asyncio.run(model.answer(question(moves, rules, DEFAULT), SETTINGS))
+
+
+@pytest.fixture
+def typing(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """What the person types, to be written before it is read."""
+    keyboard = io.StringIO()
+    monkeypatch.setattr("sys.stdin", keyboard)
+    return keyboard
+
+
+def test_the_board_is_drawn_from_the_side_of_the_mover() -> None:
+    board = chess.Board()
+    board.push_uci("e2e4")
+    assert drawing(board).splitlines() == [
+        "1 ♖ ♘ ♗ ♔ ♕ ♗ ♘ ♖",
+        "2 ♙ ♙ ♙ · ♙ ♙ ♙ ♙",
+        "3 · · · · · · · ·",
+        "4 · · · ♙ · · · ·",
+        "5 · · · · · · · ·",
+        "6 · · · · · · · ·",
+        "7 ♟ ♟ ♟ ♟ ♟ ♟ ♟ ♟",
+        "8 ♜ ♞ ♝ ♚ ♛ ♝ ♞ ♜",
+        "  h g f e d c b a",
+    ]
+
+
+def test_what_is_typed_is_the_answer_even_if_it_is_illegal(typing: io.StringIO) -> None:
+    typing.write(" F1C4 \n")
+    typing.seek(0)
+    reply = answer(HumanModel(), "e2e4", "e7e5", rules=BISHOPS_AS_KNIGHTS)
+    assert reply == Answer("f1c4", version="human")
+
+
+def test_the_question_is_shown_on_standard_error(
+    typing: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typing.write("g1f3\n" * 2)
+    typing.seek(0)
+    model = HumanModel()
+    for moves in (("e2e4", "e7e5"), ("d2d4", "d7d5")):
+        answer(model, *moves, rules=BISHOPS_AS_KNIGHTS)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count(BISHOPS_AS_KNIGHTS.statement) == 1  # the task is told once
+    assert shown.err.count("Bishops move as knights do. Moves so far:") == 2
+    assert (
+        drawing(chess.Board("rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w - - 0 1"))
+        in shown.err
+    )
+
+
+@pytest.mark.parametrize("no_move", ["", "e4", "Nf3", "e2e9", "0000", "hello"])
+def test_it_asks_again_when_no_move_was_typed(
+    no_move: str, typing: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typing.write(f"{no_move}\ne2e4\n")
+    typing.seek(0)
+    assert answer(HumanModel()).text == "e2e4"
+    assert f"{no_move.lower()!r} is no move" in capsys.readouterr().err
+
+
+def test_leaving_ends_the_run_and_nothing_is_asked_afterwards(
+    typing: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = HumanModel()
+    with pytest.raises(Unfinished, match="all answers so far are saved"):
+        answer(model)
+    capsys.readouterr()
+    typing.write("e2e4\n")
+    typing.seek(0)
+    with pytest.raises(Unfinished):
+        answer(model)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_person_is_a_model_like_any_other() -> None:
+    assert isinstance(model_named("human"), HumanModel)

@@ -1,0 +1,239 @@
+"""A server that misbehaves in every way: answers are retried, or recorded as what they are."""
+
+import asyncio
+import time
+from collections import Counter
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
+from cant_do_that_anymore.evaluation.metrics import Sample
+from cant_do_that_anymore.evaluation.run import Run
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.models import asking, server
+from cant_do_that_anymore.models.names import model_named
+from faults import FAULTS
+from loopback import Loopback, Request, is_changed, moves_in, serving
+
+POOL = shipped_pool("pool")[:100]
+SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
+
+
+def respond(request: Request) -> str:
+    moves = moves_in(request)
+    keeps_habit = sum(map(ord, "".join(moves))) % 10 < (4 if is_changed(request) else 9)
+    return SPECIAL[moves] if keeps_habit else "a2a3"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(server, "TIME_OUT", aiohttp.ClientTimeout(total=0.4))
+
+
+def measured(loopback: Loopback, n: int, folder: Path, **options: object) -> Run:
+    file = folder / "positions.jsonl"
+    write_positions(file, POOL[:n])
+    spec = Spec(model="m", base_url=loopback.url, dataset=file, n=n, **options)  # type: ignore[arg-type]
+    return evaluate(spec, quiet=True)
+
+
+def the_same(ours: list[Sample], theirs: list[Sample]) -> bool:
+    return [(s.position, s.standard, s.variant) for s in ours] == [
+        (s.position, s.standard, s.variant) for s in theirs
+    ]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_passing_fault_is_retried(name: str, tmp_path: Path) -> None:
+    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+        return FAULTS[name]() if number in (2, 3) else None
+
+    with serving(Loopback(respond, fault=fault)) as loopback:
+        run = measured(loopback, 3, tmp_path, max_connections=2)
+    assert run.results.metrics["n_samples"] == 3
+    assert len(loopback.requests) == 6 + 2
+
+
+@pytest.mark.parametrize("name", [name for name in FAULTS if "429" not in name])
+def test_a_lasting_fault_is_recorded_as_an_error(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "FAILURES", 2)
+    monkeypatch.setattr(asking, "PATIENCE", 0.05)
+    hopeless = POOL[3].moves
+
+    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+        return FAULTS[name]() if moves_in(request) == hopeless else None
+
+    with serving(Loopback(respond, fault=fault)) as loopback:
+        run = measured(loopback, 6, tmp_path, max_error_rate=0.5)
+    failed = [sample for sample in run.samples if not sample.answered]
+    assert [sample.position.moves for sample in failed] == [hopeless]
+    assert failed[0].standard.error
+    assert run.results.metrics["n_failed"] == 1
+    assert any("1 samples have no answer" in note for note in run.notes)
+
+
+def test_with_a_tenth_of_all_requests_failing_the_numbers_are_those_of_a_faultless_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = [make for name, make in FAULTS.items() if name not in ("silence", "slow drip")]
+
+    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+        return quick[number // 10 % len(quick)]() if number % 10 == 0 else None
+
+    with serving(Loopback(respond)) as loopback:
+        faultless = measured(loopback, 100, tmp_path)
+    monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another"))
+    with serving(Loopback(respond, fault=fault)) as loopback:
+        run = measured(loopback, 100, tmp_path)
+    assert len(loopback.requests) > 200 + 20
+    assert the_same(run.samples, faultless.samples)
+    assert run.results == faultless.results
+
+
+def test_a_megabyte_of_text_is_an_answer_like_any_other(tmp_path: Path) -> None:
+    for filler in ("blah " * 200_000, "Nf3 Bc4 " * 125_000, "e2e4" * 250_000, "\n" * 1_000_000):
+        with serving(Loopback(lambda _, text=filler: text)) as loopback:  # type: ignore[misc]
+            began = time.process_time()
+            run = measured(loopback, 1, tmp_path)
+        assert run.samples[0].standard.text == filler
+        assert run.samples[0].standard_judgement.outcome == "unreadable"
+        assert time.process_time() - began < 5
+
+
+def test_a_reply_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "LONGEST_REPLY", 10_000)
+    monkeypatch.setattr(asking, "FAILURES", 2)
+    with (
+        serving(Loopback(lambda _: "x" * 20_000)) as loopback,
+        pytest.raises(Unfinished, match="a reply of more than 10000 bytes"),
+    ):
+        measured(loopback, 1, tmp_path)
+
+
+def test_a_server_that_takes_few_at_once_is_pressed_no_harder(tmp_path: Path) -> None:
+    """More than four at once are refused; the pressure settles and everything is answered."""
+    inside = 0
+    refused: Counter[bool] = Counter()
+
+    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+        nonlocal inside
+        refused[inside >= 4] += 1
+        if inside >= 4:
+            return web.json_response({"error": {"message": "slow down"}}, status=429)
+        inside += 1
+        await asyncio.sleep(0.005)
+        inside -= 1
+        return None
+
+    with serving(Loopback(respond, fault=fault)) as loopback:
+        began = time.monotonic()
+        run = measured(loopback, 100, tmp_path, max_connections=32)
+    assert run.results.metrics["n_failed"] == 0
+    assert refused[False] == 200
+    assert refused[True] < 150
+    assert time.monotonic() - began < 20
+
+
+def test_retry_after_is_honoured(tmp_path: Path) -> None:
+    refused_at = 0.0
+    next_at: list[float] = []
+
+    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+        nonlocal refused_at
+        if number == 3:
+            refused_at = time.monotonic()
+            return web.Response(status=429, headers={"Retry-After": "0.5"})
+        if refused_at:
+            next_at.append(time.monotonic())
+        return None
+
+    with serving(Loopback(respond, fault=fault)) as loopback:
+        run = measured(loopback, 10, tmp_path, max_connections=1)
+    assert run.results.metrics["n_samples"] == 10
+    assert min(next_at) - refused_at >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "sentence"),
+    [
+        (401, "bad key", "refuses the key (HTTP 401: bad key); set CDTA_API_KEY to a valid one"),
+        (403, "forbidden", "refuses the key (HTTP 403: forbidden)"),
+        (404, "no such model", "refuses 'm' (HTTP 404: no such model)"),
+        (402, "no credit", "wants money (HTTP 402: no credit)"),
+        (400, "bad request", "refuses 'm' (HTTP 400: bad request)"),
+    ],
+)
+def test_what_no_further_try_will_mend_stops_the_run_at_once(
+    status: int, body: str, sentence: str, tmp_path: Path
+) -> None:
+    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+        return web.json_response({"error": {"message": body}}, status=status)
+
+    with serving(Loopback(respond, fault=fault)) as loopback, pytest.raises(Problem) as problem:
+        measured(loopback, 50, tmp_path, max_connections=1)
+    assert sentence in str(problem.value)
+    assert len(loopback.requests) == 1
+
+
+def test_an_exhausted_quota_stops_the_run_but_a_rate_limit_that_says_quota_does_not(
+    tmp_path: Path,
+) -> None:
+    def quota(kind: str) -> web.Response:
+        message = "You exceeded your current quota"
+        return web.json_response({"error": {"message": message, "type": kind}}, status=429)
+
+    async def rate_limit(request: Request, number: int) -> web.StreamResponse | None:
+        return quota("rate_limit") if number == 1 else None
+
+    async def exhausted(request: Request, number: int) -> web.StreamResponse | None:
+        return quota("insufficient_quota")
+
+    with serving(Loopback(respond, fault=rate_limit)) as loopback:
+        assert measured(loopback, 2, tmp_path).results.metrics["n_samples"] == 2
+    with (
+        serving(Loopback(respond, fault=exhausted)) as loopback,
+        pytest.raises(Problem, match="wants money"),
+    ):
+        measured(loopback, 3, tmp_path)
+
+
+def test_a_server_that_dies_ends_the_run_with_a_sentence_and_the_answers_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def dead(request: Request, number: int) -> web.StreamResponse | None:
+        return FAULTS["reset"]() if number > 60 else None
+
+    with (
+        serving(Loopback(respond, fault=dead)) as loopback,
+        pytest.raises(Unfinished, match=r"m stopped answering .* run the same command again"),
+    ):
+        measured(loopback, 100, tmp_path, max_connections=4)
+    answered = 60
+    port = int(loopback.url.split(":")[2].removesuffix("/v1"))
+    with serving(Loopback(respond), port) as loopback:
+        run = measured(loopback, 100, tmp_path, max_connections=4)
+    assert len(loopback.requests) == 200 - answered
+    assert run.results.metrics["n_samples"] == 100
+
+
+def test_no_server_at_all_is_one_sentence(tmp_path: Path) -> None:
+    with serving(Loopback(respond)) as loopback:
+        pass
+    with pytest.raises(Problem, match=r"no server answers at http://127.0.0.1:.*start it"):
+        measured(loopback, 2, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://", "http:///v1", "http://[bad", "http://h:99999/v1", "http://h:port/v1"]
+)
+def test_an_address_that_cannot_be_is_one_sentence(address: str) -> None:
+    with pytest.raises(BadInput, match="not the address of a server"):
+        model_named("m", address)

@@ -1,0 +1,153 @@
+"""Solver names: the original's, those of a registry, and any model name."""
+
+from pathlib import Path
+
+import pytest
+
+from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.models.reasoning import THINKING_TOKENS
+from cant_do_that_anymore.models.server import ServerModel
+from cant_do_that_anymore.models.solvers import Solver, solver_named
+
+CHAIN_OF_THOUGHT = """
+thinker:
+  class: evals.solvers.nested.cot_solver:CoTSolver
+  args:
+    cot_solver: &solver
+      class: evals.solvers.providers.openai.openai_solver:OpenAISolver
+      args:
+        completion_fn_options:
+          model: gpt-4
+          extra_options: {temperature: 0.5, max_tokens: 300}
+    extract_solver:
+      class: evals.solvers.providers.openai.openai_solver:OpenAISolver
+      args:
+        completion_fn_options: {model: gpt-4, extra_options: {temperature: 0.5, max_tokens: 10}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("generation/direct/gpt-4-turbo-preview", "openai/gpt-4-turbo-preview"),
+        ("generation/direct/o1", "openai/o1"),
+        ("generation/direct/chatgpt-4o-latest", "openai/chatgpt-4o-latest"),
+        ("generation/direct/claude-3-opus-20240229", "anthropic/claude-3-opus-20240229"),
+        ("generation/direct/gemini-pro", "google/gemini-pro"),
+        ("generation/direct/mistralai/Mixtral-8x7B", "together/mistralai/Mixtral-8x7B"),
+        ("generation/direct/llama-2-13b-chat", "together/meta-llama/Llama-2-13b-chat-hf"),
+        ("generation/direct/openai/ft:my-model", "openai/ft:my-model"),
+        ("generation/direct/together/meta-llama/L", "together/meta-llama/L"),
+        ("chess/generation/direct/gpt-4-base", "completions/openai/gpt-4-base"),
+        ("human_cli", "human"),
+        ("gpt-4", "openai/gpt-4"),
+        ("cdta/random", "cdta/random"),
+        ("mistral/mistral-large", "mistral/mistral-large"),
+    ],
+)
+def test_a_name_stands_for_a_model(name: str, model: str) -> None:
+    assert solver_named(name) == Solver(name, model)
+
+
+@pytest.mark.parametrize("model", ["gpt-4", "anthropic/claude-x", "meta-llama/L"])
+def test_chain_of_thought_is_the_same_model_that_thinks(model: str) -> None:
+    thinker = solver_named(f"generation/cot/{model}")
+    assert thinker.model == solver_named(f"generation/direct/{model}").model
+    assert thinker.thinking_tokens == THINKING_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("generation/direkt/gpt-4", "'generation/direct/gpt-4'"),
+        ("generaton/cot/gpt-4", "'generation/cot/gpt-4'"),
+        ("humancli", "'human_cli'"),
+        ("generation/direct/gtp-4", "'generation/direct/gpt-*'"),
+        ("chess/generation/direct/", "'chess/generation/direct/*'"),
+        ("nonsense", "valid: "),
+    ],
+)
+def test_an_unknown_name_is_answered_with_near_ones(name: str, meant: str) -> None:
+    with pytest.raises(BadInput, match="unknown solver") as refusal:
+        solver_named(name)
+    assert meant in str(refusal.value)
+
+
+def test_with_a_base_url_the_model_goes_by_the_name_that_the_server_knows() -> None:
+    url = "http://localhost:8000/v1"
+    assert solver_named("generation/direct/org/m", base_url=url).model == "org/m"
+    assert solver_named("generation/cot/m", base_url=url).thinking_tokens == THINKING_TOKENS
+    base = solver_named("chess/generation/direct/m", base_url=url).load()
+    assert isinstance(base, ServerModel)
+    assert (base.name, base.endpoint, base.api) == ("m", url, "completions")
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [("generation/direct/gpt-4", "OPENAI_API_KEY"), ("generation/cot/org/m", "TOGETHER_API_KEY")],
+)
+def test_a_missing_key_is_named(name: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(BadInput, match=f"set {variable}"):
+        solver_named(name).load()
+
+
+def test_base_models_of_openai_are_known_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    instruct = solver_named("generation/direct/gpt-3.5-turbo-instruct-0914").load()
+    chat = solver_named("generation/direct/gpt-3.5-turbo").load()
+    assert isinstance(instruct, ServerModel) and isinstance(chat, ServerModel)
+    assert (instruct.api, instruct.max_tokens) == ("completions", 4)
+    assert (chat.api, chat.max_tokens) == ("chat", 16)
+
+
+def test_a_registry_adds_solvers_and_comes_first(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "mine: {model: cdta/random, temperature: 0}\n"
+        "human_cli: {model: cdta/random}\n"
+        "team/*: {model: openai/*, max_tokens: 9}\n"
+    )
+    assert solver_named("mine", [file]) == Solver("mine", "cdta/random", temperature=0)
+    assert solver_named("human_cli", [file]).model == "cdta/random"
+    assert solver_named("team/a", [file]) == Solver("team/a", "openai/a", max_tokens=9)
+    assert solver_named("mine", [file], "http://x/v1").base_url == "http://x/v1"
+
+
+def test_a_registry_of_the_original_is_understood(tmp_path: Path) -> None:
+    (tmp_path / "solvers").mkdir()
+    (tmp_path / "solvers" / "cot.yaml").write_text(CHAIN_OF_THOUGHT)
+    (tmp_path / "solvers" / "more.yaml").write_text(
+        "claude: {class: 'a:AnthropicSolver', args: {model_name: claude-x, max_tokens: 9}}\n"
+        "me: {class: 'evals.solvers.human_cli_solver:HumanCliSolver'}\n"
+    )
+    thinker = Solver("thinker", "openai/gpt-4", 0.5, max_tokens=10, thinking_tokens=300)
+    assert solver_named("thinker", [tmp_path]) == thinker
+    assert solver_named("claude", [tmp_path]) == Solver(
+        "claude", "anthropic/claude-x", max_tokens=9
+    )
+    assert solver_named("me", [tmp_path]) == Solver("me", "human")
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ("{class: 'a.b:FewShotSolver', args: {}}", "is a FewShotSolver; usable here: Anthropic"),
+        ("{class: 'a:AnthropicSolver', args: {}}", "has no model"),
+        ("{class: 'a:OpenAISolver', args: {valid_answers: [A]}}", "has 'valid_answers', which"),
+        ("{class: 'a:OpenAISolver', args: {completion_fn_options: {}}}", "has no model"),
+        ("{class: 'a:OpenAISolver', args: 3}", "has 3 where names and values belong"),
+        ("{model: cdta/random, colour: red}", "has 'colour'; it may have model"),
+        ("{model: cdta/random, max_tokens: many}", "max_tokens that cannot be: 'many'"),
+        ("{temperature: 1}", "has no model"),
+        ("{class: 'a:CoTSolver', args: {}}", "has None where"),
+        ("just text", "has 'just text' where"),
+        ("{", "cannot read the registry"),
+    ],
+)
+def test_an_entry_that_cannot_be_used_is_named(tmp_path: Path, entry: str, reason: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"mine: {entry}\n")
+    with pytest.raises(BadInput) as refusal:
+        solver_named("mine", [file])
+    assert reason in str(refusal.value)

@@ -1,0 +1,174 @@
+"""Answers on disk: durable, shared, and rescued from damage."""
+
+import asyncio
+import json
+import logging
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cant_do_that_anymore.errors import Problem
+from cant_do_that_anymore.models.model import Answer, Usage
+from cant_do_that_anymore.models.store import Store
+
+
+def saved(path: Path, answers: dict[str, Answer]) -> None:
+    async def save() -> None:
+        store = Store(path)
+        await asyncio.gather(*(store.put(key, "m", answer) for key, answer in answers.items()))
+        store.close()
+
+    asyncio.run(save())
+
+
+def many(count: int) -> dict[str, Answer]:
+    return {f"{number:064x}": Answer(f"a2a3 {number}" * 20) for number in range(count)}
+
+
+def found(path: Path, keys: list[str]) -> dict[str, Answer]:
+    store = Store(path)
+    answers = {key: store.get(key) for key in keys}
+    store.close()
+    return {key: answer for key, answer in answers.items() if answer}
+
+
+texts = st.text(st.characters(exclude_categories=()))
+
+
+@settings(max_examples=30, deadline=None)
+@given(texts, texts, texts)
+def test_any_answer_comes_back_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, text: str, version: str, model: str
+) -> None:
+    path = tmp_path_factory.mktemp("store") / "answers.sqlite"
+    answer = Answer(text, "length", Usage(3, 4), version, notes=("a", "b"))
+
+    async def save() -> None:
+        store = Store(path)
+        await store.put("key", model, answer)
+        store.close()
+
+    asyncio.run(save())
+    assert found(path, ["key", "other"]) == {"key": answer}
+
+
+def test_the_first_answer_to_a_question_is_the_one_that_stays(tmp_path: Path) -> None:
+    path = tmp_path / "answers.sqlite"
+    saved(path, {"key": Answer("first")})
+    saved(path, {"key": Answer("second")})
+    assert found(path, ["key"])["key"].text == "first"
+
+
+def test_an_answer_is_on_disk_when_its_future_is_done(tmp_path: Path) -> None:
+    path = tmp_path / "answers.sqlite"
+
+    async def save_and_look() -> bytes:
+        store = Store(path)
+        await store.put("key", "m", Answer("e2e4"))
+        return subprocess.check_output(  # another process sees only what is written
+            [sys.executable, "-c", f"import sqlite3; print(sqlite3.connect({str(path)!r}).execute("
+             "'SELECT answer FROM saved_answers').fetchall())"]
+        )  # fmt: skip
+
+    assert b"e2e4" in asyncio.run(save_and_look())
+
+
+def test_garbage_in_the_middle_loses_only_what_it_covers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "answers.sqlite"
+    answers = many(2000)
+    saved(path, answers)
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(size // 2)
+        file.write(os.urandom(8192))
+    with caplog.at_level(logging.WARNING):
+        kept = found(path, list(answers))
+    assert "was damaged" in caplog.text
+    assert len(kept) > 1900
+    assert all(answers[key] == answer for key, answer in kept.items())
+    assert len(list(tmp_path.glob("answers.sqlite.damaged-*"))) == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_no_damage_anywhere_makes_a_wrong_answer(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("store") / "answers.sqlite"
+    answers = many(60)
+    saved(path, answers)
+    with path.open("r+b") as file:
+        for _ in range(data.draw(st.integers(1, 4))):
+            file.seek(data.draw(st.integers(0, path.stat().st_size - 1)))
+            file.write(data.draw(st.binary(min_size=1, max_size=600)))
+    try:
+        kept = found(path, list(answers))
+        saved(path, answers)
+        whole = found(path, list(answers))
+    except Problem as problem:  # damage to the header that reads as "do not write to this"
+        assert "readonly" in str(problem)
+    else:
+        assert all(answers[key] == answer for key, answer in kept.items())
+        assert whole == answers
+
+
+def test_an_answer_changed_on_disk_is_asked_again(tmp_path: Path) -> None:
+    path = tmp_path / "answers.sqlite"
+    saved(path, {"key": Answer("e2e4")})
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE saved_answers SET answer = replace(answer, 'e2e4', 'e2e3')")
+    assert found(path, ["key"]) == {}
+    saved(path, {"key": Answer("e2e4")})
+    assert found(path, ["key"])["key"].text == "e2e4"
+
+
+@pytest.mark.parametrize("content", [b"", b"no database at all", os.urandom(5000)])
+def test_a_file_that_is_no_store_is_moved_aside(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "answers.sqlite"
+    path.write_bytes(content)
+    saved(path, {"key": Answer("e2e4")})
+    assert found(path, ["key"])
+    assert not content or next(tmp_path.glob("*.damaged-*")).read_bytes() == content
+
+
+def test_a_path_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=r"cannot save answers in .*CDTA_HOME"):
+        Store(tmp_path / "missing" / "answers.sqlite")
+
+
+def test_many_processes_share_a_new_store_without_lock_errors(tmp_path: Path) -> None:
+    """All open the same fresh file at once and write to it at once."""
+    path = tmp_path / "answers.sqlite"
+    program = (
+        "import asyncio, sys\n"
+        "from pathlib import Path\n"
+        "from cant_do_that_anymore.models.store import Store\n"
+        "from cant_do_that_anymore.models.model import Answer\n"
+        "async def main(path, name):\n"
+        "    store = Store(Path(path))\n"
+        "    for n in range(30):\n"
+        "        await store.put(f'{name} {n}', 'm', Answer(name))\n"
+        "        await store.put(f'common {n}', 'm', Answer('same'))\n"
+        "    store.close()\n"
+        "asyncio.run(main(*sys.argv[1:]))\n"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(path), f"p{n}"], stderr=subprocess.PIPE
+        )
+        for n in range(6)
+    ]
+    for process in processes:
+        assert process.communicate(timeout=60)[1] == b""
+    with sqlite3.connect(path) as database:
+        rows = database.execute("SELECT key, answer FROM saved_answers").fetchall()
+    assert len(rows) == 6 * 30 + 30
+    assert all(json.loads(answer)["text"] in (key.split()[0], "same") for key, answer in rows)

@@ -1,0 +1,157 @@
+"""A disk that is full, read-only or damaged: one sentence, and nothing is lost that was there."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.evaluation.folder import load_run
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from loopback import Loopback, Request, moves_in, serving
+from processes import cdta, results_in, samples_in
+
+N = 60
+POOL = shipped_pool("pool")[:N]
+SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
+
+
+def respond(request: Request) -> str:
+    return "I think. " * 200 + SPECIAL[moves_in(request)]
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serving(Loopback(respond)) as server:
+        yield server
+
+
+@pytest.fixture
+def positions(tmp_path: Path) -> Path:
+    file = tmp_path / "positions.jsonl"
+    write_positions(file, POOL)
+    return file
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 200 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(folder)]
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("mounting a small disk is not permitted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def remount(disk: Path, option: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{option}", str(disk)], check=True)
+
+
+def command(server: Loopback, positions: Path, out: Path) -> list[object]:
+    options: list[object] = ["run", "--base-url", server.url, "--model", "m", "--quiet"]
+    return [*options, "--dataset", positions, "-n", N, "--max-connections", 4, "--out", out]
+
+
+def assert_plain(errors: str, *words: str) -> None:
+    assert errors.startswith("cdta: ")
+    assert "Traceback" not in errors
+    assert all(word in errors for word in words), errors
+
+
+def test_a_full_disk_stops_the_run_and_what_was_saved_counts_when_there_is_space_again(
+    server: Loopback, positions: Path, small_disk: Path, tmp_path: Path
+) -> None:
+    home = {"CDTA_HOME": str(small_disk)}
+    full = cdta(*command(server, positions, tmp_path / "out"), **home)
+    assert full.returncode == 1
+    assert_plain(full.stderr, "cannot save answers", "disk is full", "run the same command again")
+    asked = len(server.requests)
+    remount(small_disk, "size=8m")
+    again = cdta(*command(server, positions, tmp_path / "out"), **home)
+    assert again.returncode == 0, again.stderr
+    repeated = len(server.requests) - 2 * N
+    assert asked - repeated > 10  # so many were saved before the disk was full
+    assert results_in(tmp_path / "out")["metrics"]["n_samples"] == N
+
+
+def test_a_run_that_finds_no_place_for_its_folder_says_so_and_is_not_asked_again(
+    server: Loopback, positions: Path, small_disk: Path, tmp_path: Path
+) -> None:
+    full = cdta(*command(server, positions, small_disk / "out"))
+    assert full.returncode == 1
+    assert_plain(full.stderr, "cannot write the run", "its answers are saved")
+    assert not (small_disk / "out").exists()
+    assert cdta(*command(server, positions, tmp_path / "out")).returncode == 0
+    assert len(server.requests) == 2 * N
+
+
+def test_a_built_dataset_that_cannot_be_written_is_one_sentence(
+    server: Loopback, small_disk: Path, tmp_path: Path, positions: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "unfinished").symlink_to(small_disk)
+    (small_disk / "filler").write_bytes(b"x" * 200_000)
+    options = ["--base-url", server.url, "--model", "m", "--quiet", "-n", N, "--pool", positions]
+    full = cdta("run", *options)
+    assert full.returncode == 1
+    assert_plain(full.stderr, "cannot keep the dataset", "No space left")
+    asked = len(server.requests)
+    (home / "unfinished").unlink()
+    assert cdta("run", *options).returncode == 0
+    assert len(server.requests) - asked == 2 * N  # only what is left to measure
+
+
+def test_a_read_only_home_is_one_sentence(
+    server: Loopback, positions: Path, small_disk: Path, tmp_path: Path
+) -> None:
+    remount(small_disk, "ro")
+    run = cdta(*command(server, positions, tmp_path / "out"), CDTA_HOME=str(small_disk))
+    assert run.returncode == 1
+    assert_plain(run.stderr, "cannot", "CDTA_HOME")
+    assert not server.requests
+
+
+def test_a_home_that_cannot_be_made_is_one_sentence(
+    server: Loopback, positions: Path, tmp_path: Path
+) -> None:
+    run = cdta(*command(server, positions, tmp_path / "out"), CDTA_HOME=str(positions / "home"))
+    assert run.returncode == 1
+    assert_plain(run.stderr, "cannot use", "CDTA_HOME")
+    assert not server.requests
+
+
+def test_a_store_damaged_in_the_middle_costs_only_what_was_damaged(
+    server: Loopback, positions: Path, home: Path, tmp_path: Path
+) -> None:
+    assert cdta(*command(server, positions, tmp_path / "first")).returncode == 0
+    store = home / "answers.sqlite"
+    with store.open("r+b") as file:
+        file.seek(store.stat().st_size // 2)
+        file.write(b"\xff\x00garbage" * 900)
+    again = cdta(*command(server, positions, tmp_path / "second"))
+    assert again.returncode == 0
+    assert_plain(again.stderr, "was damaged", "taken over")
+    assert 0 < len(server.requests) - 2 * N < 30
+    assert samples_in(tmp_path / "first") == samples_in(tmp_path / "second")
+
+
+def test_a_half_written_run_folder_is_one_sentence(positions: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    made = cdta("run", "--model", "cdta/random", "--dataset", positions, "-n", 5, "--out", out)
+    assert made.returncode == 0, made.stderr
+    for name in ("run.json", "samples.jsonl"):
+        whole = (out / name).read_bytes()
+        for kept in (0, len(whole) // 2, len(whole) - 3, whole.rindex(b"\n", 0, -1) + 1):
+            (out / name).write_bytes(whole[:kept])
+            with pytest.raises(BadInput, match=name):
+                load_run(out)
+        rescored = cdta("rescore", out)
+        assert rescored.returncode == 2
+        assert_plain(rescored.stderr, name)
+        (out / name).write_bytes(whole)
+    assert cdta("rescore", out).returncode == 0

@@ -1,0 +1,38 @@
+"""The two ends of the scale, measured by the whole evaluation with the network in the package."""
+
+import pytest
+
+from cant_do_that_anymore import Spec, evaluate
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_network_that_cannot_read_keeps_its_habit(temperature: float) -> None:
+    spec = Spec(model="cdta/pocket", eval="all_small", temperature=temperature)
+    run = evaluate(spec, quiet=True)
+    interval = run.results.intervals["variant_impact_factor"]
+    assert run.results.metrics["n_samples"] == 100
+    assert interval.low <= 0 <= interval.high
+    if temperature == 0:
+        assert run.results.metrics["predicted_move_proportion"] == 1
+        assert run.results.metrics["variant_impact_factor"] == 0
+        assert run.results.metrics["adaptation_rate"] == 0
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_the_same_network_held_to_the_rules_drops_it_altogether(temperature: float) -> None:
+    spec = Spec(model="cdta/pocket-rules", eval="all_small", temperature=temperature)
+    metrics = evaluate(spec, quiet=True).results.metrics
+    assert metrics["variant_impact_factor"] == -1
+    assert metrics["adaptation_rate"] == 1
+    assert metrics["variant_legal_proportion"] == 1
+
+
+def test_the_diagonal_eval_tells_the_two_apart() -> None:
+    shares = {
+        model: evaluate(Spec(model=model, eval="all_diagonal", n=100), quiet=True).results.metrics[
+            "predicted_move_in_variant_proportion"
+        ]
+        for model in ("cdta/pocket", "cdta/pocket-rules")
+    }
+    assert shares["cdta/pocket"]
+    assert shares["cdta/pocket-rules"] == 0

@@ -1,0 +1,99 @@
+"""Measure the shipped model and write the figures into its card, docs/pocket.md.
+
+    python training/card.py
+
+Figures on held-out games come from training/record.json, which train.py wrote.
+"""
+
+import json
+from collections import defaultdict
+from datetime import date
+from pathlib import Path
+
+import chess
+
+from cant_do_that_anymore.game.position import DATA, Position, shipped_pool
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
+from cant_do_that_anymore.models.pocket import the_network
+
+TRAINING = Path(__file__).parent
+CARD = TRAINING.parent / "docs" / "pocket.md"
+BEGIN, END = "<!-- figures: written by training/card.py -->\n", "<!-- end of figures -->\n"
+ROW = 10
+
+
+def likeliest_moves(positions: list[Position]) -> dict[Position, str]:
+    """What the network plays at temperature 0."""
+    network = the_network()
+    by_length = defaultdict(list)
+    for position in positions:
+        by_length[len(position.moves)].append(position)
+    played = {}
+    for alike in by_length.values():
+        scores = network.scores([network.tokens(position.moves) for position in alike])
+        best = (network.moves[token] for token in scores.argmax(1))
+        played.update(zip(alike, best, strict=True))
+    return played
+
+
+def legal_share(played: dict[Position, str], rules: Rules) -> float:
+    """How much of what is played the rules allow."""
+    return sum(
+        rules.is_legal(position.board(), chess.Move.from_uci(move))
+        for position, move in played.items()
+    ) / len(played)
+
+
+def special_share(played: dict[Position, str]) -> float:
+    """How much of what is played is a special move."""
+    return sum(move in position.special_moves for position, move in played.items()) / len(played)
+
+
+def figures() -> str:
+    """The card's tables."""
+    record = json.loads((TRAINING / "record.json").read_text())
+    heldout = record["heldout"]
+    pool, diagonal = (likeliest_moves(shipped_pool(name)) for name in ("pool", "diagonal"))
+    size = len((DATA / "pocket.onnx").read_bytes()) / 1e6
+    rows = [
+        ("parameters", f"{record['parameters']:,}"),
+        ("file", f"{size:.1f} MB"),
+        ("trained", f"{record['date']}, {record['seconds']} s on one {record['machine']}"),
+        ("top-1 on held-out games", f"{heldout['top1']:.2%} of {heldout['positions']:,} moves"),
+        ("the same before rounding to eight bits", f"{record['heldout_top1_before_rounding']:.2%}"),
+        ("cross-entropy on held-out games", f"{heldout['loss']:.3f} nats a move"),
+        ("legal moves on the pool", f"{legal_share(pool, STANDARD):.2%} of {len(pool):,}"),
+        ("special move played on the pool", f"{special_share(pool):.2%}"),
+        (
+            "legal moves on the diagonal pool, bishops as knights",
+            f"{legal_share(diagonal, BISHOPS_AS_KNIGHTS):.2%} of {len(diagonal):,}",
+        ),
+    ]
+    by_ply = heldout["top1_by_ply"]
+    lines = [
+        f"Measured on {date.today()} with `python training/card.py`, all at temperature 0.",
+        "",
+        "| what | figure |",
+        "| --- | --- |",
+        *(f"| {what} | {figure} |" for what, figure in rows),
+        "",
+        "Top-1 on held-out games by ply, in per cent:",
+        "",
+        "| ply | " + " | ".join(f"+{place}" for place in range(1, ROW + 1)) + " |",
+        "| --- |" + " --- |" * ROW,
+    ]
+    for start in range(0, len(by_ply), ROW):
+        shares = (f"{100 * share:.0f}" for share in by_ply[start : start + ROW])
+        lines.append(f"| {start} | " + " | ".join(shares) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Replace the figures of the card."""
+    before, _, rest = CARD.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    CARD.write_text(before + BEGIN + figures() + END + after)
+
+
+if __name__ == "__main__":
+    main()
