@@ -1,11 +1,21 @@
 """The command ``cdta``."""
 
+import logging
 import sys
 
 import click
 
 from ..errors import Problem
+from .commands.compare import compare_command
+from .commands.datasets import dataset
+from .commands.estimate import estimate
+from .commands.experiment import experiment
 from .commands.games import legal, list_rules
+from .commands.mine import mine
+from .commands.report import report, view
+from .commands.run import rescore, run_command
+from .commands.selfplay import selfplay
+from .oaieval import oaieval
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -20,12 +30,27 @@ def cdta() -> None:
     """
 
 
-for command in (list_rules, legal):
+for command in (
+    run_command,
+    rescore,
+    report,
+    view,
+    dataset,
+    list_rules,
+    legal,
+    mine,
+    selfplay,
+    compare_command,
+    experiment,
+    estimate,
+    oaieval,
+):
     cdta.add_command(command)
 
 
 def main() -> None:
     """Run the command; a problem the user can act on ends in one sentence, not a stack trace."""
+    logging.basicConfig(level=logging.WARNING, format="cdta: %(message)s")
     try:
         cdta()
     except Problem as problem:

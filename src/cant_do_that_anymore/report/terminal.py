@@ -6,7 +6,7 @@ from rich.text import Text
 
 from ..evaluation.judging import OUTCOMES
 from ..evaluation.run import Run
-from .words import headline, interval, number, percentage
+from .words import dollars, headline, interval, number, percentage
 
 _REMARKS = {
     "variant_impact_factor": "perfect is -1",
@@ -69,6 +69,26 @@ def _footer(run: Run) -> str:
     if run.dataset.asked:
         dataset += f" from {run.dataset.asked:,} questions"
     sampling = f"temperature {settings.temperature:g}, at most {settings.max_tokens} tokens"
+    sampling += f", seed {settings.seed}"
     tokens_in, tokens_out = metrics["usage_prompt_tokens"], metrics["usage_completion_tokens"]
     tokens = f"{tokens_in:,} tokens in, {tokens_out:,} out"
-    return f"{dataset}; {sampling}, seed {settings.seed}; {tokens}; {run.seconds:.0f} s"
+    parts = [
+        dataset,
+        f"{sampling}, seed {settings.seed}",
+        tokens,
+        _cost(run),
+        f"{run.seconds:.0f} s",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def _cost(run: Run) -> str:
+    """What the answers cost, and apart from that what was spent now: kept answers are free."""
+    if run.cost.measuring == 0:
+        return ""
+    text = dollars(run.cost.measuring)
+    if run.cost.dataset is not None:
+        text += f", the dataset {dollars(run.cost.dataset)}"
+    if run.cost.spent is not None:
+        text += f", spent now {dollars(run.cost.spent)}"
+    return text

@@ -21,6 +21,24 @@ def percentage(share: float | int | None) -> str:
     return "–" if share is None else f"{100 * share:.1f} %"
 
 
+def p_value(p: float | None) -> str:
+    """A p-value as text; a dash where there is none."""
+    if p is None:
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def dollars(amount: float | None) -> str:
+    """An amount of money as text; small ones to four places.
+
+    >>> dollars(0.0123), dollars(12.3), dollars(None)
+    ('$0.0123', '$12.30', 'price unknown')
+    """
+    if amount is None:
+        return "price unknown"
+    return f"${amount:,.2f}" if amount >= 1 or amount == 0 else f"${amount:.4f}"
+
+
 def headline(run: Run) -> str:
     """The plain sentence that says what the number means."""
     metrics = run.results.metrics
@@ -36,13 +54,17 @@ def headline(run: Run) -> str:
         )
     return (
         f"{run.version} plays its usual move in {before} of {n} under the standard rules and in "
-        f"{after} {change}{_meaning(metrics['variant_impact_factor'])}."
+        f"{after} {change}{_meaning(run)}."
     )
 
 
-def _meaning(impact: float | int | None) -> str:
-    if impact is None:
+def _meaning(run: Run) -> str:
+    impact = run.results.metrics["variant_impact_factor"]
+    bounds = run.results.intervals.get("variant_impact_factor")
+    if impact is None or bounds is None:
         return ""
-    if impact >= 0:
-        return ": the habit does not yield"
+    if bounds.low <= 0 <= bounds.high:
+        return ": no sign that the habit yields"
+    if impact > 0:
+        return ": the habit grows instead of yielding"
     return f": the change of rules takes away {percentage(-impact)} of the habit"

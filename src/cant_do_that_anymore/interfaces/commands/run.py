@@ -47,6 +47,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 )
 @click.option("--max-connections", type=click.IntRange(1), metavar="C", help="Questions at once.")
 @click.option("--max-error-rate", type=click.FloatRange(0, 1), default=0.05, show_default=True)
+@click.option("--max-cost", type=click.FloatRange(0), metavar="USD", help="Stop before passing it.")
 @click.option("--out", type=_FOLDER, help="Where the run goes.  [default: under CDTA_HOME]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @click.option("--quiet", is_flag=True, help="No progress.")
@@ -62,14 +63,15 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
 
     Answers are kept: a run that was stopped goes on when it is started again.
     """
-    from ...evaluation.folder import check_free, new_folder, save_run
+    from ...evaluation.folder import check_free, new_folder
     from ...evaluation.run import evaluate
+    from ...report.page import save_with_page
 
     if out:
         check_free(out)
-    run = evaluate(Spec(**options), quiet=quiet)
+    run = evaluate(Spec(**options), quiet=quiet or options["model"] == "human")
     folder = out or new_folder(run)
-    save_run(run, folder)
+    save_with_page(run, folder)
     _show(run, folder, as_json=as_json)
 
 
@@ -80,8 +82,11 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
 def rescore(folder: Path, reading: Reading | None, as_json: bool) -> None:
     """Judge a run's answers again, without asking anything."""
     from ...evaluation.folder import rescore as rescored
+    from ...report.page import PAGE_NAME, write_page
 
-    _show(rescored(folder, reading), folder, as_json=as_json)
+    run = rescored(folder, reading)
+    write_page(run, folder / PAGE_NAME)
+    _show(run, folder, as_json=as_json)
 
 
 def _show(run: "Run", folder: Path, *, as_json: bool) -> None:
@@ -97,4 +102,5 @@ def _show(run: "Run", folder: Path, *, as_json: bool) -> None:
 
         console = Console()
         console.print(summary(run))
-        console.print(f"run: {folder}", style="dim", soft_wrap=True, highlight=False)
+        line = f"run: {folder} (cdta view opens its page)"
+        console.print(line, style="dim", soft_wrap=True, highlight=False)

@@ -1,0 +1,109 @@
+"use strict";
+
+/* Draws a position: squares, pieces, the last move, and an arrow for each move that matters. */
+
+const SQUARE = 45;
+const PIECES = { p: "pawn", n: "knight", b: "bishop", r: "rook", q: "queen", k: "king" };
+
+function svg(name, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+/** The upper left corner of a square such as "e4", White at the bottom. */
+function corner(square) {
+  return { x: (square.charCodeAt(0) - 97) * SQUARE, y: (8 - Number(square[1])) * SQUARE };
+}
+
+function drawnSquares(last) {
+  const marked = last ? [last.slice(0, 2), last.slice(2, 4)] : [];
+  const drawn = [];
+  for (let index = 0; index < 64; index++) {
+    const file = index % 8;
+    const rank = 8 - Math.floor(index / 8);
+    const name = "abcdefgh"[file] + rank;
+    const shade = (file + rank) % 2 ? "dark" : "light";
+    const style = marked.includes(name) ? `${shade} last` : shade;
+    const place = corner(name);
+    drawn.push(svg("rect", { ...place, width: SQUARE, height: SQUARE, class: style }));
+    if (file === 0) drawn.push(svg("text", { x: place.x + 2, y: place.y + 9 }, String(rank)));
+    if (rank === 1) drawn.push(svg("text", { x: place.x + 38, y: place.y + 43 }, name[0]));
+  }
+  return drawn;
+}
+
+function drawnPieces(fen) {
+  const drawn = [];
+  fen.split(" ")[0].split("/").forEach((row, fromTop) => {
+    let file = 0;
+    for (const symbol of row) {
+      if (symbol >= "1" && symbol <= "8") {
+        file += Number(symbol);
+        continue;
+      }
+      const colour = symbol === symbol.toLowerCase() ? "black" : "white";
+      const href = `#${colour}-${PIECES[symbol.toLowerCase()]}`;
+      const transform = `translate(${file * SQUARE} ${fromTop * SQUARE})`;
+      drawn.push(svg("use", { href, transform }));
+      file += 1;
+    }
+  });
+  return drawn;
+}
+
+function way(uci) {
+  const [tail, head] = [corner(uci.slice(0, 2)), corner(uci.slice(2, 4))];
+  return [head.x - tail.x, head.y - tail.y];
+}
+
+/** Whether two moves leave one square in one direction, so that their arrows would overlap. */
+function sameWay(one, other) {
+  const [[dx, dy], [ex, ey]] = [way(one), way(other)];
+  return one.slice(0, 2) === other.slice(0, 2) && dx * ey === dy * ex && dx * ex + dy * ey > 0;
+}
+
+/** An arrow along a move; aside shifts it to one side, for two arrows that would overlap. */
+function arrow(uci, style, thick, aside) {
+  const tail = corner(uci.slice(0, 2));
+  const [dx, dy] = way(uci);
+  const length = Math.hypot(dx, dy);
+  const along = { x: dx / length, y: dy / length };
+  const centre = SQUARE / 2;
+  const point = (distance, sideways) =>
+    [
+      tail.x + centre + along.x * distance - along.y * (sideways + aside),
+      tail.y + centre + along.y * distance + along.x * (sideways + aside),
+    ].map((number) => number.toFixed(1)).join(",");
+  const tip = length - 3;
+  const neck = tip - thick * 0.8 - 7;
+  const half = thick / 2;
+  const outline = [
+    point(10, -half), point(neck, -half), point(neck, -half - 5), point(tip, 0),
+    point(neck, half + 5), point(neck, half), point(10, half),
+  ];
+  return svg("polygon", { points: outline.join(" "), class: `arrow ${style}` });
+}
+
+/** The move of an answer, if it goes from square to square; a piece dropped on the board does not. */
+function drawable(answer) {
+  return answer.move?.uci.match(/^[a-h][1-8][a-h][1-8]/)?.[0];
+}
+
+/** Fill the board element with a sample. */
+function drawBoard(board, sample) {
+  const [standard, variant] = [sample.standard, sample.variant].map(drawable);
+  const thick = sample.special.length > 1 ? 8 : 12;
+  const special = sample.special.map((move) => arrow(move.uci, "special", thick, 0));
+  const aside = standard && variant && sameWay(standard, variant) ? 4 : 0;
+  const answers = [];
+  if (standard) answers.push(arrow(standard, "standard", 5, -aside));
+  if (variant) answers.push(arrow(variant, "variant", 5, aside));
+  board.replaceChildren(
+    ...drawnSquares(sample.last),
+    svg("g", { class: "specials" }, ...special),
+    ...drawnPieces(sample.fen),
+    ...answers,
+  );
+}

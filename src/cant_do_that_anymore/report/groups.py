@@ -1,0 +1,111 @@
+"""Samples in groups: how the share of special moves depends on the game so far."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..evaluation.intervals import Clusters, Interval
+from ..evaluation.metrics import Sample
+from ..evaluation.run import Run
+from ..game.position import earlier_moves_of
+from ..game.rules import PLURALS
+from .notation import numbered, written_game
+
+MOST_GROUPS = 8
+MOST_OPENINGS = 12
+OPENING_PLIES = 2
+MANY = 8
+"""Earlier moves of the changed piece from here on are one group."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of special moves under one rule set."""
+
+    value: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Samples that have something in common; if that is an opening, ``opening`` is its moves."""
+
+    label: str
+    n: int
+    standard: Share
+    variant: Share
+    opening: str = ""
+
+
+def by_earlier_moves(run: Run) -> tuple[str, list[Group]]:
+    """What was counted, and groups by it, from few to many.
+
+    Moves are counted, or where the positions come from games under the changed rules, moves of
+    the changed piece: there the habit has already been broken before the model's eyes.
+    """
+    samples = _answered(run)
+    piece = run.plan.rules.piece
+    if run.plan.eval == "all_diagonal" and piece is not None:
+        counts = [min(MANY, earlier_moves_of(sample.position, piece)) for sample in samples]
+        labels = {count: str(count) for count in range(MANY)} | {MANY: f"{MANY} or more"}
+        return f"earlier moves of {PLURALS[piece]}", _labelled(samples, counts, labels)
+    counts = [len(sample.position.moves) for sample in samples]
+    return "earlier moves", _labelled(samples, counts, _even_bins(counts))
+
+
+def by_opening(run: Run) -> list[Group]:
+    """Groups by the first moves of the game, the most frequent first and all others last."""
+    samples = _answered(run)
+    beginnings = [sample.position.moves[:OPENING_PLIES] for sample in samples]
+    frequent = [moves for moves, _ in Counter(beginnings).most_common(MOST_OPENINGS)]
+    grouped: defaultdict[tuple[str, ...] | None, list[Sample]] = defaultdict(list)
+    for sample, moves in zip(samples, beginnings, strict=True):
+        grouped[moves if moves in frequent else None].append(sample)
+    groups = []
+    for moves in frequent:
+        name = numbered(written_game(moves))
+        groups.append(_group(name or "(initial position)", grouped[moves], opening=name))
+    return [*groups, _group("all others", grouped[None])] if grouped[None] else groups
+
+
+def _answered(run: Run) -> list[Sample]:
+    return [sample for sample in run.samples if sample.answered]
+
+
+def _even_bins(counts: Sequence[int]) -> dict[int, str]:
+    """A label for each count, shared by neighbours until enough samples have it."""
+    bins: list[list[int]] = []
+    held = 0
+    for count, samples in sorted(Counter(counts).items()):
+        if not bins or held >= len(counts) / MOST_GROUPS:
+            bins.append([])
+            held = 0
+        bins[-1].append(count)
+        held += samples
+    return {
+        count: f"{bin_[0]} to {bin_[-1]}" if len(bin_) > 1 else str(count)
+        for bin_ in bins
+        for count in bin_
+    }
+
+
+def _labelled(
+    samples: Sequence[Sample], counts: Sequence[int], labels: Mapping[int, str]
+) -> list[Group]:
+    """Samples grouped by the label of their count, in the order of the labels."""
+    grouped: dict[str, list[Sample]] = {label: [] for label in labels.values()}
+    for sample, count in zip(samples, counts, strict=True):
+        grouped[labels[count]].append(sample)
+    return [_group(label, members) for label, members in grouped.items() if members]
+
+
+def _group(label: str, samples: Sequence[Sample], *, opening: str = "") -> Group:
+    clusters = Clusters([sample.position.game for sample in samples])
+    standard, variant = (
+        Share(sum(hits) / len(hits), clusters.rate(hits))
+        for hits in (
+            [sample.standard_judgement.outcome == "special" for sample in samples],
+            [sample.variant_judgement.outcome == "special" for sample in samples],
+        )
+    )
+    return Group(label, len(samples), standard, variant, opening)

@@ -1,0 +1,47 @@
+"""Moves in words and text made visible: nothing a model says can break them."""
+
+import unicodedata
+
+import chess
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cant_do_that_anymore.game.position import Position, shipped_pool
+from cant_do_that_anymore.report.markup import tag, visible
+from cant_do_that_anymore.report.notation import numbered, written, written_game
+
+POSITIONS = shipped_pool("diagonal")[:200]
+SQUARES = st.sampled_from(chess.SQUARE_NAMES)
+
+
+@given(st.sampled_from(POSITIONS), SQUARES, SQUARES, st.sampled_from(["", "q", "n", "b", "r"]))
+def test_any_move_can_be_written_and_leaves_the_board_alone(
+    position: Position, start: str, end: str, promotion: str
+) -> None:
+    board = position.board()
+    before = board.fen()
+    if start != end:
+        assert written(board, start + end + promotion)
+        assert board.fen() == before
+
+
+def test_moves_that_only_the_changed_rules_allow_name_both_squares() -> None:
+    assert written_game(["d2d4", "g8f6", "f1g3"]) == ["d4", "Nf6", "Bf1-g3"]
+
+
+def test_games_are_numbered() -> None:
+    assert numbered(written_game(["e2e4", "e7e5", "g1f3"])) == "1. e4 e5 2. Nf3"
+
+
+@given(st.text(st.characters(), max_size=50))
+def test_visible_text_has_no_invisible_characters(text: str) -> None:
+    shown = visible(text).replace("\n", "").replace("\t", "")
+    kinds = {unicodedata.category(character) for character in shown}
+    assert not kinds & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+@given(st.text(max_size=50))
+def test_text_in_an_element_stays_text(text: str) -> None:
+    element = tag("p", text, title=text)
+    assert element.count("<") == 2
+    assert element.count('"') == 2

@@ -1,0 +1,492 @@
+"""The page of a run, opened from disk in a real browser."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from click.testing import CliRunner
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.evaluation.datasets import Dataset
+from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
+from cant_do_that_anymore.evaluation.metrics import compute, judged
+from cant_do_that_anymore.evaluation.notes import notes_on
+from cant_do_that_anymore.evaluation.run import Plan, Run
+from cant_do_that_anymore.evaluation.spec import Eval
+from cant_do_that_anymore.evaluation.wordings import DEFAULT
+from cant_do_that_anymore.game.position import Position, shipped_pool
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
+from cant_do_that_anymore.interfaces.cli import cdta
+from cant_do_that_anymore.models.model import Answer, Settings, Usage
+from cant_do_that_anymore.report.markup import visible
+from cant_do_that_anymore.report.notation import written
+from cant_do_that_anymore.report.page import page, write_page
+from cant_do_that_anymore.report.words import headline
+
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+BIDI = "f1b5 \u202e\u2066evil\u2069\u202c \u200f\ufeff\x00\x1b[2J"
+HOSTILE = [
+    "<script>window.hacked = 1</script>",
+    "</script><script>window.hacked = 1</script>",
+    '</pre><img src=x onerror="window.hacked = 1">',
+    "<!-- <script> --> ]]> &lt;b&gt; &#60;",
+    "\"'`${window.hacked = 1}\\u003c\\",
+    BIDI,
+    "javascript:window.hacked=1",
+    "<svg onload=window.hacked=1><style>*{display:none}</style>",
+]
+
+
+@dataclass
+class Opened:
+    """A page in the browser, and what it did that it should not."""
+
+    page: Page
+    requests: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def text(self, selector: str) -> str:
+        return self.page.locator(selector).text_content() or ""
+
+    @property
+    def place(self) -> str:
+        return self.text("#samples output")
+
+
+class Opener:
+    """Opens files in fresh windows, and at the end checks that each one behaved."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.browser = browser
+        self.opened: list[Opened] = []
+
+    def __call__(self, path: Path, link: str = "", width: int = 1280) -> Opened:
+        window = self.browser.new_page(
+            viewport={"width": width, "height": 900}, reduced_motion="reduce"
+        )
+        opened = Opened(window)
+        window.on("request", lambda request: opened.requests.append(request.url))
+        window.on("console", lambda message: opened.errors.append(message.text))
+        window.on("pageerror", lambda error: opened.errors.append(str(error)))
+        window.on("dialog", lambda dialog: opened.errors.append(dialog.message))
+        window.goto(path.as_uri() + link)
+        self.opened.append(opened)
+        return opened
+
+    def check(self) -> None:
+        for opened in self.opened:
+            assert opened.errors == []
+            assert [url for url in opened.requests if not url.startswith("file://")] == []
+            assert len(opened.requests) == 1
+            assert opened.page.evaluate("window.hacked") is None
+            opened.page.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Opener]:
+    opener = Opener(browser)
+    yield opener
+    opener.check()
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run made by the command, as a user makes it."""
+    folder = tmp_path_factory.mktemp("real") / "run"
+    arguments = ["run", "--model", "cdta/random", "-n", "40", "--quiet", "--out", str(folder)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CDTA_HOME", str(folder.parent / "home"))
+        result = CliRunner().invoke(cdta, arguments)
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.fixture(scope="module")
+def habitual() -> Run:
+    """A thousand samples that keep their habit, adapt or ramble by turns."""
+    positions = shipped_pool("pool")[:1000]
+    replies = ("{special}", "a2a3", "{special}", "no idea")
+    return run_of(
+        [
+            (
+                position,
+                Answer(position.special_moves[0]),
+                Answer(replies[number % 4].format(special=position.special_moves[0])),
+            )
+            for number, position in enumerate(positions)
+        ]
+    )
+
+
+@pytest.fixture(scope="module")
+def habitual_page(habitual: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return saved(habitual, tmp_path_factory.mktemp("habitual"))
+
+
+def run_of(answers: list[tuple[Position, Answer, Answer]], eval_: Eval = "all") -> Run:
+    rules = BISHOPS_AS_KNIGHTS
+    samples = [judged(*answer, rules, "lenient") for answer in answers]
+    results = compute(samples)
+    return Run(
+        model="some/model",
+        version="model-1",
+        endpoint="",
+        plan=Plan(eval_, rules, DEFAULT, "lenient", Settings(1.0, 16), len(samples)),
+        dataset=Dataset("model-1", "shipped", []),
+        samples=samples,
+        results=results,
+        notes=notes_on(samples, results, rules, "lenient", len(samples)),
+        started_at="2026-01-01T00:00:00Z",
+        seconds=1.0,
+    )
+
+
+def saved(run: Run, folder: Path) -> Path:
+    path = folder / "report.html"
+    write_page(run, path)
+    return path
+
+
+def test_run_command_writes_a_page_that_shows_the_headline_and_a_board(
+    real: Path, open_page: Opener
+) -> None:
+    opened = open_page(real / "report.html")
+    assert opened.text(".lede") == headline(load_run(real))
+    assert opened.page.locator(".board use").count() >= 16
+    assert opened.page.locator(".board .last").count() == 2
+    assert opened.page.locator(".board polygon.special").count() == 1
+    assert opened.page.locator(".board").bounding_box()["width"] > 200  # type: ignore[index]
+
+
+def test_numbers_in_the_page_equal_those_in_run_json(real: Path, open_page: Opener) -> None:
+    facts = json.loads((real / "run.json").read_text())
+    opened = open_page(real / "report.html")
+    shown = opened.page.eval_on_selector_all(
+        "[data-metric]", "found => found.map(data => [data.dataset.metric, data.value])"
+    )
+    assert {name for name, _ in shown} == set(facts["metrics"])
+    assert all(json.loads(value) == facts["metrics"][name] for name, value in shown)
+    rows = opened.page.eval_on_selector_all(
+        "table.all tbody tr",
+        "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))",
+    )
+    for name, _, interval in rows:
+        bounds = facts["intervals"].get(name)
+        assert interval == (f"[{bounds['low']:.3f}, {bounds['high']:.3f}]" if bounds else "")
+    counts = opened.page.eval_on_selector_all(
+        "[data-outcome]", "found => found.map(data => [data.dataset.outcome, data.value])"
+    )
+    assert counts
+    for name, value in counts:
+        rule_set, outcome = name.split(".")
+        assert int(value) == facts["outcomes"][rule_set][outcome]
+    for note in facts["notes"]:
+        assert note in opened.text(".notes")
+
+
+def test_how_the_run_was_made_is_told_in_full(real: Path, open_page: Opener) -> None:
+    facts = json.loads((real / "run.json").read_text())
+    opened = open_page(real / "report.html")
+    made = opened.text("#made")
+    for told in (
+        facts["model_version"],
+        facts["rules"],
+        facts["dataset"]["origin"],
+        facts["reading"],
+        facts["started_at"],
+        str(facts["settings"]["seed"]),
+        *(f"{name} {version}" for name, version in facts["versions"].items()),
+        facts["wording"]["standard"],
+        DEFAULT.text(BISHOPS_AS_KNIGHTS),
+    ):
+        assert told in made
+
+
+def test_filters_narrow_the_samples(habitual_page: Path, open_page: Opener) -> None:
+    opened = open_page(habitual_page)
+    assert opened.place == "1 of 1,000"
+    opened.page.select_option("[name=variant]", "unreadable")
+    assert opened.place == "1 of 250"
+    assert opened.text("article.variant pre") == "no idea"
+    opened.page.select_option("[name=standard]", "special")
+    assert opened.place == "1 of 250"
+    opened.page.fill("[name=move]", "z9")
+    assert opened.place == "none matches"
+    assert opened.page.locator(".board").is_hidden()
+
+
+def test_search_finds_a_move_in_either_notation(
+    habitual: Run, habitual_page: Path, open_page: Opener
+) -> None:
+    special = [(s.position.board(), s.position.special_moves[0]) for s in habitual.samples]
+    opened = open_page(habitual_page)
+    opened.page.fill("[name=move]", "f1b5")
+    assert opened.place == f"1 of {sum(uci == 'f1b5' for _, uci in special)}"
+    opened.page.fill("[name=move]", "bb5")
+    assert opened.place == f"1 of {sum(written(board, uci) == 'Bb5' for board, uci in special)}"
+    assert opened.text(".legend .special b") == "Bb5"
+
+
+def test_an_opening_links_to_its_samples(habitual_page: Path, open_page: Opener) -> None:
+    opened = open_page(habitual_page)
+    row = opened.page.locator(".groups:last-of-type tbody tr", has_text="1. e4 e5").first
+    count = row.locator("td").first.text_content()
+    row.locator("a").click()
+    assert opened.place == f"1 of {count}"
+    assert opened.text(".game").startswith("1.\u00a0e4 e5")
+
+
+def test_a_band_of_the_flow_links_to_its_samples(habitual_page: Path, open_page: Opener) -> None:
+    opened = open_page(habitual_page)
+    opened.page.locator(".bands a.is-unreadable").press("Enter")
+    assert opened.place == "1 of 250"
+    assert opened.text("article.variant .outcome") == "unreadable"
+
+
+def test_arrow_keys_step_through_samples_and_leave_text_fields_alone(
+    habitual: Run, habitual_page: Path, open_page: Opener
+) -> None:
+    opened = open_page(habitual_page)
+    keyboard = opened.page.keyboard
+    keyboard.press("ArrowLeft")
+    assert opened.place == "1 of 1,000"
+    keyboard.press("ArrowRight")
+    keyboard.press("ArrowRight")
+    assert opened.place == "3 of 1,000"
+    assert opened.text(".identity").startswith(f"sample {habitual.samples[2].position.id}")
+    opened.page.focus("[name=move]")
+    keyboard.press("ArrowRight")
+    assert opened.place == "3 of 1,000"
+    opened.page.click("[name=previous]")
+    assert opened.place == "2 of 1,000"
+
+
+def test_address_links_to_the_sample_shown(
+    habitual: Run, habitual_page: Path, open_page: Opener
+) -> None:
+    first = open_page(habitual_page)
+    first.page.keyboard.press("ArrowRight")
+    address = first.page.evaluate("location.hash")
+    position = habitual.samples[1].position
+    assert address == f"#sample={position.id}"
+    second = open_page(habitual_page, link=address)
+    assert second.place == "2 of 1,000"
+    assert position.id in second.text(".identity")
+    assert second.page.evaluate("scrollY") > 500
+
+
+def test_replies_are_text_and_never_act(tmp_path: Path, open_page: Opener) -> None:
+    positions = shipped_pool("pool")
+    run = run_of(
+        [(positions[n], Answer(reply), Answer(reply[::-1])) for n, reply in enumerate(HOSTILE)]
+    )
+    opened = open_page(saved(run, tmp_path))
+    for reply in HOSTILE:
+        assert opened.text("article.standard pre") == visible(reply)
+        assert opened.text("article.variant pre") == visible(reply[::-1])
+        opened.page.keyboard.press("ArrowRight")
+    assert opened.page.locator("img, iframe, object, [onload], [onerror]").count() == 0
+    assert opened.page.locator("script").count() == 2
+
+
+def test_policy_stops_scripts_and_requests_whatever_gets_into_the_page(
+    browser: Browser, real: Path
+) -> None:
+    sent: list[str] = []
+    blocked: list[str] = []
+    window = browser.new_page()
+    window.on("requestfinished", lambda request: sent.append(request.url))
+    window.on("requestfailed", lambda request: blocked.append(str(request.failure)))
+    window.goto((real / "report.html").as_uri())
+    window.evaluate(
+        """() => {
+            const script = document.createElement("script");
+            script.textContent = "window.hacked = 1";
+            document.body.append(script);
+            document.body.insertAdjacentHTML(
+                "beforeend", '<img src="http://127.0.0.1:9/x" onerror="window.hacked = 1">');
+            return fetch("http://127.0.0.1:9/x").catch(() => null);
+        }"""
+    )
+    assert window.evaluate("window.hacked") is None
+    assert sent == [(real / "report.html").as_uri()]
+    assert set(blocked) == {"csp"}
+    window.close()
+
+
+def test_control_characters_are_spelled_out(tmp_path: Path, open_page: Opener) -> None:
+    position = shipped_pool("pool")[0]
+    opened = open_page(saved(run_of([(position, Answer(BIDI), Answer("a\nb"))]), tmp_path))
+    shown = opened.text("article.standard pre")
+    assert "⟨U+202E⟩⟨U+2066⟩evil⟨U+2069⟩" in shown
+    assert not set(shown) & set("\u202e\u2066\u2069\u202c\u200f\ufeff\x00\x1b")
+    assert opened.text("article.variant pre") == "a\nb"
+
+
+def test_names_notes_errors_and_sources_are_text_too(tmp_path: Path, open_page: Opener) -> None:
+    evil = "</title><script>window.hacked = 1</script>\u202e\ud800"
+    moves = shipped_pool("pool")[0]
+    position = Position(1, moves.moves, moves.special_moves, source="javascript:window.hacked=1")
+    lost = Answer("", stop_reason="error", error=evil)
+    answered = Answer("e2e4", version=evil, notes=(evil,), usage=Usage(1, 1))
+    run = run_of([(position, answered, answered), (position, lost, lost)])
+    path = saved(Run(**{**vars(run), "version": evil, "endpoint": evil, "model": evil}), tmp_path)
+    opened = open_page(path)
+    assert opened.page.title().startswith(visible(evil))
+    assert opened.text("h1") == visible(evil)
+    assert opened.page.locator(".identity a").count() == 0
+    opened.page.keyboard.press("ArrowRight")
+    assert opened.text("article.standard .remark") == visible(evil)
+
+
+def test_long_replies_are_cut_in_the_middle_and_say_so(tmp_path: Path, open_page: Opener) -> None:
+    reply = "a" * 50_000 + "b" * 50_000
+    run = run_of([(shipped_pool("pool")[0], Answer(reply), Answer("<" * 100_000))])
+    opened = open_page(saved(run, tmp_path))
+    shown = opened.text("article.standard pre")
+    assert shown.startswith("a" * 10_000 + "…")
+    assert shown.endswith("…" + "b" * 10_000)
+    assert "80,000 characters are left out here" in shown
+    assert "20,000 characters" in opened.text("#samples .fine")
+
+
+def test_a_thousand_samples_open_in_two_seconds(habitual_page: Path, open_page: Opener) -> None:
+    started = monotonic()
+    opened = open_page(habitual_page)
+    assert opened.page.locator(".board use").count() > 0
+    assert monotonic() - started < 2
+    assert habitual_page.stat().st_size < 2_000_000
+
+
+def test_a_thousand_long_replies_stay_below_ten_megabytes() -> None:
+    reply = '"<a\n' * 2_500
+    positions = shipped_pool("pool")[:1000]
+    run = run_of([(position, Answer(reply), Answer(reply)) for position in positions])
+    assert len(page(run).encode()) < 10_000_000
+
+
+def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(
+    tmp_path: Path, open_page: Opener
+) -> None:
+    positions = shipped_pool("diagonal")[:50]
+    run = run_of(
+        [(p, Answer(p.special_moves[0]), Answer(p.special_moves[-1])) for p in positions],
+        "all_diagonal",
+    )
+    opened = open_page(saved(run, tmp_path))
+    assert opened.text(".lede").startswith("model-1 tries a move that the changed rules forbid")
+    assert "earlier moves of bishops" in opened.text("#where")
+    for position in positions[:5]:
+        arrows = opened.page.locator(".board polygon.special").count()
+        assert arrows == len(position.special_moves)
+        opened.page.keyboard.press("ArrowRight")
+
+
+def test_the_same_position_twice_has_two_links(tmp_path: Path, open_page: Opener) -> None:
+    position = shipped_pool("pool")[0]
+    run = run_of([(position, Answer("a2a3"), Answer("a2a3"))] * 2)
+    opened = open_page(saved(run, tmp_path), link=f"#sample={position.id}-2")
+    assert opened.place == "2 of 2"
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [],
+        [(Answer("a2a3"), Answer("a2a3"))],
+        [(Answer("", stop_reason="error", error="gone"), Answer("a2a3"))],
+        [(Answer("Q@e4"), Answer("e1e8")), (Answer("", stop_reason="refused"), Answer("e7e8n"))],
+    ],
+    ids=["no samples", "no habit", "all failed", "odd moves"],
+)
+def test_runs_with_little_in_them_have_a_page(
+    answers: list[tuple[Answer, Answer]], tmp_path: Path, open_page: Opener
+) -> None:
+    position = Position(1, (), ("f1b5",))
+    opened = open_page(saved(run_of([(position, *pair) for pair in answers]), tmp_path))
+    assert opened.text(".tile .value >> nth=0") == "–"
+    assert opened.place == (f"1 of {len(answers)}" if answers else "none matches")
+
+
+@pytest.mark.parametrize("width", [320, 390, 768])
+def test_page_fits_narrow_screens(habitual_page: Path, open_page: Opener, width: int) -> None:
+    opened = open_page(habitual_page, width=width)
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_dark_screens_get_a_dark_page_and_paper_a_white_one(real: Path, open_page: Opener) -> None:
+    opened = open_page(real / "report.html")
+    colour = "getComputedStyle(document.documentElement).backgroundColor"
+    opened.page.emulate_media(color_scheme="light")
+    assert opened.page.evaluate(colour) == "rgb(251, 250, 247)"
+    opened.page.emulate_media(color_scheme="dark")
+    assert opened.page.evaluate(colour) == "rgb(22, 24, 27)"
+    opened.page.emulate_media(color_scheme="dark", media="print")
+    assert opened.page.evaluate(colour) == "rgb(255, 255, 255)"
+    assert opened.page.locator(".filters").is_hidden()
+
+
+def test_report_command_writes_each_page_into_its_run(tmp_path: Path) -> None:
+    position = shipped_pool("pool")[0]
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        save_run(run_of([(position, Answer("a2a3"), Answer("a2a3"))]), folder)
+    result = CliRunner().invoke(cdta, ["report", *map(str, folders)])
+    assert result.exit_code == 0, result.output
+    assert result.output.split() == [str(folder / "report.html") for folder in folders]
+    assert all((folder / "report.html").stat().st_size > 10_000 for folder in folders)
+    refused = CliRunner().invoke(cdta, ["report", *map(str, folders), "-o", "one.html"])
+    assert isinstance(refused.exception, BadInput)
+    assert "-o takes one run, not 2" in str(refused.exception)
+
+
+def test_report_of_a_loaded_run_is_that_of_the_run(tmp_path: Path) -> None:
+    run = run_of([(shipped_pool("pool")[0], Answer("a2a3"), Answer("f1b5"))])
+    save_run(run, tmp_path / "run")
+    assert facts_of(load_run(tmp_path / "run")) == facts_of(run)
+    assert page(load_run(tmp_path / "run")) == page(run)
+
+
+def test_rescore_renews_the_page(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    position = shipped_pool("pool")[0]
+    save_run(run_of([(position, Answer("1. a3"), Answer("a2a3"))]), folder)
+    result = CliRunner().invoke(cdta, ["rescore", str(folder), "--reading", "exact"])
+    assert result.exit_code == 0, result.output
+    assert (folder / "report.html").read_text(encoding="utf-8") == page(load_run(folder))
+
+
+def test_view_opens_the_page_and_says_where_it_is_when_it_cannot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    save_run(run_of([(shipped_pool("pool")[0], Answer("a2a3"), Answer("a2a3"))]), folder)
+    page_address = (folder / "report.html").as_uri()
+    monkeypatch.setattr("webbrowser.open", lambda address: address == page_address)
+    assert CliRunner().invoke(cdta, ["view", str(folder)]).exit_code == 0
+    assert (folder / "report.html").exists()
+    monkeypatch.setattr("webbrowser.open", lambda address: False)
+    failed = CliRunner().invoke(cdta, ["view", str(folder)])
+    assert str(folder / "report.html") in str(failed.exception)
