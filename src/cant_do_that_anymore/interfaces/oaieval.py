@@ -1,0 +1,229 @@
+"""The command ``oaieval``, as the users of the original know it."""
+
+import logging
+import shlex
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import BadInput, Problem
+from ..evaluation.spec import DEFAULT_SEED, Eval, Spec
+from .oaieval_options import (
+    BASE_EVAL,
+    COMPLETION_ARGS,
+    EVAL_PARAMS,
+    Flags,
+    eval_named,
+    pairs,
+    threads,
+)
+
+if TYPE_CHECKING:
+    from ..evaluation.run import Run
+    from ..models.solvers import Solver
+    from .record import RecordSpec
+    from .recorders import Recorder
+
+log = logging.getLogger(__name__)
+
+LOG_FORMAT = "[%(asctime)s] [%(filename)s:%(lineno)d] %(message)s"
+
+
+@click.command(
+    "oaieval", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.argument("solver")
+@click.argument("eval_name", metavar="EVAL")
+@click.option("--extra_eval_params", default="", metavar="K=V,...", help=", ".join(EVAL_PARAMS))
+@click.option("--completion_args", default="", metavar="K=V,...", help=", ".join(COMPLETION_ARGS))
+@click.option("--max_samples", type=click.IntRange(1), help="Measure at most so many samples.")
+@click.option("--cache/--no-cache", default=True, help="Use answers of earlier runs, or ask anew.")
+@click.option("--visible/--no-visible", default=None, help="Is recorded; no other meaning.")
+@click.option("--seed", type=int, default=DEFAULT_SEED, show_default=True)
+@click.option("--user", default="", help="Is recorded as created_by.")
+@click.option("--record_path", metavar="FILE", help="Where the record goes.")
+@click.option("--log_to_file", metavar="FILE", help="Log there instead of on standard error.")
+@click.option(
+    "--registry_path",
+    type=click.Path(exists=True, path_type=Path),
+    multiple=True,
+    help="More solvers: a YAML file, or a folder of them. Can be repeated.",
+)
+@click.option("--debug/--no-debug", default=False, help="Log more.")
+@click.option("--local-run/--no-local-run", default=True, help="Write the record to a file.")
+@click.option("--http-run/--no-http-run", default=False, help="Post the record to an address.")
+@click.option("--http-run-url", metavar="URL", help="The address.")
+@click.option("--http-batch-size", type=click.IntRange(1), default=100, show_default=True)
+@click.option(
+    "--http-fail-percent-threshold", type=click.IntRange(0, 100), default=5, show_default=True
+)
+@click.option("--dry-run/--no-dry-run", default=False, help="Ask, but record nothing.")
+@click.option("--dry-run-logging/--no-dry-run-logging", default=True, help="Log every event then.")
+def oaieval(solver: str, eval_name: str, **flags: Any) -> None:
+    """Measure SOLVER by EVAL.
+
+    \b
+    oaieval generation/direct/gpt-4 cant_do_that_anymore       needs OPENAI_API_KEY
+    oaieval generation/cot/claude-sonnet-4-5 cant_do_that_anymore.all_small
+    oaieval chess/generation/direct/gpt-3.5-turbo-instruct cant_do_that_anymore
+    oaieval cdta/random cant_do_that_anymore.all_diagonal      any model of cdta run
+
+    SOLVER is generation/direct/M or generation/cot/M with a model M of OpenAI, Anthropic, Gemini
+    or Together (or PROVIDER/M), chess/generation/direct/M with a base model M, human_cli, or a
+    model name. EVAL is cant_do_that_anymore, or that with .all, .all_small or .all_diagonal.
+    EVALS_THREADS (10) says how many questions are asked at once, EVALS_SEQUENTIAL=1 makes it one.
+    """
+    _measure(solver, eval_name, Flags(**flags))
+
+
+def main() -> None:
+    """Run the command; a problem the user can act on ends in one sentence, not a stack trace."""
+    try:
+        oaieval()
+    except Problem as problem:
+        click.echo(f"oaieval: {problem}", err=True)
+        sys.exit(problem.exit_code)
+
+
+def _measure(solver_name: str, eval_name: str, flags: Flags) -> None:
+    from ..evaluation.run import evaluate, plan_for
+    from ..models.server import ServerModel
+    from ..models.solvers import solver_named
+    from .record import events_of, final_report
+
+    _start_logging(flags)
+    split, params = eval_named(eval_name, flags.extra_eval_params)
+    args = pairs("--completion_args", flags.completion_args, COMPLETION_ARGS)
+    if "," in solver_name:
+        raise BadInput(f"the eval takes exactly one solver, not several: {solver_name!r}")
+    solver = solver_named(solver_name, flags.registry_path, args.get("base_url"))
+    spec = _spec(solver, split, params, args, flags)
+    model = solver.load()
+    plan_for(spec, model)  # what cannot work ends here, before anything is written
+    record, recorder = _record(solver_name, eval_name, split, params, flags)
+
+    log.info("Run started: %s", record.run_id)
+    run = evaluate(spec, model, quiet=_is_person(solver))
+    if not flags.dry_run:
+        _save(run)
+    report = final_report(run.results.metrics)
+    as_texts = isinstance(model, ServerModel) and model.api == "completions"
+    indices = _indices(run, params["n_samples"], flags.max_samples)
+    recorder.write(events_of(run, record, indices, as_texts=as_texts))
+    try:
+        recorder.finish(report)
+    finally:
+        log.info("Final report:")
+        for name, value in report.items():
+            log.info("%s: %s", name, value)
+
+
+def _start_logging(flags: Flags) -> None:
+    """Log our own lines only; libraries speak up when something is wrong."""
+    try:
+        logging.basicConfig(
+            format=LOG_FORMAT, level=logging.WARNING, filename=flags.log_to_file, force=True
+        )
+    except OSError as problem:
+        raise BadInput(f"cannot log to {flags.log_to_file!r} ({problem.strerror})") from None
+    level = logging.DEBUG if flags.debug else logging.INFO
+    logging.getLogger("cant_do_that_anymore").setLevel(level)
+    if not flags.local_run and not flags.http_run:
+        log.warning("--no-local-run has no meaning here: the record goes to a file")
+    if flags.visible is not None:
+        log.warning("--visible has no meaning here, except that it is recorded")
+
+
+def _spec(
+    solver: "Solver",
+    split: Eval,
+    params: Mapping[str, Any],
+    args: Mapping[str, Any],
+    flags: Flags,
+) -> Spec:
+    if params.get("diagonal_variation", False) != (split == "all_diagonal"):
+        split = "all" if split == "all_diagonal" else "all_diagonal"
+    asked = {"temperature": solver.temperature, "max_tokens": solver.max_tokens, **args}
+    given = {key: value for key, value in asked.items() if value is not None and key != "base_url"}
+    rebuild = params.get("remake_dataset_if_not_found", True)
+    return Spec(
+        eval=split,
+        n=params["n_samples"],
+        max_samples=flags.max_samples,
+        fallback_dataset=None if rebuild else params["default_model_dataset"],
+        seed=flags.seed,
+        max_connections=1 if _is_person(solver) else threads(),
+        fresh=not flags.cache,
+        **{"reading": "exact", **given},
+    )
+
+
+def _is_person(solver: "Solver") -> bool:
+    return solver.model == "human"
+
+
+def _record(
+    solver: str, eval_name: str, split: Eval, params: dict[str, Any], flags: Flags
+) -> tuple["RecordSpec", "Recorder"]:
+    """The record of this run, with its first line written."""
+    from .record import record_spec
+    from .recorders import DryRecorder, FileRecorder, HttpRecorder
+
+    full_name = f"{BASE_EVAL}.{split}"
+    visible = flags.max_samples is None if flags.visible is None else flags.visible
+    run_config = {
+        "eval_spec": {
+            "cls": "cant_do_that_anymore.evaluation.run:evaluate",
+            "registry_path": "cant_do_that_anymore/data",
+            "args": params,
+            "key": full_name,
+            "group": BASE_EVAL,
+        },
+        "seed": flags.seed,
+        "max_samples": flags.max_samples,
+        "command": shlex.join(sys.argv),
+        "initial_settings": {"visible": visible},
+    }
+    spec = record_spec(solver, full_name, run_config, flags.user)
+    if flags.dry_run:
+        return spec, DryRecorder(talkative=flags.dry_run_logging)
+    url = flags.http_run_url or ""
+    if flags.http_run and not url.startswith(("http://", "https://")):
+        raise BadInput(f"--http-run needs an http address in --http-run-url, not {url!r}")
+    file = FileRecorder(_record_path(flags, f"{spec.run_id}_{solver}_{eval_name}.jsonl"), spec)
+    if not flags.http_run:
+        return spec, file
+    batch_size, fail_percent = flags.http_batch_size, flags.http_fail_percent_threshold
+    return spec, HttpRecorder(url, file, spec, batch_size, fail_percent)
+
+
+def _record_path(flags: Flags, default_name: str) -> Path:
+    """The file of the record; as in the original, the slashes of a solver's name make folders."""
+    if not flags.record_path:
+        return Path(tempfile.gettempdir()) / "evallogs" / default_name
+    if "://" in flags.record_path:
+        raise BadInput(f"--record_path must be a file on this machine, not {flags.record_path!r}")
+    return Path(flags.record_path)
+
+
+def _save(run: "Run") -> None:
+    from ..evaluation.folder import new_folder
+    from ..report.page import save_with_page
+
+    folder = new_folder(run)
+    save_with_page(run, folder)
+    log.info("Run folder: %s", folder)
+    for note in run.notes:
+        log.warning("Note: %s", note)
+
+
+def _indices(run: "Run", n_samples: int, max_samples: int | None) -> list[int]:
+    """The number of each measured sample among those drawn."""
+    from ..evaluation.run import kept
+
+    n_drawn = min(n_samples, len(run.dataset.positions))
+    return kept(n_drawn, max_samples) if max_samples else list(range(n_drawn))
