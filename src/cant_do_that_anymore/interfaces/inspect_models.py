@@ -1,0 +1,128 @@
+"""Models between Inspect and us: ours as an Inspect provider, and Inspect's as one of ours.
+
+``inspect eval cant_do_that_anymore/all --model cdta/pocket`` asks the model inside this package.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from inspect_ai.model import (
+    ChatMessage,
+    GenerateConfig,
+    ModelAPI,
+    ModelOutput,
+    ModelUsage,
+    modelapi,
+)
+from inspect_ai.model import Model as InspectModel
+from inspect_ai.tool import ToolChoice, ToolInfo
+
+from ..errors import BadInput, Problem
+from ..game.rules import rules_named
+from ..models.asking import Ask, key_of, seeded
+from ..models.hosted import HostedModel, as_chat, layout_for
+from ..models.model import Message, Model, Question, Settings
+from ..models.names import OUR_MODELS, model_named
+
+OURS = "cdta"
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """Let Inspect's command show a problem as we do: one sentence, no stack trace."""
+    try:
+        yield
+    except Problem as problem:
+        kind = click.UsageError if isinstance(problem, BadInput) else click.ClickException
+        raise kind(str(problem)) from None
+
+
+@modelapi(name=OURS)
+class OurModelAPI(ModelAPI):
+    """Any of our own models, for the questions of our own tasks."""
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig | None = None,
+    ) -> None:
+        super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
+        with one_sentence():
+            self._model = model_named(f"{OURS}/{model_name}")
+
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> ModelOutput:
+        """Answer as in a run of ``cdta run`` with the same settings.
+
+        Raises:
+            BadInput: if the question is not one of our tasks.
+        """
+        ask, seed = _ask_in(input)
+        max_tokens = config.max_tokens or self._model.max_tokens
+        settings = Settings(config.temperature, max_tokens, seed)
+        key = key_of(self._model, ask, settings)
+        answer = await self._model.answer(ask.question, seeded(settings, key))
+        output = ModelOutput.from_content(answer.version, answer.text)
+        tokens = answer.usage
+        output.usage = ModelUsage(
+            input_tokens=tokens.input_tokens,
+            output_tokens=tokens.output_tokens,
+            total_tokens=tokens.input_tokens + tokens.output_tokens,
+        )
+        return output
+
+    def max_connections(self) -> int:
+        """How many questions at once suit the model."""
+        return self._model.connections
+
+    async def aclose(self) -> None:
+        """Let go of the model."""
+        await self._model.close()
+
+
+def chat_for(model: InspectModel, ask: Ask, seed: int) -> list[ChatMessage]:
+    """A question as Inspect's messages, in the layout that `cdta run` uses for that model.
+
+    The first message notes what our models need to know beside the text: the rules, the draw and
+    the seed of the run. Other providers never see it.
+    """
+    chat = as_chat(layout_for(str(model), ask.question.messages))
+    chat[0].metadata = {"rules": ask.question.rules.key, "draw": ask.draw, "seed": seed}
+    return chat
+
+
+def one_of_ours(model: InspectModel) -> Model:
+    """The same model as `cdta run` asks it, for building a dataset."""
+    name, address, args = str(model), model.api.base_url, model.model_args
+    if (address or args) and name not in OUR_MODELS:
+        return HostedModel(name, address, **args)
+    return model_named(name)
+
+
+def _ask_in(chat: list[ChatMessage]) -> tuple[Ask, int]:
+    """What `chat_for` was given."""
+    messages = tuple(_message(message) for message in chat)
+    moves = tuple(message.content for message in messages if message.role != "system")
+    asked: dict[str, Any] = chat[0].metadata or {}
+    try:
+        question = Question(rules_named(asked["rules"]), moves, messages)
+        return Ask(question, "measuring", asked["draw"]), asked["seed"]
+    except KeyError:
+        raise BadInput(
+            f"the models {OURS}/... play chess in the tasks cant_do_that_anymore/... only"
+        ) from None
+
+
+def _message(message: ChatMessage) -> Message:
+    if message.role == "tool":
+        raise BadInput(f"the models {OURS}/... use no tools")
+    return Message(message.role, message.text)

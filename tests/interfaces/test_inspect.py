@@ -1,0 +1,342 @@
+"""The Inspect tasks, as real ``inspect`` processes over a real server on the loopback interface."""
+
+import asyncio
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+from inspect_ai.log import EvalLog, headline_metric, read_eval_log
+from inspect_ai.model import ModelOutput, get_model
+from inspect_ai.scorer import SampleScore, Score, Target
+from inspect_ai.solver import TaskState
+
+from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.interfaces.inspect_scoring import habit, habit_metrics
+from loopback import Loopback, Request, is_changed, moves_in, serving
+
+SIX = (
+    "variant_impact_factor",
+    "delta",
+    "predicted_move_proportion",
+    "predicted_move_in_variant_proportion",
+    "avg_num_previous_moves",
+    "std_num_previous_moves",
+)
+SPECIAL = {position.moves: position.special_moves[0] for position in shipped_pool("pool")}
+VERSION = "gpt-3.5-turbo-0125"
+
+Done = subprocess.CompletedProcess[str]
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "inspect_ai", *map(str, arguments), "--display", "none"]
+
+
+def inspect(*arguments: object, **environment: str) -> Done:
+    """Run ``inspect`` in a process of its own."""
+    return subprocess.run(
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+
+
+def evaluated(folder: Path, model: str, *arguments: object, **environment: str) -> EvalLog:
+    """The log of ``inspect eval cant_do_that_anymore/all`` at temperature 0."""
+    options = ("--model", model, "-T", "temperature=0", "--log-dir", folder)
+    done = inspect("eval", "cant_do_that_anymore/all", *options, *arguments, **environment)
+    assert done.returncode == 0, done.stderr
+    return only_log_in(folder)
+
+
+def only_log_in(folder: Path) -> EvalLog:
+    (path,) = folder.glob("*.eval")
+    return read_eval_log(str(path))
+
+
+def numbers(log: EvalLog) -> dict[str, float]:
+    assert log.results
+    return {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
+
+
+def six_of_a_run(**spec: object) -> dict[str, object]:
+    metrics = evaluate(Spec(temperature=0.0, **spec), quiet=True).results.metrics  # type: ignore[arg-type]
+    return {name: pytest.approx(metrics[name], rel=1e-12) for name in SIX}
+
+
+def played(request: Request) -> tuple[str, ...]:
+    """The moves so far, without the turn that opens the game for the user."""
+    return tuple(turn for turn in moves_in(request) if re.fullmatch(r"[a-h1-8]{4}[nbrq]?", turn))
+
+
+def mixed(request: Request) -> str:
+    """Habits, legal moves, illegal moves and no moves, by a fixed function of the question."""
+    luck = sum(map(ord, "".join(played(request)))) % 10
+    if luck < (3 if is_changed(request) else 8):
+        return SPECIAL[played(request)]
+    return ("a2a3", "h7h6", "I resign.", "a1a1", " e2e4")[luck % 5]
+
+
+def openai(server: Loopback) -> dict[str, str]:
+    return {"OPENAI_API_KEY": "test", "OPENAI_BASE_URL": server.url}
+
+
+def asked(requests: Sequence[Request]) -> list[str]:
+    """What was asked, whatever the order."""
+    return sorted(json.dumps(request, sort_keys=True) for request in requests)
+
+
+@dataclass(frozen=True)
+class Both:
+    """One model measured by ``inspect eval`` and by ``cdta run``."""
+
+    log: EvalLog
+    six: dict[str, object]
+    requests_of_inspect: list[Request]
+    requests_of_cdta: list[Request]
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    folder = tmp_path_factory.mktemp("both")
+    name, n = "openai/gpt-3.5-turbo", 60
+    with serving(Loopback(mixed, model=VERSION)) as server, pytest.MonkeyPatch.context() as patch:
+        for variable, value in openai(server).items():
+            patch.setenv(variable, value)
+        patch.setenv("CDTA_HOME", str(folder / "home of inspect"))
+        log = evaluated(folder / "logs", name, "-T", f"samples={n}")
+        requests = server.requests.copy()
+        server.requests.clear()
+        patch.setenv("CDTA_HOME", str(folder / "home of cdta"))
+        yield Both(log, six_of_a_run(model=name, n=n), requests, server.requests)
+
+
+def test_our_model_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
+    log = evaluated(tmp_path / "logs", "cdta/random", "-T", "samples=40", "-T", "seed=7")
+    assert {name: numbers(log)[name] for name in SIX} == (
+        six_of_a_run(model="cdta/random", n=40, seed=7)
+    )
+    assert numbers(log)["predicted_move_proportion"] > 0
+
+
+def test_hosted_model_gets_the_requests_and_the_numbers_of_cdta_run(both: Both) -> None:
+    assert asked(both.requests_of_inspect) == asked(both.requests_of_cdta)
+    assert {name: numbers(both.log)[name] for name in SIX} == both.six
+    assert both.log.eval.dataset.name == VERSION
+
+
+def test_impact_factor_is_the_headline(both: Both) -> None:
+    headline = headline_metric(both.log)
+    assert headline
+    assert headline.metric.value == numbers(both.log)["variant_impact_factor"]
+    assert headline.name == "variant_impact_factor"
+
+
+def test_sample_shows_the_game_and_both_outcomes(both: Both) -> None:
+    assert both.log.samples
+    for sample in both.log.samples:
+        moves = tuple(sample.metadata["moves"])
+        assert sample.target == [SPECIAL[moves]] == sample.metadata["special_moves"]
+        assert "♚" in str(sample.input)
+        assert "♔" in str(sample.input)
+        assert [message.role for message in sample.messages].count("system") == 2
+        assert sample.scores
+        score = sample.scores["habit"]
+        assert score.metadata
+        assert score.as_dict()["predicted_move"] == (
+            score.metadata["standard_outcome"] == "special"
+        )
+        assert f"is {score.metadata['variant_outcome']}" in (score.explanation or "")
+        assert score.as_dict()["num_previous_moves"] == len(moves)
+
+
+def test_provider_that_wants_a_user_turn_first_gets_one_and_the_same_numbers(
+    tmp_path: Path,
+) -> None:
+    with serving(Loopback(mixed, model=VERSION)) as server:
+        log = evaluated(
+            tmp_path / "logs",
+            "openai-api/loop/gpt-3.5-turbo",
+            *("-T", "samples=40"),
+            LOOP_API_KEY="test",
+            LOOP_BASE_URL=server.url,
+        )
+        roles = {request["messages"][1]["role"] for request in server.requests}
+        six = six_of_a_run(model="gpt-3.5-turbo", base_url=server.url, n=40)
+    assert roles == {"user"}
+    assert {name: numbers(log)[name] for name in SIX} == six
+
+
+def test_answer_that_failed_leaves_its_sample_unscored(tmp_path: Path) -> None:
+    refused: list[tuple[str, ...]] = []
+
+    async def refuse_one(request: Request, number: int) -> web.Response | None:
+        if number > 1 and not refused and is_changed(request):
+            refused.append(played(request))
+        if is_changed(request) and [played(request)] == refused:
+            return web.json_response({"error": {"message": "no"}}, status=422)
+        return None
+
+    with serving(Loopback(mixed, model=VERSION, fault=refuse_one)) as server:
+        log = evaluated(
+            tmp_path / "logs", "openai/gpt-3.5-turbo", "-T", "samples=30", **openai(server)
+        )
+    assert log.samples
+    assert log.results
+    failed = [sample for sample in log.samples if sample.error]
+    assert [tuple(sample.metadata["moves"]) for sample in failed] == refused
+    assert not failed[0].scores
+    assert log.results.scores[0].scored_samples == 29
+    kept = [sample for sample in log.samples if not sample.error]
+    mean = sum(len(sample.metadata["moves"]) for sample in kept) / 29
+    assert numbers(log)["avg_num_previous_moves"] == pytest.approx(mean)
+
+
+def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
+    """The model has no dataset yet: it is built once, and found again on the second try."""
+    enough = threading.Event()
+    logs = tmp_path / "logs"
+
+    def respond(request: Request) -> str:
+        if sum(map(is_changed, server.requests)) >= 20:
+            enough.set()
+        return mixed(request)
+
+    server = Loopback(respond, model="gpt-4-0613")
+    with serving(server):
+        options = ("--model", "openai/gpt-4", "-T", "samples=60", "-T", "temperature=0")
+        slowly = ("--max-connections", 2, "--log-dir", logs)
+        process = subprocess.Popen(
+            command("eval", "cant_do_that_anymore/all", *options, *slowly),
+            env={**os.environ, **openai(server)},
+            stderr=subprocess.DEVNULL,
+        )
+        assert enough.wait(60)
+        process.kill()
+        process.wait()
+        (killed,) = logs.glob("*.eval")
+        server.requests.clear()
+        done = inspect("eval-retry", killed, "--log-dir", tmp_path / "again", **openai(server))
+        assert done.returncode == 0, done.stderr
+        log = only_log_in(tmp_path / "again")
+        assert len(server.requests) < 120
+        six = six_of_a_run(model="gpt-4", base_url=server.url, n=60)
+    assert {name: numbers(log)[name] for name in SIX} == six
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--model", "cdta/rando"), "unknown model: 'cdta/rando' (did you mean"),
+        (("--model", "cdta/random", "-T", "samples=few"), "-T samples=few cannot work"),
+    ],
+)
+def test_mistake_gets_one_sentence_and_exit_code_2(
+    tmp_path: Path, arguments: tuple[str, ...], sentence: str
+) -> None:
+    done = inspect("eval", "cant_do_that_anymore/all", *arguments, "--log-dir", tmp_path)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_our_models_refuse_the_questions_of_other_tasks() -> None:
+    with pytest.raises(BadInput, match="play chess in the tasks"):
+        asyncio.run(get_model("cdta/random").generate("Who are you?"))
+
+
+def test_commands_that_need_no_inspect_do_not_import_it(tmp_path: Path) -> None:
+    program = (
+        "import sys; from cant_do_that_anymore.interfaces.cli import cdta; "
+        f"cdta(['run', '--model', 'cdta/random', '-n', '1', '--out', {str(tmp_path / 'run')!r}],"
+        " standalone_mode=False); sys.exit('inspect_ai' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("error", ["overloaded", None])
+def test_scorer_gives_no_score_without_both_answers(error: str | None) -> None:
+    state = TaskState(
+        model="openai/gpt-4o",  # type: ignore[arg-type]
+        sample_id="x",
+        epoch=1,
+        input="",
+        messages=[],
+        output=ModelOutput(),
+        metadata={"game": 1, "moves": ["e2e4"], "special_moves": ["c8b7"], "source": None},
+    )
+    state.store.set("standard", {"text": "c8b7", "stop_reason": "stop", "error": ""})
+    if error:
+        state.store.set("variant", {"text": "", "stop_reason": "error", "error": error})
+    score = asyncio.run(habit("bishops-as-knights")(state, Target(["c8b7"])))
+    assert score
+    assert math.isnan(score.as_float())
+    assert score.explanation == (error or "never asked")
+
+
+Samples = list[tuple[int, bool, bool]]
+"""Game, special move under the standard rules, special move under the changed ones."""
+
+SAMPLES = st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), min_size=1)
+
+
+def computed(samples: Samples) -> dict[str, float]:
+    scores = [
+        SampleScore(
+            score=Score(
+                value={
+                    "predicted_move": before,
+                    "predicted_move_in_variant": after,
+                    "adapted": before and not after,
+                    "num_previous_moves": 2 * game,
+                }
+            ),
+            sample_metadata={"game": game},
+        )
+        for game, before, after in samples
+    ]
+    values = habit_metrics()(scores)  # type: ignore[arg-type]
+    assert isinstance(values, dict)
+    return values
+
+
+@given(SAMPLES)
+def test_copies_within_a_game_change_no_number_and_no_standard_error(samples: Samples) -> None:
+    once, twice = computed(samples), computed(samples * 2)
+    assert once == pytest.approx(twice, nan_ok=True, abs=1e-9)
+
+
+@given(SAMPLES)
+def test_impact_factor_exists_only_where_there_was_a_habit(samples: Samples) -> None:
+    habits = sum(before for _, before, _ in samples)
+    assert math.isnan(computed(samples)["variant_impact_factor"]) == (habits == 0)
+
+
+def test_standard_errors_agree_with_leaving_out_one_game_at_a_time() -> None:
+    samples = [
+        (game, (game + i) % 4 != 0, (game * i) % 3 == 0) for game in range(50) for i in range(3)
+    ]
+    games = range(50)
+    whole = computed(samples)
+    without = [computed([s for s in samples if s[0] != game]) for game in games]
+    for name in (*SIX, "adaptation_rate"):
+        mean = sum(numbers[name] for numbers in without) / len(games)
+        spread = sum((numbers[name] - mean) ** 2 for numbers in without)
+        jackknife = math.sqrt(spread * (len(games) - 1) / len(games))
+        error = whole["stderr" if name == "variant_impact_factor" else f"{name}_stderr"]
+        assert error == pytest.approx(jackknife, rel=0.1, abs=1e-12)
