@@ -102,6 +102,12 @@ def serving(server: Loopback, port: int = 0) -> Iterator[Loopback]:
         await site.start()
         server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
 
+    async def stop_hanging() -> None:
+        hanging = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in hanging:
+            task.cancel()
+        await asyncio.gather(*hanging, return_exceptions=True)
+
     loop.run_until_complete(start())
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -111,6 +117,7 @@ def serving(server: Loopback, port: int = 0) -> Iterator[Loopback]:
         asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        loop.run_until_complete(stop_hanging())
         loop.close()
 
 

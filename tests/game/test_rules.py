@@ -37,7 +37,8 @@ def fairy_stockfish() -> None:
 
 def positions(rules: Rules, count: int, seed: int) -> list[chess.Board]:
     """Positions of random games played under ``rules``."""
-    random, found = Random(seed), []
+    random = Random(seed)
+    found: list[chess.Board] = []
     board = chess.Board()
     while len(found) < count:
         moves = sorted(rules.legal_moves(board), key=chess.Move.uci)

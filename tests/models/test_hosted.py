@@ -86,7 +86,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def measured(behaviour: Behaviour, folder: Path) -> Run:
-    Provider.behaviour = staticmethod(behaviour)  # type: ignore[assignment]
+    Provider.behaviour = staticmethod(behaviour)
     write_positions(folder / "positions.jsonl", POOL)
     spec = Spec(
         model="scripted/m",

@@ -177,7 +177,7 @@ def _on_tokens(spec: Spec, *, exact: bool) -> str:
     how = (
         "counted with the model's tokenizer"
         if exact
-        else "estimated from characters, so roughly: expect 20 % more or less"
+        else "estimated from characters, without the model's tokenizer, so only roughly"
     )
     if spec.max_tokens:
         return f"tokens: {how}; every answer is taken to use all {spec.max_tokens} tokens allowed"

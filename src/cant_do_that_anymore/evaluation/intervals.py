@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 RESAMPLES = 4_000
+PARTS = 20
 SEED = 20_220_722
 _Z = 1.959963984540054
 
@@ -128,14 +129,18 @@ class Clusters:
     def _resampled(self, hits: Sequence[bool]) -> Floats:
         """The number of hits in each resample of games."""
         per_game = np.bincount(self._of_sample, weights=np.asarray(hits, dtype=np.float64))
-        return np.asarray(self._draws @ per_game, dtype=np.float64)
+        return np.concatenate([draws @ per_game for draws in self._draws])
 
     @cached_property
-    def _draws(self) -> Floats:
-        """How often each game was drawn, for each resample."""
+    def _draws(self) -> list[NDArray[np.uint32]]:
+        """How often each game was drawn, for each resample; in parts, to spare memory."""
         generator = np.random.default_rng(SEED)
         even = np.full(self._n_games, 1 / self._n_games)
-        return generator.multinomial(self._n_games, even, size=RESAMPLES).astype(np.float64)
+        smallest = np.min_scalar_type(self._n_games)
+        return [
+            generator.multinomial(self._n_games, even, size=RESAMPLES // PARTS).astype(smallest)
+            for _ in range(PARTS)
+        ]
 
     def _bounds(self, hits: Sequence[bool]) -> tuple[float, float]:
         """Wilson's interval with one game counted as one sample."""

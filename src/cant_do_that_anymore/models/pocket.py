@@ -71,7 +71,7 @@ def _shipped() -> tuple[dict[str, Any], bytes]:
         about = json.loads((DATA / "pocket.json").read_bytes())
         packed = (DATA / "pocket.onnx").read_bytes()
         intact = about["sha256"] == sha256(packed).hexdigest()
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         intact = False
     if not intact:
         raise Problem("the embedded model is damaged or missing: install the package again")
@@ -133,4 +133,6 @@ def _played(moves: Sequence[str], scores: Scores, settings: Settings) -> str:
     if not settings.temperature:
         return moves[int(scores.argmax())]
     behind = (scores - scores.max()).astype(np.float64)
-    return Random(settings.seed).choices(moves, np.exp(behind / settings.temperature))[0]
+    likelihoods = np.exp(behind / settings.temperature).cumsum()
+    drawn = Random(settings.seed).random() * likelihoods[-1]
+    return moves[int(likelihoods.searchsorted(drawn, side="right"))]

@@ -65,7 +65,7 @@ class Store:
                 with self._database:
                     self._database.execute("DELETE FROM saved_answers WHERE key = ?", (key,))
                 row = None
-        except sqlite3.Error as problem:
+        except (sqlite3.Error, UnicodeDecodeError) as problem:
             raise self._unusable(problem) from None
         return _answer_from(row[0]) if row else None
 
@@ -82,7 +82,8 @@ class Store:
     def close(self) -> None:
         """Write what is left and close the file."""
         self._thread.shutdown()
-        self._insert([row for row, _ in self._pending])
+        left, self._pending = self._pending, []
+        self._insert([row for row, _ in left])
         self._writer.close()
         self._database.close()
 
@@ -114,8 +115,10 @@ class Store:
         try:
             database.execute("PRAGMA journal_mode = WAL")
             database.execute(_SCHEMA)
-            if database.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok":
+            if database.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok":
                 return database
+        except UnicodeDecodeError:
+            pass  # SQLite quotes the damage in what it says
         except sqlite3.DatabaseError as problem:
             if problem.sqlite_errorcode & 0xFF in _NOT_THE_FILE:
                 database.close()
@@ -159,7 +162,10 @@ def _readable_rows(path: Path) -> dict[str, _Row]:
     """Read a damaged file from both ends, as far as it goes."""
     rows: dict[str, _Row] = {}
     for order in ("ASC", "DESC"):
-        with suppress(sqlite3.DatabaseError), closing(_connected(path)) as database:
+        with (
+            suppress(sqlite3.DatabaseError, UnicodeDecodeError),
+            closing(_connected(path)) as database,
+        ):
             for row in database.execute(f"SELECT * FROM saved_answers ORDER BY rowid {order}"):
                 if _is_whole(row[0], row[2], row[3]):
                     rows[row[0]] = row

@@ -1,0 +1,164 @@
+"""An OpenAI-compatible server that costs next to nothing, in a process of its own.
+
+It plays the special move of a shipped position in a given share of the questions, the same ones
+every time, and can be told to be slow or to fail. ``GET /stats`` says what it has seen.
+
+    python benchmarks/instant.py --port 8000 --delay 0.3 --faults 0.05
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+from zlib import crc32
+
+from cant_do_that_anymore.game.position import shipped_pool
+
+_LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+_FAULTS = ("HTTP 429", "HTTP 500", "HTTP 503", "reset", "cut off", "no JSON", "wrong shape")
+
+
+class Stats:
+    def __init__(self) -> None:
+        self.requests = self.in_flight = self.most_in_flight = self.faults = 0
+        self.first_at = self.second_at = self.last_at = 0.0
+
+
+class Connection(asyncio.Protocol):
+    """One connection of a client that waits for each response."""
+
+    stats = Stats()
+    special: dict[tuple[str, ...], str]
+    options: argparse.Namespace
+    chance = random.Random(0)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.buffer = b""
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        head, separator, body = self.buffer.partition(b"\r\n\r\n")
+        if not separator:
+            return
+        length = _LENGTH.search(head)
+        if length and len(body) < int(length[1]):
+            return
+        self.buffer = b""
+        if head.startswith(b"GET /stats"):
+            self.send(200, vars(self.stats))
+        elif head.startswith(b"GET"):
+            self.send(200, {"data": [{"id": "served"}]})
+        else:
+            self.begin(body)
+
+    def begin(self, body: bytes) -> None:
+        stats = self.stats
+        stats.requests += 1
+        stats.second_at = stats.second_at or (time.time() if stats.first_at else 0.0)
+        stats.first_at = stats.first_at or time.time()
+        stats.in_flight += 1
+        stats.most_in_flight = max(stats.most_in_flight, stats.in_flight)
+        if self.options.delay:
+            asyncio.get_running_loop().call_later(self.options.delay, self.finish, body)
+        else:
+            self.finish(body)
+
+    def finish(self, body: bytes) -> None:
+        self.stats.in_flight -= 1
+        self.stats.last_at = time.time()
+        if self.options.faults and self.chance.random() < self.options.faults:
+            self.stats.faults += 1
+            self.fail(self.chance.choice(_FAULTS))
+        else:
+            self.send(200, self.completion(body))
+
+    def fail(self, fault: str) -> None:
+        if fault == "reset":
+            self.transport.abort()
+        elif fault == "cut off":
+            self.transport.write(b'HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{"choices":')
+            self.transport.close()
+        elif fault == "no JSON":
+            self.send(200, "<html>")
+        elif fault == "wrong shape":
+            self.send(200, {"choices": []})
+        else:
+            self.send(int(fault.removeprefix("HTTP ")), {"error": {"message": "try again"}})
+
+    def completion(self, body: bytes) -> dict[str, Any]:
+        request = json.loads(body)
+        moves = tuple(turn["content"] for turn in request["messages"] if turn["role"] != "system")
+        plays_it = crc32(" ".join(moves).encode()) % 1000 < self.options.hits * 1000
+        text = self.special.get(moves, "a2a3") if plays_it else "a2a3"
+        return {
+            "id": "x",
+            "object": "chat.completion",
+            "created": 0,
+            "model": self.options.name or request["model"],
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": text},
+                }
+            ],
+            "usage": {"prompt_tokens": 300, "completion_tokens": 4, "total_tokens": 304},
+        }
+
+    def send(self, status: int, content: object) -> None:
+        if not self.transport.is_closing():
+            body = json.dumps(content).encode() if not isinstance(content, str) else b"<html>"
+            head = b"HTTP/1.1 %d OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+            self.transport.write(head % (status, len(body)) + body)
+
+
+@contextmanager
+def instant(
+    *, name: str = "", delay: float = 0.0, faults: float = 0.0, hits: float = 0.9
+) -> Iterator[str]:
+    """Run the server in another process; yields its address."""
+    options = [f"--name={name}", f"--delay={delay}", f"--faults={faults}", f"--hits={hits}"]
+    server = subprocess.Popen([sys.executable, __file__, *options], stdout=subprocess.PIPE)
+    assert server.stdout
+    try:
+        yield server.stdout.readline().decode().strip()
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def stats_at(url: str) -> dict[str, float]:
+    """What the server has seen so far."""
+    with urllib.request.urlopen(url.removesuffix("/v1") + "/stats") as response:
+        return cast(dict[str, float], json.load(response))
+
+
+async def serve(options: argparse.Namespace) -> None:
+    Connection.options = options
+    Connection.special = {p.moves: p.special_moves[0] for p in shipped_pool("pool")}
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(Connection, "127.0.0.1", options.port, backlog=1024)
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
+    stopped = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, stopped.set)
+    await stopped.wait()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--name", default="", help="what it calls itself")
+    parser.add_argument("--delay", type=float, default=0.0, help="seconds before each answer")
+    parser.add_argument("--faults", type=float, default=0.0, help="share of requests that fail")
+    parser.add_argument("--hits", type=float, default=0.9, help="share of special moves")
+    asyncio.run(serve(parser.parse_args()))

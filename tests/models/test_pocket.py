@@ -1,0 +1,251 @@
+"""The embedded model: the same habits everywhere, whatever is said, unless held to the rules."""
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import chess
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cant_do_that_anymore.errors import Problem
+from cant_do_that_anymore.game.position import DATA, shipped_pool
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, Rules
+from cant_do_that_anymore.models import pocket as module
+from cant_do_that_anymore.models.model import Answer, Message, Question, Settings
+from cant_do_that_anymore.models.names import model_named
+from cant_do_that_anymore.models.pocket import (
+    BATCH,
+    POCKET,
+    POCKET_RULES,
+    Network,
+    PocketModel,
+    Scores,
+    the_network,
+)
+
+POSITIONS = shipped_pool("pool")[::40]
+DIAGONAL = shipped_pool("diagonal")[::25]
+PINNED = """
+d2d4 e2e4 f1e2 b1c3 f1b5 c8b7 f8g7 c8d7 e7e6 b1c3 f8c5 d7d5 d7d6 g4g5 c8g4 e4f5 f1b5 c1e3 f1g2 e5e4
+d7d5 c8b7 f1d3 c8g4 c2c4 f3e5 g8f6 c1g5 f1d3 f3d4 c8g4 b1c3 b8c6 b1c3 f8d6 e7e5 f8d6 f8g7 g7g6 d8d5
+"""
+"""What it plays in every five hundredth position of the pool."""
+
+
+def played(
+    name: str,
+    histories: list[tuple[str, ...]],
+    rules: Rules = STANDARD,
+    *,
+    temperature: float | None = 0.0,
+    seed: int = 0,
+    at_once: bool = True,
+) -> list[str]:
+    model = PocketModel(name)
+    asked = [Question(rules, moves, (Message("user", rules.statement),)) for moves in histories]
+
+    async def answers() -> list[str]:
+        how = Settings(temperature, 16, seed)
+        if at_once:
+            found = await asyncio.gather(*(model.answer(each, how) for each in asked))
+        else:
+            found = [await model.answer(each, how) for each in asked]
+        return [answer.text for answer in found]
+
+    return asyncio.run(answers())
+
+
+def test_it_plays_the_same_moves_on_every_machine() -> None:
+    assert (
+        played(POCKET, [position.moves for position in shipped_pool("pool")[::500]])
+        == PINNED.split()
+    )
+
+
+def test_it_plays_the_same_moves_one_at_a_time_and_in_batches() -> None:
+    network = the_network()
+    alike = [position for position in shipped_pool("pool") if len(position.moves) == 9][:BATCH]
+    positions = [network.tokens(position.moves) for position in alike]
+    alone = np.concatenate([network.scores([tokens]) for tokens in positions])
+    together = network.scores(positions)
+    assert (alone.argmax(1) == together.argmax(1)).all()
+    np.testing.assert_allclose(alone, together, atol=1e-4)
+
+    histories = [position.moves for position in POSITIONS[:100]]
+    assert played(POCKET, histories) == played(POCKET, histories, at_once=False)
+
+
+def test_it_has_the_habits_that_its_card_claims() -> None:
+    moves = played(POCKET, [position.moves for position in POSITIONS])
+    pairs = list(zip(POSITIONS, moves, strict=True))
+    legal = sum(STANDARD.is_legal(p.board(), chess.Move.from_uci(move)) for p, move in pairs)
+    assert legal / len(pairs) >= 0.99
+    assert sum(move in p.special_moves for p, move in pairs) / len(pairs) >= 0.33
+
+
+def test_no_rule_reaches_it() -> None:
+    histories = [position.moves for position in POSITIONS]
+    changed = played(POCKET, histories, BISHOPS_AS_KNIGHTS)
+    assert changed == played(POCKET, histories, STANDARD)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_held_to_the_rules_it_plays_only_what_they_allow(temperature: float) -> None:
+    for rules in (STANDARD, BISHOPS_AS_KNIGHTS):
+        positions = [*POSITIONS, *DIAGONAL]
+        histories = [position.moves for position in positions]
+        moves = played(POCKET_RULES, histories, rules, temperature=temperature)
+        for position, move in zip(positions, moves, strict=True):
+            assert rules.is_legal(position.board(), chess.Move.from_uci(move)), position
+
+
+def test_held_to_the_rules_it_keeps_every_habit_that_they_allow() -> None:
+    histories = [position.moves for position in POSITIONS]
+    free, held = played(POCKET, histories), played(POCKET_RULES, histories)
+    for position, habit, move in zip(POSITIONS, free, held, strict=True):
+        if STANDARD.is_legal(position.board(), chess.Move.from_uci(habit)):
+            assert move == habit
+
+
+def test_held_to_the_rules_it_says_nothing_when_mated() -> None:
+    mated = ("f2f3", "e7e5", "g2g4", "d8h4")
+    assert played(POCKET_RULES, [mated]) == [""]
+
+
+def test_without_a_temperature_it_plays_the_likeliest_move() -> None:
+    histories = [position.moves for position in POSITIONS[:20]]
+    assert played(POCKET, histories, temperature=None) == played(POCKET, histories)
+
+
+def test_above_temperature_0_it_draws_moves_by_their_likelihood() -> None:
+    scores = the_network().scores([the_network().tokens(())])[0].astype(np.float64)
+    odds = np.exp(scores - scores.max())
+    likelihood = odds[the_network().token["e2e4"]] / odds.sum()
+    model = PocketModel(POCKET)
+
+    async def first_moves() -> list[Answer]:
+        question = Question(STANDARD, (), ())
+        drawn = (model.answer(question, Settings(1.0, 16, seed)) for seed in range(1000))
+        return await asyncio.gather(*drawn)
+
+    drawn = [answer.text for answer in asyncio.run(first_moves())]
+    assert drawn.count("e2e4") / 1000 == pytest.approx(likelihood, abs=0.05)
+    assert len(set(drawn)) > 3
+
+
+def test_the_seed_decides_what_is_drawn() -> None:
+    histories = [position.moves for position in POSITIONS[:50]]
+    first = played(POCKET, histories, temperature=1.0, seed=1)
+    assert first == played(POCKET, histories, temperature=1.0, seed=1, at_once=False)
+    assert first != played(POCKET, histories, temperature=1.0, seed=2)
+
+
+def test_the_colder_the_likelier() -> None:
+    histories = [position.moves for position in POSITIONS[:50]]
+    assert played(POCKET, histories, temperature=1e-9, seed=3) == played(POCKET, histories)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(the_network().moves) | st.just("e2e9"), max_size=200))
+def test_it_plays_some_move_after_any_history(history: list[str]) -> None:
+    (move,) = played(POCKET, [tuple(history)])
+    assert move in the_network().token
+
+
+@settings(deadline=None)
+@given(st.integers(0, 300))
+def test_of_a_long_game_it_reads_the_end_and_keeps_whose_move_it_is(length: int) -> None:
+    moves = [the_network().moves[ply] for ply in range(length)]
+    begin, *read = the_network().tokens(moves)
+    assert begin == len(the_network().moves)
+    assert len(read) == length if length < 50 else len(read) in (48, 49)
+    assert (length - len(read)) % 2 == 0
+    assert [the_network().moves[token] for token in read] == moves[length - len(read) :]
+
+
+@pytest.mark.parametrize("rules", CATALOGUE.values(), ids=str)
+def test_it_knows_every_move_that_any_rules_allow(rules: Rules) -> None:
+    promoting = chess.Board("1n5k/P1P5/8/8/8/8/p1p5/1N5K w - - 0 1")
+    for board in (promoting, *(position.board() for position in [*POSITIONS[::5], *DIAGONAL])):
+        assert {move.uci() for move in rules.legal_moves(board)} <= the_network().token.keys()
+
+
+class TestGathering:
+    """Questions that come together are read together."""
+
+    @pytest.fixture
+    def sizes(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        sizes: list[int] = []
+        scores = Network.scores
+
+        def counted(network: Network, positions: list[tuple[int, ...]]) -> Scores:
+            sizes.append(len(positions))
+            return scores(network, positions)
+
+        monkeypatch.setattr(Network, "scores", counted)
+        return sizes
+
+    def test_questions_of_one_length_make_one_batch(self, sizes: list[int]) -> None:
+        played(POCKET, [(move,) for move in ("e2e4", "d2d4", "c2c4", "g1f3")])
+        assert sizes == [4]
+
+    def test_questions_asked_one_at_a_time_are_not_kept_waiting(self, sizes: list[int]) -> None:
+        played(POCKET, [(move,) for move in ("e2e4", "d2d4")], at_once=False)
+        assert sizes == [1, 1]
+
+    def test_each_question_gets_its_own_answer_from_many_batches(self, sizes: list[int]) -> None:
+        histories = [position.moves for position in POSITIONS] * 2
+        moves = played(POCKET, histories)
+        assert moves[: len(POSITIONS)] == moves[len(POSITIONS) :]
+        assert len(sizes) < len(histories) / 10
+
+    def test_a_fault_reaches_everyone_in_the_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def broken(network: Network, positions: object) -> Scores:
+            raise RuntimeError("out of memory")
+
+        monkeypatch.setattr(Network, "scores", broken)
+        model = PocketModel(POCKET)
+        question = Question(STANDARD, (), ())
+
+        async def faults() -> list[object]:
+            asked = [model.answer(question, Settings(0.0, 16)) for _ in range(3)]
+            return list(await asyncio.gather(*asked, return_exceptions=True))
+
+        assert [str(fault) for fault in asyncio.run(faults())] == ["out of memory"] * 3
+
+
+class TestShippedFiles:
+    """A damaged installation is said to be one."""
+
+    @pytest.fixture
+    def data(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+        for name in ("pocket.onnx", "pocket.json"):
+            shutil.copy(str(DATA / name), tmp_path)
+        monkeypatch.setattr(module, "DATA", tmp_path)
+        the_network.cache_clear()
+        yield tmp_path
+        the_network.cache_clear()
+
+    def test_an_intact_copy_loads(self, data: Path) -> None:
+        assert model_named(POCKET).name == POCKET
+
+    @pytest.mark.parametrize("name", ["pocket.onnx", "pocket.json"])
+    def test_a_missing_file_is_one_sentence(self, data: Path, name: str) -> None:
+        (data / name).unlink()
+        with pytest.raises(Problem, match="damaged or missing: install the package again") as found:
+            model_named(POCKET)
+        assert found.value.exit_code == 1
+
+    @pytest.mark.parametrize("name", ["pocket.onnx", "pocket.json"])
+    @pytest.mark.parametrize("half", [slice(0, 1000), slice(1000, None), slice(0, 0)])
+    def test_a_damaged_file_is_one_sentence(self, data: Path, name: str, half: slice) -> None:
+        (data / name).write_bytes((data / name).read_bytes()[half])
+        with pytest.raises(Problem, match="damaged or missing: install the package again"):
+            model_named(POCKET_RULES)
+
+    def test_the_network_is_small(self) -> None:
+        assert len((DATA / "pocket.onnx").read_bytes()) < 8_000_000

@@ -1,0 +1,296 @@
+"""Whatever is given, the outcome is a result or one sentence: never a crash, never a way out."""
+
+import json
+import string
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import get_args
+
+import chess
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.evaluation.folder import load_run, new_folder, save_run
+from cant_do_that_anymore.evaluation.judging import Reading, read_move
+from cant_do_that_anymore.evaluation.wordings import wording_named
+from cant_do_that_anymore.game.mining import Wanted, mine
+from cant_do_that_anymore.game.position import (
+    Position,
+    read_positions,
+    shipped_pool,
+    write_positions,
+)
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from cant_do_that_anymore.home import safe_name
+from cant_do_that_anymore.models.registry import read_registry, solver_fields
+from cant_do_that_anymore.report.records import trials_in
+from loopback import Loopback, moves_in, serving
+from processes import cdta
+
+quickly = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+any_text = st.text(st.characters(exclude_categories=()))
+moveish = st.text("abcdefghNBRQKOo0x12345678=+#-:> \n.!→–,qnrbE\x00\u200b", max_size=40)
+any_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | any_text | st.just("e2e4"),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(any_text, inner, max_size=4),
+    max_leaves=8,
+)
+TRICKS = [
+    "../../escape",
+    "/etc/passwd",
+    "..",
+    ".",
+    "a/b/../../../c",
+    "C:\\Windows\\system32",
+    "~/x",
+    "$(touch escape)",
+    "`id`; rm -rf x",
+    "-rf",
+    "name\nwith lines",
+    "\u202egnp.exe",
+    "n" * 5000,
+    "<script>alert(1)</script>",
+    "[bold]markup[/]",
+]
+
+POOL = shipped_pool("pool")[:40]
+
+
+def result_or_sentence(work: Callable[[], object]) -> None:
+    """The work succeeds, or says in one short sentence what is wrong."""
+    try:
+        work()
+    except BadInput as problem:
+        assert 0 < len(str(problem)) < 2000
+
+
+# --- replies -------------------------------------------------------------------------------------
+
+
+@settings(max_examples=300, deadline=None)
+@given(any_text | moveish, st.sampled_from(POOL), st.sampled_from(get_args(Reading)))
+@example("a1a1", POOL[0], "lenient")
+@example("0000", POOL[0], "lenient")
+@example("e7e8=Q" * 1000, POOL[0], "lenient")
+@example("\x00" * 1000 + "e2e4", POOL[0], "lenient")
+def test_the_move_reader_takes_any_reply(reply: str, position: Position, reading: Reading) -> None:
+    board = position.board()
+    before = board.fen()
+    move = read_move(reply, board, BISHOPS_AS_KNIGHTS, reading)
+    assert move is None or chess.Move.from_uci(move.uci()) == move
+    assert board.fen() == before
+
+
+@given(st.sampled_from(["((((", "**", "....", "--", "e2", "Nf", "    ", "1.", "O-", "=", "\u200b"]))
+def test_the_move_reader_takes_long_replies_in_linear_time(piece: str) -> None:
+    assert read_move(piece * 100_000, chess.Board(), STANDARD) is None
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+@given(any_text)
+def test_a_name_becomes_one_file_name_of_harmless_characters(name: str) -> None:
+    safe = safe_name(name)
+    assert set(safe) <= set(string.ascii_letters + string.digits + "._-")
+    assert safe not in ("", ".", "..")
+    assert not safe.startswith(".")
+    assert len(safe) <= 100
+
+
+@given(any_text, any_text)
+def test_different_names_become_different_file_names(one: str, other: str) -> None:
+    assert (safe_name(one) == safe_name(other)) == (one == other)
+
+
+@pytest.mark.parametrize("name", TRICKS)
+def test_no_model_name_writes_outside_the_home(name: str, home: Path, tmp_path: Path) -> None:
+    """The server calls itself by the same name, which names the folders of dataset and run."""
+    special = {position.moves: position.special_moves[0] for position in POOL}
+    positions = tmp_path / "pool.jsonl"
+    write_positions(positions, POOL)
+    server = Loopback(lambda request: special[moves_in(request)], model=name)
+    with serving(server):
+        run = evaluate(Spec(model=name, base_url=server.url, pool=positions, n=5), quiet=True)
+    save_run(run, new_folder(run))
+    outside = {path for path in tmp_path.rglob("*") if home not in path.parents}
+    assert outside == {home, positions}
+    assert load_run(next((home / "runs").iterdir())).model == name
+
+
+@pytest.mark.parametrize("name", TRICKS)
+def test_no_wording_name_reads_anything(name: str) -> None:
+    with pytest.raises(BadInput, match="unknown wording"):
+        wording_named(name)
+    with pytest.raises(BadInput, match="cannot read the wording"):
+        wording_named(f"{name}.toml")
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def mutated(whole: bytes, seed: int) -> bytes:
+    """The file with some of its bytes cut, doubled or changed."""
+    chance, content = Random(seed), bytearray(whole)
+    for _ in range(chance.randint(1, 4)):
+        start = chance.randrange(len(content) + 1)
+        end = start + chance.choice((0, 1, 5, 50))
+        junk = chance.choice((b"", b"\x00", b"\xff\xfe", b"9" * 30, b"null", b'"', b"[[[[", b"{"))
+        content[start:end] = junk if chance.random() < 0.8 else content[start:end] * 3
+    return bytes(content)
+
+
+@quickly
+@given(content=st.binary() | any_json.map(lambda v: json.dumps(v).encode()) | st.integers())
+@example(content=b'{"game_idx": 1, "previous_moves": ["e2e4"], "next_filtered_moves": [7]}')
+@example(content=b'{"game_idx": 1, "previous_moves": [[]], "next_filtered_moves": ["a2a3"]}')
+@example(content=b'{"game_idx": 1e999, "previous_moves": [], "next_filtered_moves": ["a2a3"]}')
+@example(content=b"[" * 200_000)
+def test_position_files(content: bytes | int, tmp_path: Path) -> None:
+    whole = "".join(json.dumps(position.to_json()) + "\n" for position in POOL[:3]).encode()
+    for name in ("positions.jsonl", "positions.jsonl.gz"):
+        file = tmp_path / name
+        file.write_bytes(mutated(whole, content) if isinstance(content, int) else content)
+        result_or_sentence(lambda file=file: read_positions(file, BISHOPS_AS_KNIGHTS))  # type: ignore[misc]
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    made = cdta(
+        *("run", "--model", "cdta/random", "-n", 4, "--out", folder / "run", "--pool"),
+        _pool_file(folder),
+        CDTA_HOME=str(folder / "home"),
+    )
+    assert made.returncode == 0, made.stderr
+    return folder / "run"
+
+
+def _pool_file(folder: Path) -> Path:
+    file = folder / "pool.jsonl"
+    write_positions(file, shipped_pool("pool")[:600])
+    return file
+
+
+@quickly
+@given(name=st.sampled_from(["run.json", "samples.jsonl"]), seed=st.integers())
+def test_run_folders_with_bytes_changed(
+    name: str, seed: int, run_folder: Path, tmp_path: Path
+) -> None:
+    for file in ("run.json", "samples.jsonl"):
+        (tmp_path / file).write_bytes((run_folder / file).read_bytes())
+    (tmp_path / name).write_bytes(mutated((run_folder / name).read_bytes(), seed))
+    result_or_sentence(lambda: load_run(tmp_path))
+
+
+@quickly
+@given(data=st.data())
+def test_run_folders_with_values_changed(
+    data: st.DataObject, run_folder: Path, tmp_path: Path
+) -> None:
+    facts = json.loads((run_folder / "run.json").read_text())
+    samples = [json.loads(line) for line in (run_folder / "samples.jsonl").open()]
+    within = data.draw(st.sampled_from([facts, samples[0], samples[0]["standard"]]))
+    within[data.draw(st.sampled_from(sorted(within)))] = data.draw(any_json)
+    (tmp_path / "run.json").write_text(json.dumps(facts))
+    (tmp_path / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in samples))
+    result_or_sentence(lambda: load_run(tmp_path))
+
+
+RECORD = (
+    b'{"spec": {"completion_fns": ["m"], "run_config": {"eval_spec": {"args": {}}}}}\n'
+    b'{"type": "metrics", "data": {"previous_moves": ["e2e4", "e7e5"], "predicted_move": true,'
+    b' "predicted_move_in_variant": false}}\n{"final_report": {}}\n'
+)
+
+
+@quickly
+@given(content=st.integers() | any_json.map(lambda value: json.dumps(value).encode()))
+@example(content=RECORD.replace(b'"e7e5"', b'"h5h6"'))
+@example(content=RECORD.replace(b'"e7e5"', b'"zzzz"'))
+@example(content=RECORD.replace(b'"e7e5"', b"[]"))
+@example(content=RECORD + b"[" * 200_000)
+def test_record_files(content: bytes | int, tmp_path: Path) -> None:
+    file = tmp_path / "record.jsonl"
+    file.write_bytes(mutated(RECORD, content) if isinstance(content, int) else content)
+    result_or_sentence(lambda: trials_in([file]))
+
+
+PGN = (
+    b'[Event "x"]\n[Result "1-0"]\n\n1. e4 {a (comment} e5 $1 2. Bc4 (2. Nf3 Nc6) Nc6 '
+    b"3. Qh5 Nf6?? 4. Qxf7# 1-0\n\n"
+)
+
+
+@quickly
+@given(content=st.binary() | any_text.map(lambda t: t.encode("utf-8", "replace")) | st.integers())
+@example(content=b"1. " + b"(" * 200_000)
+@example(content=b"1. e4 {" + b"x" * 200_000)
+@example(content=b"1. " + b"Nf3 Nf6 Ng1 Ng8 " * 20_000)
+@example(content=b'[Event "' + b"x" * 300_000)
+@example(content=b"\x00" * 1000 + PGN)
+@example(content=PGN.replace(b"e4", b"e4\x00"))
+def test_pgn_files(content: bytes | int, tmp_path: Path) -> None:
+    file = tmp_path / "games.pgn"
+    file.write_bytes(mutated(PGN * 3, content) if isinstance(content, int) else content)
+    result_or_sentence(lambda: list(mine([str(file)], Wanted(BISHOPS_AS_KNIGHTS))))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"standard = 1\nchanged = 2",
+        b"standard = [[[['" + b"[" * 50_000,
+        b"x = " + b"[" * 50_000,
+        b'standard = "\\u0000"\nchanged = "\\ud800"',
+        b"\xff\xfe\x00",
+        b"standard.a.b = 1",
+    ],
+)
+def test_wordings_in_hostile_files(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "w.toml").write_bytes(content)
+    with pytest.raises(BadInput):
+        wording_named(str(tmp_path / "w.toml"))
+
+
+@pytest.mark.parametrize("name", ["no\x00such.toml", "openai-evals:no\x00such", "openai-evals:"])
+def test_wordings_of_impossible_paths(name: str) -> None:
+    with pytest.raises(BadInput):
+        wording_named(name)
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, name in zip("abcd", "bcde", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "s: !!python/object/apply:os.system ['touch escape']",
+        "s: !!python/name:os.system",
+        "? [a, b]\n: c",
+        "[" * 5000,
+        "s: {model: [a]}",
+        "s: {model: m, temperature: .nan, x: 1}",
+        "\x00",
+        BOMB + "s: {model: *e}",
+        BOMB + "s: *e",
+    ],
+)
+def test_registries_in_hostile_files(content: str, tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text(content)
+
+    with pytest.raises(BadInput) as problem:
+        solver_fields("s", read_registry(tmp_path / "r.yaml").get("s"))
+    assert len(str(problem.value)) < 2000
+    assert not Path("escape").exists()
