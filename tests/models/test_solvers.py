@@ -79,7 +79,7 @@ def test_with_a_base_url_the_model_goes_by_the_name_that_the_server_knows() -> N
     assert solver_named("generation/cot/m", base_url=url).thinking_tokens == THINKING_TOKENS
     base = solver_named("chess/generation/direct/m", base_url=url).load()
     assert isinstance(base, ServerModel)
-    assert (base.name, base.endpoint, base.api) == ("m", url, "completions")
+    assert (base.name, base.endpoint, base.api) == ("completions/m", url, "completions")
 
 
 @pytest.mark.parametrize(

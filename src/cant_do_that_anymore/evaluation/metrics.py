@@ -75,7 +75,6 @@ def compute(samples: Sequence[Sample]) -> Results:
         "variant_legal_proportion": legal,
         **_violation_columns(answered),
     }
-    p, v = _share(before), _share(after)
     intervals = {
         "variant_impact_factor": clusters.relative_change(before, after),
         "delta": clusters.difference(before, after),
@@ -83,10 +82,7 @@ def compute(samples: Sequence[Sample]) -> Results:
         **{name: clusters.rate(column) for name, column in columns.items()},
     }
     metrics: Metrics = {
-        "variant_impact_factor": None if not p or v is None else (v - p) / p,
-        "delta": None if p is None or v is None else v - p,
-        "predicted_move_proportion": p,
-        "predicted_move_in_variant_proportion": v,
+        **habit_metrics(answered),
         **_previous_moves(answered),
         "adaptation_rate": _share(adapted),
         "mcnemar_p": mcnemar(before, after) if answered else None,
@@ -101,6 +97,18 @@ def compute(samples: Sequence[Sample]) -> Results:
         intervals={name: interval for name, interval in intervals.items() if interval},
         outcomes=_outcomes(samples),
     )
+
+
+def habit_metrics(answered: Sequence[Sample]) -> Metrics:
+    """How often the special move was played under each rule set, and what that comes to."""
+    p = _share([sample.standard_judgement.outcome == "special" for sample in answered])
+    v = _share([sample.variant_judgement.outcome == "special" for sample in answered])
+    return {
+        "variant_impact_factor": None if not p or v is None else (v - p) / p,
+        "delta": None if p is None or v is None else v - p,
+        "predicted_move_proportion": p,
+        "predicted_move_in_variant_proportion": v,
+    }
 
 
 def _share(hits: Sequence[bool]) -> float | None:

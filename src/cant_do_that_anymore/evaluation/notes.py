@@ -5,13 +5,7 @@ from collections.abc import Sequence
 
 from ..game.rules import Rules
 from .judging import LEGAL_OUTCOMES, Reading
-from .metrics import Metrics, Results, Sample, compute, judged
-
-COMPARED_READINGS = (
-    "variant_impact_factor",
-    "predicted_move_proportion",
-    "predicted_move_in_variant_proportion",
-)
+from .metrics import Metrics, Results, Sample, habit_metrics, judged
 
 
 def notes_on(
@@ -66,11 +60,11 @@ def _on_reading(
 ) -> list[str]:
     other: Reading = "exact" if reading == "lenient" else "lenient"
     reread = [judged(s.position, s.standard, s.variant, rules, other) for s in samples]
-    theirs = compute(reread).metrics
+    theirs = habit_metrics([sample for sample in reread if sample.answered])
     return [
         f"read {'exactly, as the original does' if other == 'exact' else 'leniently'}, "
         f"{name} would be {_number(theirs[name])} instead of {_number(metrics[name])}"
-        for name in COMPARED_READINGS
+        for name in theirs
         if theirs[name] != metrics[name]
     ]
 

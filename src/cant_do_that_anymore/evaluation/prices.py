@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from ..errors import BadInput
 from ..models.asking import Asking
 from ..models.model import Model, Usage
-from ..models.names import OUR_MODELS, TEXT_PREFIX
+from ..models.names import OUR_MODELS
 from ..models.purse import FREE, Price, Purse
+from ..models.server import TEXT_PREFIX
 from .datasets import Dataset
 from .metrics import Sample
 
@@ -45,7 +46,7 @@ def price_of(name: str, endpoint: str = "") -> Price | None:
     from genai_prices import Usage as Tokens  # takes half a second to import
     from genai_prices import calc_price
 
-    provider, model = ("", name) if endpoint else _split(name)
+    provider, model = ("", name.removeprefix(TEXT_PREFIX)) if endpoint else _split(name)
 
     def dollars(usage: Tokens) -> float:
         if endpoint:

@@ -9,11 +9,12 @@ import platform
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 from ..errors import BadInput, Unfinished, unknown
 from ..game.position import Position, read_positions, shipped_pool
@@ -23,6 +24,7 @@ from ..models.asking import Ask, Asking
 from ..models.model import Known, Model, Settings
 from ..models.names import model_named
 from ..models.progress import progress
+from ..models.stopping import to_the_end
 from ..models.store import Store
 from .datasets import Dataset, all_datasets
 from .judging import Reading
@@ -31,7 +33,6 @@ from .notes import notes_on
 from .prices import Cost, cost_of, purse_for
 from .selection import SHIPPED, Criteria, Pool, dataset_for, found_dataset, version_of
 from .spec import DEFAULT_MODEL, SAMPLES, Eval, Spec
-from .stopping import to_the_end
 from .watch import CutOffWatch
 from .wordings import Wording, question, wording_named
 
@@ -268,9 +269,10 @@ def _model(spec: Spec) -> Model:
 
 @asynccontextmanager
 async def _asking(spec: Spec, model: Model) -> AsyncIterator[Asking]:
-    store = Store(Path(":memory:") if spec.fresh else home() / "answers.sqlite")
-    try:
-        yield Asking(model, store, spec.max_connections, purse_for(model, spec.max_cost))
-    finally:
-        await model.close()
-        store.close()
+    with TemporaryDirectory() if spec.fresh else nullcontext(home()) as folder:
+        store = Store(Path(folder) / "answers.sqlite")
+        try:
+            yield Asking(model, store, spec.max_connections, purse_for(model, spec.max_cost))
+        finally:
+            await model.close()
+            store.close()

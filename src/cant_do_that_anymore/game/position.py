@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -48,10 +48,7 @@ class Position:
 
     def board(self) -> chess.Board:
         """The board after the moves played so far."""
-        board = chess.Board()
-        for uci in self.moves:
-            board.push(chess.Move.from_uci(uci))
-        return board
+        return _board_after(self.moves).copy()
 
     def to_json(self) -> dict[str, Any]:
         """The position as one line of a file."""
@@ -63,6 +60,15 @@ class Position:
         if self.source:
             line["source"] = self.source
         return line
+
+
+@lru_cache(maxsize=256)
+def _board_after(moves: tuple[str, ...]) -> chess.Board:
+    """A position is judged several times in a row, and playing its moves takes longest."""
+    board = chess.Board()
+    for uci in moves:
+        board.push(chess.Move.from_uci(uci))
+    return board
 
 
 def read_positions(path: Path, rules: Rules) -> list[Position]:

@@ -1,6 +1,5 @@
 """Model names: our own, a model behind an address, or any that Inspect AI reaches."""
 
-import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,11 +8,10 @@ from ..errors import BadInput, unknown
 from .baseline import RandomModel
 from .human import HumanModel
 from .model import CHAT_TOKENS, Known, Model
-from .server import Api, ServerModel
+from .server import TEXT_PREFIX, Api, ServerModel
+from .stopping import to_the_end
 
 SERVER_KEY_VARIABLE = "CDTA_API_KEY"
-TEXT_PREFIX = "completions/"
-"""Before the name of a base model: it is asked over the completions API, with one text."""
 OPENAI_BASE_MODELS = ("gpt-3.5-turbo-instruct", "gpt-4-base", "babbage-", "davinci-")
 """How the names of OpenAI's base models begin; they need no prefix."""
 
@@ -122,7 +120,7 @@ def _only_model_at(base_url: str, key: str) -> str:
         finally:
             await server.close()
 
-    names = asyncio.run(served())
+    names = to_the_end(served())
     if len(names) != 1:
         raise BadInput(f"{base_url} serves {', '.join(names) or 'no model'}; name one with --model")
     return names[0]

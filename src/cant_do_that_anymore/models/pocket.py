@@ -25,7 +25,7 @@ from .model import CHAT_TOKENS, Answer, Question, Settings
 POCKET = "cdta/pocket"
 POCKET_RULES = "cdta/pocket-rules"
 BATCH = 64
-WORKERS = min(8, os.cpu_count() or 1)
+WORKERS = min(4, os.cpu_count() or 1)
 """So many batches are read at once, one thread each: threads that share a batch mostly wait."""
 
 Tokens: TypeAlias = tuple[int, ...]

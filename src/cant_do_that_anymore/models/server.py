@@ -13,6 +13,8 @@ from .layout import STOP_SEQUENCES, as_text, user_first
 from .model import CHAT_TOKENS, Answer, Passing, Question, Settings, StopReason, Usage
 
 BASE_MODEL_TOKENS = 4
+TEXT_PREFIX = "completions/"
+"""Before the name of a base model: it is asked over the completions API, with one text."""
 TIME_OUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
 OVERLOADED = {429, 503, 529}
 LONGEST_RETRY_AFTER = 600.0
@@ -35,7 +37,8 @@ class ServerModel:
     def __init__(
         self, name: str, address: str, *, key: str = "", key_variable: str, api: Api = "chat"
     ) -> None:
-        self.name = name
+        self.name = name if api == "chat" else f"{TEXT_PREFIX}{name}"
+        self._served_as = name
         self.endpoint = _checked_address(address)
         self.max_tokens = CHAT_TOKENS if api == "chat" else BASE_MODEL_TOKENS
         self.api: Api = api
@@ -79,7 +82,7 @@ class ServerModel:
         messages = question.messages
         if "user first" in self._concessions:
             messages = user_first(messages)
-        request: dict[str, Any] = {"model": self.name}
+        request: dict[str, Any] = {"model": self._served_as}
         if self.api == "completions":
             request |= {"prompt": as_text(messages), "stop": list(STOP_SEQUENCES)}
         else:
@@ -123,7 +126,7 @@ class ServerModel:
                 usage=Usage(
                     int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
                 ),
-                version=str(reply.get("model") or self.name),
+                version=str(reply.get("model") or self._served_as),
                 notes=tuple(_CONCESSIONS[concession][1] for concession in conceded),
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):

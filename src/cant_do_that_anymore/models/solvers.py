@@ -11,9 +11,10 @@ import yaml
 from ..errors import BadInput, unknown
 from ..game.position import DATA
 from .model import Model
-from .names import OUR_MODELS, TEXT_PREFIX, model_named
+from .names import OUR_MODELS, model_named
 from .reasoning import THINKING_TOKENS, ThinkingModel
 from .registry import read_registry, solver_fields
+from .server import TEXT_PREFIX
 
 DIRECT, THINKING, BASE = "generation/direct/", "generation/cot/", "chess/generation/direct/"
 
