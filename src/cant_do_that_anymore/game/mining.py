@@ -1,0 +1,209 @@
+"""PGN games -> positions where the next move is a special one.
+
+Blocks of games are mined by one function that looks at nothing else, so it does not matter
+whether this process, several processes or a cluster does the work::
+
+    inputs -> read_blocks -> mine_block, anywhere -> results in the order of the games
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from hashlib import blake2b
+from typing import NamedTuple
+
+import chess
+
+from ..errors import BadInput
+from .openings import Openings
+from .pgn import Block, Damaged, Game, is_plain, moves_of, read_blocks, tags_of
+from .position import Position
+from .rules import Rules
+from .spread import over_cluster, over_processes
+from .streams import check_input
+
+MOST_PLIES = 1200
+"""More than any game on record; without a limit, one line of moves could fill the memory."""
+
+NOT_STANDARD = "set-up position or other variant"
+LOW_RATING = "rating too low or unknown"
+_STANDARD_NAMES = {"standard", "chess", "normal"}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which positions to take from which games.
+
+    Attributes:
+        rules: the changed rules, which make moves special.
+        every: take every special move of a game, not only the first.
+        min_elo: both players have at least this rating.
+    """
+
+    rules: Rules
+    every: bool = False
+    min_elo: int = 0
+
+
+class Found(NamedTuple):
+    """A position as a line of a file, and a digest of the moves before it, in their order."""
+
+    line: str
+    digest: bytes
+
+
+@dataclass(frozen=True)
+class Mined:
+    """What some games held.
+
+    Attributes:
+        games: how many games there were.
+        found: their positions.
+        skipped: how many games were left out, by the reason.
+        damaged: of each game that could not be read, the place and what is wrong.
+        problem: why an input could not be read to its end.
+        share: which share of all inputs had been read, if known.
+    """
+
+    games: int
+    found: list[Found] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+    damaged: list[str] = field(default_factory=list)
+    problem: str | None = None
+    share: float | None = None
+
+
+def mine(
+    inputs: Sequence[str],
+    wanted: Wanted,
+    *,
+    unique: bool = False,
+    limit: int | None = None,
+    jobs: int = 1,
+    cluster: str | None = None,
+) -> Generator[Mined, None, None]:
+    """Find the wanted positions in ``inputs``, block by block, in the order of the games.
+
+    Args:
+        inputs: files, ``-`` for standard input, and web addresses, compressed or not.
+        wanted: which positions to take from which games.
+        unique: take only the first of the positions that have the same moves in the same order.
+        limit: stop after this many positions.
+        jobs: how many processes to use.
+        cluster: the address of a Ray cluster to use instead, or ``auto``.
+
+    Raises:
+        BadInput: if an input does not exist or the rules make no move special.
+        Unfinished: if the workers break down.
+    """
+    if wanted.rules.piece is None:
+        raise BadInput("the standard rules forbid nothing: choose a change (see cdta rules)")
+    for name in inputs:
+        check_input(name)
+    work, blocks = partial(mine_block, wanted=wanted), read_blocks(inputs)
+    results = over_cluster(work, blocks, cluster) if cluster else over_processes(work, blocks, jobs)
+    left = limit
+    with closing(results), closing(_Seen()) as seen:
+        for mined in results:
+            found = [one for one in mined.found if not unique or seen.add(one.digest)][:left]
+            yield replace(mined, found=found)
+            if left is not None:
+                left -= len(found)
+                if not left:
+                    return
+
+
+def mine_block(block: Block, wanted: Wanted) -> Mined:
+    """Find the wanted positions in a block of games."""
+    mined = Mined(len(block.games), problem=block.problem, share=block.share)
+    if block.lost:
+        mined = replace(mined, games=1, damaged=[f"{block.place()}: {block.lost}"])
+    for index, game in enumerate(block.games, block.index):
+        reason = _reason_to_skip(block.text, game, wanted)
+        if reason:
+            mined.skipped[reason] += 1
+            continue
+        try:
+            mined.found.extend(_positions(block.text, game, index, wanted))
+        except Damaged as damage:
+            mined.damaged.append(f"{block.place(game.start)}: {damage}")
+    return mined
+
+
+def _positions(text: bytes, game: Game, index: int, wanted: Wanted) -> list[Found]:
+    found: list[Found] = []
+    moves: list[str] = []
+    source = None
+    for uci, special in _openings(wanted.rules).follow(moves_of(text, game)):
+        if special:
+            source = source or _source(tags_of(text, game))
+            found.append(_found(Position(index, tuple(moves), (uci,), source)))
+            if not wanted.every:
+                break
+        moves.append(uci)
+        if len(moves) > MOST_PLIES:
+            raise Damaged(f"more than {MOST_PLIES:,} moves")
+    return found
+
+
+@lru_cache(maxsize=1)
+def _openings(rules: Rules) -> Openings:
+    """One a process, kept from block to block."""
+    return Openings(rules)
+
+
+def _found(position: Position) -> Found:
+    digest = blake2b(" ".join(position.moves).encode(), digest_size=16).digest()
+    return Found(json.dumps(position.to_json()), digest)
+
+
+def _reason_to_skip(text: bytes, game: Game, wanted: Wanted) -> str | None:
+    if not wanted.min_elo and is_plain(text, game):
+        return None
+    tags = tags_of(text, game)
+    set_up = "FEN" in tags or tags.get("SetUp", "0") != "0"
+    if set_up and tags.get("FEN") != chess.STARTING_FEN:
+        return NOT_STANDARD
+    if tags.get("Variant", "standard").lower() not in _STANDARD_NAMES:
+        return NOT_STANDARD
+    ratings = [tags.get(f"{side}Elo", "") for side in ("White", "Black")]
+    if not all(_is_at_least(wanted.min_elo, rating) for rating in ratings):
+        return LOW_RATING
+    return None
+
+
+def _is_at_least(least: int, rating: str) -> bool:
+    known = rating.isascii() and rating.isdigit() and len(rating) < 6
+    return not least or (known and int(rating) >= least)
+
+
+def _source(tags: dict[str, str]) -> str | None:
+    """The game's link, or else who played whom, where and when."""
+    for name in ("Link", "Site"):
+        if tags.get(name, "").startswith(("https://", "http://")):
+            return tags[name]
+    told = {name: value for name, value in tags.items() if value.strip("?-. ")}
+    players = " - ".join(told[name] for name in ("White", "Black") if name in told)
+    occasion = [told[name] for name in ("Event", "Site", "Date") if name in told]
+    return "; ".join([players, *occasion]).strip("; ") or None
+
+
+class _Seen:
+    """Digests seen before: in a temporary file once there are too many for the memory."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("")
+        self._database.execute("CREATE TABLE seen (digest BLOB PRIMARY KEY) WITHOUT ROWID")
+
+    def add(self, digest: bytes) -> bool:
+        """Whether ``digest`` is new."""
+        row = self._database.execute("INSERT OR IGNORE INTO seen VALUES (?)", (digest,))
+        return row.rowcount == 1
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._database.close()

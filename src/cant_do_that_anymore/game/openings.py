@@ -1,0 +1,125 @@
+"""The openings of the games read so far, so that a move played before needs no thinking about."""
+
+from collections.abc import Iterator
+
+import chess
+
+from .pgn import Damaged
+from .rules import PLURALS, Rules
+
+_MOST_NODES = 100_000
+_KINDS = {ord(chess.piece_symbol(kind).upper()): kind for kind in chess.PIECE_TYPES}
+_SQUARES = {chess.square_name(square).encode(): square for square in chess.SQUARES}
+_MASKS = {
+    **{ord(name): mask for name, mask in zip(chess.FILE_NAMES, chess.BB_FILES, strict=True)},
+    **{ord(name): mask for name, mask in zip(chess.RANK_NAMES, chess.BB_RANKS, strict=True)},
+    **{ord(mark): chess.BB_ALL for mark in "x-"},
+}
+
+
+class _Node(dict[bytes, "_Node"]):
+    """The position after a move, and the moves known from there as they are written."""
+
+    __slots__ = ("board", "special", "uci")
+
+    def __init__(self, board: chess.Board, uci: str = "", special: bool = False) -> None:
+        self.board = board
+        self.uci = uci
+        self.special = special
+
+
+class Openings:
+    """A tree of openings that knows of each move whether it is special under ``rules``.
+
+    It grows by at most one move a game and so keeps to where games go; when it is full it
+    starts anew, since a file may be sorted by opening.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        assert rules.piece and rules.moves_like
+        self._rules = rules
+        self._changed = PLURALS[rules.piece]  # python-chess keeps their squares by that name
+        self._reach = [_reach(rules.moves_like, square) for square in chess.SQUARES]
+        self._start_anew()
+
+    def follow(self, moves: Iterator[bytes]) -> Iterator[tuple[str, bool]]:
+        """Play through a game: each move in UCI, and whether it is a special move.
+
+        Raises:
+            Damaged: on reaching an illegal move.
+        """
+        node = self._root
+        for written in moves:
+            known = node.get(written)
+            if known is None:
+                break
+            yield known.uci, known.special
+            node = known
+        else:
+            return
+        board = node.board.copy(stack=False)
+        uci, special = self._play(board, written)
+        self._add(node, written, _Node(board.copy(stack=False), uci, special))
+        yield uci, special
+        for written in moves:
+            yield self._play(board, written)
+
+    def _start_anew(self) -> None:
+        self._root = _Node(chess.Board())
+        self._nodes = 0
+
+    def _add(self, node: _Node, written: bytes, child: _Node) -> None:
+        if self._nodes == _MOST_NODES:
+            self._start_anew()
+        else:
+            node[written] = child
+            self._nodes += 1
+
+    def _play(self, board: chess.Board, written: bytes) -> tuple[str, bool]:
+        try:
+            move = _find_move(board, written)
+        except ValueError:
+            raise Damaged(f"illegal or ambiguous move {written.decode()!r}") from None
+        special = self._is_special(board, move)
+        board.push(move)
+        if board.was_into_check():
+            raise Damaged(f"illegal move {written.decode()!r}")
+        return move.uci(), special
+
+    def _is_special(self, board: chess.Board, move: chess.Move) -> bool:
+        """``rules.forbids`` of a legal move, which is only asked where it takes a closer look."""
+        start, end = chess.BB_SQUARES[move.from_square], chess.BB_SQUARES[move.to_square]
+        changed: chess.Bitboard = getattr(board, self._changed)
+        if changed & start:
+            if not self._reach[move.from_square] & end:
+                return True
+        elif not board.is_castling(move):
+            # Only a changed piece of the other side that now attacks the king can forbid it.
+            own = board.occupied_co[board.turn]
+            king = end if board.kings & start else board.kings & own
+            if not self._reach[chess.msb(king)] & changed & ~own:
+                return False
+        return self._rules.forbids(board, move)
+
+
+def _find_move(board: chess.Board, written: bytes) -> chess.Move:
+    """``board.parse_san``, at less cost where one piece alone attacks the square.
+
+    The move may leave the king in check.
+    """
+    kind, square = _KINDS.get(written[0]), _SQUARES.get(written[-2:])
+    if kind and square is not None:
+        own = board.occupied_co[board.turn]
+        starts = board.attackers_mask(board.turn, square) & board.pieces_mask(kind, board.turn)
+        for mark in written[1:-2]:
+            starts &= _MASKS[mark]
+        if starts.bit_count() == 1 and not own & chess.BB_SQUARES[square]:
+            return chess.Move(chess.msb(starts), square)
+    return board.parse_san(written.decode())
+
+
+def _reach(kind: chess.PieceType, square: chess.Square) -> chess.Bitboard:
+    """The squares a piece of that kind attacks from ``square`` if nothing is in the way."""
+    board = chess.BaseBoard.empty()
+    board.set_piece_at(square, chess.Piece(kind, chess.WHITE))
+    return board.attacks_mask(square)

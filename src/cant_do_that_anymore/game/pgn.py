@@ -1,0 +1,222 @@
+r"""PGN as it is found in the wild: bytes -> blocks of whole games -> the moves of a game.
+
+Where a game begins is decided by its lines alone, so that a damaged game costs that game and not
+the file: at a tag such as ``[White "N.N."]`` after anything but a tag, even inside a comment; for
+games without tags, at a move number 1 after a blank line.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from .streams import Source, Unreadable, opened, read_pieces
+
+LONGEST_GAME = 2**20
+"""More bytes than a game has with all its comments; a longer one is not kept in memory."""
+
+_LONGEST_TAG_START = 200  # from the line feed to the quotation mark
+_TAGS = re.compile(
+    rb"""\n\[ \w+ [ \t]+ "[^\n]*
+    (?: \n\[[^\n]*                      # the next tag
+      | \n[ \t]*(?= \n\[ (?!Event\ ))   # a blank line among the tags
+      | \n[%;][^\n]*(?= \n\[ )          # a comment among the tags
+    )*""",
+    re.VERBOSE,
+)
+_TAG = re.compile(
+    r'\n\[((?:White|Black)(?:Elo)?|Event|Site|Date|Link|FEN|SetUp|Variant)[ \t]+"(.*)"[ \t]*\]'
+)
+_UNUSUAL = re.compile(rb"\n\[(?:FEN|SetUp|Variant)[ \t]")
+_UNTAGGED = re.compile(rb"\n[ \t]*(?=\n[ \t]*1\s*+\.?+\s*+[a-hN{;])")
+_NO_MOVES = re.compile(rb"(?: \s++ | \{[^}]*+\} | (?<=\n)[%;][^\n]*+ )*+", re.VERBOSE)
+_TOKEN = re.compile(
+    rb"""\s*+ (?:
+      (?: \d++[.\s]*+ )?
+      ( [KQRBN]?[a-h]?[1-8]?[x-]?[a-h][1-8] (?: =?[KQRBNkqrbn] )? | [O0]-[O0](?:-[O0])? ) [+#!?]*+
+    | \{[^}]*+\} | ;[^\n]*+ | (?<=\n)%[^\n]*+ | \$\d++ | e\.?p\.?
+    | ( [()] )
+    | ( 1-0 | 0-1 | 1/2(?:-1/2)? | \* )
+    | \d++[.\s]*+
+    | ( -- | \{[^}]*+ )
+    | [!?+#=/.\x80-\xff-]++
+    | ( [^\s(){};]++ | \S )
+    )""",
+    re.VERBOSE,
+)
+_MOVE, _PARENTHESIS, _RESULT = 1, 2, 3
+
+
+class Damaged(ValueError):
+    """A game that cannot be read as it is written."""
+
+
+class Game(NamedTuple):
+    """Where a game stands in its block: its tags, if any, its moves, and the next game."""
+
+    start: int
+    moves: int
+    end: int
+
+
+class _Part(NamedTuple):
+    """A part of an input: some whole games, or one that is lost, or nothing of interest."""
+
+    text: bytes
+    games: Sequence[Game] = ()
+    lost: str | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some whole games of one input, one after the other.
+
+    Attributes:
+        name: the input.
+        line: how many lines of it come before.
+        index: how many games of all inputs come before.
+        text: what is written there, from the end of the line before.
+        games: where each game stands in the text.
+        lost: instead of games, why the one that begins here could not be kept.
+        problem: instead of games, why the input could not be read to its end.
+        share: which share of all inputs had been read, if known.
+    """
+
+    name: str
+    line: int
+    index: int
+    text: bytes = b""
+    games: Sequence[Game] = ()
+    lost: str | None = None
+    problem: str | None = None
+    share: float | None = None
+
+    def place(self, start: int = 0) -> str:
+        """The input and the line of the game that starts at ``start`` in the text."""
+        blank = len(self.text) - len(self.text[start:].lstrip())
+        line = self.line + self.text.count(b"\n", 0, blank)
+        return f"{self.name}, line {line}"
+
+
+def read_blocks(names: Sequence[str]) -> Iterator[Block]:
+    """Read inputs one after the other, in bounded memory whatever they hold."""
+    index = 0
+    for number, name in enumerate(names):
+        line = 0
+        try:
+            with opened(name) as source:
+                for text, games, lost in _parts(read_pieces(source)):
+                    if games or lost:
+                        share = _share_of_all(source, number, len(names))
+                        yield Block(name, line, index, text, games, lost, share=share)
+                    line += text.count(b"\n")
+                    index += len(games) + bool(lost)
+        except Unreadable as problem:
+            yield Block(name, line, index, problem=str(problem))
+
+
+def find_games(text: bytes) -> list[Game]:
+    """Where each game stands in ``text``, which begins with the end of a line."""
+    tags = [match.span() for match in _TAGS.finditer(text)]
+    games: list[Game] = []
+    for (start, moves), (end, _) in pairwise([(0, 0), *tags, (len(text), 0)]):
+        games += _split_untagged(text, Game(start, moves, end))
+    if _NO_MOVES.fullmatch(text, 0, games[0].end):
+        del games[0]
+    return games
+
+
+def is_plain(text: bytes, game: Game) -> bool:
+    """Whether no tag speaks of another initial position or variant; quicker than ``tags_of``."""
+    return not _UNUSUAL.search(text, game.start, game.moves)
+
+
+def tags_of(text: bytes, game: Game) -> dict[str, str]:
+    """Those tags of ``game`` that are of use here, read as UTF-8 or else as Latin-1."""
+    written = text[game.start : game.moves]
+    try:
+        tags = written.decode("utf-8")
+    except UnicodeDecodeError:
+        tags = written.decode("latin-1")
+    return dict(_TAG.findall(tags.replace(r"\"", '"')))
+
+
+def moves_of(text: bytes, game: Game) -> Iterator[bytes]:
+    """The moves of ``game`` in ``text`` as they are written, but for check marks and praise.
+
+    Raises:
+        Damaged: on reaching something that has no place in a game.
+    """
+    depth, over = 0, False
+    for token in _TOKEN.finditer(text, game.moves, game.end):
+        kind = token.lastindex
+        if kind == _MOVE and not (depth or over):
+            yield token[_MOVE]
+        elif kind == _PARENTHESIS:
+            depth += 1 if token[_PARENTHESIS] == b"(" else -1
+            if depth < 0:
+                raise Damaged("a closing parenthesis without an opening one")
+        elif kind is None or depth:
+            continue
+        elif kind == _RESULT:
+            over = True
+        else:
+            raise Damaged(f"unexpected {_shortened(token[0])}")
+    if depth:
+        raise Damaged("a variation that is never closed")
+
+
+def _share_of_all(source: Source, number: int, inputs: int) -> float | None:
+    return (number + source.done / source.size) / inputs if source.size else None
+
+
+def _parts(pieces: Iterator[bytes]) -> Iterator[_Part]:
+    rest, skipping = b"\n", False
+    try:
+        for piece in pieces:
+            rest += piece
+            if skipping:
+                tags = _TAGS.search(rest)
+                cut = tags.start() if tags else max(0, len(rest) - _LONGEST_TAG_START)
+                yield _Part(rest[:cut])
+                rest = rest[cut:]
+                if not tags:
+                    continue
+                skipping = False
+            games = find_games(rest)
+            if len(games) > 1:
+                cut = games[-1].start  # that one may go on in the next piece
+                yield _Part(rest[:cut], games[:-1])
+                rest = rest[cut:]
+            if len(rest) > LONGEST_GAME:
+                cut = len(rest) - _LONGEST_TAG_START
+                yield _Part(rest[:cut], lost=f"longer than {LONGEST_GAME:,} bytes")
+                rest = rest[cut:]
+                skipping = True
+    except Unreadable:
+        if not skipping and find_games(rest):
+            yield _Part(rest, lost="cut off")
+        raise
+    if not skipping:
+        yield _Part(rest, find_games(rest))
+
+
+def _split_untagged(text: bytes, game: Game) -> Iterator[Game]:
+    start, moves, end = game
+    in_comment, seen = False, moves
+    for first_move in _UNTAGGED.finditer(text, moves, end):
+        cut = first_move.start()
+        opening, closing = text.rfind(b"{", seen, cut), text.rfind(b"}", seen, cut)
+        if opening != closing:
+            in_comment = opening > closing
+        seen = cut
+        if not in_comment and not _NO_MOVES.fullmatch(text, moves, cut):
+            yield Game(start, moves, cut)
+            start = moves = cut
+    yield Game(start, moves, end)
+
+
+def _shortened(token: bytes) -> str:
+    text = token.strip().decode("utf-8", "replace")
+    return repr(text if len(text) <= 20 else text[:20] + "...")

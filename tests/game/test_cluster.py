@@ -1,0 +1,63 @@
+"""Mining on a Ray cluster of two workers, started and stopped here."""
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cant_do_that_anymore.game.spread import over_cluster
+from cant_do_that_anymore.interfaces.cli import cdta
+from written_games import plain, pool_games
+
+pytestmark = pytest.mark.filterwarnings("default")  # Ray's own warnings are not ours to mend
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """The address of a cluster of two machines, as far as Ray can tell."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        from ray.cluster_utils import Cluster
+
+        machine: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
+        two = Cluster(initialize_head=True, head_node_args=machine)
+        try:
+            two.add_node(**machine)
+            yield two.address
+        finally:
+            two.shutdown()  # type: ignore[no-untyped-call]
+
+
+def test_the_work_is_done_on_both_machines_and_comes_back_in_order(cluster: str) -> None:
+    def where(number: int) -> tuple[int, str]:
+        import ray
+
+        return number, ray.get_runtime_context().get_node_id()
+
+    machines = set()
+    results = over_cluster(where, count(), cluster)
+    for expected in count():
+        number, machine = next(results)
+        assert number == expected
+        machines.add(machine)
+        if len(machines) == 2:
+            break
+    results.close()
+
+
+def test_the_blocks_of_a_file_give_the_positions_that_one_process_finds(
+    cluster: str, tmp_path: Path
+) -> None:
+    games = tmp_path / "games.pgn"
+    games.write_text("".join(map(plain, pool_games(2000, Random(2)))) * 2, encoding="utf-8")
+    local, spread = tmp_path / "local.jsonl", tmp_path / "spread.jsonl"
+    for output, options in ((local, []), (spread, ["--cluster", cluster])):
+        arguments = ["mine", str(games), "--unique", *options, "-o", str(output)]
+        result = CliRunner().invoke(cdta, arguments)
+        assert result.exit_code == 0, result.output
+    assert spread.read_text() == local.read_text()
+    assert len(local.read_text().splitlines()) == 2000

@@ -1,0 +1,419 @@
+"""Mining against a plain python-chess walk, in every style, and against all kinds of damage."""
+
+import bz2
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import chess
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cant_do_that_anymore.errors import Problem
+from cant_do_that_anymore.game import openings
+from cant_do_that_anymore.game.mining import LOW_RATING, NOT_STANDARD, Mined, Wanted, mine
+from cant_do_that_anymore.game.openings import Openings
+from cant_do_that_anymore.game.position import read_positions
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, Rules
+from cant_do_that_anymore.interfaces.cli import cdta
+from written_games import (
+    SET_UP,
+    TAGS,
+    VARIANT,
+    Line,
+    plain,
+    played,
+    pool_games,
+    read_by_python_chess,
+    special_moves,
+    styled,
+)
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+GAMES = st.lists(st.integers(0, 2**16), max_size=60).map(played)
+CHANGES = st.sampled_from([rules for rules in CATALOGUE.values() if rules is not STANDARD])
+WANTED = Wanted(BISHOPS_AS_KNIGHTS)
+ITALIAN = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bc4 *\n\n"
+"""A game whose only special move is its last."""
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Several thousand games."""
+    path = tmp_path_factory.mktemp("collection") / "games.pgn"
+    path.write_text("".join(map(plain, pool_games(3000, Random(1)))), encoding="utf-8")
+    return path
+
+
+def mined(
+    path: Path | str,
+    wanted: Wanted = WANTED,
+    unique: bool = False,
+    limit: int | None = None,
+    jobs: int = 1,
+) -> Mined:
+    """All that is found in one input, as if it were one block."""
+    total = Mined(0)
+    for some in mine([str(path)], wanted, unique=unique, limit=limit, jobs=jobs):
+        total = Mined(
+            total.games + some.games,
+            total.found + some.found,
+            total.skipped + some.skipped,
+            total.damaged + some.damaged,
+            total.problem or some.problem,
+        )
+    return total
+
+
+def mined_text(text: str | bytes, wanted: Wanted = WANTED) -> Mined:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.pgn"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return mined(path, wanted)
+
+
+def lines(mined: Mined) -> list[Line]:
+    fields = [json.loads(found.line) for found in mined.found]
+    return [(f["game_idx"], f["previous_moves"], *f["next_filtered_moves"]) for f in fields]
+
+
+def cli(*arguments: str | Path, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(cdta, ["mine", *map(str, arguments)], input=stdin)
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_thousands_of_games_give_the_positions_of_a_plain_python_chess_walk(
+    collection: Path, every: bool
+) -> None:
+    games = read_by_python_chess(collection.read_text(encoding="utf-8"))
+    found = mined(collection, Wanted(BISHOPS_AS_KNIGHTS, every))
+    assert found.games == len(games) == 3000
+    assert lines(found) == special_moves(games, BISHOPS_AS_KNIGHTS, every)
+
+
+@given(st.lists(GAMES, max_size=4), st.booleans(), st.randoms(use_true_random=False))
+def test_every_style_of_writing_gives_the_same_positions(
+    games: list[list[chess.Move]], every: bool, random: Random
+) -> None:
+    text = "".join(styled(moves, random) for moves in games)
+    text = random.choice([text, text.rstrip("\n"), "\n\n" + text, "% escaped\n; comment\n" + text])
+    text = text.replace("\n", random.choice(["\n", "\r\n", "\r"]))
+    encoding = random.choice(["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+    written = text.encode(encoding, errors="replace")
+    found = mined_text(written, Wanted(BISHOPS_AS_KNIGHTS, every))
+    assert not found.damaged
+    assert found.games == len(games)
+    assert lines(found) == special_moves(games, BISHOPS_AS_KNIGHTS, every)
+
+
+@given(st.lists(GAMES.filter(bool), min_size=1, max_size=4))
+def test_games_without_tags_are_told_apart(games: list[list[chess.Move]]) -> None:
+    text = "".join(plain(moves).removeprefix(TAGS) for moves in games)
+    assert lines(mined_text(text)) == special_moves(games, BISHOPS_AS_KNIGHTS, every=False)
+
+
+@given(GAMES, CHANGES)
+def test_a_move_is_special_exactly_if_the_rules_forbid_it(
+    moves: list[chess.Move], rules: Rules
+) -> None:
+    expected, written = [], []
+    board = chess.Board()
+    for move in moves:
+        expected.append((move.uci(), rules.forbids(board, move)))
+        written.append(board.san(move).rstrip("+#").encode())
+        board.push(move)
+    tree = Openings(rules)
+    for _ in range(3):  # from an empty tree, then from what it remembers
+        assert list(tree.follow(iter(written))) == expected
+
+
+def test_a_full_tree_of_openings_changes_nothing(
+    collection: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = lines(mined(collection))
+    monkeypatch.setattr(openings, "_MOST_NODES", 7)
+    assert lines(mined(collection)) == expected
+
+
+@given(st.binary(max_size=400))
+def test_random_bytes_never_crash(data: bytes) -> None:
+    assert lines(mined_text(data)) == []
+
+
+@given(st.binary(max_size=20), st.integers(0, 2**10), st.booleans())
+def test_damage_anywhere_costs_no_other_game(data: bytes, where: int, every: bool) -> None:
+    where %= len(ITALIAN)
+    broken = ITALIAN.encode()[:where] + data + ITALIAN.encode()[where:]
+    text = ITALIAN.encode() + broken + b"\n\n" + ITALIAN.encode()
+    found = lines(mined_text(text, Wanted(BISHOPS_AS_KNIGHTS, every)))
+    (_, *first), (_, *last) = found[0], found[-1]
+    assert first == last == [["e2e4", "e7e5", "g1f3", "b8c6"], "f1c4"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ("1. e4 e5 2. Ke3 *", "illegal or ambiguous move 'Ke3'"),
+        ("1. e4 e5 2. Nge2 Nc6 3. Nc3 *", "illegal or ambiguous move 'Nc3'"),
+        ("1. f3 e5 2. g4 Qh4+ 3. a3 *", "illegal or ambiguous move 'a3'"),
+        ("1. f3 e5 2. g4 Qh4+ 3. Nc3 *", "illegal move 'Nc3'"),
+        ("1. e4 e5 2. hello *", "unexpected 'hello'"),
+        ("1. e4 -- 2. d4 *", "unexpected '--'"),
+        ("1. e4 {never closed", "unexpected '{never closed"),
+        ("1. e4 (1. d4 never closed", "a variation that is never closed"),
+        ("1. e4 e5) 2. d4 *", "a closing parenthesis without an opening one"),
+        ("1. e4 e5 1-0 2. d4", "unexpected '2. d4'"),
+        ("1. Nf3 Nf6 " + "Ng1 Ng8 Nf3 Nf6 " * 300 + "*", "more than 1,200 moves"),
+        ("{" + "long " * 2**18 + "} *", "longer than 1,048,576 bytes"),
+    ],
+)
+def test_a_damaged_game_is_skipped_and_reported_with_its_line(damage: str, reason: str) -> None:
+    found = mined_text(ITALIAN + TAGS + damage + "\n\n" + ITALIAN)
+    assert found.games == 3
+    assert [index for index, *_ in lines(found)] == [0, 2]
+    assert len(found.damaged) == 1
+    assert "x.pgn, line 7: " + reason in found.damaged[0]
+
+
+def test_games_from_a_set_up_position_or_of_another_variant_are_skipped_and_counted() -> None:
+    standard = ITALIAN.replace("\n", f'\n[SetUp "1"]\n[FEN "{chess.STARTING_FEN}"]\n', 1)
+    found = mined_text(SET_UP + ITALIAN + VARIANT + standard)
+    assert found.games == 4
+    assert found.skipped == Counter({NOT_STANDARD: 2})
+    assert [index for index, *_ in lines(found)] == [1, 3]
+
+
+def test_only_games_of_two_players_with_the_rating_are_taken() -> None:
+    def rated(white: str, black: str) -> str:
+        tags = f'[WhiteElo "{white}"]\n[BlackElo "{black}"]\n'
+        return ITALIAN.replace("\n", "\n" + tags, 1)
+
+    text = rated("2400", "2500") + rated("2400", "2399") + rated("2500", "?") + ITALIAN
+    found = mined_text(text, Wanted(BISHOPS_AS_KNIGHTS, min_elo=2400))
+    assert [index for index, *_ in lines(found)] == [0]
+    assert found.skipped == Counter({LOW_RATING: 3})
+
+
+@pytest.mark.parametrize(
+    ("tags", "source"),
+    [
+        ('[Site "https://lichess.org/abcd1234"]\n[White "a"]', "https://lichess.org/abcd1234"),
+        ('[Site "Home"]\n[Link "https://www.chess.com/1"]', "https://www.chess.com/1"),
+        (
+            '[Event "Open"]\n[Site "?"]\n[Date "2020.01.01"]\n[White "A, \\"B\\""]\n[Black "C"]',
+            'A, "B" - C; Open; 2020.01.01',
+        ),
+        ('[Event "?"]\n[Date "????.??.??"]', None),
+    ],
+)
+def test_a_position_says_where_its_game_can_be_found(tags: str, source: str | None) -> None:
+    (found,) = mined_text(f"{tags}\n\n1. e4 e5 2. Bc4 *").found
+    assert json.loads(found.line).get("source") == source
+
+
+def test_unique_goes_by_the_order_of_moves() -> None:
+    transposed = TAGS + "1. Nf3 Nc6 2. e4 e5 3. Bc4 *\n\n"
+    other_move = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n\n"
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.pgn"
+        path.write_text(ITALIAN + transposed + ITALIAN + other_move, encoding="utf-8")
+        assert [index for index, *_ in lines(mined(path, unique=True))] == [0, 1]
+
+
+def test_processes_find_the_same_positions_in_the_same_order(collection: Path) -> None:
+    for unique, limit in ((False, None), (True, 2500)):
+        local = mined(collection, unique=unique, limit=limit)
+        assert mined(collection, unique=unique, limit=limit, jobs=2) == local
+
+
+# Inputs
+
+
+COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "gz": gzip.compress,
+    "bz2": lambda data: bz2.compress(data, 1),
+    "zst": zstd.compress,
+    "zst in frames": lambda data: (
+        b"\x50\x2a\x4d\x18\x04\x00\x00\x00skip"
+        + zstd.compress(data[: 2**17])
+        + zstd.compress(data[2**17 :])
+    ),
+}
+
+
+@contextmanager
+def served(data: bytes, promised: int | None = None) -> Iterator[str]:
+    """The address of a server that promises so many bytes and sends these."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(promised or len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/games"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_files_addresses_and_standard_input_are_read_in_every_compression(
+    collection: Path, compression: str, tmp_path: Path
+) -> None:
+    data = COMPRESSIONS[compression](collection.read_bytes())
+    expected = [found.line for found in mined(collection).found]
+    (tmp_path / "games").write_bytes(data)
+    with served(data) as address:
+        for name, stdin in ((tmp_path / "games", None), (address, None), ("-", data)):
+            assert cli(name, stdin=stdin).stdout.splitlines() == expected
+
+
+def test_several_inputs_are_numbered_through(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.pgn", tmp_path / "2.pgn"
+    first.write_text(ITALIAN * 3)
+    second.write_text(ITALIAN * 2)
+    numbers = [json.loads(line)["game_idx"] for line in cli(first, second).stdout.splitlines()]
+    assert numbers == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("compression", ["gz", "bz2", "zst"])
+def test_a_cut_off_input_gives_what_could_be_read_and_exit_code_1(
+    collection: Path, compression: str, tmp_path: Path
+) -> None:
+    data = COMPRESSIONS[compression](collection.read_bytes())
+    cut, after, output = tmp_path / "cut.pgn", tmp_path / "after.pgn", tmp_path / "pool.jsonl"
+    cut.write_bytes(data[: len(data) * 3 // 4])
+    after.write_text(ITALIAN)
+    result = cli(cut, after, "-o", output)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, Problem)
+    assert f"cannot read {cut} to its end" in str(result.exception)
+    *found, last = read_positions(output, BISHOPS_AS_KNIGHTS)
+    expected = [json.loads(one.line) for one in mined(collection).found]
+    assert len(found) > 1000
+    assert [position.to_json() for position in found] == expected[: len(found)]
+    assert last.moves == ("e2e4", "e7e5", "g1f3", "b8c6")
+
+
+def test_a_lost_connection_is_noticed() -> None:
+    with served(ITALIAN.encode() * 2, promised=10**6) as address:
+        found = mined(address)
+    assert len(found.found) == 1  # the second game could go on
+    assert found.problem and "ended after" in found.problem
+
+
+def test_whatever_a_line_holds_memory_stays_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.pgn.zst"
+    with zstd.open(path, "wb") as file:
+        file.write(ITALIAN.encode())
+        file.write(TAGS.encode() + b"{")
+        for _ in range(300):
+            file.write(b"x" * 2**20)
+        file.write(b"}\n\n" + ITALIAN.encode())
+    measure = (
+        "import resource, sys\n"
+        "from cant_do_that_anymore.interfaces.cli import cdta\n"
+        "cdta(['mine', sys.argv[1]], standalone_mode=False)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    command = [sys.executable, "-c", measure, str(path)]
+    *found, kilobytes = subprocess.check_output(command, stderr=subprocess.DEVNULL).splitlines()
+    assert [json.loads(line)["game_idx"] for line in found] == [0, 2]
+    assert int(kilobytes) < 200_000
+
+
+# The command
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("name", ["pool.jsonl", "pool.jsonl.gz"])
+def test_ctrl_c_leaves_a_valid_file_of_what_was_found(
+    collection: Path, tmp_path: Path, jobs: int, name: str
+) -> None:
+    output = tmp_path / name
+    cdta = str(Path(sys.executable).with_name("cdta"))
+    command = [cdta, "mine", "-", "--jobs", str(jobs), "-o", str(output)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    assert process.stdin
+    # More than fits into the pipe and the blocks in flight: some were mined when all is sent.
+    process.stdin.write(collection.read_bytes() * 3)
+    os.killpg(process.pid, signal.SIGINT)
+    _, complaint = process.communicate()
+    assert process.returncode == 1
+    assert b"stopped by Ctrl-C" in complaint
+    assert b"Traceback" not in complaint
+    opener = gzip.open if name.endswith(".gz") else open
+    with opener(output, "rt") as file:
+        found = file.read().splitlines()
+    expected = [one.line for one in mined(collection).found]
+    assert found
+    assert found[: len(expected)] == expected[: len(found)]
+    assert all(map(json.loads, found))
+    assert [path.name for path in tmp_path.glob("pool*")] == [name]
+
+
+def test_the_output_can_be_read_as_a_pool(collection: Path, tmp_path: Path) -> None:
+    output = tmp_path / "new" / "pool.jsonl"
+    result = cli(collection, "--limit", "100", "-o", output)
+    assert result.exit_code == 0
+    assert "100 positions in" in result.stderr
+    assert len(read_positions(output, BISHOPS_AS_KNIGHTS)) == 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["missing.pgn"], "no such file: missing.pgn"),
+        (["."], "is a folder"),
+        (["games.pgn", "--rules", "bishop-as-knight"], "unknown rules"),
+        (["games.pgn", "--rules", "standard"], "forbid nothing"),
+        (["games.pgn", "-o", "games.pgn"], "is one of the inputs"),
+        (["games.pgn", "-o", "games.pgn/pool.jsonl"], "cannot write"),
+        (["empty.pgn", "-o", "pool.jsonl"], "no readable game in empty.pgn"),
+        (["noise.pgn", "-o", "pool.jsonl"], "no readable game in noise.pgn"),
+        (["games.pgn", "--cluster", "127.0.0.1:1"], "no Ray cluster at '127.0.0.1:1'"),
+    ],
+)
+def test_a_mistake_ends_in_one_sentence_and_leaves_the_old_file(
+    arguments: Sequence[str], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("games.pgn").write_text(ITALIAN)
+    Path("empty.pgn").touch()
+    Path("noise.pgn").write_bytes(Random(1).randbytes(2**16))
+    Path("pool.jsonl").write_text("the old one")
+    result = cli(*arguments)
+    assert isinstance(result.exception, Problem)
+    assert result.exception.exit_code == 2
+    assert complaint in str(result.exception)
+    assert Path("pool.jsonl").read_text() == "the old one"
+    assert not list(tmp_path.glob("*.part"))

@@ -1,0 +1,123 @@
+"""Games written as PGN in all the styles found in the wild, and a plain walk of them to compare."""
+
+import io
+from collections.abc import Iterator, Sequence
+from random import Random
+
+import chess
+import chess.pgn
+
+from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.game.rules import Rules
+
+Line = tuple[int, list[str], str]
+"""A position: the game's index, the moves so far and the special move."""
+
+TAGS = '[Event "Open"]\n[White "Müller, J."]\n[Black "N.N."]\n\n'
+SET_UP = '[Event "Odds"]\n[SetUp "1"]\n[FEN "4k3/8/8/8/8/8/8/2B1K3 w - - 0 1"]\n\n1. Bg5 Kd7 *\n\n'
+VARIANT = '[Event "Wild"]\n[Variant "Atomic"]\n\n1. e4 e5 2. Bc4 *\n\n'
+
+
+def played(choices: Sequence[int]) -> list[chess.Move]:
+    """A legal game in which each number chooses one of the legal moves."""
+    board = chess.Board()
+    for choice in choices:
+        legal = list(board.legal_moves)
+        if not legal:
+            break
+        board.push(legal[choice % len(legal)])
+    return board.move_stack
+
+
+def pool_games(count: int, random: Random) -> Iterator[list[chess.Move]]:
+    """Real openings that go on at random."""
+    for position in shipped_pool("pool")[:count]:
+        board = position.board()
+        board.push_uci(position.special_moves[0])
+        while len(board.move_stack) < 24 and (legal := list(board.legal_moves)):
+            board.push(random.choice(legal))
+        yield board.move_stack
+
+
+def special_moves(games: Sequence[Sequence[chess.Move]], rules: Rules, every: bool) -> list[Line]:
+    """What is to be found in games: those moves that the rules forbid."""
+    found = []
+    for index, moves in enumerate(games):
+        board = chess.Board()
+        for move in moves:
+            if rules.forbids(board, move):
+                found.append((index, [m.uci() for m in board.move_stack], move.uci()))
+                if not every:
+                    break
+            board.push(move)
+    return found
+
+
+def read_by_python_chess(pgn: str) -> list[list[chess.Move]]:
+    """The games of a file as python-chess reads them."""
+    file = io.StringIO(pgn)
+    games = iter(lambda: chess.pgn.read_game(file), None)
+    return [list(game.mainline_moves()) for game in games]
+
+
+def plain(moves: Sequence[chess.Move]) -> str:
+    """A game as most files have it."""
+    return TAGS + chess.Board().variation_san(moves) + " *\n\n"
+
+
+def styled(moves: Sequence[chess.Move], random: Random) -> str:
+    """The same game as somebody else might write it."""
+    board = chess.Board()
+    tokens = []
+    for move in moves:
+        tokens.append(_number(board, random) + _san(board, move, random))
+        tokens += _asides(random)
+        board.push(move)
+    tokens.append(random.choice(["1-0", "0-1", "1/2-1/2", "*"]))
+    text = "".join(token + random.choice([" ", " ", " ", "\n"]) for token in tokens)
+    tags = random.choice(
+        [
+            TAGS,
+            TAGS.replace("\n", "\n\n", 1),
+            TAGS.replace("\n", "\n% escaped\n", 1),
+            TAGS[:-1] + '[Annotator "A \\"B\\" C"]\n\n',
+            TAGS + "{Before the first move.}\n\n",
+            '[Date "2014.04.01"]\n[Variant "Standard"]\n[Event "Sorted"]\n\n',
+        ]
+    )
+    return tags + text + "\n\n"
+
+
+def _number(board: chess.Board, random: Random) -> str:
+    number = board.fullmove_number
+    if board.turn == chess.WHITE:
+        styles = [f"{number}.", f"{number}. ", f"{number} ", f"{number} . ", f"{number}.\n", ""]
+    else:
+        styles = ["", "", f"{number}...", f"{number}... ", f"{number}. ... ", f"{number}… "]
+    return random.choice(styles)
+
+
+def _san(board: chess.Board, move: chess.Move, random: Random) -> str:
+    san = board.san(move)
+    styles = [san, san, san.rstrip("+#"), san + random.choice(["!", "?!", "!!", " ?", " $14"])]
+    styles += [san.replace("O", "0"), san.replace("=", "")]
+    if board.is_en_passant(move):
+        styles = [san + "e.p.", san + " e.p.", san + " ep"]
+    else:
+        styles += [board.lan(move), move.uci()]
+    return random.choice(styles)
+
+
+def _asides(random: Random) -> list[str]:
+    return random.choice(
+        [
+            *[[]] * 8,
+            ["{a comment (with 1. e4 1-0 in it) and a [%clk 0:01:00]}"],
+            ["{a long\n\ncomment\n\n1. e4 is best by test}"],
+            ["; up to here\n"],
+            ["\n% escaped\n"],
+            ["$1", "$142"],
+            ["+-", "=", "±"],
+            ["(12. Nonsense {with a ) inside} (1. deeper (still) 0-1) 13. e9)"],
+        ]
+    )
