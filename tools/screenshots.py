@@ -65,11 +65,7 @@ def opened(
 
 def telling_sample(run: Run) -> str:
     """The first sample where a habit was dropped, or the first of all."""
-    dropped = (
-        sample
-        for sample in run.samples
-        if sample.standard_judgement.outcome == "special" != sample.variant_judgement.outcome
-    )
+    dropped = (sample for sample in run.samples if sample.had_habit and not sample.kept_habit)
     return next(dropped, run.samples[0]).position.id
 
 

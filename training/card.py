@@ -49,6 +49,10 @@ def special_share(played: dict[Position, str]) -> float:
     return sum(move in position.special_moves for position, move in played.items()) / len(played)
 
 
+def percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
+
+
 def figures() -> str:
     """The card's tables."""
     record = json.loads((TRAINING / "record.json").read_text())
@@ -59,19 +63,26 @@ def figures() -> str:
         ("parameters", f"{record['parameters']:,}"),
         ("file", f"{size:.1f} MB"),
         ("trained", f"{record['date']}, {record['seconds']} s on one {record['machine']}"),
-        ("top-1 on held-out games", f"{heldout['top1']:.2%} of {heldout['positions']:,} moves"),
-        ("the same before rounding to eight bits", f"{record['heldout_top1_before_rounding']:.2%}"),
+        (
+            "top-1 on held-out games",
+            f"{percent(heldout['top1'])} of {heldout['positions']:,} moves",
+        ),
+        (
+            "the same before rounding to eight bits",
+            percent(record["heldout_top1_before_rounding"]),
+        ),
         ("cross-entropy on held-out games", f"{heldout['loss']:.3f} nats a move"),
-        ("legal moves on the pool", f"{legal_share(pool, STANDARD):.2%} of {len(pool):,}"),
-        ("special move played on the pool", f"{special_share(pool):.2%}"),
+        ("legal moves on the pool", f"{percent(legal_share(pool, STANDARD))} of {len(pool):,}"),
+        ("special move played on the pool", percent(special_share(pool))),
         (
             "legal moves on the diagonal pool, bishops as knights",
-            f"{legal_share(diagonal, BISHOPS_AS_KNIGHTS):.2%} of {len(diagonal):,}",
+            f"{percent(legal_share(diagonal, BISHOPS_AS_KNIGHTS))} of {len(diagonal):,}",
         ),
     ]
     by_ply = heldout["top1_by_ply"]
     lines = [
-        f"Measured on {date.today()} with `python training/card.py`, all at temperature 0.",
+        f"Measured on {date.today()} with `python training/card.py`, at temperature 0; on held-out",
+        "games by `training/train.py`, with the weights as they are shipped.",
         "",
         "| what | figure |",
         "| --- | --- |",

@@ -23,6 +23,11 @@ class Unfinished(Problem, RuntimeError):
 class Stopped(Unfinished):
     """The user stopped the work."""
 
+    def __init__(self) -> None:
+        super().__init__(
+            "stopped; all answers so far are saved, run the same command again to go on"
+        )
+
 
 def unknown(what: str, given: str, valid: Iterable[str]) -> BadInput:
     """Say that ``given`` is no valid ``what``, naming the nearest valid ones.

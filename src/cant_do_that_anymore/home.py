@@ -27,13 +27,18 @@ def home() -> Path:
     return path
 
 
+def answers_file() -> Path:
+    """Where every answer is kept."""
+    return home() / "answers.sqlite"
+
+
 def safe_name(name: str) -> str:
     """A file name for any text: readable, never a path, different for different texts.
 
     >>> safe_name("gpt-4-0314")
     'gpt-4-0314'
     >>> safe_name("a/../../b")
-    'a_.._.._b-e9aaa0e8'
+    'a_.._.._b-feddf167'
     """
     readable = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80].lstrip(".")
     if readable and readable == name:

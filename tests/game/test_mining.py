@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -327,6 +328,21 @@ def test_a_lost_connection_is_noticed() -> None:
         found = mined(address)
     assert len(found.found) == 1  # the second game could go on
     assert found.problem and "ended after" in found.problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("\n", " ", "x", "1", "1 ", ". ", "e4 ", "{", "{ }", "( ", "; ", "\n% "),
+        *("\n\n1. N", "\n\n{}1.", '[a "', '\n[a "x"]', '\n[a "x"]\n', '\n[a "x"]\n\n'),
+    ],
+)
+def test_nearly_a_megabyte_of_anything_costs_no_more_time_than_other_games(text: str) -> None:
+    long = TAGS + "1. e4 " + text * (1_000_000 // len(text)) + "\n\n"
+    started = time.process_time()
+    found = lines(mined_text(ITALIAN + long + ITALIAN))
+    assert time.process_time() - started < 20
+    assert found[0][1:] == found[-1][1:] == (["e2e4", "e7e5", "g1f3", "b8c6"], "f1c4")
 
 
 def test_whatever_a_line_holds_memory_stays_bounded(tmp_path: Path) -> None:

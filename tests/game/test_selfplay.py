@@ -124,7 +124,7 @@ def test_the_pool_lists_every_diagonal_move_and_all_are_otherwise_possible() -> 
             after = position.board()
             after.push(move)
             after.turn = board.turn
-            assert not BISHOPS_AS_KNIGHTS.is_check(after)
+            assert not BISHOPS_AS_KNIGHTS.relabelled(after).is_check()
 
 
 def test_the_pool_is_a_valid_file_that_its_record_describes(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def leaves_doubt(board: chess.Board, move: chess.Move, rules: Rules) -> bool:
     after.push(move)
     after.turn = board.turn
     captures_king = board.piece_type_at(move.to_square) == chess.KING
-    return captures_king or STANDARD.is_check(after) or rules.is_check(after)
+    return captures_king or after.is_check() or rules.relabelled(after).is_check()
 
 
 def test_earlier_moves_count_one_kind_of_piece_of_both_sides() -> None:

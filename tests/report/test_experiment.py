@@ -115,7 +115,7 @@ def test_stopping_stops_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     def stop(spec: Spec, **_: object) -> None:
         begun.append(spec)
-        raise Stopped("stopped")
+        raise Stopped
 
     monkeypatch.setattr(experiment, "evaluate", stop)
     models = ("--model", "cdta/random", "--model", "cdta/pocket")

@@ -11,9 +11,9 @@ from itertools import islice
 from math import ceil
 from statistics import median
 
-from ..game.position import Position, read_positions, shipped_pool
+from ..game.position import Position, shipped_pool
 from ..game.rules import STANDARD
-from ..home import home
+from ..home import answers_file
 from ..models.asking import key_of
 from ..models.model import Known, Question, Usage
 from ..models.names import OUR_MODELS, known_by_name
@@ -22,8 +22,16 @@ from ..models.store import Store
 from .datasets import shipped_datasets
 from .judging import judge
 from .prices import price_of
-from .run import Plan, both_questions, drawn, plan_for, pool_for
-from .selection import Criteria, found_dataset
+from .run import (
+    Plan,
+    both_questions,
+    criteria_for,
+    drawn,
+    plan_for,
+    pool_for,
+    positions_in,
+)
+from .selection import BUILT, Criteria, found_dataset
 from .spec import Eval, Spec
 from .tokens import MOVE_ANSWER_TOKENS, counter_for
 
@@ -76,7 +84,7 @@ def estimate(spec: Spec) -> Estimate:
     answer_tokens = spec.max_tokens or MOVE_ANSWER_TOKENS
     count, exact = counter_for(known.name)
     connections = spec.max_connections or known.connections
-    with closing(Store(home() / "answers.sqlite")) as store:
+    with closing(Store(answers_file())) as store:
         search = _search(spec, plan, known, store)
         positions = drawn(search.positions, plan.wanted, spec.seed)
         questions = [
@@ -117,17 +125,18 @@ class _Search:
 
 def _search(spec: Spec, plan: Plan, known: Known, store: Store) -> _Search:
     if spec.dataset:
-        return _Search(read_positions(spec.dataset, plan.rules))
+        return _Search(positions_in(spec.dataset, plan.rules))
     pool = pool_for(spec, plan.rules)
     if spec.eval == "all_diagonal":
         return _Search(pool.positions)
-    criteria = Criteria(pool, plan.rules, plan.wording, plan.reading, plan.settings.max_tokens)
+    criteria = criteria_for(pool, plan)
     so_far = _asked_so_far(criteria, known, store)
     version = so_far.version or known.name.rpartition("/")[2]
     found = found_dataset(version, criteria)
     if found and (found.pool_ended or len(found.positions) >= plan.wanted):
         one_for_the_version = islice(criteria.asks(), 0 if so_far.asked else 1)
-        return _Search(found.positions, [ask.question for ask in one_for_the_version])
+        positions = found.positions[: plan.wanted] if found.origin == BUILT else found.positions
+        return _Search(positions, [ask.question for ask in one_for_the_version])
     rate, basis = so_far.hit_rate()
     last = so_far.asked + ceil(max(plan.wanted - so_far.hits, 0) / rate)
     asks = islice(criteria.asks(), so_far.asked, last)

@@ -117,9 +117,12 @@ def rescore(folder: Path, reading: Reading | None = None) -> Run:
     run = replace(
         old, plan=plan, samples=samples, results=results, notes=notes, versions=versions_here()
     )
-    for name, write in (("samples.jsonl", _write_samples), ("run.json", _write_facts)):
-        write(run, folder / f"{name}.part")
-        (folder / f"{name}.part").replace(folder / name)
+    try:
+        for name, write in (("samples.jsonl", _write_samples), ("run.json", _write_facts)):
+            write(run, folder / f"{name}.part")
+            (folder / f"{name}.part").replace(folder / name)
+    except OSError as problem:
+        raise Problem(f"cannot write to {str(folder)!r} ({problem.strerror})") from None
     return run
 
 

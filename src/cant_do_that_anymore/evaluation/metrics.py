@@ -30,6 +30,21 @@ class Sample:
         """Whether both questions got an answer; only such samples enter the metrics."""
         return "error" not in (self.standard_judgement.outcome, self.variant_judgement.outcome)
 
+    @property
+    def had_habit(self) -> bool:
+        """Whether the special move was played under the standard rules."""
+        return self.standard_judgement.outcome == "special"
+
+    @property
+    def kept_habit(self) -> bool:
+        """Whether it was played under the changed rules."""
+        return self.variant_judgement.outcome == "special"
+
+    @property
+    def adapted(self) -> bool:
+        """Whether the answer under the changed rules was legal under them."""
+        return self.variant_judgement.outcome in LEGAL_OUTCOMES
+
 
 def judged(
     position: Position, standard: Answer, variant: Answer, rules: Rules, reading: Reading
@@ -64,9 +79,9 @@ def compute(samples: Sequence[Sample]) -> Results:
     answered = [sample for sample in samples if sample.answered]
     games = [sample.position.game for sample in answered]
     clusters = Clusters(games)
-    before = [sample.standard_judgement.outcome == "special" for sample in answered]
-    after = [sample.variant_judgement.outcome == "special" for sample in answered]
-    legal = [sample.variant_judgement.outcome in LEGAL_OUTCOMES for sample in answered]
+    before = [sample.had_habit for sample in answered]
+    after = [sample.kept_habit for sample in answered]
+    legal = [sample.adapted for sample in answered]
     with_habit = [index for index, special in enumerate(before) if special]
     adapted = [legal[index] for index in with_habit]
     columns = {
@@ -101,8 +116,8 @@ def compute(samples: Sequence[Sample]) -> Results:
 
 def habit_metrics(answered: Sequence[Sample]) -> Metrics:
     """How often the special move was played under each rule set, and what that comes to."""
-    p = _share([sample.standard_judgement.outcome == "special" for sample in answered])
-    v = _share([sample.variant_judgement.outcome == "special" for sample in answered])
+    p = _share([sample.had_habit for sample in answered])
+    v = _share([sample.kept_habit for sample in answered])
     return {
         "variant_impact_factor": None if not p or v is None else (v - p) / p,
         "delta": None if p is None or v is None else v - p,

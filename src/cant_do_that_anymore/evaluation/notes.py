@@ -40,9 +40,7 @@ def _on_broken_answers(samples: Sequence[Sample], rules: Rules) -> list[str]:
     dropped = [
         sample.variant_judgement.outcome
         for sample in samples
-        if sample.answered
-        and sample.standard_judgement.outcome == "special"
-        and sample.variant_judgement.outcome != "special"
+        if sample.answered and sample.had_habit and sample.variant_judgement.outcome != "special"
     ]
     broken = [outcome for outcome in dropped if outcome not in LEGAL_OUTCOMES]
     if len(broken) * 2 <= len(dropped):

@@ -9,7 +9,7 @@ import platform
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, nullcontext
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from ..errors import BadInput, Unfinished, unknown
 from ..game.position import Position, read_positions, shipped_pool
 from ..game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules, rules_named
-from ..home import home
+from ..home import answers_file
 from ..models.asking import Ask, Asking
 from ..models.model import Known, Model, Settings
 from ..models.names import model_named
@@ -32,7 +32,7 @@ from .metrics import Results, Sample, compute, judged
 from .notes import notes_on
 from .prices import Cost, cost_of, purse_for
 from .selection import SHIPPED, Criteria, Pool, dataset_for, found_dataset, version_of
-from .spec import DEFAULT_MODEL, SAMPLES, Eval, Spec
+from .spec import DEFAULT_MODEL, Eval, Spec
 from .watch import CutOffWatch
 from .wordings import Wording, question, wording_named
 
@@ -125,7 +125,7 @@ async def run(spec: Spec, model: Model, *, quiet: bool) -> Run:
     plan = plan_for(spec, model)
     async with _asking(spec, model) as asking:
         dataset = await _dataset(spec, plan, asking, quiet=quiet)
-        positions = drawn(dataset.positions, _to_draw(spec), spec.seed)
+        positions = drawn(dataset.positions, spec.to_draw, spec.seed)
         if spec.max_samples:
             positions = [positions[i] for i in kept(len(positions), spec.max_samples)]
         samples = await _measured(asking, positions, plan, quiet=quiet)
@@ -156,7 +156,7 @@ def plan_for(spec: Spec, model: Known) -> Plan:
     wording.text(rules)
     if rules is STANDARD:
         raise BadInput("the rules of a run must differ from standard chess; see cdta rules")
-    wanted = min(_to_draw(spec), spec.max_samples or _to_draw(spec))
+    wanted = min(spec.to_draw, spec.max_samples or spec.to_draw)
     if wanted < 1:
         raise BadInput(f"the number of samples must be at least 1, not {wanted}")
     settings = Settings(spec.temperature, spec.max_tokens or model.max_tokens, spec.seed)
@@ -178,17 +178,13 @@ def kept(n: int, most: int) -> list[int]:
     return indices[:most]
 
 
-def _to_draw(spec: Spec) -> int:
-    return SAMPLES[spec.eval] if spec.n is None else spec.n
-
-
 async def _dataset(spec: Spec, plan: Plan, asking: Asking, *, quiet: bool) -> Dataset:
     if spec.dataset:
-        return Dataset("", str(spec.dataset), _positions_in(spec.dataset, plan.rules))
+        return Dataset("", str(spec.dataset), positions_in(spec.dataset, plan.rules))
     pool = pool_for(spec, plan.rules)
     if spec.eval == "all_diagonal":
         return Dataset("", pool.name, list(pool.positions))
-    criteria = Criteria(pool, plan.rules, plan.wording, plan.reading, plan.settings.max_tokens)
+    criteria = criteria_for(pool, plan)
     version = await version_of(asking, criteria)
     if spec.fallback_dataset:
         return _existing_dataset(version, spec.fallback_dataset, criteria)
@@ -205,10 +201,15 @@ def _existing_dataset(version: str, fallback: str, criteria: Criteria) -> Datase
     return found
 
 
+def criteria_for(pool: Pool, plan: Plan) -> Criteria:
+    """What the dataset of a run depends on."""
+    return Criteria(pool, plan.rules, plan.wording, plan.reading, plan.settings.max_tokens)
+
+
 def pool_for(spec: Spec, rules: Rules) -> Pool:
     """The positions to choose from: the pool that the spec names, or the shipped one."""
     if spec.pool:
-        return Pool(str(spec.pool), _positions_in(spec.pool, rules))
+        return Pool(str(spec.pool), positions_in(spec.pool, rules))
     if rules is not BISHOPS_AS_KNIGHTS:
         raise BadInput(
             f"no pool is shipped for {rules.key}; make one with "
@@ -217,7 +218,8 @@ def pool_for(spec: Spec, rules: Rules) -> Pool:
     return Pool(SHIPPED, shipped_pool("diagonal" if spec.eval == "all_diagonal" else "pool"))
 
 
-def _positions_in(path: Path, rules: Rules) -> list[Position]:
+def positions_in(path: Path, rules: Rules) -> list[Position]:
+    """The positions of a file that holds at least one."""
     positions = read_positions(path, rules)
     if not positions:
         raise BadInput(f"{path} holds no positions")
@@ -269,8 +271,9 @@ def _model(spec: Spec) -> Model:
 
 @asynccontextmanager
 async def _asking(spec: Spec, model: Model) -> AsyncIterator[Asking]:
-    with TemporaryDirectory() if spec.fresh else nullcontext(home()) as folder:
-        store = Store(Path(folder) / "answers.sqlite")
+    with TemporaryDirectory() as nowhere:
+        answers = Path(nowhere) / "answers.sqlite" if spec.fresh else answers_file()
+        store = Store(answers)
         try:
             yield Asking(model, store, spec.max_connections, purse_for(model, spec.max_cost))
         finally:

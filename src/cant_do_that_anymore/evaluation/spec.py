@@ -42,3 +42,8 @@ class Spec:
     max_error_rate: float = 0.05
     max_cost: float | None = None
     fresh: bool = False
+
+    @property
+    def to_draw(self) -> int:
+        """How many samples are drawn."""
+        return SAMPLES[self.eval] if self.n is None else self.n

@@ -29,6 +29,9 @@ from .streams import check_input
 MOST_PLIES = 1200
 """More than any game on record; without a limit, one line of moves could fill the memory."""
 
+LONGEST_SOURCE = 300
+"""It is kept with every position of a game, and a tag may hold anything."""
+
 NOT_STANDARD = "set-up position or other variant"
 LOW_RATING = "rating too low or unknown"
 _STANDARD_NAMES = {"standard", "chess", "normal"}
@@ -119,19 +122,22 @@ def mine(
 
 def mine_block(block: Block, wanted: Wanted) -> Mined:
     """Find the wanted positions in a block of games."""
-    mined = Mined(len(block.games), problem=block.problem, share=block.share)
-    if block.lost:
-        mined = replace(mined, games=1, damaged=[f"{block.place()}: {block.lost}"])
+    found: list[Found] = []
+    skipped: Counter[str] = Counter()
+    damages = {0: block.lost} if block.lost else {}
     for index, game in enumerate(block.games, block.index):
         reason = _reason_to_skip(block.text, game, wanted)
         if reason:
-            mined.skipped[reason] += 1
+            skipped[reason] += 1
             continue
         try:
-            mined.found.extend(_positions(block.text, game, index, wanted))
+            found += _positions(block.text, game, index, wanted)
         except Damaged as damage:
-            mined.damaged.append(f"{block.place(game.start)}: {damage}")
-    return mined
+            damages[game.start] = str(damage)
+    places = zip(block.places(damages), damages.values(), strict=True)
+    damaged = [f"{place}: {damage}" for place, damage in places]
+    games = len(block.games) + bool(block.lost)
+    return Mined(games, found, skipped, damaged, block.problem, block.share)
 
 
 def _positions(text: bytes, game: Game, index: int, wanted: Wanted) -> list[Found]:
@@ -185,11 +191,11 @@ def _source(tags: dict[str, str]) -> str | None:
     """The game's link, or else who played whom, where and when."""
     for name in ("Link", "Site"):
         if tags.get(name, "").startswith(("https://", "http://")):
-            return tags[name]
+            return tags[name][:LONGEST_SOURCE]
     told = {name: value for name, value in tags.items() if value.strip("?-. ")}
     players = " - ".join(told[name] for name in ("White", "Black") if name in told)
     occasion = [told[name] for name in ("Event", "Site", "Date") if name in told]
-    return "; ".join([players, *occasion]).strip("; ") or None
+    return "; ".join([players, *occasion]).strip("; ")[:LONGEST_SOURCE] or None
 
 
 class _Seen:

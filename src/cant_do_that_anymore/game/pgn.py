@@ -6,7 +6,7 @@ games without tags, at a move number 1 after a blank line.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -15,6 +15,9 @@ from .streams import Source, Unreadable, opened, read_pieces
 
 LONGEST_GAME = 2**20
 """More bytes than a game has with all its comments; a longer one is not kept in memory."""
+
+TOO_LONG = f"longer than {LONGEST_GAME:,} bytes"
+CUT_OFF = "cut off"
 
 _LONGEST_TAG_START = 200  # from the line feed to the quotation mark
 _TAGS = re.compile(
@@ -28,6 +31,7 @@ _TAGS = re.compile(
 _TAG = re.compile(
     r'\n\[((?:White|Black)(?:Elo)?|Event|Site|Date|Link|FEN|SetUp|Variant)[ \t]+"(.*)"[ \t]*\]'
 )
+_BLANK = re.compile(rb"\s*")
 _UNUSUAL = re.compile(rb"\n\[(?:FEN|SetUp|Variant)[ \t]")
 _UNTAGGED = re.compile(rb"\n[ \t]*(?=\n[ \t]*1\s*+\.?+\s*+[a-hN{;])")
 _NO_MOVES = re.compile(rb"(?: \s++ | \{[^}]*+\} | (?<=\n)[%;][^\n]*+ )*+", re.VERBOSE)
@@ -42,7 +46,7 @@ _TOKEN = re.compile(
     | ( -- | \{[^}]*+ )
     | [!?+#=/.\x80-\xff-]++
     | ( [^\s(){};]++ | \S )
-    )""",
+    | \Z )""",
     re.VERBOSE,
 )
 _MOVE, _PARENTHESIS, _RESULT = 1, 2, 3
@@ -92,11 +96,14 @@ class Block:
     problem: str | None = None
     share: float | None = None
 
-    def place(self, start: int = 0) -> str:
-        """The input and the line of the game that starts at ``start`` in the text."""
-        blank = len(self.text) - len(self.text[start:].lstrip())
-        line = self.line + self.text.count(b"\n", 0, blank)
-        return f"{self.name}, line {line}"
+    def places(self, starts: Iterable[int]) -> Iterator[str]:
+        """The input and line of each game, given where they start in the text, in order."""
+        line, counted = self.line, 0
+        for start in starts:
+            first = _BLANK.match(self.text, start).end()  # type: ignore[union-attr]
+            line += self.text.count(b"\n", counted, first)
+            counted = first
+            yield f"{self.name}, line {line}"
 
 
 def read_blocks(names: Sequence[str]) -> Iterator[Block]:
@@ -172,6 +179,7 @@ def _share_of_all(source: Source, number: int, inputs: int) -> float | None:
 
 
 def _parts(pieces: Iterator[bytes]) -> Iterator[_Part]:
+    """Cut an input where games begin, and skip what is too long to be a game."""
     rest, skipping = b"\n", False
     try:
         for piece in pieces:
@@ -191,12 +199,12 @@ def _parts(pieces: Iterator[bytes]) -> Iterator[_Part]:
                 rest = rest[cut:]
             if len(rest) > LONGEST_GAME:
                 cut = len(rest) - _LONGEST_TAG_START
-                yield _Part(rest[:cut], lost=f"longer than {LONGEST_GAME:,} bytes")
+                skipping = bool(games)
+                yield _Part(rest[:cut], lost=TOO_LONG if games else None)
                 rest = rest[cut:]
-                skipping = True
     except Unreadable:
         if not skipping and find_games(rest):
-            yield _Part(rest, lost="cut off")
+            yield _Part(rest, lost=CUT_OFF)
         raise
     if not skipping:
         yield _Part(rest, find_games(rest))

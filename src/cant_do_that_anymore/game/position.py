@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import chess
 
-from ..errors import BadInput
+from ..errors import BadInput, Problem
 from .rules import STANDARD, Rules, board_after
 
 DATA = files("cant_do_that_anymore") / "data"
@@ -89,12 +89,19 @@ def write_positions(path: Path, positions: Iterable[Position]) -> None:
     """Write a file of positions, gzip-compressed if its name ends in ``.gz``.
 
     The old file is replaced only when the new one is whole.
+
+    Raises:
+        Problem: if it cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(path.name + ".part")
-    with half.open("wb") as file, _packing(path, file) as out:
-        out.writelines(json.dumps(position.to_json()).encode() + b"\n" for position in positions)
-    half.replace(path)
+    lines = (json.dumps(position.to_json()).encode() + b"\n" for position in positions)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with half.open("wb") as file, packing(path, file) as out:
+            out.writelines(lines)
+        half.replace(path)
+    except OSError as problem:
+        raise Problem(f"cannot write {str(path)!r} ({problem.strerror})") from None
 
 
 def shipped_pool(name: str) -> list[Position]:
@@ -115,7 +122,8 @@ def earlier_moves_of(position: Position, piece: chess.PieceType) -> int:
     return count
 
 
-def _packing(path: Path, file: BinaryIO) -> AbstractContextManager[BinaryIO | gzip.GzipFile]:
+def packing(path: Path, file: BinaryIO) -> AbstractContextManager[BinaryIO | gzip.GzipFile]:
+    """The way into ``file`` that packs what is written if ``path`` ends in ``.gz``."""
     if path.suffix != ".gz":
         return nullcontext(file)
     # No name and no time in the header: the same positions make the same bytes.

@@ -63,10 +63,6 @@ class Rules:
         """Whether ``move`` is legal under the standard rules and illegal under these."""
         return STANDARD.is_legal(board, move) and not self.is_legal(board, move)
 
-    def is_check(self, board: chess.Board) -> bool:
-        """Whether the king of the side to move is attacked."""
-        return self.relabelled(board).is_check()
-
     def relabelled(self, board: chess.Board) -> chess.Board:
         """The position with every piece labelled as what it moves like, for standard rules."""
         if self.piece is None or self.moves_like is None:

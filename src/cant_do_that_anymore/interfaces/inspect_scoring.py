@@ -19,7 +19,7 @@ from inspect_ai.scorer import (
 )
 from inspect_ai.solver import TaskState
 
-from ..evaluation.judging import LEGAL_OUTCOMES, Judgement, Reading
+from ..evaluation.judging import Judgement, Reading
 from ..evaluation.metrics import Sample, judged
 from ..game.position import Position
 from ..game.rules import STANDARD, Rules, rules_named
@@ -100,12 +100,10 @@ def _answer_in(stored: dict[str, Any] | None) -> Answer:
 
 
 def _values(sample: Sample) -> dict[str, str | int | float | bool | None]:
-    had_habit = sample.standard_judgement.outcome == "special"
-    variant = sample.variant_judgement.outcome
     return {
-        "predicted_move": int(had_habit),
-        "predicted_move_in_variant": int(variant == "special"),
-        "adapted": int(had_habit and variant in LEGAL_OUTCOMES),
+        "predicted_move": int(sample.had_habit),
+        "predicted_move_in_variant": int(sample.kept_habit),
+        "adapted": int(sample.had_habit and sample.adapted),
         "num_previous_moves": len(sample.position.moves),
     }
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import chess
 
-from ..errors import Unfinished
+from ..errors import Stopped
 from ..game.rules import board_after
 from .model import CHAT_TOKENS, Answer, Question, Settings
 
@@ -33,7 +33,7 @@ class HumanModel:
         Waiting blocks the event loop on purpose: nobody answers two questions at once.
 
         Raises:
-            Unfinished: when the person leaves, and from then on.
+            Stopped: when the person leaves, and from then on.
         """
         if not self._has_left:
             self._show(question)
@@ -41,9 +41,7 @@ class HumanModel:
             if move:
                 return Answer(move, version=self.name)
             self._has_left = True
-        raise Unfinished(
-            "stopped; all answers so far are saved, run the same command again to go on"
-        )
+        raise Stopped
 
     async def close(self) -> None:
         """Nothing to let go of."""

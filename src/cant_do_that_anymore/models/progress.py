@@ -35,15 +35,20 @@ def _silent(*, remark: str = "") -> None:
 @contextmanager
 def _bar(what: str, total: int) -> Iterator[Advance]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as TimeLeftColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]:.0f}/s {task.fields[remark]}"),
-        TimeLeftColumn(compact=True),
+        TimeRemainingColumn(compact=True),
         TextColumn("left"),
     )
     started = time.monotonic()

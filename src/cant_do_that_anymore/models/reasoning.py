@@ -21,7 +21,8 @@ class ThinkingModel:
     """
 
     def __init__(self, inner: Model, thinking_tokens: int = THINKING_TOKENS) -> None:
-        self.name = f"cot/{inner.name}"
+        self._prefix = "cot" if thinking_tokens == THINKING_TOKENS else f"cot-{thinking_tokens}"
+        self.name = f"{self._prefix}/{inner.name}"
         self.endpoint = inner.endpoint
         self.connections = inner.connections
         self.max_tokens = inner.max_tokens
@@ -42,7 +43,7 @@ class ThinkingModel:
             reply,
             reasoning=thoughts.text,
             usage=thoughts.usage + reply.usage,
-            version=f"cot/{reply.version}",
+            version=f"{self._prefix}/{reply.version}",
             notes=tuple(dict.fromkeys(thoughts.notes + reply.notes)),
         )
 

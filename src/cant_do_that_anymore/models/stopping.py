@@ -39,6 +39,4 @@ async def _until_stopped(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     except asyncio.CancelledError:
-        raise Stopped(
-            "stopped; all answers so far are saved, run the same command again to go on"
-        ) from None
+        raise Stopped from None

@@ -15,7 +15,6 @@ from typing import Literal
 
 from ..errors import BadInput
 from ..evaluation.intervals import Clusters, Interval, holm
-from ..evaluation.judging import LEGAL_OUTCOMES
 from ..evaluation.metrics import Sample
 from ..evaluation.run import Run
 
@@ -212,10 +211,10 @@ def _compared(
 
 def _hit(sample: Sample, measure: str) -> bool:
     if measure == "predicted_move_proportion":
-        return sample.standard_judgement.outcome == "special"
+        return sample.had_habit
     if measure == "predicted_move_in_variant_proportion":
-        return sample.variant_judgement.outcome == "special"
-    return sample.variant_judgement.outcome in LEGAL_OUTCOMES
+        return sample.kept_habit
+    return sample.adapted
 
 
 def _enough(interval: Interval | None, n: int, n_comparisons: int) -> int:

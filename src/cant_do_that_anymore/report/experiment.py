@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 from ..errors import BadInput
 from ..evaluation.folder import load_run
 from ..evaluation.run import Run, evaluate
-from ..evaluation.spec import SAMPLES, Spec
+from ..evaluation.spec import Spec
 from ..home import safe_name
 from .page import save_with_page
 from .plots import bar_chart, line_chart
@@ -54,11 +54,12 @@ def finished_run(spec: Spec, out: Path, *, quiet: bool) -> Run:
         save_with_page(run, folder)
         return run
     run = load_run(folder)
-    wanted = SAMPLES[spec.eval] if spec.n is None else spec.n
-    asked_for = (wanted, spec.wording, (spec.base_url or run.endpoint).rstrip("/"))
-    if (run.plan.wanted, run.plan.wording.name, run.endpoint) != asked_for:
+    settings = run.plan.settings
+    address, tokens = (spec.base_url or run.endpoint).rstrip("/"), spec.max_tokens
+    asked_for = (spec.to_draw, spec.wording, address, tokens or settings.max_tokens)
+    if (run.plan.wanted, run.plan.wording.name, run.endpoint, settings.max_tokens) != asked_for:
         raise BadInput(
-            f"{str(folder)!r} holds a run with another number of samples, wording or address; "
+            f"{str(folder)!r} holds a run with other samples, wording, address or token limit; "
             "give --out a new folder"
         )
     return run

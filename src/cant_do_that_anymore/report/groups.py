@@ -104,8 +104,8 @@ def _group(label: str, samples: Sequence[Sample], *, opening: str = "") -> Group
     standard, variant = (
         Share(sum(hits) / len(hits), clusters.rate(hits))
         for hits in (
-            [sample.standard_judgement.outcome == "special" for sample in samples],
-            [sample.variant_judgement.outcome == "special" for sample in samples],
+            [sample.had_habit for sample in samples],
+            [sample.kept_habit for sample in samples],
         )
     )
     return Group(label, len(samples), standard, variant, opening)

@@ -46,8 +46,8 @@ def trial_of(run: Run) -> Trial:
         eval=run.plan.eval,
         games=[sample.position.game for sample in samples],
         earlier=[earlier_moves_of(sample.position, piece) for sample in samples],
-        before=[sample.standard_judgement.outcome == "special" for sample in samples],
-        after=[sample.variant_judgement.outcome == "special" for sample in samples],
+        before=[sample.had_habit for sample in samples],
+        after=[sample.kept_habit for sample in samples],
     )
 
 

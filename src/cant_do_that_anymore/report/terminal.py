@@ -72,13 +72,7 @@ def _footer(run: Run) -> str:
     sampling += f", seed {settings.seed}"
     tokens_in, tokens_out = metrics["usage_prompt_tokens"], metrics["usage_completion_tokens"]
     tokens = f"{tokens_in:,} tokens in, {tokens_out:,} out"
-    parts = [
-        dataset,
-        f"{sampling}, seed {settings.seed}",
-        tokens,
-        _cost(run),
-        f"{run.seconds:.0f} s",
-    ]
+    parts = [dataset, sampling, tokens, _cost(run), f"{run.seconds:.0f} s"]
     return "; ".join(filter(None, parts))
 
 

@@ -2,7 +2,7 @@
 
 import click
 
-from ...game.rules import CATALOGUE, board_after, rules_named
+from ...game.rules import CATALOGUE, STANDARD, board_after, rules_named
 
 
 @click.command("rules")
@@ -14,7 +14,7 @@ def list_rules() -> None:
 
 
 @click.command()
-@click.option("--rules", "key", default="standard", metavar="KEY", help="Rules (see cdta rules).")
+@click.option("--rules", "key", default=STANDARD.key, metavar="KEY", help="Rules (see cdta rules).")
 @click.argument("moves", nargs=-1)
 def legal(key: str, moves: tuple[str, ...]) -> None:
     """Print the legal moves after MOVES, in UCI, one a line, sorted.
@@ -22,6 +22,6 @@ def legal(key: str, moves: tuple[str, ...]) -> None:
     The moves so far may be legal under the standard rules or under those of --rules.
     """
     rules = rules_named(key)
-    board = board_after(moves, CATALOGUE["standard"], rules)
+    board = board_after(moves, STANDARD, rules)
     for uci in sorted(move.uci() for move in rules.legal_moves(board)):
         click.echo(uci)

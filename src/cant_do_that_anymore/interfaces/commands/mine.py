@@ -1,6 +1,5 @@
 """The command that makes a pool from any collection of games."""
 
-import gzip
 import signal
 import sys
 import time
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import click
 
 from ...errors import BadInput, Unfinished
-from ...game.rules import rules_named
+from ...game.position import packing
+from ...game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from ...models.progress import PLAIN_LINE_SECONDS
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ MOST_REPORTS = 20
 @click.option(
     "--rules",
     "key",
-    default="bishops-as-knights",
+    default=BISHOPS_AS_KNIGHTS.key,
     show_default=True,
     metavar="KEY",
     help="Rules that make moves special (see cdta rules).",
@@ -161,13 +161,12 @@ def _written(output: Path | None, tally: _Tally) -> Iterator[BinaryIO]:
     half = output.with_name(output.name + ".part")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        packed = output.suffix == ".gz"
-        file = cast(BinaryIO, gzip.GzipFile(half, "wb", mtime=0)) if packed else half.open("wb")
+        file = half.open("wb")
     except OSError as problem:
         raise BadInput(f"cannot write {output}: {problem}") from None
     try:
-        with file:
-            yield file
+        with file, packing(output, file) as out:
+            yield cast(BinaryIO, out)
         if tally.read:
             half.replace(output)
     except OSError as problem:

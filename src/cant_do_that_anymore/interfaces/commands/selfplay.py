@@ -11,7 +11,7 @@ import click
 
 from ...errors import BadInput, Unfinished
 from ...game.position import Position, write_positions
-from ...game.rules import Rules, rules_named
+from ...game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
 from ...game.selfplay import POOL_PLAY, find_engine, opened_engine, play_positions
 from ...models.progress import progress
 
@@ -29,7 +29,7 @@ from ...models.progress import progress
 @click.option(
     "--rules",
     "key",
-    default="bishops-as-knights",
+    default=BISHOPS_AS_KNIGHTS.key,
     show_default=True,
     metavar="KEY",
     help="Rules to play by (see cdta rules).",
