@@ -22,15 +22,21 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, only_last: bool = False) -> Tensor:
         """Update every place, or compute the last one alone."""
-        queries, keys, values = (
-            part.unflatten(2, (self.heads, -1)).transpose(1, 2)
-            for part in self.queries_keys_values(self.norm_1(x)).chunk(3, dim=2)
-        )
+        seen = self.norm_1(x)
+        sources = (seen, seen, seen)
         if only_last:
-            x, queries = x[:, -1:], queries[:, :, -1:]
-        seen = scaled_dot_product_attention(queries, keys, values, is_causal=not only_last)
-        x = x + self.dropout(self.mix(seen.transpose(1, 2).flatten(2)))
-        return x + self.dropout(self.down(relu(self.up(self.norm_2(x))).square()))
+            x, sources = x[:, -1:], (seen[:, -1:], seen, seen)
+        # Three small products: splitting the result of a large one costs more where cores are few.
+        queries, keys, values = (
+            linear(source, weight).unflatten(2, (self.heads, -1)).transpose(1, 2)
+            for source, weight in zip(
+                sources, self.queries_keys_values.weight.chunk(3), strict=True
+            )
+        )
+        attended = scaled_dot_product_attention(queries, keys, values, is_causal=not only_last)
+        x = x + self.dropout(self.mix(attended.transpose(1, 2).flatten(2)))
+        hidden = relu(self.up(self.norm_2(x)))
+        return x + self.dropout(self.down(hidden * hidden))
 
 
 class Pocket(nn.Module):

@@ -87,11 +87,36 @@ def test_other_notations_are_read(moves: str, reply: str, move: str | None) -> N
     assert (read.uci() if read else None) == move
 
 
-def test_standard_notation_means_the_rules_in_force_first() -> None:
-    """Be2 is f1e2 normally; when bishops move as knights it is c1e2, since f1e2 is illegal."""
-    assert read_move("Be2", BOARD, STANDARD) == chess.Move.from_uci("f1e2")
-    assert read_move("Be2", BOARD, BISHOPS_AS_KNIGHTS) == chess.Move.from_uci("c1e2")
-    assert read_move("Bb5", BOARD, BISHOPS_AS_KNIGHTS) == chess.Move.from_uci("f1b5")
+def test_a_habit_in_standard_notation_never_passes_for_a_move_of_the_changed_rules() -> None:
+    """Be2 is f1e2 under both rule sets, although c1e2 is legal when bishops move as knights."""
+    for rules in (STANDARD, BISHOPS_AS_KNIGHTS):
+        assert read_move("Be2", BOARD, rules) == chess.Move.from_uci("f1e2")
+        assert read_move("Bb5", BOARD, rules) == chess.Move.from_uci("f1b5")
+    assert read_move("Bg3", BOARD, BISHOPS_AS_KNIGHTS) == chess.Move.from_uci("f1g3")
+    assert read_move("Bg3", BOARD, STANDARD) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "move"),
+    [
+        ("Since bishops move like knights, f1b5 is ill", None),
+        ("f1b5", "f1b5"),
+        ("f1b5\nUs", "f1b5"),
+        ("<think>\nf1b5\n", None),
+    ],
+)
+def test_a_reply_that_was_cut_off_counts_only_by_its_first_line(
+    reply: str, move: str | None
+) -> None:
+    read = read_move(reply, BOARD, BISHOPS_AS_KNIGHTS, cut_off=True)
+    assert (read.uci() if read else None) == move
+
+
+def test_thoughts_between_tags_are_not_the_reply() -> None:
+    assert read_move("<think>e4e5? d2d4?</think>f1b5", BOARD, STANDARD) == chess.Move.from_uci(
+        "f1b5"
+    )
+    assert read_move("<think>\nf1b5\n", BOARD, STANDARD) is None
 
 
 @given(st.text())

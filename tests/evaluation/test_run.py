@@ -5,14 +5,15 @@ from random import Random
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.errors import Problem, Unfinished
-from cant_do_that_anymore.evaluation.datasets import shipped_datasets
+from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
+from cant_do_that_anymore.evaluation.datasets import import_dataset, shipped_datasets
 from cant_do_that_anymore.evaluation.run import drawn
 from cant_do_that_anymore.evaluation.wordings import DEFAULT, question
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, rules_named
 from loopback import Loopback, Request, Responder, is_changed, moves_in, serving
 
 POOL = shipped_pool("pool")
@@ -253,3 +254,73 @@ def test_the_only_model_of_a_server_needs_no_name() -> None:
         run = evaluate(Spec(base_url=server.url, n=2), quiet=True)
     assert run.model == "gpt-4-0314"
     assert run.dataset.origin == "shipped"
+
+
+def test_a_dataset_with_unanswered_questions_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
+    """A few fail for good, the run goes on; when the server is well again, they are asked."""
+    write_positions(tmp_path / "pool.jsonl", POOL[:60])
+    unlucky = {position.moves for position in POOL[10:13]}
+
+    async def fault(request: Request, _: int) -> web.Response | None:
+        failing = request["temperature"] == 0 and moves_in(request) in unlucky
+        return (
+            web.json_response({"error": {"message": "bad luck"}}, status=400) if failing else None
+        )
+
+    with serving(Loopback(habit, fault=fault)) as server:
+        first = measured(server, n=100, pool=tmp_path / "pool.jsonl")
+        server.fault = None
+        second = measured(server, n=100, pool=tmp_path / "pool.jsonl")
+    assert len(first.samples) == 57
+    assert len(second.samples) == 60
+
+
+def test_a_server_that_refuses_most_questions_builds_no_dataset() -> None:
+    async def fault(_: Request, number: int) -> web.Response | None:
+        refused = number > 40 and number % 3
+        return web.json_response({"error": {"message": "no"}}, status=400) if refused else None
+
+    with (
+        serving(Loopback(habit, fault=fault)) as server,
+        pytest.raises(Unfinished, match="questions to find a dataset have no answer"),
+    ):
+        measured(server, n=500)
+
+
+def test_replies_without_a_move_stop_the_run_early() -> None:
+    with (
+        serving(Loopback(lambda _: "What a lovely position!")) as server,
+        pytest.raises(
+            Unfinished, match=r"name no move; the last one was 'What a lovely position!'"
+        ),
+    ):
+        measured(server, n=500)
+    assert len(server.requests) < 200
+
+
+def test_an_import_serves_the_rules_it_was_made_for_and_no_pool_of_ones_own(tmp_path: Path) -> None:
+    write_positions(tmp_path / "pool.jsonl", POOL[:30])
+    write_positions(tmp_path / "imported.jsonl", POOL[30:40])
+    write_positions(tmp_path / "queens.jsonl", [Position(1, ("e2e4", "e7e5"), ("d1h5",))])
+    import_dataset("m", tmp_path / "imported.jsonl", BISHOPS_AS_KNIGHTS)
+    import_dataset("m", tmp_path / "queens.jsonl", rules_named("queens-as-knights"))
+    with serving(Loopback(habit)) as server:
+        assert measured(server, n=10).dataset.origin == "imported"
+        own = measured(server, n=10, pool=tmp_path / "pool.jsonl")
+    assert {sample.position for sample in own.samples} <= set(POOL[:30])
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"temperature": float("nan")}, "temperature must be a number from 0 up"),
+        ({"temperature": -1.0}, "temperature must be a number from 0 up"),
+        ({"max_tokens": 0}, "max_tokens must be at least 1, not 0"),
+        ({"eval": "al"}, "unknown eval: 'al'"),
+        ({"reading": "strict"}, "unknown reading: 'strict'"),
+        ({"pool": Path("a"), "dataset": Path("b")}, "not both"),
+    ],
+)
+def test_a_spec_that_cannot_work_is_refused(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(BadInput, match=sentence):
+        evaluate(Spec(model="cdta/random", **options), quiet=True)

@@ -26,7 +26,6 @@ from cant_do_that_anymore.game.position import (
 from cant_do_that_anymore.game.rules import (
     BISHOPS_AS_KNIGHTS,
     CATALOGUE,
-    STANDARD,
     Rules,
     board_after,
 )

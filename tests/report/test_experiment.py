@@ -98,7 +98,7 @@ def test_a_run_of_another_size_is_not_taken_for_this_one(server: Loopback, tmp_p
     measure(server, tmp_path, *few)
     result = measure(server, tmp_path, *few, "-n", "5")
     assert isinstance(result.exception, Unfinished)
-    assert "another number of samples" in str(result.exception)
+    assert "holds a run with other samples" in str(result.exception)
 
 
 def test_a_model_that_fails_does_not_stop_the_others(server: Loopback, tmp_path: Path) -> None:

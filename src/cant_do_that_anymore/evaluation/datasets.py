@@ -51,31 +51,36 @@ def shipped_datasets(pool: Sequence[Position]) -> dict[str, Dataset]:
     }
 
 
-def saved_dataset(version: str, digest: str, rules: Rules) -> Dataset | None:
-    """The dataset of a model version that was imported, or built by criteria of that digest."""
-    for kind in (IMPORTED, digest):
-        folder = _folder(version, kind)
-        if folder.exists():
-            try:
-                dataset, facts = _load(folder)
-            except BadInput as problem:
-                aside = home() / "damaged" / f"{folder.name}-{int(time.time())}"
-                aside.parent.mkdir(exist_ok=True)
-                folder.rename(aside)
-                log.warning("%s; it was moved to %s", problem, aside)
-                continue
-            if facts["rules"] == rules.key:
-                return dataset
-    return None
+def imported_for(rules: Rules) -> str:
+    """The kind of a dataset that the user brought for these rules."""
+    return f"{IMPORTED}-{rules.key}"
 
 
-def save_dataset(dataset: Dataset, digest: str, facts: dict[str, Any]) -> None:
+def saved_dataset(version: str, kind: str) -> Dataset | None:
+    """The dataset of a model version that was kept as this kind.
+
+    The kind is `imported_for` some rules, or the digest of the criteria it was built by.
+    """
+    folder = _folder(version, kind)
+    if not folder.exists():
+        return None
+    try:
+        return _load(folder)[0]
+    except BadInput as problem:
+        aside = home() / "damaged" / f"{folder.name}-{int(time.time())}"
+        aside.parent.mkdir(exist_ok=True)
+        folder.rename(aside)
+        log.warning("%s; it was moved to %s", problem, aside)
+        return None
+
+
+def save_dataset(dataset: Dataset, kind: str, facts: dict[str, Any]) -> None:
     """Keep a dataset, replacing an older one only when the new one is whole.
 
     Raises:
         Problem: if it cannot be written.
     """
-    folder = _folder(dataset.version, digest)
+    folder = _folder(dataset.version, kind)
     half = home() / "unfinished" / f"{folder.name}-{time.time_ns()}"
     facts = {
         "model": dataset.version,
@@ -112,10 +117,12 @@ def _put_in_place(half: Path, folder: Path) -> None:
 
 def import_dataset(version: str, path: Path, rules: Rules) -> Dataset:
     """Keep the positions of a file as the dataset of a model version."""
+    if not version:
+        raise BadInput("an imported dataset needs the name of a model, as its API answers")
     dataset = Dataset(version, IMPORTED, read_positions(path, rules))
     if not dataset.positions:
         raise BadInput(f"{path} holds no positions")
-    save_dataset(dataset, IMPORTED, {"rules": rules.key, "file": path.name})
+    save_dataset(dataset, imported_for(rules), {"rules": rules.key, "file": path.name})
     return dataset
 
 

@@ -1,9 +1,9 @@
 """95 % intervals that respect what is not independent: samples of one game, answers of one sample.
 
 Rates have Wilson's interval where each game gives one sample. Everything else is resampled by whole
-games, both answers of a sample together. Where resampling shows no spread at all (every sample
-alike, or a single game) that is lack of evidence, not certainty: the interval then comes from
-Wilson's bounds of the two shares.
+games, both answers of a sample together. To the games that were seen, half a game is added of each
+kind that a sample can be (Agresti and Min's adjustment): without it, where few answers change or
+few games are at hand, resampling mistakes lack of evidence for certainty.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,8 +20,12 @@ PARTS = 20
 SEED = 20_220_722
 _Z = 1.959963984540054
 
-Method = Literal["wilson", "bootstrap", "wilson bounds"]
+Method = Literal["wilson", "bootstrap"]
 Floats = NDArray[np.float64]
+
+
+# The four kinds of sample that half a game each is added of: special or not, before and after.
+_BEFORE, _AFTER = np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.0, 1.0, 0.0, 1.0])
 
 
 @dataclass(frozen=True)
@@ -83,8 +87,7 @@ class Clusters:
             return None
         if self._n_games == self._n_samples:
             return Interval(*wilson(sum(hits), len(hits)), "wilson")
-        sums, sizes = self._resampled(hits), self._resampled([True] * len(hits))
-        return _percentiles(sums / sizes) or Interval(*self._bounds(hits), "wilson bounds")
+        return _percentiles(self._resampled(hits, _BEFORE) / self._sizes)
 
     def difference(self, before: Sequence[bool], after: Sequence[bool]) -> Interval | None:
         """Interval of (share after) - (share before), paired; None without samples."""
@@ -114,43 +117,36 @@ class Clusters:
         after: Sequence[bool],
         statistic: Callable[[Floats, Floats], Floats],
     ) -> Interval:
-        sizes = self._resampled([True] * len(before))
+        p = self._resampled(before, _BEFORE) / self._sizes
+        v = self._resampled(after, _AFTER) / self._sizes
         with np.errstate(divide="ignore", invalid="ignore"):
-            resampled = _percentiles(
-                statistic(self._resampled(before) / sizes, self._resampled(after) / sizes)
-            )
-        if resampled:
-            return resampled
-        # Both statistics fall with the share before and rise with the share after.
-        (p_low, p_high), (v_low, v_high) = self._bounds(before), self._bounds(after)
-        extremes = statistic(np.array([p_high, p_low]), np.array([v_low, v_high]))
-        return Interval(float(extremes[0]), float(extremes[1]), "wilson bounds")
+            return _percentiles(statistic(p, v))
 
-    def _resampled(self, hits: Sequence[bool]) -> Floats:
-        """The number of hits in each resample of games."""
+    @cached_property
+    def _sizes(self) -> Floats:
+        """The number of samples in each resample."""
+        return self._resampled([True] * self._n_samples, np.ones(4))
+
+    def _resampled(self, hits: Sequence[bool], added: Floats) -> Floats:
+        """The number of hits in each resample of games, the added ones among them."""
         per_game = np.bincount(self._of_sample, weights=np.asarray(hits, dtype=np.float64))
+        half_a_game = self._n_samples / self._n_games / 2
+        per_game = np.concatenate([per_game, half_a_game * added])
         return np.concatenate([draws @ per_game for draws in self._draws])
 
     @cached_property
     def _draws(self) -> list[NDArray[np.uint32]]:
         """How often each game was drawn, for each resample; in parts, to spare memory."""
         generator = np.random.default_rng(SEED)
-        even = np.full(self._n_games, 1 / self._n_games)
-        smallest = np.min_scalar_type(self._n_games)
+        n = self._n_games + 4
+        even, smallest = np.full(n, 1 / n), np.min_scalar_type(n)
         return [
-            generator.multinomial(self._n_games, even, size=RESAMPLES // PARTS).astype(smallest)
+            generator.multinomial(n, even, size=RESAMPLES // PARTS).astype(smallest)
             for _ in range(PARTS)
         ]
 
-    def _bounds(self, hits: Sequence[bool]) -> tuple[float, float]:
-        """Wilson's interval with one game counted as one sample."""
-        return wilson(sum(hits) / len(hits) * self._n_games, self._n_games)
 
-
-def _percentiles(values: Floats) -> Interval | None:
-    """The middle 95 % of resampled values that exist, or None where they show no spread."""
-    values = values[np.isfinite(values)]
-    if values.size == 0 or np.ptp(values) < 1e-12:
-        return None
-    low, high = np.percentile(values, [2.5, 97.5])
+def _percentiles(values: Floats) -> Interval:
+    """The middle 95 % of the resampled values that exist."""
+    low, high = np.percentile(values[np.isfinite(values)], [2.5, 97.5])
     return Interval(float(low), float(high), "bootstrap")

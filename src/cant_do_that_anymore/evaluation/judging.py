@@ -26,10 +26,10 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
 
 _PROMOTION = r"(?:\s*[=/(]?\s*([nbrqNBRQ])\)?)?"
-_BETWEEN = r"\s*(?:[-:xX>\u00d7\u2010-\u2015\u2192\u2212]|->|to)?\s*"
+_BETWEEN = r"\s*(?:[-:xX>\u00d7\u2010-\u2015\u2192\u2212]|[-=]>|to)?\s*"
 _COORDINATES = re.compile(rf"[NBRQK]?([a-hA-H][1-8]){_BETWEEN}([a-hA-H][1-8]){_PROMOTION}")
 _SAN = re.compile(
-    r"(?P<castling>[oO0]-[oO0](?P<long>-[oO0])?)"
+    r"(?P<castling>[oO0][-\u2010-\u2015][oO0](?P<long>[-\u2010-\u2015][oO0])?)"
     r"|(?P<piece>[NBRQKnrqk])?(?P<file>[a-hA-H])?(?P<rank>[1-8])?[xX:\u00d7]?"
     rf"(?P<to>[a-hA-H][1-8]){_PROMOTION}"
 )
@@ -61,29 +61,33 @@ def judge(answer: Answer, position: Position, rules: Rules, reading: Reading) ->
     if answer.stop_reason == "error":
         return Judgement("error", None)
     board = position.board()
-    move = read_move(answer.text, board, rules, reading)
+    move = read_move(answer.text, board, rules, reading, cut_off=answer.stop_reason == "length")
     if move is None:
         return Judgement(_without_move(answer), None)
     return Judgement(_outcome(move, board, position, rules), move.uci())
 
 
 def read_move(
-    reply: str, board: chess.Board, rules: Rules, reading: Reading = "lenient"
+    reply: str,
+    board: chess.Board,
+    rules: Rules,
+    reading: Reading = "lenient",
+    *,
+    cut_off: bool = False,
 ) -> chess.Move | None:
     """The one move a reply names, or None.
 
     A lenient reader takes a reply that is a move once decoration is removed, or whose last line
-    is a lone move, or that names exactly one move. The exact reader takes a bare UCI move.
+    is a lone move, or that names exactly one move; of one that was cut off, only its first line,
+    since nobody knows how the rest would have gone on. The exact reader takes a bare UCI move.
     """
     if reading == "exact":
         return _exact(reply.strip())
-    lone = _lone_move(reply, board, rules)
-    if lone:
+    reply = _without_thoughts(reply).strip()
+    lines = reply.splitlines() or [""]
+    lone = _lone_move(reply, board, rules) or _lone_move(lines[0 if cut_off else -1], board, rules)
+    if lone or cut_off:
         return lone
-    lines = reply.strip().splitlines()
-    last = _lone_move(lines[-1], board, rules) if lines else None
-    if last:
-        return last
     written = {match[0] for match in _IN_RUNNING_TEXT.finditer(reply)}
     named = {_from_coordinates(text) or _from_san(text, board, rules) for text in written}
     return named.pop() if len(named) == 1 else None
@@ -101,6 +105,13 @@ def _without_move(answer: Answer) -> Outcome:
     if answer.stop_reason == "refused":
         return "refused"
     return "truncated" if answer.stop_reason == "length" else "unreadable"
+
+
+def _without_thoughts(reply: str) -> str:
+    """What follows the thoughts that some models write between tags before they reply."""
+    if "</think>" in reply:
+        return reply.rpartition("</think>")[2]
+    return "" if "<think>" in reply else reply
 
 
 def _exact(text: str) -> chess.Move | None:
@@ -125,11 +136,14 @@ def _from_coordinates(text: str) -> chess.Move | None:
 
 
 def _from_san(text: str, board: chess.Board, rules: Rules) -> chess.Move | None:
-    """The move that standard notation means: under the rules in force, else under standard ones."""
+    """The move that standard notation means in standard chess, else under the rules in force.
+
+    In this order, since otherwise a habit written so could pass for a move of the changed rules.
+    """
     match = _SAN.fullmatch(text)
     if not match:
         return None
-    for in_force in dict.fromkeys((rules, STANDARD)):
+    for in_force in dict.fromkeys((STANDARD, rules)):
         meant = [move for move in in_force.legal_moves(board) if _fits(match, move, board)]
         if meant:
             return meant[0] if len(meant) == 1 else None

@@ -7,6 +7,9 @@ from ..game.rules import Rules
 from .judging import LEGAL_OUTCOMES, Reading
 from .metrics import Metrics, Results, Sample, habit_metrics, judged
 
+MANY = 0.2
+"""Above this share of answers without a move, a reader should know."""
+
 
 def notes_on(
     samples: Sequence[Sample], results: Results, rules: Rules, reading: Reading, wanted: int
@@ -15,6 +18,7 @@ def notes_on(
     return [
         *_on_size(samples, results.metrics, wanted),
         *_on_broken_answers(samples, rules),
+        *_on_unusable_answers(results.outcomes),
         *_on_reading(samples, results.metrics, rules, reading),
         *_on_model(samples),
     ]
@@ -51,6 +55,16 @@ def _on_broken_answers(samples: Sequence[Sample], rules: Rules) -> list[str]:
         f"{len(broken)} answers were no legal move under {rules.key} ({kinds}); "
         "trust adaptation_rate, not the impact factor"
     ]
+
+
+def _on_unusable_answers(outcomes: dict[str, dict[str, int]]) -> list[str]:
+    notes = []
+    for rule_set, counts in outcomes.items():
+        unusable = {kind: counts[kind] for kind in ("unreadable", "truncated", "refused")}
+        if sum(unusable.values()) > MANY * sum(counts.values()):
+            kinds = ", ".join(f"{count} {kind}" for kind, count in unusable.items() if count)
+            notes.append(f"many answers under the {rule_set} rules name no move: {kinds}")
+    return notes
 
 
 def _on_reading(

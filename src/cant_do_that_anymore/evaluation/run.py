@@ -12,9 +12,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import get_args
 
 from ..errors import BadInput, Unfinished, unknown
 from ..game.position import Position, read_positions, shipped_pool
@@ -32,8 +34,8 @@ from .metrics import Results, Sample, compute, judged
 from .notes import notes_on
 from .prices import Cost, cost_of, purse_for
 from .selection import SHIPPED, Criteria, Pool, dataset_for, found_dataset, version_of
-from .spec import DEFAULT_MODEL, Eval, Spec
-from .watch import CutOffWatch
+from .spec import DEFAULT_MODEL, SAMPLES, Eval, Spec
+from .watch import Watch
 from .wordings import Wording, question, wording_named
 
 log = logging.getLogger(__name__)
@@ -43,6 +45,9 @@ CUT_SEED = 123
 
 PROTOCOL = "1"
 """Changes whenever scores stop being comparable with those of earlier versions."""
+
+
+KEPT = "every answer was kept from an earlier run; another seed asks anew"
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,10 @@ async def run(spec: Spec, model: Model, *, quiet: bool) -> Run:
         dataset=dataset,
         samples=samples,
         results=results,
-        notes=notes_on(samples, results, plan.rules, plan.reading, plan.wanted),
+        notes=[
+            *notes_on(samples, results, plan.rules, plan.reading, plan.wanted),
+            *([] if asking.asked else [KEPT]),
+        ],
         started_at=started_at,
         seconds=round(time.monotonic() - started, 2),
         cost=cost_of(asking, dataset, samples),
@@ -152,6 +160,7 @@ def plan_for(spec: Spec, model: Known) -> Plan:
     Raises:
         BadInput: if something it names does not exist or cannot work.
     """
+    _check(spec)
     rules, wording = rules_named(spec.rules), wording_named(spec.wording)
     wording.text(rules)
     if rules is STANDARD:
@@ -161,6 +170,23 @@ def plan_for(spec: Spec, model: Known) -> Plan:
         raise BadInput(f"the number of samples must be at least 1, not {wanted}")
     settings = Settings(spec.temperature, spec.max_tokens or model.max_tokens, spec.seed)
     return Plan(spec.eval, rules, wording, spec.reading, settings, wanted)
+
+
+def _check(spec: Spec) -> None:
+    for what, given, valid in (
+        ("eval", spec.eval, SAMPLES),
+        ("reading", spec.reading, get_args(Reading)),
+    ):
+        if given not in valid:
+            raise unknown(what, given, valid)
+    if not 0 <= spec.temperature < inf:
+        raise BadInput(f"the temperature must be a number from 0 up, not {spec.temperature}")
+    for name in ("max_tokens", "max_connections", "max_samples"):
+        given = getattr(spec, name)
+        if given is not None and given < 1:
+            raise BadInput(f"{name} must be at least 1, not {given}")
+    if spec.pool and spec.dataset:
+        raise BadInput("give a pool to choose from or a dataset to take as it is, not both")
 
 
 def drawn(positions: Sequence[Position], n: int, seed: int) -> list[Position]:
@@ -220,7 +246,7 @@ def pool_for(spec: Spec, rules: Rules) -> Pool:
 
 def positions_in(path: Path, rules: Rules) -> list[Position]:
     """The positions of a file that holds at least one."""
-    positions = read_positions(path, rules)
+    positions = read_positions(Path(path), rules)
     if not positions:
         raise BadInput(f"{path} holds no positions")
     return positions
@@ -231,7 +257,7 @@ async def _measured(
 ) -> list[Sample]:
     """Ask every position under both rule sets and judge the answers."""
     samples: list[Sample] = []
-    watch = CutOffWatch(plan.settings.max_tokens)
+    watch = Watch(plan.settings.max_tokens)
     asks = both_questions(positions, plan)
     with progress(f"measuring {asking.model.name}", len(positions), quiet=quiet) as advance:
         async with aclosing(asking.answers(asks, plan.settings)) as answers:

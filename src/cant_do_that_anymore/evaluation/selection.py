@@ -19,13 +19,21 @@ from ..game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
 from ..models.asking import Ask, Asking
 from ..models.model import Settings, Usage
 from ..models.progress import progress
-from .datasets import Dataset, save_dataset, saved_dataset, shipped_datasets
+from .datasets import (
+    Dataset,
+    imported_for,
+    save_dataset,
+    saved_dataset,
+    shipped_datasets,
+)
 from .judging import Reading, judge
-from .watch import CutOffWatch
+from .watch import Watch
 from .wordings import Wording, question
 
 ORDER_SEED = 20_220_722
 """The pool's order is the same for all models and runs, so that datasets can only grow."""
+FEWEST_FAILURES, MOST_FAILURES = 5, 0.05
+"""So many questions may fail, or such a share of them, before a dataset is given up."""
 SHIPPED, BUILT = "shipped", "built"
 
 
@@ -99,10 +107,15 @@ async def version_of(asking: Asking, criteria: Criteria) -> str:
 
 def found_dataset(version: str, criteria: Criteria) -> Dataset | None:
     """The dataset of a model version as far as it exists."""
-    found = saved_dataset(version, criteria.digest, criteria.rules)
-    if not found and criteria.pool.name == SHIPPED and criteria.rules is BISHOPS_AS_KNIGHTS:
-        found = shipped_datasets(criteria.pool.positions).get(version)
-    return found
+    default_rules = criteria.rules is BISHOPS_AS_KNIGHTS
+    own_pool = criteria.pool.name != SHIPPED
+    if not (own_pool and default_rules):  # a pool of one's own is for a dataset of one's own
+        found = saved_dataset(version, imported_for(criteria.rules))
+        if not found and default_rules:
+            found = shipped_datasets(criteria.pool.positions).get(version)
+        if found:
+            return found
+    return saved_dataset(version, criteria.digest)
 
 
 async def dataset_for(
@@ -127,8 +140,8 @@ async def _built(
     asking: Asking, version: str, criteria: Criteria, wanted: int, *, quiet: bool
 ) -> Dataset:
     hits: list[Position] = []
-    asked, usage = 0, Usage()
-    watch = CutOffWatch(criteria.max_tokens)
+    asked, failed, usage = 0, 0, Usage()
+    watch = Watch(criteria.max_tokens)
     positions = criteria.ordered()
     with progress(f"building the dataset of {version}", wanted, quiet=quiet) as advance:
         async with aclosing(asking.answers(criteria.asks(), criteria.settings)) as answers:
@@ -136,6 +149,13 @@ async def _built(
                 position = positions[asked]
                 asked += 1
                 usage += answer.usage
+                failed += answer.stop_reason == "error"
+                if failed > max(FEWEST_FAILURES, MOST_FAILURES * asked):
+                    raise Unfinished(
+                        f"{failed} of the {asked} questions to find a dataset have no answer (the "
+                        f"last: {answer.error}); the others are saved, run the same command again "
+                        "to go on"
+                    )
                 judgement = judge(answer, position, STANDARD, criteria.reading)
                 watch.see(answer, judgement.move, STANDARD)
                 if judgement.outcome == "special":
@@ -148,4 +168,5 @@ async def _built(
             f"{version} plays the special move in none of the {asked} positions of the pool, so "
             "there is no habit to measure"
         )
-    return Dataset(version, BUILT, hits, asked, asked == len(positions), usage)
+    pool_ended = asked == len(positions) and not failed  # who failed is asked again next time
+    return Dataset(version, BUILT, hits, asked, pool_ended, usage)

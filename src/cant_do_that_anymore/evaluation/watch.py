@@ -1,38 +1,52 @@
-"""Stops early when a token limit spoils the answers, before more is spent on them."""
+"""Stops early when the answers cannot be used, before more is spent on them."""
 
 from ..errors import Unfinished
 from ..game.rules import STANDARD, Rules
 from ..models.model import Answer
 
 FEWEST_TO_JUDGE = 20
-TOO_MANY = 0.2
+MOST_SPOILED = 0.2
+MOST_UNREADABLE = 0.8
 
 
-class CutOffWatch:
-    """Counts replies that the token limit cut off before a move, or left empty.
+class Watch:
+    """Counts replies that the token limit spoiled, and replies that name no move at all.
 
-    An empty reply counts only under the standard rules, and so does not stop the run of a model
-    that falls silent when the rules change: that is a result.
+    Empty and unreadable replies count only under the standard rules, and so do not stop the run of
+    a model that falls silent when the rules change: that is a result.
     """
 
     def __init__(self, max_tokens: int) -> None:
         self._max_tokens = max_tokens
         self._seen = 0
         self._spoiled = 0
+        self._standard = 0
+        self._unreadable = 0
 
     def see(self, answer: Answer, move: str | None, rules: Rules) -> None:
         """Count one answer and the move read from it.
 
         Raises:
-            Unfinished: if more than a fifth of the replies so far are spoiled.
+            Unfinished: if too many of the replies so far are of no use.
         """
         cut_off = answer.stop_reason == "length" and move is None
         empty = answer.stop_reason == "stop" and not answer.text.strip() and rules is STANDARD
         self._seen += 1
         self._spoiled += cut_off or empty
-        if self._seen >= FEWEST_TO_JUDGE and self._spoiled > TOO_MANY * self._seen:
+        if rules is STANDARD and answer.stop_reason != "error":
+            self._standard += 1
+            self._unreadable += move is None
+        if self._seen >= FEWEST_TO_JUDGE and self._spoiled > MOST_SPOILED * self._seen:
             raise Unfinished(
                 f"{self._spoiled} of the first {self._seen} replies were empty or cut off before a "
                 f"move; raise --max-tokens (now {self._max_tokens}): models that reason first need "
                 "hundreds"
+            )
+        if (
+            self._standard >= 2 * FEWEST_TO_JUDGE
+            and self._unreadable > MOST_UNREADABLE * self._standard
+        ):
+            raise Unfinished(
+                f"{self._unreadable} of the first {self._standard} replies under the standard "
+                f"rules name no move; the last one was {answer.text[:80]!r}"
             )

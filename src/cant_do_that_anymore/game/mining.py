@@ -26,8 +26,8 @@ from .rules import Rules
 from .spread import over_cluster, over_processes
 from .streams import check_input
 
-MOST_PLIES = 1200
-"""More than any game on record; without a limit, one line of moves could fill the memory."""
+MOST_PLIES = 1000
+"""More than any tournament game on record; each position repeats all the moves before it."""
 
 LONGEST_SOURCE = 300
 """It is kept with every position of a game, and a tag may hold anything."""

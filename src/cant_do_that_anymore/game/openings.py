@@ -59,8 +59,9 @@ class Openings:
             return
         board = node.board.copy(stack=False)
         uci, special = self._play(board, written)
-        self._add(node, written, _Node(board.copy(stack=False), uci, special))
+        self._add(node, written, _Node(board, uci, special))
         yield uci, special
+        board = board.copy(stack=False)
         for written in moves:
             yield self._play(board, written)
 
@@ -103,19 +104,36 @@ class Openings:
 
 
 def _find_move(board: chess.Board, written: bytes) -> chess.Move:
-    """``board.parse_san``, at less cost where one piece alone attacks the square.
+    """``board.parse_san``, at less cost where one piece alone can go to the square.
 
     The move may leave the king in check.
     """
-    kind, square = _KINDS.get(written[0]), _SQUARES.get(written[-2:])
-    if kind and square is not None:
-        own = board.occupied_co[board.turn]
-        starts = board.attackers_mask(board.turn, square) & board.pieces_mask(kind, board.turn)
-        for mark in written[1:-2]:
-            starts &= _MASKS[mark]
-        if starts.bit_count() == 1 and not own & chess.BB_SQUARES[square]:
+    square = _SQUARES.get(written[-2:])
+    if square is not None and not board.occupied_co[board.turn] & chess.BB_SQUARES[square]:
+        starts = (
+            _pawn_starts(board, square) if len(written) == 2 else _starts(board, written, square)
+        )
+        if starts.bit_count() == 1:
             return chess.Move(chess.msb(starts), square)
     return board.parse_san(written.decode())
+
+
+def _starts(board: chess.Board, written: bytes, square: chess.Square) -> chess.Bitboard:
+    kind = _KINDS.get(written[0])
+    if kind is None:
+        return chess.BB_EMPTY
+    starts = board.attackers_mask(board.turn, square) & board.pieces_mask(kind, board.turn)
+    for mark in written[1:-2]:
+        starts &= _MASKS[mark]
+    return starts
+
+
+def _pawn_starts(board: chess.Board, square: chess.Square) -> chess.Bitboard:
+    target = chess.BB_SQUARES[square]
+    if target & (board.occupied | chess.BB_BACKRANKS):
+        return chess.BB_EMPTY
+    behind = target >> 8 if board.turn else target << 8
+    return behind & board.pawns & board.occupied_co[board.turn]
 
 
 def _reach(kind: chess.PieceType, square: chess.Square) -> chess.Bitboard:

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import chess
 
-from ..errors import BadInput, Problem
+from ..errors import BadInput
 from .rules import STANDARD, Rules, board_after
 
 DATA = files("cant_do_that_anymore") / "data"
@@ -89,19 +89,12 @@ def write_positions(path: Path, positions: Iterable[Position]) -> None:
     """Write a file of positions, gzip-compressed if its name ends in ``.gz``.
 
     The old file is replaced only when the new one is whole.
-
-    Raises:
-        Problem: if it cannot be written.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(path.name + ".part")
-    lines = (json.dumps(position.to_json()).encode() + b"\n" for position in positions)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with half.open("wb") as file, packing(path, file) as out:
-            out.writelines(lines)
-        half.replace(path)
-    except OSError as problem:
-        raise Problem(f"cannot write {str(path)!r} ({problem.strerror})") from None
+    with half.open("wb") as file, packing(path, file) as out:
+        out.writelines(json.dumps(position.to_json()).encode() + b"\n" for position in positions)
+    half.replace(path)
 
 
 def shipped_pool(name: str) -> list[Position]:
@@ -146,7 +139,10 @@ def _parsed(line: bytes, where: str) -> Position:
         special = fields.get("next_filtered_moves") or fields.get("special_move") or []
         special_moves = (special,) if isinstance(special, str) else tuple(special)
         moves = tuple(fields["previous_moves"])
-        position = Position(int(fields["game_idx"]), moves, special_moves, fields.get("source"))
+        game, source = int(fields["game_idx"]), fields.get("source")
+        if abs(game) >= 2**63 or not isinstance(source, str | None):
+            raise ValueError("no number of a game, or no text")
+        position = Position(game, moves, special_moves, source)
     except KeyError as missing:
         raise BadInput(f"{where}: the key {missing} is missing") from None
     except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 STANDARD_INPUT = "-"
-PIECE = 2**18
+PIECE = 2**17
 """How many bytes are read at a time."""
 
 _SILENT_SERVER_SECONDS = 60
@@ -179,7 +179,9 @@ def _with_line_feeds(pieces: Iterator[bytes]) -> Iterator[bytes]:
     held = b""
     for piece in pieces:
         text = held + piece
-        held = text[-1:] if text.endswith(b"\r") else b""  # a line feed may follow
-        text = text.removesuffix(held)
-        yield text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    yield held
+        held = b""
+        if b"\r" in text:
+            held = b"\r" if text.endswith(b"\r") else b""  # a line feed may follow
+            text = text.removesuffix(held).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        yield text
+    yield b"\n" if held else b""

@@ -19,6 +19,15 @@ def user_first(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return (system, OPENING_TURN, *turns)
 
 
+def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The same conversation for models that take no system message: the user states the task."""
+    system, *turns = messages
+    if turns and turns[0].role == "user":
+        first, *rest = turns
+        return (Message("user", f"{system.content}\n\n{first.content}"), *rest)
+    return (Message("user", system.content), *turns)
+
+
 def as_text(messages: tuple[Message, ...]) -> str:
     """The conversation as a single text for base models, ready for the assistant's next turn."""
     turns = [f"{message.role.capitalize()}: {message.content}" for message in messages]

@@ -9,7 +9,15 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from ..errors import BadInput, Problem
-from .layout import STOP_SEQUENCES, as_text, user_first
+from .concessions import (
+    NO_SYSTEM,
+    NO_TEMPERATURE,
+    RENAMED_LIMIT,
+    USER_FIRST,
+    concession_to,
+    notes_on,
+)
+from .layout import STOP_SEQUENCES, as_text, user_first, without_system
 from .model import CHAT_TOKENS, Answer, Passing, Question, Settings, StopReason, Usage
 
 BASE_MODEL_TOKENS = 4
@@ -27,9 +35,8 @@ Api = Literal["chat", "completions"]
 class ServerModel:
     """A model behind an OpenAI-compatible address.
 
-    Servers differ in what they take. When one refuses a request for a reason listed in
-    ``_CONCESSIONS``, the request is changed accordingly, once and for all, and every answer from
-    then on carries a note that says so.
+    Servers differ in what they take. When one refuses the form of a request, the concession that
+    helps is made once and for all, and every answer from then on carries a note that says so.
     """
 
     connections = 32
@@ -38,7 +45,7 @@ class ServerModel:
         self, name: str, address: str, *, key: str = "", key_variable: str, api: Api = "chat"
     ) -> None:
         self.name = name if api == "chat" else f"{TEXT_PREFIX}{name}"
-        self._served_as = name
+        self._served_as = self._version = name
         self.endpoint = _checked_address(address)
         self.max_tokens = CHAT_TOKENS if api == "chat" else BASE_MODEL_TOKENS
         self.api: Api = api
@@ -55,6 +62,8 @@ class ServerModel:
             status, retry_after, body = await self._post(self._request(question, settings))
             if status == 200:
                 return self._answer_in(body, conceded)
+            if status == 400 and b"content_filter" in body:
+                return Answer("", stop_reason="refused", version=self._version)
             message = self._error_message(body) or f"HTTP {status}"
             if not self._concede(status, message, conceded):
                 out_of_money = status == 402 or b"insufficient_quota" in body
@@ -80,17 +89,19 @@ class ServerModel:
 
     def _request(self, question: Question, settings: Settings) -> dict[str, Any]:
         messages = question.messages
-        if "user first" in self._concessions:
+        if NO_SYSTEM in self._concessions:
+            messages = without_system(messages)
+        elif USER_FIRST in self._concessions:
             messages = user_first(messages)
         request: dict[str, Any] = {"model": self._served_as}
         if self.api == "completions":
             request |= {"prompt": as_text(messages), "stop": list(STOP_SEQUENCES)}
         else:
             request["messages"] = [{"role": m.role, "content": m.content} for m in messages]
-        if settings.temperature is not None and "no temperature" not in self._concessions:
+        if settings.temperature is not None and NO_TEMPERATURE not in self._concessions:
             request["temperature"] = settings.temperature
-        renamed = "max_completion_tokens" in self._concessions
-        request["max_completion_tokens" if renamed else "max_tokens"] = settings.max_tokens
+        renamed = RENAMED_LIMIT in self._concessions
+        request[RENAMED_LIMIT if renamed else "max_tokens"] = settings.max_tokens
         return request
 
     async def _post(self, request: dict[str, Any]) -> tuple[int, float | None, bytes]:
@@ -115,7 +126,7 @@ class ServerModel:
             usage = reply.get("usage") or {}
             if self.api == "chat":
                 refusal = choice["message"].get("refusal")
-                text = choice["message"].get("content") or refusal or ""
+                text = _joined(choice["message"].get("content")) or refusal or ""
             else:
                 refusal, text = None, choice["text"]
             if not isinstance(text, str):
@@ -127,25 +138,23 @@ class ServerModel:
                     int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
                 ),
                 version=str(reply.get("model") or self._served_as),
-                notes=tuple(_CONCESSIONS[concession][1] for concession in conceded),
+                notes=notes_on(conceded),
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
             message = self._error_message(body) or "an empty body"
             raise Passing(f"a reply that is no completion: {message}") from None
         self._has_answered = True
+        self._version = answer.version
         return answer
 
     def _concede(self, status: int, message: str, conceded: tuple[str, ...]) -> bool:
         """Whether the request will look different next time."""
         if tuple(self._concessions) != conceded:
             return True
-        if status not in (400, 422, 500):
-            return False
-        for concession, (signs, _) in _CONCESSIONS.items():
-            if concession not in conceded and all(sign in message.lower() for sign in signs):
-                self._concessions.append(concession)
-                return True
-        return False
+        concession = concession_to(message, conceded) if status in (400, 422, 500) else None
+        if concession:
+            self._concessions.append(concession)
+        return bool(concession)
 
     def _refused(
         self, status: int, retry_after: float | None, message: str, *, final: bool
@@ -197,23 +206,6 @@ class ServerModel:
         return text.replace(self._key, "***") if self._key else text
 
 
-_CONCESSIONS: dict[str, tuple[tuple[str, ...], str]] = {
-    "max_completion_tokens": (
-        ("max_completion_tokens",),
-        "the server takes the token limit as max_completion_tokens",
-    ),
-    "no temperature": (
-        ("temperature",),
-        "the model takes no temperature and was asked without one",
-    ),
-    "user first": (
-        ("role",),
-        "the server wants a user turn first: one was put before White's first move",
-    ),
-}
-"""What a server may refuse: the signs in its message, and the note on what was done about it."""
-
-
 def _checked_address(address: str) -> str:
     """The address without a slash at its end; it is written into runs, so it may hold no secret."""
     try:
@@ -236,6 +228,13 @@ def _checked_key(key: str, variable: str) -> str:
     if not (key.isascii() and key.isprintable()):
         raise BadInput(f"{variable} holds characters that cannot be part of a key")
     return key
+
+
+def _joined(content: Any) -> Any:
+    """The text of a reply; some servers give it in parts."""
+    if not isinstance(content, list):
+        return content
+    return "".join(part["text"] for part in content if part.get("type") == "text")
 
 
 def _stop_reason(finish_reason: object) -> StopReason:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import click
 
+from ...errors import Problem
 from ...evaluation.judging import Reading
 from ...evaluation.spec import DEFAULT_MODEL, Spec
 from ...game.position import write_positions
@@ -86,7 +87,10 @@ def export(name: str, output: Path | None) -> None:
 
     found, _ = dataset_named(name)
     if output:
-        write_positions(output, found.positions)
+        try:
+            write_positions(output, found.positions)
+        except OSError as problem:
+            raise Problem(f"cannot write {str(output)!r} ({problem.strerror})") from None
         click.echo(f"{len(found.positions):,} positions in {output}", err=True)
     else:
         for position in found.positions:

@@ -90,7 +90,7 @@ def mine(
     # The libraries for the web and for processes take a while to load; only this command waits.
     from ...game import mining
 
-    if output and str(output) in inputs:
+    if output and output.resolve() in {Path(name).resolve() for name in inputs}:
         raise BadInput(f"{output} is one of the inputs: give another file for the positions")
     wanted = mining.Wanted(rules_named(key), not first, min_elo)
     results = mining.mine(inputs, wanted, unique=unique, limit=limit, jobs=jobs, cluster=cluster)
@@ -99,7 +99,7 @@ def mine(
         try:
             for mined in results:
                 with _no_ctrl_c():
-                    file.write("".join(found.line + "\n" for found in mined.found).encode())
+                    file.writelines(found.line.encode() + b"\n" for found in mined.found)
                     tally.add(mined)
                 show(mined.share)
         except KeyboardInterrupt:
@@ -134,7 +134,7 @@ class _Tally:
             self.damaged += 1
             if self.damaged <= MOST_REPORTS:
                 click.echo(f"cdta: skipped a damaged game: {damage}", err=True)
-            if self.damaged == MOST_REPORTS:
+            elif self.damaged == MOST_REPORTS + 1:
                 click.echo("cdta: further damaged games are only counted", err=True)
 
     @property
@@ -157,6 +157,10 @@ def _written(output: Path | None, tally: _Tally) -> Iterator[BinaryIO]:
     """The file of positions, which replaces the old one at the end if a game could be read."""
     if output is None:
         yield sys.stdout.buffer
+        return
+    if output.exists() and not output.is_file():  # a pipe or a device keeps its name
+        with output.open("wb") as file:
+            yield file
         return
     half = output.with_name(output.name + ".part")
     try:

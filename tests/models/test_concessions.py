@@ -1,0 +1,111 @@
+"""Servers that take a request only in another form."""
+
+import json
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.errors import Problem
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from loopback import Fault, Loopback, Request, moves_in, serving
+
+POOL = shipped_pool("pool")[:12]
+SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
+
+
+def refusing(message: str, refused: str) -> Fault:
+    """A fault for requests of a form, told by a rule over the roles and keys of the request."""
+
+    async def fault(request: Request, _: int) -> web.Response | None:
+        roles = [turn["role"] for turn in request["messages"]]
+        form = {
+            "system": "system" in roles,
+            "assistant first": roles[0] == "assistant" or roles[:2] == ["system", "assistant"],
+            "max_tokens": "max_tokens" in request,
+            "temperature": "temperature" in request,
+            "hot": request.get("temperature", 0) > 2,
+        }
+        return (
+            web.json_response({"error": {"message": message}}, status=400)
+            if form[refused]
+            else None
+        )
+
+    return fault
+
+
+def measured(server: Loopback, folder: Path, **options: float) -> Run:
+    write_positions(folder / "dataset.jsonl", POOL)
+    spec = Spec(model="m", base_url=server.url, dataset=folder / "dataset.jsonl", **options)  # type: ignore[arg-type]
+    return evaluate(spec, quiet=True)
+
+
+def last_words(request: Request) -> str:
+    """The special move, found by the turns whatever stands before them."""
+    turns = [turn["content"].split("\n")[-1] for turn in request["messages"]]
+    for start in range(len(turns)):
+        if tuple(turns[start:]) in SPECIAL:
+            return SPECIAL[tuple(turns[start:])]
+    return SPECIAL.get(moves_in(request), "")
+
+
+@pytest.mark.parametrize(
+    ("message", "refused", "note"),
+    [
+        (
+            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'.",
+            "max_tokens",
+            "token",
+        ),
+        ("Unsupported value: 'temperature' does not support 1.", "temperature", "no temperature"),
+        ("Conversation roles must alternate user/assistant", "assistant first", "user turn first"),
+        ("System role not supported", "system", "no system message"),
+        ("Conversation roles must alternate user/assistant", "system", "no system message"),
+    ],
+)
+def test_a_refused_form_is_changed_and_noted(
+    tmp_path: Path, message: str, refused: str, note: str
+) -> None:
+    with serving(Loopback(last_words, fault=refusing(message, refused))) as server:
+        run = measured(server, tmp_path)
+    assert run.results.metrics["predicted_move_proportion"] == 1
+    assert any(note in sentence for sentence in run.notes)
+
+
+def test_a_value_out_of_range_is_the_users_to_change(tmp_path: Path) -> None:
+    message = "Invalid 'temperature': decimal above maximum value. Expected a value <= 2."
+    fault = refusing(message, "hot")
+    with (
+        serving(Loopback(last_words, fault=fault)) as server,
+        pytest.raises(Problem, match="decimal above maximum value"),
+    ):
+        measured(server, tmp_path, temperature=5.0)
+
+
+def test_a_content_filter_is_a_refusal(tmp_path: Path) -> None:
+    async def fault(request: Request, _: int) -> web.Response | None:
+        if moves_in(request) == POOL[3].moves:
+            error = {"error": {"message": "filtered", "code": "content_filter"}}
+            return web.json_response(error, status=400)
+        return None
+
+    with serving(Loopback(last_words, fault=fault)) as server:
+        run = measured(server, tmp_path)
+    assert run.results.outcomes["standard"]["refused"] == 1
+    assert run.results.metrics["n_failed"] == 0
+
+
+def test_a_reply_in_parts_is_joined(tmp_path: Path) -> None:
+    async def in_parts(request: Request, _: int) -> web.Response:
+        completion = server.completion(request)
+        text = completion["choices"][0]["message"]["content"]
+        parts = [{"type": "text", "text": text[:2]}, {"type": "text", "text": text[2:]}]
+        completion["choices"][0]["message"]["content"] = parts
+        return web.Response(body=json.dumps(completion), content_type="application/json")
+
+    with serving(Loopback(last_words)) as server:
+        server.fault = in_parts
+        run = measured(server, tmp_path)
+    assert run.results.metrics["predicted_move_proportion"] == 1
