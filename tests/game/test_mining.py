@@ -173,7 +173,7 @@ def test_damage_anywhere_costs_no_other_game(data: bytes, where: int, every: boo
     [
         ("1. e4 e5 2. Ke3 *", "illegal or ambiguous move 'Ke3'"),
         ("1. e4 e5 2. Nge2 Nc6 3. Nc3 *", "illegal or ambiguous move 'Nc3'"),
-        ("1. f3 e5 2. g4 Qh4+ 3. a3 *", "illegal or ambiguous move 'a3'"),
+        ("1. f3 e5 2. g4 Qh4+ 3. a3 *", "illegal move 'a3'"),
         ("1. f3 e5 2. g4 Qh4+ 3. Nc3 *", "illegal move 'Nc3'"),
         ("1. e4 e5 2. hello *", "unexpected 'hello'"),
         ("1. e4 -- 2. d4 *", "unexpected '--'"),

@@ -109,31 +109,26 @@ def _find_move(board: chess.Board, written: bytes) -> chess.Move:
     The move may leave the king in check.
     """
     square = _SQUARES.get(written[-2:])
-    if square is not None and not board.occupied_co[board.turn] & chess.BB_SQUARES[square]:
-        starts = (
-            _pawn_starts(board, square) if len(written) == 2 else _starts(board, written, square)
-        )
+    if square is not None:
+        starts = _starts(board, written, square)
         if starts.bit_count() == 1:
             return chess.Move(chess.msb(starts), square)
     return board.parse_san(written.decode())
 
 
 def _starts(board: chess.Board, written: bytes, square: chess.Square) -> chess.Bitboard:
+    """Where the piece may stand, or nowhere if that takes a closer look."""
+    own, target = board.occupied_co[board.turn], chess.BB_SQUARES[square]
+    if len(written) == 2 and not target & (board.occupied | chess.BB_BACKRANKS):
+        behind = target >> 8 if board.turn else target << 8
+        return behind & board.pawns & own
     kind = _KINDS.get(written[0])
-    if kind is None:
+    if kind is None or own & target:
         return chess.BB_EMPTY
     starts = board.attackers_mask(board.turn, square) & board.pieces_mask(kind, board.turn)
     for mark in written[1:-2]:
         starts &= _MASKS[mark]
     return starts
-
-
-def _pawn_starts(board: chess.Board, square: chess.Square) -> chess.Bitboard:
-    target = chess.BB_SQUARES[square]
-    if target & (board.occupied | chess.BB_BACKRANKS):
-        return chess.BB_EMPTY
-    behind = target >> 8 if board.turn else target << 8
-    return behind & board.pawns & board.occupied_co[board.turn]
 
 
 def _reach(kind: chess.PieceType, square: chess.Square) -> chess.Bitboard:
