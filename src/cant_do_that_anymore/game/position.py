@@ -91,10 +91,12 @@ def write_positions(path: Path, positions: Iterable[Position]) -> None:
     The old file is replaced only when the new one is whole.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(path.name + ".part")
+    is_device = path.exists() and not path.is_file()  # which nothing may replace
+    half = path if is_device else path.with_name(path.name + ".part")
     with half.open("wb") as file, packing(path, file) as out:
         out.writelines(json.dumps(position.to_json()).encode() + b"\n" for position in positions)
-    half.replace(path)
+    if not is_device:
+        half.replace(path)
 
 
 def shipped_pool(name: str) -> list[Position]:

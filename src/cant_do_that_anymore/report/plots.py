@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from ..errors import Problem
 from ..evaluation.intervals import Clusters
+from .groups import MANY
 from .records import Trial
 
 _COLOURS = ("#0072b2", "#c44f00", "#009e73", "#b5588c", "#e69f00", "#56b4e9", "#1c1d1f")
@@ -60,6 +61,7 @@ def line_chart(pooled: Mapping[str, Trial], title: str, stem: Path) -> list[Path
             axes.plot(counts, shares, "-o", markersize=3, color=colour, label=model)
             axes.fill_between(counts, low, high, color=colour, alpha=0.15, linewidth=0)
         axes.set_ylim(0, 1)
+        axes.set_xticks(range(MANY + 1), [*map(str, range(MANY)), f"{MANY} or more"])
         axes.set_xlabel("earlier bishop moves")
         axes.set_ylabel("share of diagonal bishop moves")
         _finish(axes, title, "y")
@@ -67,11 +69,15 @@ def line_chart(pooled: Mapping[str, Trial], title: str, stem: Path) -> list[Path
 
 
 def by_earlier_moves(trial: Trial) -> tuple[list[int], list[float], list[float], list[float]]:
-    """Numbers of earlier bishop moves; for each the share of special moves, and its bounds."""
-    counts = sorted(set(trial.earlier))
+    """Numbers of earlier bishop moves; for each the share of special moves, and its bounds.
+
+    From `MANY` on they are taken together, as the pool has them: few samples each say nothing.
+    """
+    earlier_moves = [min(MANY, count) for count in trial.earlier]
+    counts = sorted(set(earlier_moves))
     shares, low, high = [], [], []
     for count in counts:
-        here = [index for index, earlier in enumerate(trial.earlier) if earlier == count]
+        here = [index for index, earlier in enumerate(earlier_moves) if earlier == count]
         after = [trial.after[index] for index in here]
         interval = Clusters([trial.games[index] for index in here]).rate(after)
         assert interval

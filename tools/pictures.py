@@ -1,0 +1,80 @@
+"""Make the README's pictures from real runs of the models in the package.
+
+    python tools/pictures.py
+
+Runs ``cdta experiment`` over three of our models, takes its plots, and photographs the page of a
+run in headless Chromium: ``docs/images`` gets ``report.png``, ``samples.png``, ``bars.png`` and
+``diagonal.png``. ``CHROMIUM`` names another browser than ``/usr/bin/chromium``. Needs the ``test``
+extra, for Playwright.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from cant_do_that_anymore.evaluation.folder import load_run
+from cant_do_that_anymore.evaluation.run import Run
+from cant_do_that_anymore.report.page import PAGE_NAME
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+MODELS = ("cdta/pocket", "cdta/random", "cdta/pocket-rules")
+
+
+def main() -> None:
+    with TemporaryDirectory() as scratch:
+        experiment = Path(scratch) / "experiment"
+        models = [argument for model in MODELS for argument in ("--model", model)]
+        command = [sys.executable, "-m", "cant_do_that_anymore", "experiment", *models]
+        options = ["--runs", "1", "--eval", "all,all_diagonal", "--out", str(experiment)]
+        home = {"CDTA_HOME": str(Path(scratch) / "home")}
+        subprocess.run([*command, *options], check=True, env=os.environ | home)
+        shutil.copy(experiment / "bars-all.png", IMAGES / "bars.png")
+        shutil.copy(experiment / "diagonal.png", IMAGES / "diagonal.png")
+        (folder,) = experiment.glob("cdta_pocket-????????-all-*")
+        photograph(load_run(folder), folder / PAGE_NAME)
+
+
+def photograph(run: Run, page: Path) -> None:
+    """The page of a run, and its browser of samples where a habit was dropped."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        opened(browser, page.as_uri(), 1100, 1150).screenshot(path=IMAGES / "report.png")
+        sample = f"{page.as_uri()}#sample={telling_sample(run)}"
+        opened(browser, sample, 1280, 720).screenshot(path=IMAGES / "samples.png")
+        browser.close()
+
+
+def opened(browser: Browser, address: str, width: int, height: int) -> Page:
+    page = browser.new_page(
+        viewport={"width": width, "height": height},
+        color_scheme="light",
+        device_scale_factor=1.5,
+        reduced_motion="reduce",
+    )
+    page.goto(address)
+    return page
+
+
+def telling_sample(run: Run) -> str:
+    """The first sample where a habit was dropped, or the first of all."""
+    dropped = (sample for sample in run.samples if sample.had_habit and not sample.kept_habit)
+    return next(dropped, run.samples[0]).position.id
+
+
+if __name__ == "__main__":
+    main()
