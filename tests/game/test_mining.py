@@ -445,3 +445,9 @@ def test_a_mistake_ends_in_one_sentence_and_leaves_the_old_file(
     assert complaint in str(result.exception)
     assert Path("pool.jsonl").read_text() == "the old one"
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_device_as_output_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "games.pgn").write_text(ITALIAN)
+    cli(str(tmp_path / "games.pgn"), "-o", "/dev/null")
+    assert Path("/dev/null").is_char_device()

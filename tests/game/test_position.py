@@ -127,3 +127,8 @@ def test_the_shipped_datasets_are_members_of_the_pool() -> None:
         "gpt-4-0314": 3_114,
     }
     assert datasets["gpt-4-0314"].positions[0].moves == ("b2b3", "e7e5")
+
+
+def test_a_device_is_written_to_and_never_replaced() -> None:
+    write_positions(Path("/dev/null"), [POSITION])
+    assert Path("/dev/null").is_char_device()
