@@ -4,7 +4,7 @@
 
 Runs ``cdta experiment`` over three of our models, takes its plots, and photographs the page of a
 run in headless Chromium: ``docs/images`` gets ``report.png``, ``samples.png``, ``bars.png`` and
-``diagonal.png``. ``CHROMIUM`` names another browser than ``/usr/bin/chromium``. Needs the ``test``
+``diagonal.png``. ``CHROMIUM`` names another browser than the one that is found. Needs the ``test``
 extra, for Playwright.
 """
 
@@ -15,22 +15,17 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from cant_do_that_anymore.evaluation.folder import load_run
 from cant_do_that_anymore.evaluation.run import Run
 from cant_do_that_anymore.report.page import PAGE_NAME
 
-IMAGES = Path(__file__).parents[1] / "docs" / "images"
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
+sys.path.insert(0, str(ROOT / "tests"))
 
+from browser import opened_browser  # noqa: E402  (the tests find it the same way)
 
 MODELS = ("cdta/pocket", "cdta/random", "cdta/pocket-rules")
 
@@ -51,12 +46,10 @@ def main() -> None:
 
 def photograph(run: Run, page: Path) -> None:
     """The page of a run, and its browser of samples where a habit was dropped."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with opened_browser() as browser:
         opened(browser, page.as_uri(), 1100, 1150).screenshot(path=IMAGES / "report.png")
         sample = f"{page.as_uri()}#sample={telling_sample(run)}"
         opened(browser, sample, 1280, 720).screenshot(path=IMAGES / "samples.png")
-        browser.close()
 
 
 def opened(browser: Browser, address: str, width: int, height: int) -> Page:

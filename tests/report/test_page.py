@@ -1,16 +1,17 @@
 """The page of a run, opened from disk in a real browser."""
 
 import json
-import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
 import pytest
 from click.testing import CliRunner
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
+from browser import NoBrowser, opened_browser
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.datasets import Dataset
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
@@ -28,16 +29,6 @@ from cant_do_that_anymore.report.notation import written
 from cant_do_that_anymore.report.page import page, write_page
 from cant_do_that_anymore.report.words import headline
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 BIDI = "f1b5 \u202e\u2066evil\u2069\u202c \u200f\ufeff\x00\x1b[2J"
 HOSTILE = [
     "<script>window.hacked = 1</script>",
@@ -98,10 +89,12 @@ class Opener:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(opened_browser())
+        except NoBrowser as problem:
+            pytest.skip(str(problem))
+        yield found
 
 
 @pytest.fixture
@@ -350,9 +343,12 @@ def test_names_notes_errors_and_sources_are_text_too(tmp_path: Path, open_page: 
     moves = shipped_pool("pool")[0]
     position = Position(1, moves.moves, moves.special_moves, source="javascript:window.hacked=1")
     lost = Answer("", stop_reason="error", error=evil)
-    answered = Answer("e2e4", version=evil, notes=(evil,), usage=Usage(1, 1))
+    answered = Answer("e2e4", version=evil, usage=Usage(1, 1))
     run = run_of([(position, answered, answered), (position, lost, lost)])
-    path = saved(Run(**{**vars(run), "version": evil, "endpoint": evil, "model": evil}), tmp_path)
+    path = saved(
+        Run(**{**vars(run), "version": evil, "endpoint": evil, "model": evil, "notes": [evil]}),
+        tmp_path,
+    )
     opened = open_page(path)
     assert opened.page.title().startswith(visible(evil))
     assert opened.text("h1") == visible(evil)
