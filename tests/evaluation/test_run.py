@@ -1,5 +1,7 @@
 """The evaluation end to end, over a real server on the loopback interface."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,6 +23,15 @@ SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
 DIAGONAL = {position.moves: position.special_moves[0] for position in shipped_pool("diagonal")}
 
 
+@contextmanager
+def openai(server: Loopback) -> Iterator[Loopback]:
+    """The server in OpenAI's place, as its users may set it."""
+    with serving(server), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        patch.setenv("OPENAI_API_KEY", "a-key-for-tests")
+        yield server
+
+
 def test_shipped_dataset_gives_the_metrics_computed_by_hand() -> None:
     """The server keeps its habit by a fixed function of the conversation."""
 
@@ -31,8 +42,8 @@ def test_shipped_dataset_gives_the_metrics_computed_by_hand() -> None:
         moves = moves_in(request)
         return SPECIAL[moves] if keeps_habit(moves, changed=is_changed(request)) else "a2a3"
 
-    with serving(Loopback(respond, model="gpt-3.5-turbo-0125")) as server:
-        run = evaluate(Spec(model="gpt-3.5-turbo", base_url=server.url), quiet=True)
+    with openai(Loopback(respond, model="gpt-3.5-turbo-0125")) as server:
+        run = evaluate(Spec(model="openai/gpt-3.5-turbo"), quiet=True)
 
     positions = shipped_datasets(POOL)["gpt-3.5-turbo-0125"].positions
     n = len(positions)
@@ -127,8 +138,8 @@ def test_a_new_model_gets_a_dataset_of_its_own_habits() -> None:
 
 
 def test_requests_hold_exactly_the_messages_specified() -> None:
-    with serving(Loopback(habit, model="gpt-4-0314")) as server:
-        run = evaluate(Spec(model="gpt-4", base_url=server.url, n=3), quiet=True)
+    with openai(Loopback(habit, model="gpt-4-0314")) as server:
+        run = evaluate(Spec(model="openai/gpt-4", n=3), quiet=True)
     probe, *asked = server.requests
     assert probe["temperature"] == 0
     expected = []
@@ -148,9 +159,8 @@ def test_requests_hold_exactly_the_messages_specified() -> None:
 
 
 def test_base_models_get_one_text_and_four_tokens() -> None:
-    with serving(Loopback(habit, model="gpt-3.5-turbo-instruct")) as server:
-        spec = Spec(model="completions/instruct", base_url=server.url, n=2)
-        run = evaluate(spec, quiet=True)
+    with openai(Loopback(habit, model="gpt-3.5-turbo-instruct")) as server:
+        run = evaluate(Spec(model="openai/gpt-3.5-turbo-instruct", n=2), quiet=True)
     assert run.dataset.origin == "shipped"
     for request in server.requests:
         assert request["path"] == "/v1/completions"
@@ -253,7 +263,6 @@ def test_the_only_model_of_a_server_needs_no_name() -> None:
     with serving(Loopback(habit, model="gpt-4-0314")) as server:
         run = evaluate(Spec(base_url=server.url, n=2), quiet=True)
     assert run.model == "gpt-4-0314"
-    assert run.dataset.origin == "shipped"
 
 
 def test_a_dataset_with_unanswered_questions_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:

@@ -112,8 +112,8 @@ def test_dataset_build_enlarges_from_where_it_stopped() -> None:
         first = command("dataset", "build", *place, "-n", "10")
         asked = len(server.requests)
         second = command("dataset", "build", *place, "-n", "100")
-    assert first.stdout == "new: 10 positions, built from 10 questions\n"
-    assert second.stdout == "new: 100 positions, built from 100 questions\n"
+    assert first.stdout == "new: 10 positions, built now from 10 questions\n"
+    assert second.stdout == "new: 100 positions, built now from 100 questions\n"
     assert len(server.requests) <= 100 + 64  # as many may be under way when enough are found
     assert asked <= 10 + 64
 

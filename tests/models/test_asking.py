@@ -21,10 +21,12 @@ SETTINGS = Settings(1.0, 16)
 class Scripted:
     """A model that does what the script says of a question's number and of how often it came."""
 
-    name, endpoint, connections, max_tokens = "scripted", "", 4, 16
+    name, endpoint, provider, connections, max_tokens = "scripted", "", "", 4, 16
+    conceded: tuple[str, ...] = ()
 
     def __init__(self, script: Callable[[int, int], float | Exception] = lambda *_: 0.0) -> None:
         self.script = script
+        self.identity: dict[str, object] = {"name": self.name}
         self.asked: Counter[int] = Counter()
         self.in_flight = self.most_in_flight = 0
 
@@ -92,7 +94,7 @@ def test_nothing_is_asked_twice(store: Store) -> None:
 
 def test_whatever_can_change_the_answer_changes_the_key() -> None:
     model, other, elsewhere = Scripted(), Scripted(), Scripted()
-    other.name, elsewhere.endpoint = "other", "http://elsewhere"
+    other.identity, elsewhere.conceded = {"name": "other"}, ("no system",)
     ask, different = asks(2)
     variations = [
         (model, ask, SETTINGS),

@@ -47,7 +47,7 @@ def test_any_answer_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, text: str, version: str, model: str
 ) -> None:
     path = tmp_path_factory.mktemp("store") / "answers.sqlite"
-    answer = Answer(text, "length", Usage(3, 4), version, notes=("a", "b"))
+    answer = Answer(text, "length", Usage(3, 4), version, conceded=("a", "b"))
 
     async def save() -> None:
         store = Store(path)

@@ -31,6 +31,9 @@ class Dataset:
         asked: how many positions of the pool the model was asked, if known.
         pool_ended: whether the pool holds no more for this model.
         usage: the tokens of all questions asked to find them.
+        endpoint: where the model was asked, if it has an address.
+        saved_at: when it was kept.
+        built_now: whether the run that uses it has built it.
     """
 
     version: str
@@ -39,6 +42,22 @@ class Dataset:
     asked: int | None = None
     pool_ended: bool = True
     usage: Usage = field(default_factory=Usage)
+    endpoint: str = ""
+    saved_at: str = ""
+    built_now: bool = False
+
+    @property
+    def provenance(self) -> str:
+        """Where it came from, in words."""
+        if self.origin in ("shipped", IMPORTED):
+            whose = f" for {self.version}"
+            return self.origin + (f" on {self.saved_at[:10]}" if self.saved_at else "") + whose
+        if not self.asked:
+            return self.origin
+        if self.built_now:
+            return f"built now from {self.asked:,} questions"
+        where = f" at {self.endpoint}" if self.endpoint else ""
+        return f"built on {self.saved_at[:10]}{where} from {self.asked:,} questions"
 
 
 def shipped_datasets(pool: Sequence[Position]) -> dict[str, Dataset]:
@@ -89,6 +108,7 @@ def save_dataset(dataset: Dataset, kind: str, facts: dict[str, Any]) -> None:
         "asked": dataset.asked,
         "pool_ended": dataset.pool_ended,
         "usage": asdict(dataset.usage),
+        "endpoint": dataset.endpoint,
         **facts,
         "saved_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
@@ -165,7 +185,11 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
             facts["asked"],
             facts["pool_ended"],
             Usage(**facts["usage"]),
+            facts["endpoint"],
+            facts["saved_at"],
         )
+        if len(positions) != facts["positions"]:
+            raise ValueError(f"{len(positions)} of {facts['positions']} positions are left")
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise BadInput(f"the dataset in {str(folder)!r} is damaged ({problem})") from None
     return dataset, facts

@@ -27,9 +27,9 @@ from .run import (
     both_questions,
     criteria_for,
     drawn,
+    given_dataset,
     plan_for,
     pool_for,
-    positions_in,
 )
 from .selection import BUILT, Criteria, found_dataset
 from .spec import Eval, Spec
@@ -125,11 +125,11 @@ class _Search:
 
 def _search(spec: Spec, plan: Plan, known: Known, store: Store) -> _Search:
     if spec.dataset:
-        return _Search(positions_in(spec.dataset, plan.rules))
+        return _Search(given_dataset(spec.dataset, plan.rules).positions)
     pool = pool_for(spec, plan.rules)
     if spec.eval == "all_diagonal":
         return _Search(pool.positions)
-    criteria = criteria_for(pool, plan)
+    criteria = criteria_for(known, pool, plan)
     so_far = _asked_so_far(criteria, known, store)
     version = so_far.version or known.name.rpartition("/")[2]
     found = found_dataset(version, criteria)

@@ -146,6 +146,10 @@ def facts_of(run: Run) -> dict[str, Any]:
             "asked": run.dataset.asked,
             "pool_ended": run.dataset.pool_ended,
             "usage": asdict(run.dataset.usage),
+            "endpoint": run.dataset.endpoint,
+            "saved_at": run.dataset.saved_at,
+            "built_now": run.dataset.built_now,
+            "provenance": run.dataset.provenance,
         },
         "metrics": run.results.metrics,
         "intervals": {name: asdict(interval) for name, interval in run.results.intervals.items()},
@@ -177,7 +181,8 @@ def _write_samples(run: Run, path: Path) -> None:
 
 
 def _dataset_in(facts: dict[str, Any]) -> Dataset:
-    return Dataset(positions=[], **facts | {"usage": Usage(**facts["usage"])})
+    told = {name: value for name, value in facts.items() if name != "provenance"}
+    return Dataset(positions=[], **told | {"usage": Usage(**facts["usage"])})
 
 
 def _read_samples(path: Path) -> Iterator[Sample]:
@@ -219,9 +224,9 @@ def _answer_in(fields: dict[str, Any]) -> tuple[Answer, Judgement]:
     if judgement.outcome not in OUTCOMES:
         raise ValueError(f"no outcome: {judgement.outcome!r}")
     usage = Usage(**{name: int(count) for name, count in fields.pop("usage").items()})
-    notes = _texts(*fields.pop("notes"))
+    conceded = _texts(*fields.pop("conceded"))
     _texts(judgement.move or "", *fields.values())
-    return Answer(usage=usage, notes=notes, **fields), judgement
+    return Answer(usage=usage, conceded=conceded, **fields), judgement
 
 
 def _texts(*values: object) -> tuple[str, ...]:

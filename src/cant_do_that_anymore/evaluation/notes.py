@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..game.rules import Rules
+from ..models.concessions import notes_on as notes_on_form
 from .judging import LEGAL_OUTCOMES, Reading
 from .metrics import Metrics, Results, Sample, habit_metrics, judged
 
@@ -83,7 +84,7 @@ def _on_reading(
 
 def _on_model(samples: Sequence[Sample]) -> list[str]:
     answers = [answer for s in samples for answer in (s.standard, s.variant) if not answer.error]
-    notes = sorted({note for answer in answers for note in answer.notes})
+    notes = notes_on_form(form for answer in answers for form in answer.conceded)
     versions = Counter(answer.version for answer in answers)
     if len(versions) > 1:
         names = ", ".join(f"{version} ({count})" for version, count in versions.most_common())

@@ -28,7 +28,7 @@ from ..models.names import model_named
 from ..models.progress import progress
 from ..models.stopping import to_the_end
 from ..models.store import Store
-from .datasets import Dataset, all_datasets
+from .datasets import Dataset, dataset_named
 from .judging import Reading
 from .metrics import Results, Sample, compute, judged
 from .notes import notes_on
@@ -206,11 +206,11 @@ def kept(n: int, most: int) -> list[int]:
 
 async def _dataset(spec: Spec, plan: Plan, asking: Asking, *, quiet: bool) -> Dataset:
     if spec.dataset:
-        return Dataset("", str(spec.dataset), positions_in(spec.dataset, plan.rules))
+        return given_dataset(spec.dataset, plan.rules)
     pool = pool_for(spec, plan.rules)
     if spec.eval == "all_diagonal":
         return Dataset("", pool.name, list(pool.positions))
-    criteria = criteria_for(pool, plan)
+    criteria = criteria_for(asking.model, pool, plan)
     version = await version_of(asking, criteria)
     if spec.fallback_dataset:
         return _existing_dataset(version, spec.fallback_dataset, criteria)
@@ -219,17 +219,26 @@ async def _dataset(spec: Spec, plan: Plan, asking: Asking, *, quiet: bool) -> Da
 
 def _existing_dataset(version: str, fallback: str, criteria: Criteria) -> Dataset:
     found = found_dataset(version, criteria)
-    if not found:
-        log.warning("%s has no dataset; that of %s is taken instead", version, fallback)
-        found = found_dataset(fallback, criteria)
-    if not found:
-        raise unknown("dataset", fallback, {d.version for d, _ in all_datasets().values()})
+    if found:
+        return found
+    log.warning("%s has no dataset; that of %s is taken instead", version, fallback)
+    return given_dataset(fallback, criteria.rules)
+
+
+def given_dataset(given: Path | str, rules: Rules) -> Dataset:
+    """The positions of a file, or the dataset of that name, as they are."""
+    path = Path(given)
+    if path.exists() or path.suffix in (".jsonl", ".gz"):
+        return Dataset("", str(given), positions_in(path, rules))
+    found, facts = dataset_named(str(given))
+    if facts["rules"] != rules.key:
+        raise BadInput(f"the dataset {str(given)!r} is for {facts['rules']}, not for {rules.key}")
     return found
 
 
-def criteria_for(pool: Pool, plan: Plan) -> Criteria:
+def criteria_for(model: Known, pool: Pool, plan: Plan) -> Criteria:
     """What the dataset of a run depends on."""
-    return Criteria(pool, plan.rules, plan.wording, plan.reading, plan.settings.max_tokens)
+    return Criteria(model, pool, plan.rules, plan.wording, plan.reading, plan.settings.max_tokens)
 
 
 def pool_for(spec: Spec, rules: Rules) -> Pool:
@@ -273,10 +282,10 @@ async def _measured(
 
 def both_questions(positions: Sequence[Position], plan: Plan) -> Iterator[Ask]:
     """Every position under the standard rules and under the changed ones."""
-    times_asked: Counter[str] = Counter()
+    times_asked: Counter[tuple[str, ...]] = Counter()
     for position in positions:
-        draw = times_asked[position.id]
-        times_asked[position.id] += 1
+        draw = times_asked[position.moves]  # other special moves make no other question
+        times_asked[position.moves] += 1
         for rules in (STANDARD, plan.rules):
             yield Ask(question(position.moves, rules, plan.wording), "measuring", draw)
 

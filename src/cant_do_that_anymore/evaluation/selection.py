@@ -1,8 +1,9 @@
 """Find or build a model's dataset: the positions whose special move it plays by itself.
 
-A dataset belongs to the exact model version that the API answers with. It is built once, from a
-pool in seeded order at temperature 0 under the standard rules. Every answer is in the store, so a
-larger dataset goes on where the last one ended.
+A dataset belongs to one model: the version that answers, at its address, over its API, with its
+settings; two models of one name have two datasets. It is built once, from a pool in seeded order at
+temperature 0 under the standard rules. Every answer is in the store, so a larger dataset goes on
+where the last one ended.
 """
 
 import json
@@ -17,7 +18,8 @@ from ..errors import Unfinished
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
 from ..models.asking import Ask, Asking
-from ..models.model import Settings, Usage
+from ..models.model import Known, Settings, Usage
+from ..models.names import OPENAI_BASE_MODELS
 from ..models.progress import progress
 from .datasets import (
     Dataset,
@@ -52,8 +54,9 @@ class Pool:
 
 @dataclass(frozen=True)
 class Criteria:
-    """What a dataset depends on besides the model."""
+    """What a dataset depends on besides the version that answers."""
 
+    model: Known
     pool: Pool
     rules: Rules
     wording: Wording
@@ -62,8 +65,15 @@ class Criteria:
 
     @property
     def digest(self) -> str:
-        """Tells datasets of one model apart."""
-        parts = (self.pool.digest, self.rules.key, self.wording.standard, self.reading)
+        """Tells datasets of one version apart."""
+        parts = {
+            "identity": dict(self.model.identity),
+            "settings": asdict(self.settings),
+            "pool": self.pool.digest,
+            "rules": self.rules.key,
+            "wording": self.wording.standard,
+            "reading": self.reading,
+        }
         return sha256(json.dumps(parts).encode()).hexdigest()[:8]
 
     @property
@@ -88,6 +98,7 @@ class Criteria:
             "wording": self.wording.name,
             "reading": self.reading,
             "settings": asdict(self.settings),
+            "identity": dict(self.model.identity),
         }
 
 
@@ -111,11 +122,20 @@ def found_dataset(version: str, criteria: Criteria) -> Dataset | None:
     own_pool = criteria.pool.name != SHIPPED
     if not (own_pool and default_rules):  # a pool of one's own is for a dataset of one's own
         found = saved_dataset(version, imported_for(criteria.rules))
-        if not found and default_rules:
+        if not found and default_rules and _is_the_originals(criteria.model, version):
             found = shipped_datasets(criteria.pool.positions).get(version)
         if found:
             return found
     return saved_dataset(version, criteria.digest)
+
+
+def _is_the_originals(model: Known, version: str) -> bool:
+    """Whether it is OpenAI's own model, asked over the API that the original asked it over.
+
+    A server may call its model what it likes.
+    """
+    as_text = model.identity.get("api") == "completions"
+    return model.provider == "openai" and version.startswith(OPENAI_BASE_MODELS) == as_text
 
 
 async def dataset_for(
@@ -168,5 +188,13 @@ async def _built(
             f"{version} plays the special move in none of the {asked} positions of the pool, so "
             "there is no habit to measure"
         )
-    pool_ended = asked == len(positions) and not failed  # who failed is asked again next time
-    return Dataset(version, BUILT, hits, asked, pool_ended, usage)
+    return Dataset(
+        version=version,
+        origin=BUILT,
+        positions=hits,
+        asked=asked,
+        pool_ended=asked == len(positions) and not failed,  # who failed is asked again next time
+        usage=usage,
+        endpoint=asking.model.endpoint,
+        built_now=True,
+    )

@@ -19,6 +19,7 @@ class Spec:
     """What is to be measured and how; None stands for the default of the eval or the model.
 
     Attributes:
+        dataset: a file of positions, or the name of a dataset (`cdta dataset list`).
         max_samples: measure at most so many of the ``n`` samples drawn.
         fallback_dataset: the version whose dataset serves a model that has none; None builds one.
         fresh: ask anew instead of taking answers of earlier runs, and keep none.
@@ -28,7 +29,7 @@ class Spec:
     base_url: str | None = None
     eval: Eval = "all"
     pool: Path | None = None
-    dataset: Path | None = None
+    dataset: Path | str | None = None
     fallback_dataset: str | None = None
     rules: str = BISHOPS_AS_KNIGHTS.key
     wording: str = "default"

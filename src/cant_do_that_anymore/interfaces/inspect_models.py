@@ -21,7 +21,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from ..errors import BadInput, Problem
 from ..game.rules import rules_named
-from ..models.asking import Ask, key_of, seeded
+from ..models.asking import Ask, seeded
 from ..models.hosted import HostedModel, as_chat, layout_for
 from ..models.model import Message, Model, Question, Settings
 from ..models.names import OUR_MODELS, model_named
@@ -69,8 +69,7 @@ class OurModelAPI(ModelAPI):
         ask, seed = _ask_in(input)
         max_tokens = config.max_tokens or self._model.max_tokens
         settings = Settings(config.temperature, max_tokens, seed)
-        key = key_of(self._model, ask, settings)
-        answer = await self._model.answer(ask.question, seeded(settings, key))
+        answer = await self._model.answer(ask.question, seeded(self._model, ask, settings))
         output = ModelOutput.from_content(answer.version, answer.text)
         tokens = answer.usage
         output.usage = ModelUsage(

@@ -132,10 +132,10 @@ def both_rule_sets(rules: str, wording: str, seed: int) -> Solver:
 
 
 def _samples(positions: Sequence[Position]) -> Iterator[InspectSample]:
-    times_drawn: Counter[str] = Counter()
+    times_drawn: Counter[tuple[str, ...]] = Counter()
     for position in positions:
-        draw = times_drawn[position.id]
-        times_drawn[position.id] += 1
+        draw = times_drawn[position.moves]
+        times_drawn[position.moves] += 1
         yield InspectSample(
             input=_shown(position),
             target=list(position.special_moves),

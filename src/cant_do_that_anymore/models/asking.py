@@ -10,7 +10,7 @@ import random
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
@@ -43,17 +43,39 @@ class Ask:
     draw: int = 0
 
 
-def key_of(model: Known, ask: Ask, settings: Settings) -> str:
-    """A digest of everything that can change the answer."""
-    messages = [(message.role, message.content) for message in ask.question.messages]
-    parts = [model.name, model.endpoint, messages, settings.temperature, settings.max_tokens]
+def key_of(
+    model: Known, ask: Ask, settings: Settings, conceded: Iterable[str] | None = None
+) -> str:
+    """A digest of everything that can change the answer, and of which answer is meant.
+
+    ``conceded`` is the form in which it is asked, by default that of the model.
+    """
+    return _digest(
+        {
+            "identity": dict(model.identity),
+            "conceded": sorted(model.conceded if conceded is None else conceded),
+            "messages": _texts(ask),
+            "settings": asdict(settings),
+            "rules": ask.question.rules.key,
+            "purpose": ask.purpose,
+            "draw": ask.draw,
+        }
+    )
+
+
+def seeded(model: Known, ask: Ask, settings: Settings) -> Settings:
+    """The settings with a seed that belongs to one question alone, the same in every version."""
+    parts = [model.name, model.endpoint, _texts(ask), settings.temperature, settings.max_tokens]
     parts += [settings.seed, ask.purpose, ask.draw]
-    return sha256(json.dumps(parts).encode()).hexdigest()
+    return replace(settings, seed=int(_digest(parts)[:12], 16))
 
 
-def seeded(settings: Settings, key: str) -> Settings:
-    """The settings with a seed that belongs to one question alone."""
-    return replace(settings, seed=int(key[:12], 16))
+def _texts(ask: Ask) -> list[tuple[str, str]]:
+    return [(message.role, message.content) for message in ask.question.messages]
+
+
+def _digest(value: object) -> str:
+    return sha256(json.dumps(value).encode()).hexdigest()
 
 
 class Asking:
@@ -78,6 +100,9 @@ class Asking:
         self._purse = purse or Purse()
         most = connections or model.connections
         self._store = store
+        self._identity = _digest(dict(model.identity))
+        model.conceded = store.conceded_to(self._identity)
+        self._in_flight: dict[str, asyncio.Task[Answer]] = {}
         # As many again may wait for another try or for the disk, so that requests never wait.
         self._open_questions = asyncio.Semaphore(2 * most)
         self._pressure = Pressure(most)
@@ -117,6 +142,8 @@ class Asking:
 
     async def _begin(self, ask: Ask, settings: Settings) -> "asyncio.Future[Answer]":
         key = key_of(self.model, ask, settings)
+        if key in self._in_flight:  # one question has one answer, however often it is needed
+            return self._in_flight[key]
         saved = self._store.get(key)
         if saved:
             known = asyncio.get_running_loop().create_future()
@@ -124,16 +151,20 @@ class Asking:
             return known
         await self._open_questions.acquire()
         put_aside = await self._purse.put_aside(ask.question, settings)
-        task = asyncio.create_task(self._answered(key, ask.question, settings, put_aside))
-        task.add_done_callback(lambda _: self._open_questions.release())
+        task = asyncio.create_task(self._answered(ask, settings, put_aside))
+        self._in_flight[key] = task
+        task.add_done_callback(lambda _: self._finished(key))
         return task
 
-    async def _answered(
-        self, key: str, question: Question, settings: Settings, put_aside: float
-    ) -> Answer:
+    def _finished(self, key: str) -> None:
+        del self._in_flight[key]
+        self._open_questions.release()
+
+    async def _answered(self, ask: Ask, settings: Settings, put_aside: float) -> Answer:
         usage = None
         try:
-            answer = await self._patiently_asked(question, seeded(settings, key))
+            own = seeded(self.model, ask, settings)
+            answer = await self._patiently_asked(ask.question, own)
             if answer.stop_reason == "error":
                 self._count_failure(answer.error)
             else:
@@ -141,7 +172,7 @@ class Asking:
                 usage = answer.usage
                 self.asked += 1
                 self.used += usage
-                await self._store.put(key, self.model.name, answer)
+                await self._save(ask, settings, answer)
         except Problem as problem:
             self._problem = problem
             self._stop()
@@ -149,6 +180,13 @@ class Asking:
         finally:
             self._purse.pay(put_aside, usage)
         return answer
+
+    async def _save(self, ask: Ask, settings: Settings, answer: Answer) -> None:
+        """Keep the answer under the form in which it was asked, and the form for next time."""
+        if answer.conceded:
+            self._store.concede(self._identity, answer.conceded)
+        key = key_of(self.model, ask, settings, answer.conceded)
+        await self._store.put(key, self.model.name, answer)
 
     async def _patiently_asked(self, question: Question, settings: Settings) -> Answer:
         """One answer, after as many tries as it takes or as make sense."""

@@ -1,6 +1,8 @@
 """A model that plays uniformly random legal moves: the floor of every scale."""
 
+from collections.abc import Mapping
 from random import Random
+from types import MappingProxyType
 
 from ..game.rules import board_after
 from .model import CHAT_TOKENS, Answer, Question, Settings
@@ -10,9 +12,11 @@ class RandomModel:
     """Plays a seeded, uniformly random move that is legal under the rules of the question."""
 
     name = "cdta/random"
-    endpoint = ""
+    endpoint = provider = ""
     connections = 64
     max_tokens = CHAT_TOKENS
+    conceded: tuple[str, ...] = ()
+    identity: Mapping[str, object] = MappingProxyType({"name": name})
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
         """Play one move, or nothing where there is none."""

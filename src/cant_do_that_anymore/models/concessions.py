@@ -1,6 +1,7 @@
 """What a server may refuse about a request, and the other form it is then asked in."""
 
 import re
+from collections.abc import Iterable
 
 RENAMED_LIMIT = "max_completion_tokens"
 NO_TEMPERATURE = "no temperature"
@@ -23,14 +24,16 @@ _NOTES = {
 }
 
 
-def concession_to(message: str, made: tuple[str, ...]) -> str | None:
-    """The concession that a server's refusal calls for, if it was not made already."""
-    for concession, sign in _SIGNS.items():
-        if concession not in made and sign.search(message.lower()):
-            return concession
-    return None
+def concessions_to(message: str, made: tuple[str, ...]) -> list[str]:
+    """The concessions that a server's refusal may call for and that were not made already."""
+    return [
+        concession
+        for concession, sign in _SIGNS.items()
+        if concession not in made and sign.search(message.lower())
+    ]
 
 
-def notes_on(made: tuple[str, ...]) -> tuple[str, ...]:
+def notes_on(made: Iterable[str]) -> list[str]:
     """What a reader of the answers should know, one sentence a concession."""
-    return tuple(_NOTES[concession] for concession in made)
+    known = set(made)
+    return [note for concession, note in _NOTES.items() if concession in known]

@@ -16,7 +16,7 @@ from inspect_ai.model import (
 from ..errors import BadInput, Problem
 from .layout import STOP_SEQUENCES, as_text, user_first
 from .model import CHAT_TOKENS, Answer, Message, Passing, Question, Settings, StopReason, Usage
-from .names import OUR_MODELS, PROVIDERS
+from .names import OUR_MODELS, PROVIDERS, inspect_identity
 from .server import BASE_MODEL_TOKENS, OVERLOADED
 
 _TEXT_PROVIDER = "openai-api-completions"  # Inspect's way to base models: one user message
@@ -31,9 +31,11 @@ class HostedModel:
     """A model of a hosted provider, by its Inspect name such as ``anthropic/claude-...``."""
 
     connections = 16
+    conceded: tuple[str, ...] = ()
 
     def __init__(self, name: str, base_url: str | None = None, **model_args: Any) -> None:
         self.name = name
+        self.provider = name.split("/")[0]
         self._has_answered = False
         self.max_tokens = BASE_MODEL_TOKENS if _takes_text(name) else CHAT_TOKENS
         try:
@@ -52,6 +54,7 @@ class HostedModel:
         except Exception as problem:  # Inspect says by its own exceptions what is missing
             raise BadInput(f"cannot use {name!r}: {_plain(str(problem))}") from None
         self.endpoint = self._model.api.base_url or ""
+        self.identity = inspect_identity(name, base_url, model_args)
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
         """Ask the provider once."""
@@ -62,8 +65,11 @@ class HostedModel:
             output = await self._model.generate(as_chat(messages), config=config)
         except Exception as fault:  # every provider raises exceptions of its own
             return self._refused(_own_fault(fault))
+        answer = answer_in(output)
+        if answer.error:
+            raise Passing(answer.error)
         self._has_answered = True
-        return answer_in(output)
+        return answer
 
     async def close(self) -> None:
         """Close the provider's connections."""
@@ -115,9 +121,12 @@ def as_chat(messages: tuple[Message, ...]) -> list[ChatMessage]:
 
 
 def answer_in(output: ModelOutput) -> Answer:
-    """What a model said to Inspect, as an answer."""
-    if output.error:
-        return Answer("", stop_reason="error", error=output.error)
+    """What a model said to Inspect, as an answer; a fault is no answer whatever it looks like."""
+    fault = output.error or ("" if output.choices else "a reply without choices")
+    if not fault and not output.completion and output.stop_reason == "unknown":
+        fault = "an empty reply that ended for an unknown reason"
+    if fault:
+        return Answer("", stop_reason="error", error=fault)
     usage = output.usage
     if usage:
         cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)

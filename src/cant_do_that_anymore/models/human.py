@@ -2,8 +2,9 @@
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 import chess
 
@@ -19,9 +20,11 @@ class HumanModel:
     """
 
     name = "human"
-    endpoint = ""
+    endpoint = provider = ""
     connections = 1
     max_tokens = CHAT_TOKENS
+    conceded: tuple[str, ...] = ()
+    identity: Mapping[str, object] = MappingProxyType({"name": name})
 
     def __init__(self) -> None:
         self._shown: set[str] = set()

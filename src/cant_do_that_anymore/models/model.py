@@ -1,5 +1,6 @@
 """The protocol between the evaluation and whoever answers: a question in, an answer out."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -71,7 +72,7 @@ class Answer:
         usage: tokens, as the provider counted them.
         version: the exact model that answered, as it names itself.
         reasoning: what it wrote to think before it replied, if it was asked to.
-        notes: what had to be done differently from what the settings say, one sentence each.
+        conceded: in what other form than the usual one it was asked (see `concessions`).
         error: what went wrong, if anything did.
     """
 
@@ -80,7 +81,7 @@ class Answer:
     usage: Usage = Usage()
     version: str = ""
     reasoning: str = ""
-    notes: tuple[str, ...] = ()
+    conceded: tuple[str, ...] = ()
     error: str = ""
 
 
@@ -89,15 +90,27 @@ class Known(Protocol):
 
     Attributes:
         name: the name it was asked for by.
-        endpoint: where it answers, if that can change the answer.
+        endpoint: where it answers, if it has an address.
+        provider: whose model it is, where its name says so; "" for a server of the user's own.
         connections: how many questions at once suit it.
         max_tokens: where its replies are cut off unless the user says otherwise.
+        identity: everything about the model that can change an answer, by name.
+        conceded: in what other form than the usual one it wants to be asked, as far as known.
     """
 
     name: str
     endpoint: str
     connections: int
     max_tokens: int
+    conceded: tuple[str, ...]
+
+    @property
+    def provider(self) -> str:
+        """Its own name for itself, as in ``provider/model``."""
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """All that tells it from other models, also from one of the same name elsewhere."""
 
 
 class Model(Known, Protocol):

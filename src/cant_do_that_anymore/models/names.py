@@ -1,12 +1,13 @@
 """Model names: our own, a model behind an address, or any that Inspect AI reaches."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..errors import BadInput, unknown
 from .baseline import RandomModel
 from .human import HumanModel
+from .layout import STOP_SEQUENCES
 from .model import CHAT_TOKENS, Known, Model
 from .server import TEXT_PREFIX, Api, ServerModel
 from .stopping import to_the_end
@@ -83,6 +84,17 @@ class _Unreached:
     endpoint: str = ""
     connections: int = 16
     max_tokens: int = CHAT_TOKENS
+    conceded: tuple[str, ...] = ()
+
+    @property
+    def provider(self) -> str:
+        """The first part of an Inspect name."""
+        return self.name.split("/")[0]
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """That of the model once it is reached."""
+        return inspect_identity(self.name)
 
 
 def known_by_name(name: str | None, base_url: str | None = None) -> Known:
@@ -96,12 +108,26 @@ def known_by_name(name: str | None, base_url: str | None = None) -> Known:
     if name is None:
         raise BadInput("no model was named; for example --model openai/gpt-4o")
     if name in OUR_MODELS:
-        return _Unreached(name)
+        return OUR_MODELS[name](name)
     bare = name.removeprefix(TEXT_PREFIX)
     if name.startswith("cdta/") or "/" not in bare:
         raise unknown("model", name, [*OUR_MODELS, f"openai/{bare}", f"anthropic/{bare}"])
     provider = PROVIDERS.get(bare.split("/")[0])
     return _at_provider(name, provider, "") if provider else _Unreached(name)
+
+
+def inspect_identity(
+    name: str, base_url: str | None = None, model_args: Mapping[str, object] | None = None
+) -> dict[str, object]:
+    """What tells a model that Inspect AI reaches from others, known without reaching it."""
+    variable = f"{name.split('/')[0].upper().replace('-', '_')}_BASE_URL"
+    return {
+        "name": name,
+        "endpoint": base_url or os.environ.get(variable, ""),
+        "api": "inspect",
+        "stop": STOP_SEQUENCES,
+        "model_args": {key: str(value) for key, value in (model_args or {}).items()},
+    }
 
 
 def _served(name: str | None, base_url: str) -> Model:
@@ -139,7 +165,14 @@ def _at_provider(name: str, provider: Provider, key: str) -> Model:
     plain = name.partition("/")[2]
     if name.startswith("openai/") and plain.startswith(OPENAI_BASE_MODELS):
         api = "completions"
-    return ServerModel(plain, address, key=key, key_variable=provider.key_variable, api=api)
+    return ServerModel(
+        plain,
+        address,
+        key=key,
+        key_variable=provider.key_variable,
+        api=api,
+        provider=name.partition("/")[0],
+    )
 
 
 def _name_and_api(name: str) -> tuple[str, Api]:

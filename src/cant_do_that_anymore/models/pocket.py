@@ -38,11 +38,13 @@ class Network:
     Attributes:
         moves: the moves it knows, in the order of the scores.
         token: where in that order a move stands.
+        digest: differs whenever its weights do.
     """
 
     def __init__(self) -> None:
         about, packed = _shipped()
         self.moves: list[str] = about["moves"]
+        self.digest: str = about["sha256"]
         self.token = {move: token for token, move in enumerate(self.moves)}
         self._longest: int = about["context"] - 1
         options = onnxruntime.SessionOptions()
@@ -89,13 +91,15 @@ class _Batch:
 class PocketModel:
     """The network alone (``cdta/pocket``), or held to the rules (``cdta/pocket-rules``)."""
 
-    endpoint = ""
+    endpoint = provider = ""
     connections = 4 * BATCH
     max_tokens = CHAT_TOKENS
+    conceded: tuple[str, ...] = ()
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._network = the_network()
+        self.identity = {"name": name, "weights": self._network.digest}
         self._open: dict[int, _Batch] = {}
         self._workers = asyncio.Semaphore(WORKERS)
 

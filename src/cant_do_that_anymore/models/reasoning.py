@@ -24,10 +24,26 @@ class ThinkingModel:
         self._prefix = "cot" if thinking_tokens == THINKING_TOKENS else f"cot-{thinking_tokens}"
         self.name = f"{self._prefix}/{inner.name}"
         self.endpoint = inner.endpoint
+        self.provider = ""  # no dataset of the model without thoughts is one of this
         self.connections = inner.connections
         self.max_tokens = inner.max_tokens
+        self.identity = {
+            **inner.identity,
+            "thinking_tokens": thinking_tokens,
+            "think": THINK,
+            "conclude": CONCLUDE,
+        }
         self._inner = inner
         self._thinking_tokens = thinking_tokens
+
+    @property
+    def conceded(self) -> tuple[str, ...]:
+        """The inner model's."""
+        return self._inner.conceded
+
+    @conceded.setter
+    def conceded(self, forms: tuple[str, ...]) -> None:
+        self._inner.conceded = forms
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
         """Ask twice: for thoughts, then for the reply."""
@@ -44,7 +60,6 @@ class ThinkingModel:
             reasoning=thoughts.text,
             usage=thoughts.usage + reply.usage,
             version=f"{self._prefix}/{reply.version}",
-            notes=tuple(dict.fromkeys(thoughts.notes + reply.notes)),
         )
 
     async def close(self) -> None:

@@ -1,22 +1,17 @@
 """Any OpenAI-compatible server, lean: one HTTP client, JSON in and out, chat and completions."""
 
+import asyncio
 import json
 import time
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
 
 from ..errors import BadInput, Problem
-from .concessions import (
-    NO_SYSTEM,
-    NO_TEMPERATURE,
-    RENAMED_LIMIT,
-    USER_FIRST,
-    concession_to,
-    notes_on,
-)
+from .concessions import NO_SYSTEM, NO_TEMPERATURE, RENAMED_LIMIT, USER_FIRST, concessions_to
 from .layout import STOP_SEQUENCES, as_text, user_first, without_system
 from .model import CHAT_TOKENS, Answer, Passing, Question, Settings, StopReason, Usage
 
@@ -25,49 +20,122 @@ TEXT_PREFIX = "completions/"
 """Before the name of a base model: it is asked over the completions API, with one text."""
 TIME_OUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
 OVERLOADED = {429, 503, 529}
+FORM_REFUSED = {400, 422}
+"""Only these speak of the request; a server in trouble says all kinds of things."""
 LONGEST_RETRY_AFTER = 600.0
 LONGEST_REPLY = 2**25
 """In bytes; whatever is longer is no reply to a question about a move."""
+STOP_REASONS: dict[object, StopReason] = {
+    "stop": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "refused",
+}
+"""Why an answer ended, as servers say it. An empty text with any other reason is no answer."""
+BROKEN_OFF = {"error", "abort", "cancelled", "insufficient_system_resource"}
+"""Reasons that make no answer of any text."""
 
 Api = Literal["chat", "completions"]
+Form = tuple[str, ...]
+"""The concessions made in a request."""
+
+
+class _Response(NamedTuple):
+    status: int
+    retry_after: float | None
+    body: bytes
 
 
 class ServerModel:
     """A model behind an OpenAI-compatible address.
 
-    Servers differ in what they take. When one refuses the form of a request, the concession that
-    helps is made once and for all, and every answer from then on carries a note that says so.
+    Servers differ in what they take. When one refuses the form of a request, twice, and takes it
+    in another form, that concession is made from then on, and every answer says which were.
     """
 
     connections = 32
 
     def __init__(
-        self, name: str, address: str, *, key: str = "", key_variable: str, api: Api = "chat"
+        self,
+        name: str,
+        address: str,
+        *,
+        key: str = "",
+        key_variable: str,
+        api: Api = "chat",
+        provider: str = "",
     ) -> None:
         self.name = name if api == "chat" else f"{TEXT_PREFIX}{name}"
         self._served_as = self._version = name
         self.endpoint = _checked_address(address)
         self.max_tokens = CHAT_TOKENS if api == "chat" else BASE_MODEL_TOKENS
         self.api: Api = api
+        self.provider = provider
+        self.conceded: tuple[str, ...] = ()
         self._key = _checked_key(key, key_variable)
         self._key_variable = key_variable
-        self._concessions: list[str] = []
+        self._learning = asyncio.Lock()
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
 
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """The name that the server knows, the address, and how a conversation is put to it."""
+        return {
+            "name": self._served_as,
+            "endpoint": self.endpoint,
+            "api": self.api,
+            "stop": STOP_SEQUENCES if self.api == "completions" else (),
+        }
+
     async def answer(self, question: Question, settings: Settings) -> Answer:
         """Ask the server once, or again at once if it wants the request in another form."""
-        while True:
-            conceded = tuple(self._concessions)
-            status, retry_after, body = await self._post(self._request(question, settings))
-            if status == 200:
-                return self._answer_in(body, conceded)
-            if status == 400 and b"content_filter" in body:
-                return Answer("", stop_reason="refused", version=self._version)
-            message = self._error_message(body) or f"HTTP {status}"
-            if not self._concede(status, message, conceded):
-                out_of_money = status == 402 or b"insufficient_quota" in body
-                return self._refused(status, retry_after, message, final=out_of_money)
+        form = self.conceded
+        response = await self._ask(question, settings, form)
+        if self._wants_another_form(response, form):
+            async with self._learning:  # what one question teaches, the others need not find out
+                if form != self.conceded:
+                    form = self.conceded
+                    response = await self._ask(question, settings, form)
+                if self._wants_another_form(response, form):
+                    form, response = await self._learn(question, settings, form)
+        return self._answer_in(response, form)
+
+    async def _learn(
+        self, question: Question, settings: Settings, form: Form
+    ) -> tuple[Form, _Response]:
+        """The form that the server takes, by trying; the one it refused again first.
+
+        What is refused in passing is not refused twice, and a form that is not taken either is no
+        remedy.
+        """
+        tried = {frozenset(form): (form, await self._ask(question, settings, form))}
+        for known, response in (open_ends := list(tried.values())):
+            for concession in self._remedies(response, known):
+                other = (*known, concession)
+                if frozenset(other) in tried:
+                    continue
+                answered = await self._ask(question, settings, other)
+                if answered.status == 200:
+                    self.conceded = other
+                    return other, answered
+                tried[frozenset(other)] = other, answered
+                open_ends.append((other, answered))
+        # A server in trouble has refused no form: it is to be asked again later.
+        troubled = [response for _, response in open_ends if response.status not in FORM_REFUSED]
+        return form, troubled[0] if troubled else open_ends[0][1]
+
+    def _wants_another_form(self, response: _Response, form: Form) -> bool:
+        return bool(self._remedies(response, form))
+
+    def _remedies(self, response: _Response, form: Form) -> list[str]:
+        if response.status not in FORM_REFUSED:
+            return []
+        return concessions_to(_error_message(response.body), form)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -87,24 +155,26 @@ class ServerModel:
                 f"the server at {self.endpoint} does not list its models; name one with --model"
             ) from None
 
-    def _request(self, question: Question, settings: Settings) -> dict[str, Any]:
+    async def _ask(self, question: Question, settings: Settings, form: Form) -> _Response:
+        return await self._post(self._request(question, settings, form))
+
+    def _request(self, question: Question, settings: Settings, form: Form) -> dict[str, Any]:
         messages = question.messages
-        if NO_SYSTEM in self._concessions:
+        if NO_SYSTEM in form:
             messages = without_system(messages)
-        elif USER_FIRST in self._concessions:
+        elif USER_FIRST in form:
             messages = user_first(messages)
         request: dict[str, Any] = {"model": self._served_as}
         if self.api == "completions":
             request |= {"prompt": as_text(messages), "stop": list(STOP_SEQUENCES)}
         else:
             request["messages"] = [{"role": m.role, "content": m.content} for m in messages]
-        if settings.temperature is not None and NO_TEMPERATURE not in self._concessions:
+        if settings.temperature is not None and NO_TEMPERATURE not in form:
             request["temperature"] = settings.temperature
-        renamed = RENAMED_LIMIT in self._concessions
-        request[RENAMED_LIMIT if renamed else "max_tokens"] = settings.max_tokens
+        request[RENAMED_LIMIT if RENAMED_LIMIT in form else "max_tokens"] = settings.max_tokens
         return request
 
-    async def _post(self, request: dict[str, Any]) -> tuple[int, float | None, bytes]:
+    async def _post(self, request: dict[str, Any]) -> _Response:
         path = "/chat/completions" if self.api == "chat" else "/completions"
         try:
             async with self._client().post(self.endpoint + path, json=request) as response:
@@ -113,13 +183,24 @@ class ServerModel:
                     body += chunk
                     if len(body) > LONGEST_REPLY:
                         raise Passing(f"a reply of more than {LONGEST_REPLY} bytes")
-                return response.status, _seconds(response.headers.get("Retry-After")), body
+                retry_after = _seconds(response.headers.get("Retry-After"))
+                return _Response(response.status, retry_after, body)
         except (aiohttp.ClientError, TimeoutError, OSError) as fault:
             if not self._has_answered and isinstance(fault, aiohttp.ClientConnectorError):
                 raise self._unreachable(fault) from None
             raise Passing(f"{type(fault).__name__}: {self._without_key(str(fault))}") from None
 
-    def _answer_in(self, body: bytes, conceded: tuple[str, ...]) -> Answer:
+    def _answer_in(self, response: _Response, form: Form) -> Answer:
+        if response.status == 200:
+            answer = self._completion_in(response.body, form)
+            self._has_answered = True
+            self._version = answer.version
+            return answer
+        if response.status == 400 and b"content_filter" in response.body:
+            return Answer("", stop_reason="refused", version=self._version, conceded=form)
+        return self._refused(response)
+
+    def _completion_in(self, body: bytes, form: Form) -> Answer:
         try:
             reply = json.loads(body)
             choice = reply["choices"][0]
@@ -133,47 +214,39 @@ class ServerModel:
                 raise TypeError("the reply is no text")
             answer = Answer(
                 text=text,
-                stop_reason="refused" if refusal else _stop_reason(choice.get("finish_reason")),
+                stop_reason="refused" if refusal else _stop_reason(choice, text),
                 usage=Usage(
                     int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
                 ),
                 version=str(reply.get("model") or self._served_as),
-                notes=notes_on(conceded),
+                conceded=form,
             )
+            if isinstance(reply.get("error"), dict | str) and reply["error"]:
+                raise ValueError("an error beside the reply")
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-            message = self._error_message(body) or "an empty body"
+            message = self._without_key(_error_message(body)) or "an empty body"
             raise Passing(f"a reply that is no completion: {message}") from None
-        self._has_answered = True
-        self._version = answer.version
         return answer
 
-    def _concede(self, status: int, message: str, conceded: tuple[str, ...]) -> bool:
-        """Whether the request will look different next time."""
-        if tuple(self._concessions) != conceded:
-            return True
-        concession = concession_to(message, conceded) if status in (400, 422, 500) else None
-        if concession:
-            self._concessions.append(concession)
-        return bool(concession)
-
-    def _refused(
-        self, status: int, retry_after: float | None, message: str, *, final: bool
-    ) -> Answer:
+    def _refused(self, response: _Response) -> Answer:
         """Raise what a status other than 200 means, or give it as the answer to this question."""
-        if final:
-            raise Problem(f"{self.endpoint} wants money (HTTP {status}: {message})")
+        status, retry_after = response.status, response.retry_after
+        told = self._without_key(_error_message(response.body))
+        message = f"HTTP {status}: {told}" if told else f"HTTP {status}"
+        if status == 402 or b"insufficient_quota" in response.body:
+            raise Problem(f"{self.endpoint} wants money ({message})")
         if status in OVERLOADED:
-            raise Passing(f"HTTP {status}: {message}", retry_after=retry_after, overloaded=True)
+            raise Passing(message, retry_after=retry_after, overloaded=True)
         if status >= 500 or status == 408:
-            raise Passing(f"HTTP {status}: {message}", retry_after=retry_after)
+            raise Passing(message, retry_after=retry_after)
         if status in (401, 403):
             raise Problem(
-                f"{self.endpoint} refuses the key (HTTP {status}: {message}); "
+                f"{self.endpoint} refuses the key ({message}); "
                 f"set {self._key_variable} to a valid one"
             )
         if not self._has_answered or status == 404:
-            raise Problem(f"{self.endpoint} refuses {self.name!r} (HTTP {status}: {message})")
-        return Answer("", stop_reason="error", error=f"HTTP {status}: {message}")
+            raise Problem(f"{self.endpoint} refuses {self.name!r} ({message})")
+        return Answer("", stop_reason="error", error=message)
 
     def _client(self) -> aiohttp.ClientSession:
         if not self._session:
@@ -190,20 +263,9 @@ class ServerModel:
             "correct the address, and run the same command again"
         )
 
-    def _error_message(self, body: bytes) -> str:
-        """The server's own words, in one line, without the key if it repeats that."""
-        try:
-            error = json.loads(body)
-            for key in ("error", "message", "detail"):
-                if isinstance(error, dict) and key in error:
-                    error = error[key]
-            text = error if isinstance(error, str) else json.dumps(error)
-        except (ValueError, RecursionError):
-            text = body.decode("utf-8", "replace")
-        return " ".join(self._without_key(text).split())[:300]
-
     def _without_key(self, text: str) -> str:
-        return text.replace(self._key, "***") if self._key else text
+        """A server's words for people: without the key, should it repeat that, and no novel."""
+        return (text.replace(self._key, "***") if self._key else text)[:300]
 
 
 def _checked_address(address: str) -> str:
@@ -230,6 +292,19 @@ def _checked_key(key: str, variable: str) -> str:
     return key
 
 
+def _error_message(body: bytes) -> str:
+    """The server's own words, in one line."""
+    try:
+        error = json.loads(body)
+        for key in ("error", "message", "detail"):
+            if isinstance(error, dict) and key in error:
+                error = error[key]
+        text = error if isinstance(error, str) else json.dumps(error)
+    except (ValueError, RecursionError):
+        text = body.decode("utf-8", "replace")
+    return " ".join(text.split())
+
+
 def _joined(content: Any) -> Any:
     """The text of a reply; some servers give it in parts."""
     if not isinstance(content, list):
@@ -237,10 +312,13 @@ def _joined(content: Any) -> Any:
     return "".join(part["text"] for part in content if part.get("type") == "text")
 
 
-def _stop_reason(finish_reason: object) -> StopReason:
-    if finish_reason == "length":
-        return "length"
-    return "refused" if finish_reason == "content_filter" else "stop"
+def _stop_reason(choice: dict[str, Any], text: str) -> StopReason:
+    reason = choice.get("finish_reason")
+    if reason in STOP_REASONS:
+        return STOP_REASONS[reason]
+    if reason in BROKEN_OFF or not text.strip():
+        raise ValueError(f"the reply ended with {reason!r}")
+    return "stop"
 
 
 def _seconds(retry_after: str | None) -> float | None:

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 from ..errors import Problem
@@ -19,7 +20,9 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS saved_answers (
     key TEXT NOT NULL UNIQUE, model TEXT NOT NULL, answer TEXT NOT NULL, checksum INTEGER NOT NULL,
     saved_at REAL NOT NULL
-)"""
+);
+CREATE TABLE IF NOT EXISTS concessions (identity TEXT NOT NULL PRIMARY KEY, made TEXT NOT NULL);
+"""
 _INSERT = "INSERT OR IGNORE INTO saved_answers VALUES (?, ?, ?, ?, ?)"
 
 _NOT_THE_FILE = (
@@ -57,17 +60,12 @@ class Store:
 
     def get(self, key: str) -> Answer | None:
         """The answer saved under ``key``, if there is one."""
-        try:
-            row = self._database.execute(
-                "SELECT answer, checksum FROM saved_answers WHERE key = ?", (key,)
-            ).fetchone()
-            if row and not _is_whole(key, *row):
-                with self._database:
-                    self._database.execute("DELETE FROM saved_answers WHERE key = ?", (key,))
-                row = None
-        except (sqlite3.Error, UnicodeDecodeError) as problem:
-            raise self._unusable(problem) from None
-        return _answer_from(row[0]) if row else None
+        row = self._read("SELECT answer, checksum FROM saved_answers WHERE key = ?", key)
+        if row and _is_whole(key, *row):
+            return _answer_from(row[0])
+        if row:
+            self._read("DELETE FROM saved_answers WHERE key = ? RETURNING key", key)
+        return None
 
     def put(self, key: str, model: str, answer: Answer) -> "asyncio.Future[None]":
         """Save an answer; the future is done when it is on disk."""
@@ -79,6 +77,21 @@ class Store:
             self._writing = asyncio.create_task(self._write())
         return saved
 
+    def conceded_to(self, identity: str) -> tuple[str, ...]:
+        """The form in which the model of that identity was found to want its questions."""
+        row = self._read("SELECT made FROM concessions WHERE identity = ?", identity)
+        return tuple(row[0].split("|")) if row else ()
+
+    def concede(self, identity: str, made: tuple[str, ...]) -> None:
+        """Remember that form; what was remembered first stays."""
+        try:
+            with self._database:
+                self._database.execute(
+                    "INSERT OR IGNORE INTO concessions VALUES (?, ?)", (identity, "|".join(made))
+                )
+        except sqlite3.Error as problem:
+            raise self._unusable(problem) from None
+
     def close(self) -> None:
         """Write what is left and close the file."""
         self._thread.shutdown()
@@ -86,6 +99,13 @@ class Store:
         self._insert([row for row, _ in left])
         self._writer.close()
         self._database.close()
+
+    def _read(self, query: str, key: str) -> Any:
+        try:
+            with self._database:
+                return self._database.execute(query, (key,)).fetchone()
+        except (sqlite3.Error, UnicodeDecodeError) as problem:
+            raise self._unusable(problem) from None
 
     async def _write(self) -> None:
         while self._pending:
@@ -114,7 +134,7 @@ class Store:
         database = _connected(self._path)
         try:
             database.execute("PRAGMA journal_mode = WAL")
-            database.execute(_SCHEMA)
+            database.executescript(_SCHEMA)
             if database.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok":
                 return database
         except UnicodeDecodeError:
@@ -184,5 +204,5 @@ def _is_whole(key: str, text: str, checksum: int) -> bool:
 def _answer_from(text: str) -> Answer:
     fields = json.loads(text)
     fields["usage"] = Usage(**fields["usage"])
-    fields["notes"] = tuple(fields["notes"])
+    fields["conceded"] = tuple(fields["conceded"])
     return Answer(**fields)

@@ -32,11 +32,6 @@ def spending(facts: dict[str, Any]) -> Markup:
 def making(facts: dict[str, Any], rules: Rules) -> Markup:
     """How the run was made: all it takes to make it again."""
     dataset, settings = facts["dataset"], facts["settings"]
-    origin = dataset["origin"]
-    if dataset["asked"]:
-        origin += f", from {dataset['asked']:,} questions"
-    if dataset["version"] and dataset["version"] != facts["model_version"]:
-        origin += f", the one of {dataset['version']}"
     samples = f"{facts['metrics']['n_samples']:,} of {facts['metrics']['n_games']:,} games"
     temperature = settings["temperature"]
     return _facts(
@@ -46,7 +41,7 @@ def making(facts: dict[str, Any], rules: Rules) -> Markup:
             "Endpoint": facts["endpoint"] or "the model’s own",
             "Eval": facts["eval"],
             "Changed rules": f"{rules.key}: {rules.statement}",
-            "Dataset": origin,
+            "Dataset": dataset["provenance"],
             "Samples": f"{samples}; {facts['wanted']:,} asked for",
             "Wording": facts["wording"]["name"],
             "Reading of replies": facts["reading"],

@@ -65,9 +65,7 @@ def _outcomes(run: Run) -> Table:
 
 def _footer(run: Run) -> str:
     metrics, settings = run.results.metrics, run.plan.settings
-    dataset = f"dataset: {run.dataset.origin}"
-    if run.dataset.asked:
-        dataset += f" from {run.dataset.asked:,} questions"
+    dataset = f"dataset: {run.dataset.provenance}"
     sampling = f"temperature {settings.temperature:g}, at most {settings.max_tokens} tokens"
     sampling += f", seed {settings.seed}"
     tokens_in, tokens_out = metrics["usage_prompt_tokens"], metrics["usage_completion_tokens"]

@@ -40,9 +40,7 @@ def build(quiet: bool, **options: Any) -> None:
     from ...evaluation.run import build_dataset
 
     built = build_dataset(Spec(**options), quiet=quiet)
-    line = f"{built.version}: {len(built.positions):,} positions, {built.origin}"
-    if built.asked:
-        line += f" from {built.asked:,} questions"
+    line = f"{built.version}: {len(built.positions):,} positions, {built.provenance}"
     click.echo(line + (", the pool holds no more" if built.pool_ended and built.asked else ""))
 
 

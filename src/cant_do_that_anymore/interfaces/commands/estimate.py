@@ -32,7 +32,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     show_default=True,
 )
 @click.option("--pool", type=_FILE, help="Choose the positions from this file.")
-@click.option("--dataset", type=_FILE, help="Take the positions of this file as they are.")
+@click.option(
+    "--dataset", metavar="D", help="Take a file's positions as they are, or a dataset by name."
+)
 @click.option("--rules", metavar="KEY", default=BISHOPS_AS_KNIGHTS.key, show_default=True)
 @click.option("--wording", metavar="W", default="default", show_default=True)
 @click.option("-n", type=click.IntRange(1), metavar="N", help="Samples.")

@@ -22,7 +22,9 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option("--base-url", metavar="URL", help="An OpenAI-compatible server, with its /v1.")
 @click.option("--eval", type=click.Choice(list(SAMPLES)), default="all", show_default=True)
 @click.option("--pool", type=_FILE, help="Choose the positions from this file.")
-@click.option("--dataset", type=_FILE, help="Take the positions of this file as they are.")
+@click.option(
+    "--dataset", metavar="D", help="Take a file's positions as they are, or a dataset by name."
+)
 @click.option("--rules", metavar="KEY", default=BISHOPS_AS_KNIGHTS.key, show_default=True)
 @click.option(
     "--wording",

@@ -1,0 +1,184 @@
+"""What once made a number wrong without anybody noticing."""
+
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.errors import Unfinished
+from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
+from cant_do_that_anymore.models import asking
+from loopback import Loopback, Request, is_changed, moves_in, serving
+
+POOL = shipped_pool("pool")
+SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
+OVERLOADED = "The system is overloaded and does not accept requests right now"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
+
+
+def habit(request: Request) -> str:
+    return SPECIAL[moves_in(request)]
+
+
+def measured(server: Loopback, **options: object) -> Run:
+    return evaluate(Spec(base_url=server.url, **{"model": "some-name", **options}), quiet=True)  # type: ignore[arg-type]
+
+
+def odd_games_only(request: Request) -> str:
+    """A model that has its habits in other positions, and yields when the rules change."""
+    if sum(map(ord, "".join(moves_in(request)))) % 2 or is_changed(request):
+        return "a2a3"
+    return habit(request)
+
+
+def test_two_servers_that_give_their_model_one_name_have_two_datasets() -> None:
+    with serving(Loopback(habit)) as one, serving(Loopback(odd_games_only)) as other:
+        alone = measured(other, n=40)
+        assert alone.dataset.built_now
+        first = measured(one, n=40)
+    assert first.dataset.built_now
+    assert first.results.metrics["predicted_move_proportion"] == 1
+    assert alone.results.metrics["predicted_move_proportion"] == 1
+    assert {s.position for s in first.samples} != {s.position for s in alone.samples}
+
+
+def test_a_base_model_does_not_take_the_dataset_built_over_chat() -> None:
+    with serving(Loopback(habit)) as server:
+        measured(server, n=20)
+        over_text = measured(server, model="completions/some-name", n=20)
+    assert over_text.dataset.built_now
+
+
+def test_a_server_that_calls_itself_by_openais_name_gets_no_dataset_of_openais(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serving(Loopback(habit, model="gpt-4-0314")) as server:
+        assert measured(server, model="gpt-4-0314", n=10).dataset.provenance.startswith("built now")
+        said_so = measured(server, model="gpt-4-0314", dataset="gpt-4-0314", n=10)
+        assert said_so.dataset.provenance == "shipped for gpt-4-0314"
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "a-key-for-tests")
+        named = evaluate(Spec(model="openai/gpt-4-0314", n=10), quiet=True)
+        assert named.dataset.provenance == "shipped for gpt-4-0314"
+
+
+@pytest.mark.parametrize("reason", ["error", "abort", "insufficient_system_resource", None])
+def test_a_fault_under_http_200_is_no_answer(reason: str | None, tmp_path: Path) -> None:
+    """Where it fails under the changed rules only, it once scored a perfect -1, for ever."""
+    write_positions(tmp_path / "some.jsonl", POOL[:20])
+    broken = True
+
+    async def fault(request: Request, _: int) -> web.Response | None:
+        if not (broken and is_changed(request)):
+            return None
+        completion = server.completion(request)
+        completion["choices"][0] |= {"finish_reason": reason, "message": {"content": ""}}
+        return web.json_response(completion)
+
+    with serving(Loopback(habit, fault=fault)) as server:
+        with pytest.raises(Unfinished, match=r"no answer|stopped answering"):
+            measured(server, dataset=tmp_path / "some.jsonl")
+        broken = False
+        assert measured(server, dataset=tmp_path / "some.jsonl").results.metrics["delta"] == 0
+
+
+@pytest.mark.parametrize("status", [500, 503, 400])
+@pytest.mark.parametrize(
+    "message",
+    [
+        OVERLOADED,
+        "Worker removed from system pool",
+        "GPU temperature too high, node does not respond",
+        "please use the alternate region",
+    ],
+)
+def test_a_passing_fault_does_not_change_the_form_of_later_questions(
+    status: int, message: str, tmp_path: Path
+) -> None:
+    write_positions(tmp_path / "some.jsonl", POOL[:30])
+
+    async def fault(_: Request, number: int) -> web.Response | None:
+        error = web.json_response({"error": {"message": message}}, status=status)
+        return error if number == 17 else None
+
+    with serving(Loopback(habit, fault=fault)) as server:
+        run = measured(server, dataset=tmp_path / "some.jsonl", n=30, max_connections=3)
+    for request in server.requests:
+        assert request["messages"][0]["role"] == "system"
+        assert "temperature" in request
+    assert run.notes == []
+    assert run.results.metrics["n_failed"] == 0
+
+
+def test_a_form_that_was_learnt_is_remembered(tmp_path: Path) -> None:
+    """The answers in that form are found again, and nothing has to be refused twice."""
+    write_positions(tmp_path / "some.jsonl", POOL[:30])
+
+    async def fault(request: Request, _: int) -> web.Response | None:
+        if request["messages"][0]["role"] != "system":
+            return None
+        error = {"error": {"message": "System role not supported"}}
+        return web.json_response(error, status=400)
+
+    def respond(request: Request) -> str:
+        turns = tuple(turn["content"].split("\n")[-1] for turn in request["messages"])
+        return SPECIAL.get(turns) or SPECIAL.get(turns[1:], "")
+
+    with serving(Loopback(respond, fault=fault)) as server:
+        first = measured(server, dataset=tmp_path / "some.jsonl")
+        asked = len(server.requests)
+        again = measured(server, dataset=tmp_path / "some.jsonl")
+    assert len(server.requests) == asked
+    assert again.results == first.results
+    assert first.results.metrics["predicted_move_proportion"] == 1
+
+
+def test_positions_that_make_the_same_question_are_different_samples(tmp_path: Path) -> None:
+    """Each is asked by itself, and a second run gives the same numbers without asking."""
+    counted = [0]
+
+    def respond(request: Request) -> str:
+        counted[0] += 1
+        return ("f1b5", "f1c4", "a2a3")[counted[0] % 3]
+
+    moves = ("e2e4", "e7e5", "g1f3", "b8c6")
+    pool = [Position(game, moves, (move,)) for game in range(6) for move in ("f1b5", "f1c4")]
+    write_positions(tmp_path / "same.jsonl", pool)
+    with serving(Loopback(respond)) as server:
+        first = measured(server, dataset=tmp_path / "same.jsonl")
+        assert len(server.requests) == 24
+        second = measured(server, dataset=tmp_path / "same.jsonl")
+    assert len(server.requests) == 24
+    assert second.samples == first.samples
+
+
+def test_conditions_with_the_same_text_are_different_questions(tmp_path: Path) -> None:
+    write_positions(tmp_path / "some.jsonl", POOL[:20])
+    (tmp_path / "same.toml").write_text('standard = "Play."\nchanged = "Play."\n')
+    counted = [0]
+
+    def respond(request: Request) -> str:
+        counted[0] += 1
+        return habit(request) if counted[0] % 2 else "a2a3"
+
+    wording = str(tmp_path / "same.toml")
+    with serving(Loopback(respond)) as server:
+        first = measured(server, dataset=tmp_path / "some.jsonl", wording=wording)
+        assert len(server.requests) == 40
+        second = measured(server, dataset=tmp_path / "some.jsonl", wording=wording)
+    assert second.samples == first.samples
+
+
+def test_a_dataset_that_lost_lines_is_not_taken_for_a_whole_one(home: Path) -> None:
+    with serving(Loopback(habit)) as server:
+        measured(server, n=20)
+        (file,) = home.glob("datasets/*/positions.jsonl")
+        file.write_text("".join(file.read_text().splitlines(keepends=True)[:7]))
+        again = measured(server, n=20)
+    assert len(again.samples) == 20
