@@ -1,0 +1,72 @@
+"""Numbers that stay the same whatever becomes of the code: nine runs, every number, every reply.
+
+``python tests/test_golden.py`` writes the file anew; a change in it belongs to a change of the
+protocol and to the changelog.
+"""
+
+import gzip
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.evaluation.spec import Eval
+from cant_do_that_anymore.game.position import shipped_pool
+from loopback import Loopback, Request, is_changed, moves_in, serving
+
+FILE = Path(__file__).parent / "golden.json.gz"
+MODELS = ("cdta/pocket", "cdta/random", "a server")
+SPECIAL = {p.moves: p.special_moves[0] for name in ("pool", "diagonal") for p in shipped_pool(name)}
+REPLIES = ("a2a3", "", "I play Nf3.", "e7e5", "Bb5", "**g1f3**", "castle", "f1g3", "none", "c1e3")
+
+
+def respond(request: Request) -> str:
+    """A habit that yields in some positions, to replies of all kinds, by a fixed function."""
+    moves = moves_in(request)
+    fate = sum(map(ord, "".join(moves))) % 10
+    return SPECIAL[moves] if fate < (3 if is_changed(request) else 8) else REPLIES[fate]
+
+
+@contextmanager
+def whom(model: str) -> Iterator[dict[str, Any]]:
+    if model != "a server":
+        yield {"model": model}
+        return
+    with serving(Loopback(respond, model="served")) as server:
+        yield {"base_url": server.url}
+
+
+def measured(model: str, eval: Eval) -> Run:
+    with whom(model) as options:
+        return evaluate(Spec(eval=eval, n=None if eval == "all_small" else 300, **options))
+
+
+def told(run: Run) -> dict[str, Any]:
+    """All numbers of a run, and all that was made of its replies."""
+    replies = [
+        " ".join((sample.position.id, *(f"{j.outcome}:{j.move}" for j in judgements)))
+        for sample in run.samples
+        for judgements in [(sample.standard_judgement, sample.variant_judgement)]
+    ]
+    intervals = {name: [i.low, i.high] for name, i in run.results.intervals.items()}
+    return {"metrics": run.results.metrics, "intervals": intervals, "replies": replies}
+
+
+@pytest.fixture(scope="module")
+def golden() -> Any:
+    return json.loads(gzip.decompress(FILE.read_bytes()))
+
+
+@pytest.mark.parametrize(("model", "eval"), list(product(MODELS, get_args(Eval))))
+def test_the_numbers_are_those_they_always_were(model: str, eval: Eval, golden: Any) -> None:
+    assert json.loads(json.dumps(told(measured(model, eval)))) == golden[f"{model} {eval}"]
+
+
+if __name__ == "__main__":
+    runs = {f"{m} {e}": told(measured(m, e)) for m, e in product(MODELS, get_args(Eval))}
+    FILE.write_bytes(gzip.compress(json.dumps(runs).encode(), mtime=0))
