@@ -1,0 +1,75 @@
+"""The one way to write files: whole or not at all, so that what was there before is never lost."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+from uuid import uuid4
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that takes the place of ``path`` if the body ends without an exception.
+
+    The target of a link is replaced, and the link stays; into a device or a pipe it is written
+    at once.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
+    target = _resolved(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    half = _beside(target)
+    try:
+        with half.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, half)
+        half.replace(target)
+    finally:
+        half.unlink(missing_ok=True)
+
+
+def replacing_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8, as ``replacing`` does."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill that appears as ``path`` if the body ends without an exception.
+
+    Raises:
+        OSError: if it cannot be made, or something other than an empty folder is in its place.
+    """
+    target = _resolved(path)
+    half = _beside(target)
+    half.mkdir(parents=True)
+    try:
+        yield half
+        half.rename(target)
+    except BaseException:
+        shutil.rmtree(half, ignore_errors=True)
+        raise
+
+
+def _resolved(path: Path) -> Path:
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return target
+
+
+def _beside(path: Path) -> Path:
+    """Whoever else writes the same file at the same time has another name."""
+    return path.with_name(f".part-{uuid4().hex}")
