@@ -25,9 +25,9 @@ from ..home import answers_file
 from ..models.asking import Ask, Asking
 from ..models.model import Known, Model, Settings
 from ..models.names import model_named
-from ..models.progress import progress
 from ..models.stopping import to_the_end
 from ..models.store import Store
+from ..progress import progress
 from .datasets import Dataset, dataset_named
 from .judging import Reading
 from .metrics import Results, Sample, compute, judged

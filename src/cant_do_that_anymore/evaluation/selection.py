@@ -20,7 +20,7 @@ from ..game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
 from ..models.asking import Ask, Asking
 from ..models.model import Known, Settings, Usage
 from ..models.names import OPENAI_BASE_MODELS
-from ..models.progress import progress
+from ..progress import progress
 from .datasets import (
     Dataset,
     imported_for,

@@ -4,7 +4,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import click
 
 from ...errors import BadInput, Unfinished
+from ...files import replacing
 from ...game.position import packing
 from ...game.rules import BISHOPS_AS_KNIGHTS, rules_named
-from ...models.progress import PLAIN_LINE_SECONDS
+from ...progress import Show, shown
 
 if TYPE_CHECKING:
     from ...game.mining import Mined
@@ -95,23 +96,31 @@ def mine(
     wanted = mining.Wanted(rules_named(key), not first, min_elo)
     results = mining.mine(inputs, wanted, unique=unique, limit=limit, jobs=jobs, cluster=cluster)
     tally = _Tally()
-    with _written(output, tally) as file, _shown(tally, beside=output) as show, closing(results):
-        try:
-            for mined in results:
-                with _no_ctrl_c():
-                    file.writelines(found.line.encode() + b"\n" for found in mined.found)
-                    tally.add(mined)
-                show(mined.share)
-        except KeyboardInterrupt:
-            tally.problems.append("stopped by Ctrl-C, with what was found until then")
-        except Unfinished as problem:
-            tally.problems.append(str(problem))
-    if tally.read:
-        click.echo(tally.summary(), err=True)
-    if tally.problems:
-        raise Unfinished("; ".join(tally.problems))
-    if not tally.read:
-        raise BadInput(f"no readable game in {', '.join(inputs)}: give games in PGN")
+    lines_in_the_way = output is None and sys.stdout.isatty()
+    with _written(output) as file:
+        with shown("mining", quiet=False, plain=lines_in_the_way) as show, closing(results):
+            _take(results, file, tally, show)
+        if not tally.read:  # then the old file stays
+            nothing = BadInput(f"no readable game in {', '.join(inputs)}: give games in PGN")
+            raise tally.problem or nothing
+    click.echo(tally.summary(), err=True)
+    if tally.problem:
+        raise tally.problem
+
+
+def _take(results: "Iterable[Mined]", file: BinaryIO, tally: "_Tally", show: Show) -> None:
+    """Write what is found, until all is read or something stops it."""
+    try:
+        for mined in results:
+            with _no_ctrl_c():
+                file.writelines(found.line.encode() + b"\n" for found in mined.found)
+                tally.add(mined)
+            read = "" if mined.share is None else f"{mined.share:.0%} read, "
+            show(mined.share, f"{read}{tally}")
+    except KeyboardInterrupt:
+        tally.problems.append("stopped by Ctrl-C, with what was found until then")
+    except Unfinished as problem:
+        tally.problems.append(str(problem))
 
 
 @dataclass
@@ -142,6 +151,11 @@ class _Tally:
         """How many games were not damaged."""
         return self.games - self.damaged
 
+    @property
+    def problem(self) -> Unfinished | None:
+        """What kept the games from being read to their end."""
+        return Unfinished("; ".join(self.problems)) if self.problems else None
+
     def __str__(self) -> str:
         rate = self.games / max(time.monotonic() - self.started, 1e-9)
         return f"{self.positions:,} positions in {self.games:,} games, {rate:,.0f} games/s"
@@ -153,30 +167,19 @@ class _Tally:
 
 
 @contextmanager
-def _written(output: Path | None, tally: _Tally) -> Iterator[BinaryIO]:
-    """The file of positions, which replaces the old one at the end if a game could be read."""
+def _written(output: Path | None) -> Iterator[BinaryIO]:
+    """The file of positions, which replaces the old one only if the body ends well."""
     if output is None:
         yield sys.stdout.buffer
         return
-    if output.exists() and not output.is_file():  # a pipe or a device keeps its name
-        with output.open("wb") as file:
-            yield file
-        return
-    half = output.with_name(output.name + ".part")
+    opened = False
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        file = half.open("wb")
-    except OSError as problem:
-        raise BadInput(f"cannot write {output}: {problem}") from None
-    try:
-        with file, packing(output, file) as out:
+        with replacing(output) as file, packing(output, file) as out:
+            opened = True
             yield cast(BinaryIO, out)
-        if tally.read:
-            half.replace(output)
     except OSError as problem:
-        raise Unfinished(f"cannot write {output}: {problem}") from None
-    finally:
-        half.unlink(missing_ok=True)
+        kind = Unfinished if opened else BadInput
+        raise kind(f"cannot write {output}: {problem}") from None
 
 
 @contextmanager
@@ -190,36 +193,3 @@ def _no_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if pressed:
         raise KeyboardInterrupt
-
-
-@contextmanager
-def _shown(tally: _Tally, beside: Path | None) -> Iterator[Callable[[float | None], None]]:
-    """Progress on standard error: a bar in a terminal, a line now and then elsewhere."""
-    lines_in_the_way = beside is None and sys.stdout.isatty()
-    if lines_in_the_way or not sys.stderr.isatty():
-        yield _PlainLines(tally)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(bar_width=24), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(str(tally), total=None)
-
-        def show(share: float | None) -> None:
-            total = None if share is None else 1.0
-            bars.update(task, description=str(tally), completed=share or 0.0, total=total)
-
-        yield show
-
-
-class _PlainLines:
-    def __init__(self, tally: _Tally) -> None:
-        self._tally = tally
-        self._last = time.monotonic()
-
-    def __call__(self, share: float | None) -> None:
-        if time.monotonic() - self._last >= PLAIN_LINE_SECONDS:
-            self._last = time.monotonic()
-            read = "" if share is None else f"{share:.0%} read: "
-            click.echo(f"{read}{self._tally}", err=True)

@@ -13,7 +13,7 @@ from ...errors import BadInput, Unfinished
 from ...game.position import Position, write_positions
 from ...game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
 from ...game.selfplay import POOL_PLAY, find_engine, opened_engine, play_positions
-from ...models.progress import progress
+from ...progress import progress
 
 
 @click.command()
