@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cant_do_that_anymore.game.spread import over_cluster
+from cant_do_that_anymore.game.mining.spread import over_cluster
 from cant_do_that_anymore.interfaces.cli import cdta
 from written_games import plain, pool_games
 

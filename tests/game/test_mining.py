@@ -24,12 +24,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import Problem
-from cant_do_that_anymore.game import openings
-from cant_do_that_anymore.game.mining import LOW_RATING, NOT_STANDARD, Mined, Wanted, mine
-from cant_do_that_anymore.game.openings import Openings
+from cant_do_that_anymore.game.mining import (
+    LOW_RATING,
+    NOT_STANDARD,
+    Mined,
+    Wanted,
+    mine,
+    openings,
+)
+from cant_do_that_anymore.game.mining.openings import Openings
 from cant_do_that_anymore.game.position import read_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, Rules
 from cant_do_that_anymore.interfaces.cli import cdta
+from named_pipes import open_pipe
 from written_games import (
     SET_UP,
     TAGS,
@@ -444,10 +451,13 @@ def test_a_mistake_ends_in_one_sentence_and_leaves_the_old_file(
     assert result.exception.exit_code == 2
     assert complaint in str(result.exception)
     assert Path("pool.jsonl").read_text() == "the old one"
-    assert not list(tmp_path.glob("*.part"))
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"games.pgn", "empty.pgn", "noise.pgn", "pool.jsonl"}
 
 
-def test_a_device_as_output_is_never_replaced(tmp_path: Path) -> None:
+def test_a_pipe_as_output_is_written_to_and_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "games.pgn").write_text(ITALIAN)
-    cli(str(tmp_path / "games.pgn"), "-o", "/dev/null")
-    assert Path("/dev/null").is_char_device()
+    with open_pipe(tmp_path / "pipe") as sent:
+        result = cli(tmp_path / "games.pgn", "-o", tmp_path / "pipe")
+        assert result.exit_code == 0
+        assert json.loads(sent())["next_filtered_moves"] == ["f1c4"]

@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import chess
 
-from ..errors import BadInput
+from ...errors import BadInput
+from ..position import Position
+from ..rules import Rules
 from .openings import Openings
 from .pgn import Block, Damaged, Game, is_plain, moves_of, read_blocks, tags_of
-from .position import Position
-from .rules import Rules
 from .spread import over_cluster, over_processes
 from .streams import check_input
 

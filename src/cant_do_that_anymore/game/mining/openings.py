@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import chess
 
+from ..rules import PLURALS, Rules
 from .pgn import Damaged
-from .rules import PLURALS, Rules
 
 _MOST_NODES = 100_000
 _KINDS = {ord(chess.piece_symbol(kind).upper()): kind for kind in chess.PIECE_TYPES}

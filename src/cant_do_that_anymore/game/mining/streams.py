@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.request import Request, urlopen
 
-from ..errors import BadInput
+from ...errors import BadInput
 
 if sys.version_info >= (3, 14):
     from compression import zstd

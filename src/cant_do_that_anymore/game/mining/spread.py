@@ -9,7 +9,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-from ..errors import BadInput, Unfinished
+from ...errors import BadInput, Unfinished
 
 Thing = TypeVar("Thing")
 Result = TypeVar("Result")
