@@ -29,6 +29,21 @@ def played(choices: Sequence[int]) -> list[chess.Move]:
     return board.move_stack
 
 
+def random_positions(rules: Rules, count: int, seed: int) -> list[chess.Board]:
+    """Positions of random games played under ``rules``."""
+    random = Random(seed)
+    found: list[chess.Board] = []
+    board = chess.Board()
+    while len(found) < count:
+        moves = sorted(rules.legal_moves(board), key=chess.Move.uci)
+        if not moves or board.ply() > 120:
+            board = chess.Board()
+            continue
+        found.append(board.copy(stack=False))
+        board.push(random.choice(moves))
+    return found
+
+
 def pool_games(count: int, random: Random) -> Iterator[list[chess.Move]]:
     """Real openings that go on at random."""
     for position in shipped_pool("pool")[:count]:

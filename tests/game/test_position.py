@@ -1,6 +1,7 @@
 """Position files: the original's formats in, one format out, and faults named by line."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,6 +18,7 @@ from cant_do_that_anymore.game.position import (
     write_positions,
 )
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from named_pipes import open_pipe
 
 GOOD = {"game_idx": 4, "previous_moves": ["e2e4", "b7b6", "d2d4"], "next_filtered_moves": ["c8b7"]}
 POSITION = Position(4, ("e2e4", "b7b6", "d2d4"), ("c8b7",))
@@ -79,6 +81,32 @@ def test_a_bad_line_is_named_with_its_reason(tmp_path: Path, line: object, reaso
     assert reason in str(problem.value)
 
 
+def test_a_position_is_read_back_from_its_fields() -> None:
+    for position in (POSITION, replace(POSITION, source="https://lichess.org/x", game=2**63 - 1)):
+        assert Position.from_json(position.to_json()) == position
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *({"game_idx": game} for game in ("4", 4.0, True, None, 2**63)),
+        *({"previous_moves": moves} for moves in ("e2e4", None, 3, {"e2e4": 1}, ["e2e4", None])),
+        *({"next_filtered_moves": moves} for moves in (3, {"c8b7": 1}, [["c8b7"]], [3])),
+        *({"source": source} for source in (3, ["x"], False)),
+    ],
+    ids=str,
+)
+def test_fields_of_another_kind_are_no_position(damage: dict[str, object]) -> None:
+    with pytest.raises(ValueError):
+        Position.from_json(GOOD | damage)
+
+
+@pytest.mark.parametrize("missing", ["game_idx", "previous_moves"])
+def test_a_missing_field_is_a_key_error(missing: str) -> None:
+    with pytest.raises(KeyError, match=missing):
+        Position.from_json({key: value for key, value in GOOD.items() if key != missing})
+
+
 @given(st.binary(max_size=300))
 def test_arbitrary_bytes_are_refused_in_one_sentence(content: bytes) -> None:
     with TemporaryDirectory() as folder:
@@ -129,6 +157,7 @@ def test_the_shipped_datasets_are_members_of_the_pool() -> None:
     assert datasets["gpt-4-0314"].positions[0].moves == ("b2b3", "e7e5")
 
 
-def test_a_device_is_written_to_and_never_replaced() -> None:
-    write_positions(Path("/dev/null"), [POSITION])
-    assert Path("/dev/null").is_char_device()
+def test_a_pipe_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+    with open_pipe(tmp_path / "pipe") as sent:
+        write_positions(tmp_path / "pipe", [POSITION])
+        assert json.loads(sent()) == GOOD

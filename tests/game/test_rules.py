@@ -1,6 +1,7 @@
 """Legality under changed rules, checked against Fairy-Stockfish and by counting positions."""
 
-from random import Random
+import pickle
+from collections import Counter
 
 import chess
 import pyffish
@@ -15,6 +16,7 @@ from cant_do_that_anymore.game.rules import (
     board_after,
     rules_named,
 )
+from written_games import random_positions
 
 LETTERS = {"knights": "n", "bishops": "b", "rooks": "r", "queens": "q"}
 MOVEMENTS = {"knights": "N", "bishops": "B", "rooks": "R", "queens": "Q"}
@@ -35,24 +37,9 @@ def fairy_stockfish() -> None:
         )
 
 
-def positions(rules: Rules, count: int, seed: int) -> list[chess.Board]:
-    """Positions of random games played under ``rules``."""
-    random = Random(seed)
-    found: list[chess.Board] = []
-    board = chess.Board()
-    while len(found) < count:
-        moves = sorted(rules.legal_moves(board), key=chess.Move.uci)
-        if not moves or board.ply() > 120:
-            board = chess.Board()
-            continue
-        found.append(board.copy(stack=False))
-        board.push(random.choice(moves))
-    return found
-
-
 @pytest.mark.parametrize("key", COMPARED)
 def test_legal_moves_equal_those_of_fairy_stockfish(key: str) -> None:
-    for board in positions(rules_named(key), 2_000, seed=1):
+    for board in random_positions(rules_named(key), 2_000, seed=1):
         ours = sorted(move.uci() for move in rules_named(key).legal_moves(board))
         assert ours == sorted(pyffish.legal_moves(key, board.fen(), [])), board.fen()
 
@@ -60,7 +47,7 @@ def test_legal_moves_equal_those_of_fairy_stockfish(key: str) -> None:
 @pytest.mark.parametrize("key", COMPARED)
 def test_positions_of_standard_games_are_judged_alike(key: str) -> None:
     """The pool's positions come from standard games and are asked about under changed rules."""
-    for board in positions(STANDARD, 1_000, seed=2):
+    for board in random_positions(STANDARD, 1_000, seed=2):
         captures_king = [
             move
             for move in pyffish.legal_moves(key, board.fen(), [])
@@ -73,7 +60,7 @@ def test_positions_of_standard_games_are_judged_alike(key: str) -> None:
 @pytest.mark.parametrize("key", CATALOGUE)
 def test_is_legal_agrees_with_legal_moves(key: str) -> None:
     rules = rules_named(key)
-    for board in positions(rules, 40, seed=3)[::10]:
+    for board in random_positions(rules, 40, seed=3)[::10]:
         legal = set(rules.legal_moves(board))
         for start in chess.SQUARES:
             for target in chess.SQUARES:
@@ -151,3 +138,40 @@ def test_every_pair_of_pieces_has_rules() -> None:
         "All queens now move exactly as rooks do. "
         "Queens can no longer move diagonally: such a move is now illegal."
     )
+
+
+@pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
+def test_rules_are_values_that_travel_to_other_processes(rules: Rules) -> None:
+    travelled = pickle.loads(pickle.dumps(rules))
+    assert travelled == rules
+    assert {travelled: 1}[rules] == 1
+    assert [other for other in CATALOGUE.values() if other == travelled] == [rules]
+
+
+@pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
+def test_a_view_is_a_new_board_that_may_be_changed(rules: Rules) -> None:
+    board = board_after(["e2e4", "e7e5"])
+    before = board.fen(), list(board.move_stack)
+    view = rules.view(board)
+    assert set(view.legal_moves) == set(rules.legal_moves(board))
+    view.push(next(iter(view.legal_moves)))
+    view.clear()
+    assert (board.fen(), board.move_stack) == before
+
+
+@pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
+def test_what_may_not_be_forbidden_is_not_forbidden(rules: Rules) -> None:
+    guesses = Counter(
+        (rules.may_forbid(board, move), rules.forbids(board, move))
+        for board in random_positions(STANDARD, 300, seed=4)
+        for move in STANDARD.legal_moves(board)
+    )
+    assert guesses[False, True] == 0
+    assert guesses[False, False] > guesses[True, True] + guesses[True, False]
+
+
+def test_a_change_concerns_the_moves_of_the_changed_piece() -> None:
+    board = board_after(["e2e4", "e7e5"])
+    assert BISHOPS_AS_KNIGHTS.concerned == "moves of bishops"
+    assert BISHOPS_AS_KNIGHTS.concerns(board, chess.Move.from_uci("f1c4"))
+    assert not BISHOPS_AS_KNIGHTS.concerns(board, chess.Move.from_uci("g1f3"))

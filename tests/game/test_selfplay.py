@@ -18,13 +18,14 @@ from cant_do_that_anymore.game import selfplay
 from cant_do_that_anymore.game.position import (
     DATA,
     Position,
-    earlier_moves_of,
+    earlier_moves,
     read_positions,
     shipped_pool,
 )
 from cant_do_that_anymore.game.rules import (
     BISHOPS_AS_KNIGHTS,
     CATALOGUE,
+    PieceSwap,
     Rules,
     board_after,
 )
@@ -44,7 +45,9 @@ from cant_do_that_anymore.interfaces.commands import selfplay as command
 POOL = shipped_pool("diagonal")
 RECORD = json.loads((DATA / "diagonal.json").read_text())
 CHANGES = [
-    CATALOGUE[key] for key in ("bishops-as-knights", "rooks-as-bishops", "queens-as-knights")
+    PieceSwap(chess.BISHOP, chess.KNIGHT),
+    PieceSwap(chess.ROOK, chess.BISHOP),
+    PieceSwap(chess.QUEEN, chess.KNIGHT),
 ]
 
 
@@ -66,11 +69,11 @@ def script(folder: Path, *lines: str) -> Path:
 
 
 def engine_board(fen: str, rules: Rules) -> chess.Board:
-    return chess.Board(rules.relabelled(chess.Board(fen)).fen())
+    return chess.Board(rules.view(chess.Board(fen)).fen())
 
 
 def stratum(position: Position) -> int:
-    return min(8, earlier_moves_of(position, chess.BISHOP))
+    return min(8, earlier_moves(position, BISHOPS_AS_KNIGHTS))
 
 
 def few_and_apart(positions: list[Position]) -> bool:
@@ -120,7 +123,7 @@ def test_the_pool_lists_every_diagonal_move_and_all_are_otherwise_possible() -> 
             after = position.board()
             after.push(move)
             after.turn = board.turn
-            assert not BISHOPS_AS_KNIGHTS.relabelled(after).is_check()
+            assert not BISHOPS_AS_KNIGHTS.view(after).is_check()
 
 
 def test_the_pool_is_a_valid_file_that_its_record_describes(tmp_path: Path) -> None:
@@ -144,14 +147,14 @@ def test_the_recorded_engine_plays_the_pool_again(engine: SimpleEngine) -> None:
 
 @pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)
 def test_games_are_legal_and_end_properly_under_changed_rules(
-    engine: SimpleEngine, rules: Rules
+    engine: SimpleEngine, rules: PieceSwap
 ) -> None:
     to_the_end = Play(nodes=200, max_plies=600)
     for seed in range(3):
         moves = play_game(engine, rules, Random(seed), to_the_end)
         board = board_after([move.uci() for move in moves], rules)
         draw = board.is_repetition(3) or board.is_fifty_moves()
-        draw = draw or rules.relabelled(board).is_insufficient_material()
+        draw = draw or rules.view(board).is_insufficient_material()
         assert draw or not any(rules.legal_moves(board))
         assert rules.piece not in {move.promotion for move in moves if move.promotion}
 
@@ -227,13 +230,13 @@ def test_special_moves_are_all_lost_moves_or_none_where_one_is_doubtful(
         if not moves:
             break
         board.push(random.choice(moves))
-    starts = board.pieces(rules.piece, board.turn) if rules.piece else chess.SquareSet()
-    relabelled = rules.relabelled(board)
+    swap = rules if isinstance(rules, PieceSwap) else None
+    view = rules.view(board)
     lost = [
         chess.Move(start, end)
-        for start in starts
+        for start in (board.pieces(swap.piece, board.turn) if swap else ())
         for end in board.attacks(start)
-        if board.color_at(end) != board.turn and end not in relabelled.attacks(start)
+        if board.color_at(end) != board.turn and end not in view.attacks(start)
     ]
     doubtful = [move for move in lost if leaves_doubt(board, move, rules)]
     expected = () if doubtful else tuple(sorted(move.uci() for move in lost))
@@ -245,15 +248,15 @@ def leaves_doubt(board: chess.Board, move: chess.Move, rules: Rules) -> bool:
     after.push(move)
     after.turn = board.turn
     captures_king = board.piece_type_at(move.to_square) == chess.KING
-    return captures_king or after.is_check() or rules.relabelled(after).is_check()
+    return captures_king or after.is_check() or rules.view(after).is_check()
 
 
 def test_earlier_moves_count_one_kind_of_piece_of_both_sides() -> None:
     moves = ("e2e4", "e7e5", "f1c4", "f8c5", "g1f3", "g8f6", "e1g1", "c5b6")
     position = Position(0, moves, ("c4f7",))
-    assert earlier_moves_of(position, chess.BISHOP) == 3
-    assert earlier_moves_of(position, chess.KNIGHT) == 2
-    assert earlier_moves_of(position, chess.ROOK) == 0  # castling is a king's move
+    assert earlier_moves(position, BISHOPS_AS_KNIGHTS) == 3
+    assert earlier_moves(position, CATALOGUE["knights-as-bishops"]) == 2
+    assert earlier_moves(position, CATALOGUE["rooks-as-bishops"]) == 0  # castling is a king's move
 
 
 # The command
@@ -300,6 +303,19 @@ def test_without_an_engine_one_sentence_says_how_to_get_one(
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     with pytest.raises(BadInput, match="apt install stockfish"):
         find_engine()
+
+
+def test_an_engine_is_found_on_path_and_where_package_managers_put_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("on-path", "managed"):
+        (tmp_path / name).mkdir()
+        script(tmp_path / name, "exit 0").rename(tmp_path / name / "stockfish")
+    monkeypatch.setattr(selfplay, "ENGINE_FOLDERS", (str(tmp_path / "managed"),))
+    monkeypatch.setenv("PATH", str(tmp_path / "on-path"))
+    assert find_engine() == tmp_path / "on-path" / "stockfish"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_engine() == tmp_path / "managed" / "stockfish"
 
 
 def test_a_program_that_is_no_engine_is_named(tmp_path: Path) -> None:

@@ -14,11 +14,13 @@ from functools import cached_property, lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, BinaryIO
+from reprlib import repr as shortened
+from typing import Any, BinaryIO, Self
 
 import chess
 
 from ..errors import BadInput
+from ..files import replacing
 from .rules import STANDARD, Rules, board_after
 
 DATA = files("cant_do_that_anymore") / "data"
@@ -61,6 +63,31 @@ class Position:
             line["source"] = self.source
         return line
 
+    @classmethod
+    def from_json(cls, fields: Any) -> Self:
+        """The position in one line of a file, under the original's older key names as well.
+
+        Raises:
+            KeyError: if a key is missing.
+            ValueError: if anything is not of its kind.
+        """
+        if not isinstance(fields, dict):
+            raise ValueError("no JSON object")
+        special = fields.get("next_filtered_moves") or fields.get("special_move") or []
+        moves = fields["previous_moves"]
+        game, source = fields["game_idx"], fields.get("source")
+        if type(game) is not int or abs(game) >= 2**63:
+            raise ValueError(f"no number of a game: {shortened(game)}")
+        if not isinstance(source, str | None):
+            raise ValueError(f"no text: {shortened(source)}")
+        specials = [special] if isinstance(special, str) else special
+        if not isinstance(moves, list) or not isinstance(specials, list):
+            raise ValueError(f"no lists of moves: {shortened(moves)}, {shortened(specials)}")
+        for number, uci in enumerate([*moves, *specials], 1):
+            if not isinstance(uci, str):
+                raise BadInput(f"move {number} is no UCI move such as 'e2e4': {shortened(uci)}")
+        return cls(game, tuple(moves), tuple(specials), source)
+
 
 @lru_cache(maxsize=256)
 def _board_after(moves: tuple[str, ...]) -> chess.Board:
@@ -90,29 +117,24 @@ def write_positions(path: Path, positions: Iterable[Position]) -> None:
 
     The old file is replaced only when the new one is whole.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    is_device = path.exists() and not path.is_file()  # which nothing may replace
-    half = path if is_device else path.with_name(path.name + ".part")
-    with half.open("wb") as file, packing(path, file) as out:
+    with replacing(path) as file, packing(path, file) as out:
         out.writelines(json.dumps(position.to_json()).encode() + b"\n" for position in positions)
-    if not is_device:
-        half.replace(path)
 
 
 def shipped_pool(name: str) -> list[Position]:
     """The pool of that name inside the package: positions known to be good (the tests check)."""
     with (DATA / f"{name}.jsonl.gz").open("rb") as packed:
         lines = gzip.decompress(packed.read()).splitlines()
-    return [_parsed(line, name) for line in lines]
+    return [Position.from_json(json.loads(line)) for line in lines]
 
 
-def earlier_moves_of(position: Position, piece: chess.PieceType) -> int:
-    """How many of the moves played so far, by either side, were made with a piece of that kind."""
+def earlier_moves(position: Position, rules: Rules) -> int:
+    """How many of the moves played so far, by either side, the change of ``rules`` concerns."""
     board = chess.Board()
     count = 0
     for uci in position.moves:
         move = chess.Move.from_uci(uci)
-        count += board.piece_type_at(move.from_square) == piece
+        count += rules.concerns(board, move)
         board.push(move)
     return count
 
@@ -137,18 +159,13 @@ def _numbered_lines(path: Path) -> Iterator[tuple[str, bytes]]:
 
 def _parsed(line: bytes, where: str) -> Position:
     try:
-        fields = json.loads(line)
-        special = fields.get("next_filtered_moves") or fields.get("special_move") or []
-        special_moves = (special,) if isinstance(special, str) else tuple(special)
-        moves = tuple(fields["previous_moves"])
-        game, source = int(fields["game_idx"]), fields.get("source")
-        if abs(game) >= 2**63 or not isinstance(source, str | None):
-            raise ValueError("no number of a game, or no text")
-        position = Position(game, moves, special_moves, source)
+        position = Position.from_json(json.loads(line))
     except KeyError as missing:
         raise BadInput(f"{where}: the key {missing} is missing") from None
-    except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError):
-        raise BadInput(f"{where}: not a position as one JSON object: {_shortened(line)}") from None
+    except BadInput as problem:
+        raise BadInput(f"{where}: {problem}") from None
+    except (RecursionError, ValueError):
+        raise BadInput(f"{where}: not a position as one JSON object: {_excerpt(line)}") from None
     if not position.special_moves:
         raise BadInput(f"{where}: no special move ('next_filtered_moves' is missing or empty)")
     return position
@@ -170,6 +187,6 @@ def _checked(position: Position, rules: Rules, where: str) -> Position:
     return position
 
 
-def _shortened(line: bytes) -> str:
+def _excerpt(line: bytes) -> str:
     text = line.decode("utf-8", "replace").strip()
     return repr(text if len(text) <= 60 else text[:60] + "...")

@@ -1,8 +1,10 @@
-"""Rules of chess with one change: pieces of one kind move as another kind does."""
+"""Rules of chess: a change is a class that shows a board as python-chess is to see it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
+from typing import TypeVar
 
 import chess
 
@@ -21,6 +23,155 @@ _WAYS = {
     chess.ROOK: ("along ranks and files",),
     chess.QUEEN: ("diagonally", "along ranks and files"),
 }
+_Board = TypeVar("_Board", bound=chess.Board)
+
+
+@dataclass(frozen=True)
+class Rules(ABC):
+    """How pieces move. Equal rules are equal values, in every process.
+
+    >>> BISHOPS_AS_KNIGHTS.is_legal(chess.Board(), chess.Move.from_uci("f1g3"))
+    True
+    """
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """What options and files call them."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What a reader calls them."""
+
+    @property
+    @abstractmethod
+    def statement(self) -> str:
+        """What a model is told of them."""
+
+    @property
+    @abstractmethod
+    def concerned(self) -> str:
+        """What the moves that the change concerns are called, such as "moves of bishops"."""
+
+    @abstractmethod
+    def view(self, board: chess.Board) -> chess.Board:
+        """A new board, perhaps of a subclass, whose legal moves are those of these rules."""
+
+    @abstractmethod
+    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether ``move`` is of the kind that the change is about."""
+
+    def may_forbid(self, board: chess.Board, move: chess.Move) -> bool:
+        """A quick guess at ``forbids`` of a legal move, never wrong where it says no."""
+        return True
+
+    def legal_moves(self, board: chess.Board) -> Iterator[chess.Move]:
+        """All legal moves of the side to move.
+
+        The position may come from play under other rules, so the other king may stand in check;
+        it can never be captured.
+        """
+        return self._look(board).generate_legal_moves(to_mask=chess.BB_ALL & ~board.kings)
+
+    def is_legal(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether the side to move may play ``move``."""
+        uncapturable = board.kings | board.occupied_co[board.turn]
+        if chess.BB_SQUARES[move.to_square] & uncapturable:
+            return False  # python-chess takes a king onto its own rook for castling
+        return self._look(board).is_legal(move)
+
+    def forbids(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether ``move`` is legal under the standard rules and illegal under these."""
+        return STANDARD.is_legal(board, move) and not self.is_legal(board, move)
+
+    def _look(self, board: chess.Board) -> chess.Board:
+        """The view, for reading only."""
+        return self.view(board)
+
+
+class Standard(Rules):
+    """The rules of chess, which forbid nothing of their own."""
+
+    key = "standard"
+    title = "Standard chess"
+    statement = "All pieces move as in standard chess."
+    concerned = "changed moves"
+
+    def view(self, board: chess.Board) -> chess.Board:
+        """A copy without the moves played so far."""
+        return board.copy(stack=False)
+
+    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+        """Never: nothing is changed."""
+        return False
+
+    def may_forbid(self, board: chess.Board, move: chess.Move) -> bool:
+        """Never."""
+        return False
+
+    def _look(self, board: chess.Board) -> chess.Board:
+        return board  # a copy would cost half as much as the answer
+
+
+@dataclass(frozen=True)
+class PieceSwap(Rules):
+    """All pieces of one kind move as another kind does."""
+
+    piece: chess.PieceType
+    moves_like: chess.PieceType
+
+    @property
+    def key(self) -> str:
+        """Such as ``bishops-as-knights``."""
+        return f"{PLURALS[self.piece]}-as-{PLURALS[self.moves_like]}"
+
+    @property
+    def title(self) -> str:
+        """Such as "Bishops move as knights do"."""
+        return f"{PLURALS[self.piece].capitalize()} move as {PLURALS[self.moves_like]} do"
+
+    @property
+    def statement(self) -> str:
+        """What they do now, and what they can no longer do."""
+        pieces, others = PLURALS[self.piece], PLURALS[self.moves_like]
+        ways = [way for way in _WAYS[self.piece] if way not in _WAYS[self.moves_like]]
+        consequence = f"Every move that {pieces} could make before is still legal."
+        if ways:
+            lost = f"{pieces.capitalize()} can no longer move {' or '.join(ways)}"
+            consequence = f"{lost}: such a move is now illegal."
+        return f"All {pieces} now move exactly as {others} do. {consequence}"
+
+    @property
+    def concerned(self) -> str:
+        """Such as "moves of bishops"."""
+        return f"moves of {PLURALS[self.piece]}"
+
+    def view(self, board: chess.Board) -> chess.Board:
+        """The position with every piece labelled as what it moves like, for standard rules."""
+        view = copy_as(_Relabelled, board)
+        old, new = _BITBOARDS[self.piece], _BITBOARDS[self.moves_like]
+        setattr(view, new, getattr(board, new) | getattr(board, old))
+        setattr(view, old, chess.BB_EMPTY)
+        return view
+
+    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether it is made with the changed piece."""
+        return board.piece_type_at(move.from_square) == self.piece
+
+    def may_forbid(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether the changed piece moves, or one of the other side might attack the king."""
+        start = chess.BB_SQUARES[move.from_square]
+        changed: chess.Bitboard = getattr(board, _BITBOARDS[self.piece])
+        if changed & start:
+            return True
+        own = board.occupied_co[board.turn]
+        king = board.kings & own
+        if king & start:
+            if board.is_castling(move):
+                return True
+            king = chess.BB_SQUARES[move.to_square]
+        return bool(_REACHES[self.moves_like][chess.msb(king)] & changed & ~own)
 
 
 class _Relabelled(chess.Board):
@@ -30,79 +181,30 @@ class _Relabelled(chess.Board):
         return self.castling_rights  # cleaned before relabelling; a relabelled rook still castles
 
 
-@dataclass(frozen=True)
-class Rules:
-    """How pieces move: the standard way, except that ``piece`` moves as ``moves_like`` does.
-
-    >>> BISHOPS_AS_KNIGHTS.is_legal(chess.Board(), chess.Move.from_uci("f1g3"))
-    True
-    """
-
-    key: str
-    title: str
-    statement: str
-    piece: chess.PieceType | None = None
-    moves_like: chess.PieceType | None = None
-
-    def legal_moves(self, board: chess.Board) -> Iterator[chess.Move]:
-        """All legal moves of the side to move.
-
-        The position may come from play under other rules, so the other king may stand in check;
-        it can never be captured.
-        """
-        return self.relabelled(board).generate_legal_moves(to_mask=chess.BB_ALL & ~board.kings)
-
-    def is_legal(self, board: chess.Board, move: chess.Move) -> bool:
-        """Whether the side to move may play ``move``."""
-        uncapturable = board.kings | board.occupied_co[board.turn]
-        if chess.BB_SQUARES[move.to_square] & uncapturable:
-            return False  # python-chess takes a king onto its own rook for castling
-        return self.relabelled(board).is_legal(move)
-
-    def forbids(self, board: chess.Board, move: chess.Move) -> bool:
-        """Whether ``move`` is legal under the standard rules and illegal under these."""
-        return STANDARD.is_legal(board, move) and not self.is_legal(board, move)
-
-    def relabelled(self, board: chess.Board) -> chess.Board:
-        """The position with every piece labelled as what it moves like, for standard rules."""
-        if self.piece is None or self.moves_like is None:
-            return board
-        relabelled = _Relabelled(None)
-        for name in ("pawns", "knights", "bishops", "rooks", "queens", "kings", "occupied"):
-            setattr(relabelled, name, getattr(board, name))
-        old, new = _BITBOARDS[self.piece], _BITBOARDS[self.moves_like]
-        setattr(relabelled, new, getattr(board, new) | getattr(board, old))
-        setattr(relabelled, old, chess.BB_EMPTY)
-        relabelled.occupied_co = board.occupied_co.copy()
-        relabelled.turn = board.turn
-        relabelled.castling_rights = board.clean_castling_rights()
-        relabelled.ep_square = board.ep_square
-        return relabelled
+def copy_as(kind: type[_Board], board: chess.Board) -> _Board:
+    """The position of ``board`` on a new board of that class, without the moves played so far."""
+    new = kind(None)
+    new.pawns, new.knights, new.bishops = board.pawns, board.knights, board.bishops
+    new.rooks, new.queens, new.kings = board.rooks, board.queens, board.kings
+    new.occupied, new.occupied_co = board.occupied, board.occupied_co.copy()
+    new.promoted, new.turn, new.ep_square = board.promoted, board.turn, board.ep_square
+    new.castling_rights = board.clean_castling_rights()
+    new.halfmove_clock, new.fullmove_number = board.halfmove_clock, board.fullmove_number
+    return new
 
 
-STANDARD = Rules("standard", "Standard chess", "All pieces move as in standard chess.")
+def reach(kind: chess.PieceType, square: chess.Square) -> chess.Bitboard:
+    """The squares a piece of that kind attacks from ``square`` if nothing is in the way."""
+    board = chess.BaseBoard.empty()
+    board.set_piece_at(square, chess.Piece(kind, chess.WHITE))
+    return board.attacks_mask(square)
 
 
-def _change(piece: chess.PieceType, like: chess.PieceType) -> Rules:
-    pieces, others = PLURALS[piece], PLURALS[like]
-    lost = " or ".join(way for way in _WAYS[piece] if way not in _WAYS[like])
-    consequence = (
-        f"{pieces.capitalize()} can no longer move {lost}: such a move is now illegal."
-        if lost
-        else f"Every move that {pieces} could make before is still legal."
-    )
-    return Rules(
-        key=f"{pieces}-as-{others}",
-        title=f"{pieces.capitalize()} move as {others} do",
-        statement=f"All {pieces} now move exactly as {others} do. {consequence}",
-        piece=piece,
-        moves_like=like,
-    )
-
-
+_REACHES = {kind: [reach(kind, square) for square in chess.SQUARES] for kind in PLURALS}
+STANDARD = Standard()
 CATALOGUE: dict[str, Rules] = {
     rules.key: rules
-    for rules in (STANDARD, *(_change(piece, like) for piece, like in permutations(PLURALS, 2)))
+    for rules in (STANDARD, *(PieceSwap(piece, like) for piece, like in permutations(PLURALS, 2)))
 }
 BISHOPS_AS_KNIGHTS = CATALOGUE["bishops-as-knights"]
 

@@ -25,7 +25,7 @@ from chess.engine import INFO_PV, INFO_SCORE, EngineError, SimpleEngine
 
 from ..errors import BadInput, Unfinished
 from .position import Position
-from .rules import STANDARD, Rules
+from .rules import STANDARD, PieceSwap, Rules, Standard, reach
 
 STRATA = 9
 """0, 1, ..., 7 earlier moves, and 8 or more."""
@@ -35,6 +35,15 @@ PATIENCE = 100
 
 HANGING_SECONDS = 10
 """A move takes milliseconds; an engine that needs this long has stopped working."""
+
+ENGINE_FOLDERS = (
+    "/usr/games",  # Debian, Ubuntu
+    "/opt/homebrew/bin",  # Homebrew on Apple processors
+    "/usr/local/bin",  # Homebrew on Intel processors, and what is built by hand
+    "/home/linuxbrew/.linuxbrew/bin",
+    "/opt/local/bin",  # MacPorts
+)
+"""Where engines are installed; the PATH of services and of programs with windows lacks some."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +71,17 @@ POOL_PLAY = Play()
 
 
 def find_engine() -> Path:
-    """Stockfish on PATH, or where Debian installs games, which services often lack on theirs.
+    """Stockfish on PATH, or where package managers put it.
 
     Raises:
         BadInput: if there is none.
     """
-    folders = os.environ.get("PATH", os.defpath) + os.pathsep + "/usr/games"
-    found = shutil.which("stockfish", path=folders)
+    folders = (os.environ.get("PATH", os.defpath), *ENGINE_FOLDERS)
+    found = shutil.which("stockfish", path=os.pathsep.join(folders))
     if found is None:
         raise BadInput(
-            "no chess engine found: install Stockfish (on Debian and Ubuntu: apt install stockfish)"
-            " or give the path of one with --engine"
+            "no chess engine found: install Stockfish (on Debian and Ubuntu: apt install stockfish,"
+            " on macOS: brew install stockfish) or give the path of one with --engine"
         )
     return Path(found)
 
@@ -107,18 +116,17 @@ def play_positions(
     The same engine, count and seed give the same positions.
 
     Raises:
-        BadInput: if ``rules`` forbid no move of the standard rules.
+        BadInput: if ``rules`` are no piece swap that forbids a move of the standard rules.
         Unfinished: if game after game brings no new position.
     """
-    if not _forbids_anything(rules):
-        raise BadInput(f"{rules.key} forbids no move of standard chess: there is nothing to find")
+    swap = _playable(rules)
     quota = math.ceil(count / STRATA)
     filled: Counter[int] = Counter()
     seen: set[tuple[str, ...]] = set()
     idle_games = 0
     for game in itertools.count():
         random = Random(f"{seed} {game}")
-        offered = _by_stratum(game, play_game(engine, rules, random, play), rules, seen)
+        offered = _by_stratum(game, play_game(engine, swap, random, play), swap, seen)
         wanted = [stratum for stratum in offered if filled[stratum] < quota]
         chosen = _chosen_strata(wanted, filled, random, play)
         for stratum in chosen:
@@ -134,12 +142,12 @@ def play_positions(
 
 
 def play_game(
-    engine: SimpleEngine, rules: Rules, random: Random, play: Play = POOL_PLAY
+    engine: SimpleEngine, rules: PieceSwap, random: Random, play: Play = POOL_PLAY
 ) -> list[chess.Move]:
     """Let the engine play one game under ``rules`` against itself."""
     game = object()  # a new one makes the engine forget the last game
     # A plain board drops the castling rights of relabelled rooks; an engine would choke on them.
-    board = chess.Board(rules.relabelled(chess.Board()).fen())
+    board = chess.Board(rules.view(chess.Board()).fen())
     while not is_over(board) and len(board.move_stack) < play.max_plies:
         # The engine takes a promoted X for one that moves as X did, so it is not offered one.
         moves = [m for m in board.legal_moves if not m.promotion or m.promotion != rules.piece]
@@ -151,9 +159,9 @@ def play_game(
     return board.move_stack
 
 
-def is_over(relabelled: chess.Board) -> bool:
+def is_over(view: chess.Board) -> bool:
     """Whether a game has ended: mate, stalemate, repetition, 50 moves or too few pieces."""
-    return relabelled.is_game_over() or relabelled.is_repetition(3) or relabelled.is_fifty_moves()
+    return view.is_game_over() or view.is_repetition(3) or view.is_fifty_moves()
 
 
 def special_moves(board: chess.Board, rules: Rules) -> tuple[str, ...]:
@@ -162,11 +170,12 @@ def special_moves(board: chess.Board, rules: Rules) -> tuple[str, ...]:
     Empty where any of them is doubtful: a move that captures the king, or that leaves its own
     king in check under the standard or the changed rules, is special in one reading only.
     """
-    if rules.piece is None:
-        return ()
-    changed = rules.relabelled(board)
-    of_piece = board.generate_pseudo_legal_moves(board.pieces_mask(rules.piece, board.turn))
-    moves = [move for move in of_piece if not changed.is_pseudo_legal(move)]
+    view = rules.view(board)
+    moves = [
+        move
+        for move in board.generate_pseudo_legal_moves()
+        if rules.concerns(board, move) and not view.is_pseudo_legal(move)
+    ]
     if not all(STANDARD.is_legal(board, move) and _is_safe(board, move, rules) for move in moves):
         return ()
     return tuple(sorted(move.uci() for move in moves))
@@ -175,7 +184,7 @@ def special_moves(board: chess.Board, rules: Rules) -> tuple[str, ...]:
 def _is_safe(board: chess.Board, move: chess.Move, rules: Rules) -> bool:
     after = board.copy(stack=False)
     after.push(move)
-    return not rules.relabelled(after).was_into_check()
+    return not rules.view(after).was_into_check()
 
 
 def _drawn(lines: list[chess.engine.InfoDict], random: Random, temperature: float) -> chess.Move:
@@ -202,7 +211,7 @@ def _by_stratum(
         special = special_moves(board, rules)
         if special and history not in seen:
             found[min(earlier, STRATA - 1)].append(Position(game, history, special))
-        earlier += board.piece_type_at(move.from_square) == rules.piece
+        earlier += rules.concerns(board, move)
         board.push(move)
         history += (move.uci(),)
     return found
@@ -219,13 +228,16 @@ def _chosen_strata(
     return sorted(chosen[: play.per_game])
 
 
-def _forbids_anything(rules: Rules) -> bool:
-    if rules.piece is None or rules.moves_like is None:
-        return False
-    return bool(_reach(rules.piece) & ~_reach(rules.moves_like))
+def _playable(rules: Rules) -> PieceSwap:
+    if not isinstance(rules, PieceSwap | Standard):
+        raise BadInput(
+            f"an engine can only play rules by which one piece moves as another, not {rules.key}:"
+            " find positions in games with cdta mine"
+        )
+    if isinstance(rules, Standard) or not _loses_a_way(rules):
+        raise BadInput(f"{rules.key} forbids no move of standard chess: there is nothing to find")
+    return rules
 
 
-def _reach(piece: chess.PieceType) -> chess.Bitboard:
-    board = chess.Board(None)
-    board.set_piece_at(chess.D4, chess.Piece(piece, chess.WHITE))
-    return board.attacks_mask(chess.D4)
+def _loses_a_way(rules: PieceSwap) -> bool:
+    return bool(reach(rules.piece, chess.D4) & ~reach(rules.moves_like, chess.D4))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from ..evaluation.intervals import Clusters, Interval
 from ..evaluation.metrics import Sample
 from ..evaluation.run import Run
-from ..game.position import earlier_moves_of
-from ..game.rules import PLURALS
+from ..game.position import earlier_moves
 from .notation import numbered, written_game
 
 MOST_GROUPS = 8
@@ -44,11 +43,11 @@ def by_earlier_moves(run: Run) -> tuple[str, list[Group]]:
     the changed piece: there the habit has already been broken before the model's eyes.
     """
     samples = _answered(run)
-    piece = run.plan.rules.piece
-    if run.plan.eval == "all_diagonal" and piece is not None:
-        counts = [min(MANY, earlier_moves_of(sample.position, piece)) for sample in samples]
+    rules = run.plan.rules
+    if run.plan.eval == "all_diagonal":
+        counts = [min(MANY, earlier_moves(sample.position, rules)) for sample in samples]
         labels = {count: str(count) for count in range(MANY)} | {MANY: f"{MANY} or more"}
-        return f"earlier moves of {PLURALS[piece]}", _labelled(samples, counts, labels)
+        return f"earlier {rules.concerned}", _labelled(samples, counts, labels)
     counts = [len(sample.position.moves) for sample in samples]
     return "earlier moves", _labelled(samples, counts, _even_bins(counts))
 

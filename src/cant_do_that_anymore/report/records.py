@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import chess
-
 from ..errors import BadInput
 from ..evaluation.folder import load_run
 from ..evaluation.run import Run
-from ..game.position import Position, earlier_moves_of
+from ..game.position import Position, earlier_moves
+from ..game.rules import BISHOPS_AS_KNIGHTS
 
 Moves = tuple[str, ...]
 
@@ -40,12 +39,11 @@ class Trial:
 def trial_of(run: Run) -> Trial:
     """The trial that a run is."""
     samples = [sample for sample in run.samples if sample.answered]
-    piece = run.plan.rules.piece or chess.BISHOP
     return Trial(
         model=run.model,
         eval=run.plan.eval,
         games=[sample.position.game for sample in samples],
-        earlier=[earlier_moves_of(sample.position, piece) for sample in samples],
+        earlier=[earlier_moves(sample.position, run.plan.rules) for sample in samples],
         before=[sample.had_habit for sample in samples],
         after=[sample.kept_habit for sample in samples],
     )
@@ -95,7 +93,9 @@ def _in_record(path: Path) -> tuple[Trial, list[Moves]]:
             model=spec["completion_fns"][0],
             eval="all_diagonal" if diagonal else "all",
             games=[],
-            earlier=[earlier_moves_of(Position(0, played, ()), chess.BISHOP) for played in moves],
+            earlier=[
+                earlier_moves(Position(0, played, ()), BISHOPS_AS_KNIGHTS) for played in moves
+            ],
             before=[bool(sample["predicted_move"]) for sample in samples],
             after=[bool(sample["predicted_move_in_variant"]) for sample in samples],
         )

@@ -20,7 +20,7 @@ import chess
 
 from ...errors import BadInput
 from ..position import Position
-from ..rules import Rules
+from ..rules import STANDARD, Rules
 from .openings import Openings
 from .pgn import Block, Damaged, Game, is_plain, moves_of, read_blocks, tags_of
 from .spread import over_cluster, over_processes
@@ -103,7 +103,7 @@ def mine(
         BadInput: if an input does not exist or the rules make no move special.
         Unfinished: if the workers break down.
     """
-    if wanted.rules.piece is None:
+    if wanted.rules == STANDARD:
         raise BadInput("the standard rules forbid nothing: choose a change (see cdta rules)")
     for name in inputs:
         check_input(name)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import chess
 
-from ..rules import PLURALS, Rules
+from ..rules import Rules
 from .pgn import Damaged
 
 _MOST_NODES = 100_000
@@ -36,10 +36,7 @@ class Openings:
     """
 
     def __init__(self, rules: Rules) -> None:
-        assert rules.piece and rules.moves_like
         self._rules = rules
-        self._changed = PLURALS[rules.piece]  # python-chess keeps their squares by that name
-        self._reach = [_reach(rules.moves_like, square) for square in chess.SQUARES]
         self._start_anew()
 
     def follow(self, moves: Iterator[bytes]) -> Iterator[tuple[str, bool]]:
@@ -81,26 +78,12 @@ class Openings:
             move = _find_move(board, written)
         except ValueError:
             raise Damaged(f"illegal or ambiguous move {written.decode()!r}") from None
-        special = self._is_special(board, move)
+        # The standard rules allow it, or else the game is damaged: half of ``forbids`` is enough.
+        special = self._rules.may_forbid(board, move) and not self._rules.is_legal(board, move)
         board.push(move)
         if board.was_into_check():
             raise Damaged(f"illegal move {written.decode()!r}")
         return move.uci(), special
-
-    def _is_special(self, board: chess.Board, move: chess.Move) -> bool:
-        """``rules.forbids`` of a legal move, which is only asked where it takes a closer look."""
-        start, end = chess.BB_SQUARES[move.from_square], chess.BB_SQUARES[move.to_square]
-        changed: chess.Bitboard = getattr(board, self._changed)
-        if changed & start:
-            if not self._reach[move.from_square] & end:
-                return True
-        elif not board.is_castling(move):
-            # Only a changed piece of the other side that now attacks the king can forbid it.
-            own = board.occupied_co[board.turn]
-            king = end if board.kings & start else board.kings & own
-            if not self._reach[chess.msb(king)] & changed & ~own:
-                return False
-        return self._rules.forbids(board, move)
 
 
 def _find_move(board: chess.Board, written: bytes) -> chess.Move:
@@ -129,10 +112,3 @@ def _starts(board: chess.Board, written: bytes, square: chess.Square) -> chess.B
     for mark in written[1:-2]:
         starts &= _MASKS[mark]
     return starts
-
-
-def _reach(kind: chess.PieceType, square: chess.Square) -> chess.Bitboard:
-    """The squares a piece of that kind attacks from ``square`` if nothing is in the way."""
-    board = chess.BaseBoard.empty()
-    board.set_piece_at(square, chess.Piece(kind, chess.WHITE))
-    return board.attacks_mask(square)
