@@ -9,9 +9,11 @@ from .pgn import Damaged
 
 _MOST_NODES = 100_000
 _KINDS = {ord(chess.piece_symbol(kind).upper()): kind for kind in chess.PIECE_TYPES}
+_TAKES = ord("x")
 _SQUARES = {chess.square_name(square).encode(): square for square in chess.SQUARES}
+_FILES = {ord(name): mask for name, mask in zip(chess.FILE_NAMES, chess.BB_FILES, strict=True)}
 _MASKS = {
-    **{ord(name): mask for name, mask in zip(chess.FILE_NAMES, chess.BB_FILES, strict=True)},
+    **_FILES,
     **{ord(name): mask for name, mask in zip(chess.RANK_NAMES, chess.BB_RANKS, strict=True)},
     **{ord(mark): chess.BB_ALL for mark in "x-"},
 }
@@ -102,13 +104,29 @@ def _find_move(board: chess.Board, written: bytes) -> chess.Move:
 def _starts(board: chess.Board, written: bytes, square: chess.Square) -> chess.Bitboard:
     """Where the piece may stand, or nowhere if that takes a closer look."""
     own, target = board.occupied_co[board.turn], chess.BB_SQUARES[square]
-    if len(written) == 2 and not target & (board.occupied | chess.BB_BACKRANKS):
-        behind = target >> 8 if board.turn else target << 8
-        return behind & board.pawns & own
     kind = _KINDS.get(written[0])
-    if kind is None or own & target:
+    if kind is None:
+        closer_look = target & (chess.BB_BACKRANKS | own)
+        return chess.BB_EMPTY if closer_look else _pawns(board, written, square) & own
+    if own & target:
         return chess.BB_EMPTY
     starts = board.attackers_mask(board.turn, square) & board.pieces_mask(kind, board.turn)
     for mark in written[1:-2]:
         starts &= _MASKS[mark]
     return starts
+
+
+def _pawns(board: chess.Board, written: bytes, square: chess.Square) -> chess.Bitboard:
+    """Pawns of either side from where a move such as ``e4`` or ``exd5`` may begin."""
+    is_capture = bool(chess.BB_SQUARES[square] & board.occupied)
+    if len(written) == 2 and not is_capture:
+        step = -8 if board.turn else 8
+        if chess.square_rank(square) == (3 if board.turn else 4) and not (
+            chess.BB_SQUARES[square + step] & board.occupied
+        ):
+            step *= 2
+        return board.pawns & chess.BB_SQUARES[square + step]
+    if len(written) == 4 and written[1] == _TAKES and is_capture:
+        attackers = chess.BB_PAWN_ATTACKS[not board.turn][square]
+        return board.pawns & attackers & _FILES.get(written[0], chess.BB_EMPTY)
+    return chess.BB_EMPTY
