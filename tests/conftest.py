@@ -1,10 +1,27 @@
 """Every test has a home of its own and no keys; what this machine lacks is said at the end."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "any machine",
+    deadline=None,  # a busy machine is no fault
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),  # what lands does not depend on luck
+)
+settings.load_profile("any machine")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def home_of_wider_fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What several tests share is made before any of them has its home."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CDTA_HOME", str(tmp_path_factory.mktemp("shared") / "home"))
+        yield
 
 
 @pytest.fixture(autouse=True)

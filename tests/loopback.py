@@ -122,11 +122,16 @@ def serving(server: Loopback, port: int = 0) -> Iterator[Loopback]:
 
 
 def moves_in(request: Request) -> tuple[str, ...]:
-    """The moves so far, read back from either form of the question."""
+    """The moves so far, read back from any form of the question.
+
+    A turn may begin with the task, and a first turn may be there only for the user to begin.
+    """
     if "messages" in request:
-        return tuple(m["content"] for m in request["messages"] if m["role"] != "system")
-    turns = re.findall(r"^(?:User|Assistant): (.*)$", request["prompt"], re.MULTILINE)
-    return tuple(turns)
+        said = [turn["content"] for turn in request["messages"] if turn["role"] != "system"]
+    else:
+        said = re.findall(r"^(?:User|Assistant): (.*)$", request["prompt"], re.MULTILINE)
+    last_lines = (turn.split("\n")[-1] for turn in said)
+    return tuple(line for line in last_lines if re.fullmatch(r"([a-h][1-8]){2}[nbrq]?", line))
 
 
 def is_changed(request: Request) -> bool:

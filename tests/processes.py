@@ -1,19 +1,49 @@
-"""The command ``cdta`` as real processes."""
+"""The commands ``cdta`` and ``oaieval``: quickly in this process, or as real processes.
 
+Most tests ask what a command says and does. They call it here, which saves the seconds that a new
+process needs to import everything. Where the process itself is the subject (signals, kills, two at
+once), ``process_of`` starts a real one.
+"""
+
+import io
 import json
+import logging
 import os
 import subprocess
 import sys
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+from unittest.mock import patch
 
-CDTA = [sys.executable, "-c", "from cant_do_that_anymore.interfaces.cli import main; main()"]
+from cant_do_that_anymore.interfaces.cli import main as cdta_main
+from cant_do_that_anymore.interfaces.oaieval.command import main as oaieval_main
+
+Done = subprocess.CompletedProcess[str]
+
+PROGRAM = (
+    "import sys; sys.argv[0] = 'cdta'; from cant_do_that_anymore.interfaces.cli import main; main()"
+)
 
 
-def started(*arguments: object, **environment: str) -> "subprocess.Popen[str]":
-    """Start ``cdta`` with these arguments."""
+def cdta(*arguments: object, stdin: bytes = b"", **environment: str) -> Done:
+    """Run ``cdta`` to its end in this process, as its own ``main`` does."""
+    return _called("cdta", cdta_main, arguments, stdin, environment)
+
+
+def oaieval(*arguments: object, **environment: str) -> Done:
+    """Run ``oaieval`` to its end in this process, as its own ``main`` does."""
+    return _called("oaieval", oaieval_main, arguments, b"", environment)
+
+
+def process_of(*arguments: object, **environment: str) -> "subprocess.Popen[str]":
+    """Start ``cdta`` as a process of its own."""
     return subprocess.Popen(
-        [*CDTA, *map(str, arguments)],
+        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
         env=os.environ | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -21,11 +51,102 @@ def started(*arguments: object, **environment: str) -> "subprocess.Popen[str]":
     )
 
 
-def cdta(*arguments: object, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run ``cdta`` to its end."""
-    process = started(*arguments, **environment)
-    out, err = process.communicate(timeout=120)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+def _called(
+    name: str,
+    main: Callable[[], None],
+    arguments: tuple[object, ...],
+    stdin: bytes,
+    environment: dict[str, str],
+) -> Done:
+    argv = [name, *map(str, arguments)]
+    out, err = _stream(), _stream("backslashreplace")
+    with _like_a_new_process(argv, environment, stdin, out, err):
+        code = _exit_code_of(main)
+    return Done(argv, code, _text_in(out), _text_in(err))
+
+
+@contextmanager
+def _like_a_new_process(
+    argv: list[str], environment: dict[str, str], stdin: bytes, out: TextIO, err: TextIO
+) -> Iterator[None]:
+    """What a new process has of its own: arguments, environment, streams, log and warnings."""
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict(os.environ, {"COLUMNS": "80"} | environment))
+        stack.enter_context(patch.object(sys, "argv", argv))
+        # Else click calls the command by the name of pytest.
+        stack.enter_context(patch.object(sys.modules["__main__"], "__package__", None))
+        stack.enter_context(patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin))))
+        stack.enter_context(patch.object(tempfile, "tempdir", None))  # TMPDIR is read again
+        stack.enter_context(redirect_stdout(out))
+        stack.enter_context(redirect_stderr(err))
+        stack.enter_context(_log_of_its_own())
+        stack.enter_context(_warnings_on_standard_error())
+        yield
+
+
+def _exit_code_of(main: Callable[[], None]) -> int:
+    """Call ``main``: what the interpreter would make of the way in which it ends."""
+    try:
+        main()
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+@contextmanager
+def _log_of_its_own() -> Iterator[None]:
+    """No handler yet, as at the start of a process, and afterwards everything as it was."""
+    root = logging.getLogger()
+    named = [log for log in root.manager.loggerDict.values() if isinstance(log, logging.Logger)]
+    levels = {log: log.level for log in (root, *named)}
+    handlers, root.handlers = root.handlers, []
+    try:
+        yield
+    finally:
+        for handler in root.handlers:
+            handler.close()
+        root.handlers = handlers
+        for log, level in levels.items():
+            log.setLevel(level)
+
+
+@contextmanager
+def _warnings_on_standard_error() -> Iterator[None]:
+    """Those that Python shows by default; pytest would keep them to itself."""
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+        print(text, end="", file=file or sys.stderr)
+
+    hidden = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        for category in hidden:
+            warnings.simplefilter("ignore", category)
+        warnings.showwarning = show
+        yield
+
+
+def _stream(errors: str = "strict") -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=errors, write_through=True)
+
+
+def _text_in(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
 
 
 def samples_in(folder: Path) -> list[dict[str, Any]]:

@@ -10,16 +10,16 @@ import pytest
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.folder import load_run
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from loopback import Loopback, Request, moves_in, serving
+from loopback import Loopback, Request, serving
+from players import habit
 from processes import cdta, results_in, samples_in
 
 N = 60
 POOL = shipped_pool("pool")[:N]
-SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
 
 
 def respond(request: Request) -> str:
-    return "I think. " * 200 + SPECIAL[moves_in(request)]
+    return "I think. " * 200 + habit(request)
 
 
 @pytest.fixture
@@ -65,13 +65,13 @@ def assert_plain(errors: str, *words: str) -> None:
 def test_a_full_disk_stops_the_run_and_what_was_saved_counts_when_there_is_space_again(
     server: Loopback, positions: Path, small_disk: Path, tmp_path: Path
 ) -> None:
-    home = {"CDTA_HOME": str(small_disk)}
-    full = cdta(*command(server, positions, tmp_path / "out"), **home)
+    home = str(small_disk)
+    full = cdta(*command(server, positions, tmp_path / "out"), CDTA_HOME=home)
     assert full.returncode == 1
     assert_plain(full.stderr, "cannot save answers", "disk is full", "run the same command again")
     asked = len(server.requests)
     remount(small_disk, "size=8m")
-    again = cdta(*command(server, positions, tmp_path / "out"), **home)
+    again = cdta(*command(server, positions, tmp_path / "out"), CDTA_HOME=home)
     assert again.returncode == 0, again.stderr
     repeated = len(server.requests) - 2 * N
     assert asked - repeated > 10  # so many were saved before the disk was full
@@ -94,14 +94,14 @@ def test_a_built_dataset_that_cannot_be_written_is_one_sentence(
 ) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    (home / "unfinished").symlink_to(small_disk)
+    (home / "datasets").symlink_to(small_disk)
     (small_disk / "filler").write_bytes(b"x" * 200_000)
     options = ["--base-url", server.url, "--model", "m", "--quiet", "-n", N, "--pool", positions]
     full = cdta("run", *options)
     assert full.returncode == 1
     assert_plain(full.stderr, "cannot keep the dataset", "No space left")
     asked = len(server.requests)
-    (home / "unfinished").unlink()
+    (home / "datasets").unlink()
     assert cdta("run", *options).returncode == 0
     assert len(server.requests) - asked == 2 * N  # only what is left to measure
 

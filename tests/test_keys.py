@@ -9,13 +9,13 @@ from aiohttp import web
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models.names import model_named
-from loopback import Loopback, Request, moves_in, serving
-from processes import started
+from loopback import Loopback, Request, serving
+from players import habit
+from processes import process_of
 
 KEY = "sk-planted-3fa85f64-5717-4562-b3fc-2c963f66afa6"
 PIECES = (KEY, KEY[:20], KEY[-20:])
 POOL = shipped_pool("pool")[:6]
-SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
 
 
 def echoing(status: int) -> Loopback:
@@ -28,7 +28,7 @@ def echoing(status: int) -> Loopback:
             return web.json_response({"error": {"message": text}}, status=status)
         return None
 
-    server = Loopback(lambda request: SPECIAL[moves_in(request)], fault=fault)
+    server = Loopback(habit, fault=fault)
     return server
 
 
@@ -69,7 +69,7 @@ def test_a_planted_key_is_nowhere(variable: str, status: int, home: Path, tmp_pa
             whom = ["--model", "openai/m"]
         environment = {variable: KEY, "OPENAI_BASE_URL": server.url}
         limits = ["--max-error-rate", 1, "--max-connections", 8]
-        process = started("run", *whom, "--dataset", positions, *limits, **environment)
+        process = process_of("run", *whom, "--dataset", positions, *limits, **environment)
         title = Path(f"/proc/{process.pid}/cmdline").read_bytes()
         out, errors = process.communicate(timeout=120)
         assert server.headers[0]["Authorization"] == f"Bearer {KEY}"

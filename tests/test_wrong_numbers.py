@@ -10,9 +10,9 @@ from cant_do_that_anymore.errors import Unfinished
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.models import asking
 from loopback import Loopback, Request, is_changed, moves_in, serving
+from players import habit, number_of
 
 POOL = shipped_pool("pool")
-SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
 OVERLOADED = "The system is overloaded and does not accept requests right now"
 
 
@@ -22,17 +22,13 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
 
 
-def habit(request: Request) -> str:
-    return SPECIAL[moves_in(request)]
-
-
 def measured(server: Loopback, **options: object) -> Run:
     return evaluate(Spec(base_url=server.url, **{"model": "some-name", **options}), quiet=True)  # type: ignore[arg-type]
 
 
 def odd_games_only(request: Request) -> str:
     """A model that has its habits in other positions, and yields when the rules change."""
-    if sum(map(ord, "".join(moves_in(request)))) % 2 or is_changed(request):
+    if number_of(moves_in(request)) % 2 or is_changed(request):
         return "a2a3"
     return habit(request)
 
@@ -126,11 +122,7 @@ def test_a_form_that_was_learnt_is_remembered(tmp_path: Path) -> None:
         error = {"error": {"message": "System role not supported"}}
         return web.json_response(error, status=400)
 
-    def respond(request: Request) -> str:
-        turns = tuple(turn["content"].split("\n")[-1] for turn in request["messages"])
-        return SPECIAL.get(turns) or SPECIAL.get(turns[1:], "")
-
-    with serving(Loopback(respond, fault=fault)) as server:
+    with serving(Loopback(habit, fault=fault)) as server:
         first = measured(server, dataset=tmp_path / "some.jsonl")
         asked = len(server.requests)
         again = measured(server, dataset=tmp_path / "some.jsonl")

@@ -20,10 +20,10 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
 
     from cant_do_that_anymore.errors import BadInput
     from cant_do_that_anymore.evaluation.judging import read_move
+    from cant_do_that_anymore.evaluation.trials import trials_in
     from cant_do_that_anymore.game.mining import Wanted, mine
     from cant_do_that_anymore.game.position import read_positions
     from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-    from cant_do_that_anymore.report.records import trials_in
 
 FILE = Path(tempfile.mkdtemp()) / "fuzzed.jsonl"
 

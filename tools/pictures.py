@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import Browser, Page
 
 from cant_do_that_anymore.evaluation.folder import load_run
-from cant_do_that_anymore.evaluation.run import Run
+from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.report.page import PAGE_NAME
 
 ROOT = Path(__file__).parents[1]

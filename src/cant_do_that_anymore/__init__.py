@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .evaluation.run import Run, evaluate
+    from .evaluation.results import Run
+    from .evaluation.run import evaluate
     from .evaluation.spec import Spec
     from .game.position import Position
     from .game.rules import Rules
@@ -19,7 +20,7 @@ __all__ = ["Position", "Rules", "Run", "Spec", "evaluate"]
 _HOMES = {
     "Position": "game.position",
     "Rules": "game.rules",
-    "Run": "evaluation.run",
+    "Run": "evaluation.results",
     "Spec": "evaluation.spec",
     "evaluate": "evaluation.run",
 }

@@ -73,3 +73,23 @@ def _resolved(path: Path) -> Path:
 def _beside(path: Path) -> Path:
     """Whoever else writes the same file at the same time has another name."""
     return path.with_name(f".part-{uuid4().hex}")
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill that takes the place of ``path`` if the body ends without an exception.
+
+    Raises:
+        OSError: if it cannot be made.
+    """
+    half = _beside(path)
+    half.mkdir(parents=True)
+    try:
+        yield half
+        if path.exists():
+            path.rename(aside := _beside(path))
+            shutil.rmtree(aside, ignore_errors=True)
+        half.rename(path)
+    except BaseException:
+        shutil.rmtree(half, ignore_errors=True)
+        raise

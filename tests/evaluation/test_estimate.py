@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import tiktoken
-from click.testing import CliRunner
 from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
 from genai_prices.types import ClauseEquals, ModelInfo, ModelPrice, Provider
 from hypothesis import given
@@ -16,19 +15,21 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Unfinished
+from cant_do_that_anymore.evaluation.conditions import conditions_for
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
 from cant_do_that_anymore.evaluation.prices import price_of
-from cant_do_that_anymore.evaluation.wordings import DEFAULT, question
+from cant_do_that_anymore.evaluation.wordings import DEFAULT
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.game.rules import STANDARD
-from cant_do_that_anymore.interfaces.cli import cdta
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.models.model import Usage
+from cant_do_that_anymore.models.names import known_by_name
 from cant_do_that_anymore.models.purse import Price, most_input_tokens
-from loopback import Loopback, Request, moves_in, serving
+from loopback import Loopback, Request, serving
+from players import habit, in_every_second
+from processes import cdta
 
 POOL = shipped_pool("pool")
-SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
 INPUT, OUTPUT = 1e-4, 1e-3
 """Dollars a token of the model "priced" on the loopback server."""
 
@@ -44,33 +45,27 @@ def priced() -> Iterator[None]:
     set_custom_snapshot(None)
 
 
-def habit(request: Request) -> str:
-    """Play the special move in every second position of the pool."""
-    moves = moves_in(request)
-    return SPECIAL[moves] if sum(map(ord, "".join(moves))) % 2 else "a2a3"
-
-
-def paid(server: Loopback) -> float:
-    """What the answers of the server cost by its own count of tokens."""
-    usages = [server.completion(request)["usage"] for request in server.requests]
+def paid(server: Loopback, first: int | None = None) -> float:
+    """What the server's answers cost, or the first so many, by its own count of tokens."""
+    usages = [server.completion(request)["usage"] for request in server.requests[:first]]
     tokens_in = sum(usage["prompt_tokens"] for usage in usages)
     return float(tokens_in * INPUT + sum(usage["completion_tokens"] for usage in usages) * OUTPUT)
 
 
 def test_hosted_and_own_models_have_prices_and_strange_servers_none() -> None:
-    openai = price_of("gpt-4o", "https://api.openai.com/v1")
+    openai = price_of(known_by_name("gpt-4o", "https://api.openai.com/v1"))
     assert openai
-    assert openai == price_of("openai/gpt-4o")
+    assert openai == price_of(known_by_name("openai/gpt-4o"))
     assert 0 < openai.input < openai.output < 1e-3
-    assert price_of("anthropic/claude-sonnet-4-5")
-    assert price_of("cdta/random") == Price(0, 0)
-    assert price_of("gpt-4o", "http://localhost:8000/v1") is None
-    assert price_of("openai/no-such-model") is None
-    assert price_of("no-such-provider/gpt-4o") is None
+    assert price_of(known_by_name("anthropic/claude-sonnet-4-5"))
+    assert price_of(known_by_name("cdta/random")) == Price(0, 0)
+    assert price_of(known_by_name("gpt-4o", "http://localhost:8000/v1")) is None
+    assert price_of(known_by_name("openai/no-such-model")) is None
+    assert price_of(known_by_name("no-such-provider/gpt-4o")) is None
 
 
 def test_what_is_charged_for_asking_at_all_is_part_of_the_price() -> None:
-    price = price_of("perplexity/sonar")
+    price = price_of(known_by_name("perplexity/sonar"))
     assert price
     assert price.request > 0
     assert price.of(Usage(), 10) == pytest.approx(10 * price.request)
@@ -89,6 +84,24 @@ def test_an_estimate_needs_no_key_and_states_what_it_rests_on() -> None:
     assert "1 s an answer" in found.assumptions[2]
 
 
+def test_an_estimate_counts_only_what_is_asked_in_the_same_way() -> None:
+    asked = ["--model", "cdta/random", "--eval", "all_diagonal", "-n", "5"]
+    assert cdta("run", "--quiet", *asked).returncode == 0
+    for option, requests in (((), 0), (("--temperature", "0"), 10), (("--seed", "1"), 10)):
+        result = cdta("estimate", "--json", *asked, *option)
+        (found,) = json.loads(result.stdout)
+        assert found["measuring"]["requests"] == requests, option
+
+
+def test_a_fresh_run_asks_anew_and_keeps_nothing() -> None:
+    command = ["run", "--model", "m", "--eval", "all_diagonal", "-n", "5", "--quiet"]
+    with serving(Loopback(lambda _: "a2a3")) as server:
+        command += ["--base-url", server.url]
+        for option, asked in (((), 10), ((), 10), (("--fresh",), 20), ((), 20)):
+            assert cdta(*command, *option).returncode == 0
+            assert len(server.requests) == asked
+
+
 def test_a_shipped_dataset_is_not_built_again() -> None:
     found = estimate(Spec(model="openai/gpt-4-0314"))
     assert found.dataset.requests == 1  # to learn the exact version
@@ -100,7 +113,7 @@ def test_positions_that_are_given_need_no_dataset() -> None:
 
 def test_an_estimate_counts_what_is_asked_then_and_nothing_after_it() -> None:
     """The hit rate of a first, small run tells what a larger one takes."""
-    with serving(Loopback(habit)) as server:
+    with serving(Loopback(in_every_second)) as server:
         small = Spec(model="m", base_url=server.url, n=60, max_connections=8)
         evaluate(small, quiet=True)
         asked = len(server.requests)
@@ -112,7 +125,7 @@ def test_an_estimate_counts_what_is_asked_then_and_nothing_after_it() -> None:
         evaluate(large, quiet=True)
         more = len(server.requests) - asked
     total = expected.dataset.requests + expected.measuring.requests
-    assert total == pytest.approx(more, rel=0.25)
+    assert total == pytest.approx(more, rel=0.1)
 
 
 def test_a_token_limit_that_is_given_is_taken_as_used_up() -> None:
@@ -146,9 +159,9 @@ def test_the_command_prints_a_markdown_table_of_models_and_evals() -> None:
         "--model",
         "cdta/random",
     ]
-    result = CliRunner().invoke(cdta, [*command, "--eval", "all", "--eval", "all_diagonal"])
-    assert result.exit_code == 0
-    rows = [line.split("|") for line in result.output.splitlines() if line.startswith("| ")]
+    result = cdta(*command, "--eval", "all,all_diagonal")
+    assert result.returncode == 0
+    rows = [line.split("|") for line in result.stdout.splitlines() if line.startswith("| ")]
     cells = [[cell.strip() for cell in row[1:-1]] for row in rows]
     assert [row[:2] for row in cells[1:4]] == [
         ["openai/gpt-4o", "all: dataset"],
@@ -160,10 +173,10 @@ def test_the_command_prints_a_markdown_table_of_models_and_evals() -> None:
 
 
 def test_the_command_prints_json_and_finds_out_what_a_server_serves() -> None:
-    with serving(Loopback(habit, model="served")) as server:
+    with serving(Loopback(in_every_second, model="served")) as server:
         command = ["estimate", "--base-url", server.url, "-n", "10", "--json"]
-        result = CliRunner().invoke(cdta, command)
-    (found,) = json.loads(result.output)
+        result = cdta(*command)
+    (found,) = json.loads(result.stdout)
     assert found["model"] == "served"
     assert found["measuring"]["requests"] == 20
     assert found["measuring"]["cost"] is None
@@ -177,7 +190,7 @@ def test_an_unknown_model_is_refused() -> None:
 @pytest.mark.usefixtures("priced")
 @pytest.mark.parametrize("limit", [0.1, 0.5, 2.0])
 def test_a_run_stops_before_passing_its_limit_and_goes_on_when_started_again(limit: float) -> None:
-    with serving(Loopback(habit)) as server:
+    with serving(Loopback(in_every_second)) as server:
         spec: dict[str, Any] = {"model": "priced", "base_url": server.url, "n": 60}
         with pytest.raises(Unfinished, match="stopped before passing --max-cost"):
             evaluate(Spec(**spec, max_cost=limit), quiet=True)
@@ -190,28 +203,56 @@ def test_a_run_stops_before_passing_its_limit_and_goes_on_when_started_again(lim
 
 
 @pytest.mark.usefixtures("priced")
+def test_the_limit_of_an_experiment_is_one_for_all_its_runs(tmp_path: Path) -> None:
+    """And not for each: runs that share a purse stop where together they would pass it."""
+    command = ["experiment", "--model", "priced", "--eval", "all_diagonal", "-n", "20", "--quiet"]
+    with serving(Loopback(lambda _: "a2a3")) as server:
+        place = ["--base-url", server.url, "--out", str(tmp_path / "out"), "--max-cost", "1.5"]
+        result = cdta(*command, *place, "--runs", "4")
+        spent = paid(server)
+        assert result.returncode == 1
+        assert result.stderr.count("stopped before passing --max-cost") == 1
+        finished = list((tmp_path / "out").glob("*/run.json"))
+        assert 1 < len(finished) < 4
+        assert 1 < spent <= 1.5
+        while result.returncode:
+            result = cdta(*command, *place, "--runs", "4")
+    assert len(list((tmp_path / "out").glob("*/run.json"))) == 4
+    assert len(server.requests) == 4 * 20 * 2
+
+
+@pytest.mark.usefixtures("priced")
+def test_building_a_dataset_stops_before_passing_its_limit() -> None:
+    command = ["dataset", "build", "--model", "priced", "--quiet", "--max-cost", "0.5"]
+    with serving(Loopback(habit)) as server:
+        result = cdta(*command, "--base-url", server.url)
+    assert result.returncode == 1
+    assert 0.25 < paid(server) <= 0.5
+
+
+@pytest.mark.usefixtures("priced")
 def test_tokens_that_a_server_does_not_count_are_taken_at_their_most() -> None:
     class Silent(Loopback):
         def completion(self, request: Request) -> dict[str, Any]:
             return super().completion(request) | {"usage": None}
 
-    with serving(Silent(habit)) as server, pytest.raises(Unfinished, match="--max-cost"):
+    with serving(Silent(in_every_second)) as server, pytest.raises(Unfinished, match="--max-cost"):
         evaluate(Spec(model="priced", base_url=server.url, max_cost=0.5), quiet=True)
     assert 1 <= len(server.requests) < 50
 
 
 def test_a_limit_without_a_price_is_refused_before_anything_is_asked() -> None:
-    with serving(Loopback(habit)) as server:
+    with serving(Loopback(in_every_second)) as server:
         command = ["run", "--base-url", server.url, "--model", "m", "--max-cost", "1"]
-        result = CliRunner().invoke(cdta, command)
-    assert isinstance(result.exception, BadInput)
-    assert "price of m is unknown" in str(result.exception)
+        result = cdta(*command)
+    assert result.returncode == 2
+    assert "price of m is unknown" in result.stderr
     assert server.requests == []
 
 
 @pytest.mark.usefixtures("priced")
 def test_a_run_knows_what_its_answers_cost_and_what_was_spent_now(tmp_path: Path) -> None:
-    with serving(Loopback(habit)) as server:
+    with serving(Loopback(in_every_second)) as server:
         spec = Spec(model="priced", base_url=server.url, n=20, max_connections=1)
         first, second = evaluate(spec, quiet=True), evaluate(spec, quiet=True)
     usage = first.results.metrics
@@ -221,27 +262,27 @@ def test_a_run_knows_what_its_answers_cost_and_what_was_spent_now(tmp_path: Path
     assert first.cost.measuring == pytest.approx(tokens_in * INPUT + tokens_out * OUTPUT)
     assert first.cost.spent == pytest.approx(paid(server))
     assert first.cost.measuring
-    assert first.cost.dataset == pytest.approx(paid(server) - first.cost.measuring, rel=0.2)
+    assert first.cost.dataset == pytest.approx(paid(server, first=first.dataset.asked))
     assert second.cost.measuring == first.cost.measuring
     assert second.cost.dataset == first.cost.dataset
     assert second.cost.spent == 0
     save_run(first, tmp_path / "run")
     facts = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert facts["cost"] == first.cost.measuring
+    assert facts["cost"]["measuring"] == first.cost.measuring
     assert load_run(tmp_path / "run").cost == first.cost
-    assert facts_of(second)["spent"] == 0
+    assert facts_of(second)["cost"]["spent"] == 0
 
 
 def test_the_cost_of_a_model_without_a_price_is_null() -> None:
-    with serving(Loopback(habit)) as server:
+    with serving(Loopback(in_every_second)) as server:
         run = evaluate(Spec(model="m", base_url=server.url, n=5), quiet=True)
-    facts = facts_of(run)
-    assert (facts["cost"], facts["dataset_cost"], facts["spent"]) == (None, None, None)
+    assert facts_of(run)["cost"] == {"measuring": None, "dataset": None, "spent": None}
 
 
 @given(st.sampled_from(POOL))
 def test_no_tokenizer_makes_more_of_a_question_than_is_put_aside(position: Any) -> None:
     """A token of English has more than two characters on average; a move's has one at least."""
-    asked = question(position.moves, STANDARD, DEFAULT)
+    (standard,) = conditions_for(("standard",), BISHOPS_AS_KNIGHTS, DEFAULT)
+    asked = standard.question(position)
     at_worst = len(DEFAULT.standard) / 2 + sum(len(move) for move in position.moves)
     assert most_input_tokens(asked) >= at_worst + 4 * len(asked.messages) + 3

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.evaluation.judging import OUTCOMES, judge, read_move
+from cant_do_that_anymore.evaluation.judging import judge, read_move
+from cant_do_that_anymore.evaluation.vocabulary import OUTCOMES
 from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
 from cant_do_that_anymore.models.model import Answer, StopReason

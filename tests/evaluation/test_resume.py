@@ -9,21 +9,15 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from loopback import Loopback, Request, is_changed, moves_in, serving
-from processes import cdta, results_in, samples_in, started
+from loopback import Loopback, Request, serving
+from players import wavering
+from processes import cdta, process_of, results_in, samples_in
 
 N = 60
 POOL = shipped_pool("pool")[:N]
-SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
 CONNECTIONS = 4
 MOST_OPEN = 2 * CONNECTIONS
 """Questions that can be asked and not yet on disk at any moment."""
-
-
-def respond(request: Request) -> str:
-    moves = moves_in(request)
-    keeps_habit = sum(map(ord, "".join(moves))) % 10 < (4 if is_changed(request) else 9)
-    return SPECIAL[moves] if keeps_habit else "a2a3"
 
 
 @pytest.fixture
@@ -42,7 +36,7 @@ def options(server: Loopback, positions: Path, out: Path) -> list[object]:
 
 def unbroken(positions: Path, folder: Path, port: int) -> Path:
     """The same run, never stopped, in a home of its own."""
-    with serving(Loopback(respond), port) as server:
+    with serving(Loopback(wavering), port) as server:
         run = cdta(*options(server, positions, folder / "whole"), CDTA_HOME=str(folder / "fresh"))
     assert run.returncode == 0, run.stderr
     assert len(server.requests) == 2 * N
@@ -68,7 +62,7 @@ def started_and_stopped(
         return None
 
     server.fault = stop
-    process = started(*options)
+    process = process_of(*options)
     _, errors = process.communicate(timeout=60)
     server.fault = None
     return process.returncode, errors
@@ -78,7 +72,7 @@ def started_and_stopped(
 def test_one_signal_saves_what_is_in_flight_and_says_how_to_go_on(
     which: signal.Signals, positions: Path, tmp_path: Path
 ) -> None:
-    with serving(Loopback(respond, delay=0.005)) as server:
+    with serving(Loopback(wavering, delay=0.005)) as server:
         command = options(server, positions, tmp_path / "out")
         code, errors = started_and_stopped(which, 50, server, *command)
         assert code in (1, 130)
@@ -103,9 +97,9 @@ def test_two_interruptions_stop_at_once(positions: Path, tmp_path: Path) -> None
             await asyncio.Event().wait()
         return None
 
-    with serving(Loopback(respond)) as server:
+    with serving(Loopback(wavering)) as server:
         server.fault = hang
-        process = started(*options(server, positions, tmp_path / "out"), "--max-connections", 10)
+        process = process_of(*options(server, positions, tmp_path / "out"), "--max-connections", 10)
         _, errors = process.communicate(timeout=30)
         assert process.returncode in (1, 130)
         assert "Traceback" not in errors
@@ -117,7 +111,7 @@ def test_two_interruptions_stop_at_once(positions: Path, tmp_path: Path) -> None
 
 def test_twenty_kills_at_random_moments_change_no_number(positions: Path, tmp_path: Path) -> None:
     chance = random.Random(7)
-    with serving(Loopback(respond, delay=0.004)) as server:
+    with serving(Loopback(wavering, delay=0.004)) as server:
         command = options(server, positions, tmp_path / "out")
         for _ in range(20):
             at = len(server.requests) + chance.randint(1, MOST_OPEN + 2)
@@ -133,9 +127,17 @@ def test_twenty_kills_at_random_moments_change_no_number(positions: Path, tmp_pa
 def test_two_runs_at_once_on_one_store_are_both_right(
     names: tuple[str, str], positions: Path, tmp_path: Path
 ) -> None:
-    with serving(Loopback(respond, delay=0.005)) as server:
+    both_ask = asyncio.Event()
+
+    async def wait_for_both(_: Request, number: int) -> web.StreamResponse | None:
+        if number > CONNECTIONS:
+            both_ask.set()
+        await both_ask.wait()
+        return None
+
+    with serving(Loopback(wavering, delay=0.005, fault=wait_for_both)) as server:
         both = [
-            started(*options(server, positions, tmp_path / f"out-{n}"), "--model", name)
+            process_of(*options(server, positions, tmp_path / f"out-{n}"), "--model", name)
             for n, name in enumerate(names)
         ]
         for process in both:

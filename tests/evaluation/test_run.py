@@ -12,15 +12,14 @@ from aiohttp import web
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
 from cant_do_that_anymore.evaluation.datasets import import_dataset, shipped_datasets
-from cant_do_that_anymore.evaluation.run import drawn
-from cant_do_that_anymore.evaluation.wordings import DEFAULT, question
+from cant_do_that_anymore.evaluation.pools import drawn
+from cant_do_that_anymore.evaluation.results import Dataset
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, rules_named
-from loopback import Loopback, Request, Responder, is_changed, moves_in, serving
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
+from loopback import Loopback, Request, Responder, moves_in, serving
+from players import habit, keeps_habit, perfect, silent_when_changed, wavering
 
 POOL = shipped_pool("pool")
-SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
-DIAGONAL = {position.moves: position.special_moves[0] for position in shipped_pool("diagonal")}
 
 
 @contextmanager
@@ -33,16 +32,7 @@ def openai(server: Loopback) -> Iterator[Loopback]:
 
 
 def test_shipped_dataset_gives_the_metrics_computed_by_hand() -> None:
-    """The server keeps its habit by a fixed function of the conversation."""
-
-    def keeps_habit(moves: tuple[str, ...], *, changed: bool) -> bool:
-        return sum(map(ord, "".join(moves))) % 10 < (4 if changed else 9)
-
-    def respond(request: Request) -> str:
-        moves = moves_in(request)
-        return SPECIAL[moves] if keeps_habit(moves, changed=is_changed(request)) else "a2a3"
-
-    with openai(Loopback(respond, model="gpt-3.5-turbo-0125")) as server:
+    with openai(Loopback(wavering, model="gpt-3.5-turbo-0125")) as server:
         run = evaluate(Spec(model="openai/gpt-3.5-turbo"), quiet=True)
 
     positions = shipped_datasets(POOL)["gpt-3.5-turbo-0125"].positions
@@ -65,30 +55,13 @@ def test_shipped_dataset_gives_the_metrics_computed_by_hand() -> None:
     assert len(server.requests) == 2001  # one more to learn the exact version
 
 
-def habit(request: Request) -> str:
-    return SPECIAL[moves_in(request)]
-
-
-def adapting(request: Request) -> str:
-    board = board_after(moves_in(request))
-    return min(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board))
-
-
-def perfect(request: Request) -> str:
-    return adapting(request) if is_changed(request) else habit(request)
-
-
-def silent_under_changed_rules(request: Request) -> str:
-    return "" if is_changed(request) else habit(request)
-
-
 def measured(server: Loopback, **options: Any) -> Run:
     return evaluate(Spec(model="m", base_url=server.url, **options), quiet=True)
 
 
 @pytest.mark.parametrize(
     ("respond", "impact", "adaptation"),
-    [(habit, 0, 0), (perfect, -1, 1), (silent_under_changed_rules, -1, 0)],
+    [(habit, 0, 0), (perfect, -1, 1), (silent_when_changed, -1, 0)],
 )
 def test_models_of_known_score(respond: Responder, impact: int, adaptation: int) -> None:
     with serving(Loopback(respond)) as server:
@@ -96,14 +69,14 @@ def test_models_of_known_score(respond: Responder, impact: int, adaptation: int)
     assert run.results.metrics["variant_impact_factor"] == impact
     assert run.results.metrics["adaptation_rate"] == adaptation
     assert any("the drop is not adapting" in note for note in run.notes) == (
-        respond is silent_under_changed_rules
+        respond is silent_when_changed
     )
 
 
 def test_random_legal_moves_are_never_forbidden() -> None:
     run = evaluate(Spec(model="cdta/random", n=100), quiet=True)
-    assert run.results.outcomes["variant"]["forbidden"] == 0
-    assert run.results.outcomes["variant"]["special"] == 0
+    assert run.results.outcomes["changed"]["forbidden"] == 0
+    assert run.results.outcomes["changed"]["special"] == 0
     assert run.results.metrics["variant_legal_proportion"] == 1
 
 
@@ -144,8 +117,8 @@ def test_requests_hold_exactly_the_messages_specified() -> None:
     assert probe["temperature"] == 0
     expected = []
     for sample in run.samples:
-        for rules in (STANDARD, BISHOPS_AS_KNIGHTS):
-            turns = question(sample.position.moves, rules, DEFAULT).messages
+        for condition in run.plan.conditions:
+            turns = condition.question(sample.position).messages
             expected.append(
                 {
                     "path": "/v1/chat/completions",
@@ -232,15 +205,12 @@ def test_other_rule_changes_are_measured_with_a_pool_of_their_own(tmp_path: Path
     write_positions(tmp_path / "queens.jsonl", [position])
     with serving(Loopback(lambda _: "d1h5")) as server:
         run = measured(server, dataset=tmp_path / "queens.jsonl", rules="queens-as-knights")
-    assert run.results.outcomes["variant"]["special"] == 1
+    assert run.results.outcomes["changed"]["special"] == 1
     assert "All queens now move exactly as knights do." in str(server.requests)
 
 
 def test_the_diagonal_eval_needs_no_selection() -> None:
-    def diagonal(request: Request) -> str:
-        return DIAGONAL[moves_in(request)] if not is_changed(request) else adapting(request)
-
-    with serving(Loopback(diagonal)) as server:
+    with serving(Loopback(perfect)) as server:
         run = measured(server, eval="all_diagonal", n=50)
     assert len(server.requests) == 100
     assert run.results.metrics["predicted_move_proportion"] == 1
@@ -249,9 +219,12 @@ def test_the_diagonal_eval_needs_no_selection() -> None:
 
 
 def test_the_same_seed_draws_the_same_samples_as_the_original() -> None:
-    positions = shipped_datasets(POOL)["gpt-4-0314"].positions
-    assert drawn(positions, 100, 20220722) == Random(20220722).sample(positions, 100)
-    assert sorted(p.id for p in drawn(positions[:5], 100, 1)) == sorted(p.id for p in positions[:5])
+    shipped = shipped_datasets(POOL)["gpt-4-0314"]
+    first = [position for _, position in drawn(shipped, Spec(n=100, seed=20220722))]
+    assert first == Random(20220722).sample(shipped.positions, 100)
+    few = Dataset("m", "built", shipped.positions[:5])
+    drawn_of_few = [position for _, position in drawn(few, Spec(n=100, seed=1))]
+    assert sorted(p.id for p in drawn_of_few) == sorted(p.id for p in few.positions)
 
 
 def test_a_server_that_is_not_there_is_named() -> None:
@@ -322,8 +295,8 @@ def test_an_import_serves_the_rules_it_was_made_for_and_no_pool_of_ones_own(tmp_
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"temperature": float("nan")}, "temperature must be a number from 0 up"),
-        ({"temperature": -1.0}, "temperature must be a number from 0 up"),
+        ({"temperature": float("nan")}, "temperature must be at least 0"),
+        ({"temperature": -1.0}, "temperature must be at least 0"),
         ({"max_tokens": 0}, "max_tokens must be at least 1, not 0"),
         ({"eval": "al"}, "unknown eval: 'al'"),
         ({"reading": "strict"}, "unknown reading: 'strict'"),

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.errors import BadInput
-from cant_do_that_anymore.evaluation.wordings import DEFAULT, Wording, question, wording_named
+from cant_do_that_anymore.evaluation.conditions import CONDITIONS, conditions_for
+from cant_do_that_anymore.evaluation.wordings import DEFAULT, Wording, wording_named
+from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, rules_named
 from cant_do_that_anymore.models.layout import as_text, user_first
 from cant_do_that_anymore.models.model import Message
@@ -14,9 +16,14 @@ from cant_do_that_anymore.models.model import Message
 PLAIN = Wording("plain", "Standard.", "Changed: {change}")
 
 
+def messages(*moves: str) -> tuple[Message, ...]:
+    standard, _ = conditions_for(CONDITIONS, BISHOPS_AS_KNIGHTS, PLAIN)
+    return standard.question(Position(1, moves, ())).messages
+
+
 def test_the_side_to_move_is_the_assistant_and_the_last_turn_is_the_users() -> None:
-    white_to_move = question(("e2e4", "e7e5"), STANDARD, PLAIN).messages
-    black_to_move = question(("e2e4", "e7e5", "g1f3"), STANDARD, PLAIN).messages
+    white_to_move = messages("e2e4", "e7e5")
+    black_to_move = messages("e2e4", "e7e5", "g1f3")
     assert [(m.role, m.content) for m in white_to_move] == [
         ("system", "Standard."),
         ("assistant", "e2e4"),
@@ -26,21 +33,21 @@ def test_the_side_to_move_is_the_assistant_and_the_last_turn_is_the_users() -> N
 
 
 def test_the_first_move_of_a_game_is_asked_with_the_task_alone() -> None:
-    assert question((), STANDARD, PLAIN).messages == (Message("system", "Standard."),)
+    assert messages() == (Message("system", "Standard."),)
 
 
 def test_the_text_for_base_models_ends_where_the_next_move_begins() -> None:
-    text = as_text(question(("e2e4", "e7e5", "g1f3"), STANDARD, PLAIN).messages)
+    text = as_text(messages("e2e4", "e7e5", "g1f3"))
     assert text == "System: Standard.\nUser: e2e4\nAssistant: e7e5\nUser: g1f3\nAssistant:"
 
 
 def test_a_user_turn_is_put_first_only_where_the_assistant_would_begin() -> None:
-    white_to_move = question(("e2e4", "e7e5"), STANDARD, PLAIN).messages
-    black_to_move = question(("e2e4",), STANDARD, PLAIN).messages
+    white_to_move = messages("e2e4", "e7e5")
+    black_to_move = messages("e2e4")
     assert [m.role for m in user_first(white_to_move)] == ["system", "user", "assistant", "user"]
     assert user_first(white_to_move)[2:] == white_to_move[1:]
     assert user_first(black_to_move) == black_to_move
-    assert [m.role for m in user_first(question((), STANDARD, PLAIN).messages)] == [
+    assert [m.role for m in user_first(messages())] == [
         "system",
         "user",
     ]
@@ -48,7 +55,8 @@ def test_a_user_turn_is_put_first_only_where_the_assistant_would_begin() -> None
 
 @pytest.mark.parametrize("key", CATALOGUE)
 def test_the_default_wording_states_the_task_and_the_change(key: str) -> None:
-    text = DEFAULT.text(rules_named(key))
+    change = rules_named(key)
+    text = DEFAULT.standard if change == STANDARD else DEFAULT.stating(change)
     for example in ("e2e4", "e1g1", "e7e8q", "UCI", "nothing else"):
         assert example in text
     assert ("differ" in text) == (key != "standard")
@@ -61,8 +69,8 @@ def test_a_wording_is_read_from_toml(tmp_path: Path) -> None:
     path = tmp_path / "terse.toml"
     path.write_text('standard = "Play."\nchanged = "Play. {change}"\n')
     wording = wording_named(str(path))
-    assert wording.text(STANDARD) == "Play."
-    assert wording.text(BISHOPS_AS_KNIGHTS) == f"Play. {BISHOPS_AS_KNIGHTS.statement}"
+    assert wording.standard == "Play."
+    assert wording.stating(BISHOPS_AS_KNIGHTS) == f"Play. {BISHOPS_AS_KNIGHTS.statement}"
 
 
 SOURCE = '''"""Texts."""
@@ -84,10 +92,10 @@ def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path, pac
         (place / inside).parent.mkdir(parents=True)
         (place / inside).write_text(SOURCE)
     wording = wording_named(f"openai-evals:{place}")
-    assert wording.text(STANDARD) == 'One\n"quoted" text'
-    assert wording.text(BISHOPS_AS_KNIGHTS) == "Another"
+    assert wording.standard == 'One\n"quoted" text'
+    assert wording.stating(BISHOPS_AS_KNIGHTS) == "Another"
     with pytest.raises(BadInput, match="states only bishops-as-knights, not rooks-as-bishops"):
-        wording.text(rules_named("rooks-as-bishops"))
+        wording.stating(rules_named("rooks-as-bishops"))
 
 
 @pytest.mark.parametrize(

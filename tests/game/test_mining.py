@@ -19,11 +19,9 @@ from tempfile import TemporaryDirectory
 
 import chess
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.errors import Problem
 from cant_do_that_anymore.game.mining import (
     LOW_RATING,
     NOT_STANDARD,
@@ -35,8 +33,8 @@ from cant_do_that_anymore.game.mining import (
 from cant_do_that_anymore.game.mining.openings import Openings
 from cant_do_that_anymore.game.position import read_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, Rules
-from cant_do_that_anymore.interfaces.cli import cdta
 from named_pipes import open_pipe
+from processes import Done, cdta
 from written_games import (
     SET_UP,
     TAGS,
@@ -102,8 +100,8 @@ def lines(mined: Mined) -> list[Line]:
     return [(f["game_idx"], f["previous_moves"], *f["next_filtered_moves"]) for f in fields]
 
 
-def cli(*arguments: str | Path, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(cdta, ["mine", *map(str, arguments)], input=stdin)
+def cli(*arguments: str | Path, stdin: bytes = b"") -> Done:
+    return cdta("mine", *arguments, stdin=stdin)
 
 
 @pytest.mark.parametrize("every", [False, True])
@@ -299,7 +297,7 @@ def test_files_addresses_and_standard_input_are_read_in_every_compression(
     expected = [found.line for found in mined(collection).found]
     (tmp_path / "games").write_bytes(data)
     with served(data) as address:
-        for name, stdin in ((tmp_path / "games", None), (address, None), ("-", data)):
+        for name, stdin in ((tmp_path / "games", b""), (address, b""), ("-", data)):
             assert cli(name, stdin=stdin).stdout.splitlines() == expected
 
 
@@ -320,9 +318,8 @@ def test_a_cut_off_input_gives_what_could_be_read_and_exit_code_1(
     cut.write_bytes(data[: len(data) * 3 // 4])
     after.write_text(ITALIAN)
     result = cli(cut, after, "-o", output)
-    assert result.exit_code == 1
-    assert isinstance(result.exception, Problem)
-    assert f"cannot read {cut} to its end" in str(result.exception)
+    assert result.returncode == 1
+    assert f"cannot read {cut} to its end" in result.stderr
     *found, last = read_positions(output, BISHOPS_AS_KNIGHTS)
     expected = [json.loads(one.line) for one in mined(collection).found]
     assert len(found) > 1000
@@ -419,7 +416,7 @@ def test_ctrl_c_leaves_a_valid_file_of_what_was_found(
 def test_the_output_can_be_read_as_a_pool(collection: Path, tmp_path: Path) -> None:
     output = tmp_path / "new" / "pool.jsonl"
     result = cli(collection, "--limit", "100", "-o", output)
-    assert result.exit_code == 0
+    assert result.returncode == 0
     assert "100 positions in" in result.stderr
     assert len(read_positions(output, BISHOPS_AS_KNIGHTS)) == 100
 
@@ -447,9 +444,8 @@ def test_a_mistake_ends_in_one_sentence_and_leaves_the_old_file(
     Path("noise.pgn").write_bytes(Random(1).randbytes(2**16))
     Path("pool.jsonl").write_text("the old one")
     result = cli(*arguments)
-    assert isinstance(result.exception, Problem)
-    assert result.exception.exit_code == 2
-    assert complaint in str(result.exception)
+    assert result.returncode == 2
+    assert complaint in result.stderr
     assert Path("pool.jsonl").read_text() == "the old one"
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"games.pgn", "empty.pgn", "noise.pgn", "pool.jsonl"}
@@ -459,5 +455,5 @@ def test_a_pipe_as_output_is_written_to_and_never_replaced(tmp_path: Path) -> No
     (tmp_path / "games.pgn").write_text(ITALIAN)
     with open_pipe(tmp_path / "pipe") as sent:
         result = cli(tmp_path / "games.pgn", "-o", tmp_path / "pipe")
-        assert result.exit_code == 0
+        assert result.returncode == 0
         assert json.loads(sent())["next_filtered_moves"] == ["f1c4"]

@@ -9,11 +9,10 @@ from random import Random
 import chess
 import pytest
 from chess.engine import SimpleEngine
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
+from cant_do_that_anymore.errors import BadInput, Unfinished
 from cant_do_that_anymore.game import selfplay
 from cant_do_that_anymore.game.position import (
     DATA,
@@ -39,8 +38,8 @@ from cant_do_that_anymore.game.selfplay import (
     play_positions,
     special_moves,
 )
-from cant_do_that_anymore.interfaces.cli import cdta
 from cant_do_that_anymore.interfaces.commands import selfplay as command
+from processes import Done, cdta
 
 POOL = shipped_pool("diagonal")
 RECORD = json.loads((DATA / "diagonal.json").read_text())
@@ -266,8 +265,8 @@ def test_the_command_writes_a_pool_and_prints_what_made_it(
     engine: SimpleEngine, tmp_path: Path
 ) -> None:
     output = tmp_path / "new" / "pool.jsonl.gz"
-    result = CliRunner().invoke(cdta, ["selfplay", "--positions", "9", "-o", str(output)])
-    assert result.exit_code == 0, result.output
+    result = cdta("selfplay", "--positions", 9, "-o", output)
+    assert result.returncode == 0, result.stderr
     positions = read_positions(output, BISHOPS_AS_KNIGHTS)
     assert len(positions) == 9
     record = json.loads(result.stdout)
@@ -284,17 +283,15 @@ def test_ctrl_c_leaves_a_valid_file(
 
     monkeypatch.setattr(command, "play_positions", interrupted)
     output = tmp_path / "pool.jsonl"
-    result = CliRunner().invoke(cdta, ["selfplay", "-o", str(output)])
-    assert isinstance(result.exception, Unfinished)
+    result = cdta("selfplay", "-o", output)
+    assert result.returncode == 1
     assert read_positions(output, BISHOPS_AS_KNIGHTS) == POOL[:5]
 
 
-def problem_with(engine: Path, folder: Path) -> Problem:
-    arguments = ["selfplay", "--engine", str(engine), "-o", str(folder / "pool.jsonl")]
-    result = CliRunner().invoke(cdta, arguments)
-    assert isinstance(result.exception, Problem), result.output
+def problem_with(engine: Path, folder: Path) -> Done:
+    result = cdta("selfplay", "--engine", engine, "-o", folder / "pool.jsonl")
     assert not (folder / "pool.jsonl").exists()
-    return result.exception
+    return result
 
 
 def test_without_an_engine_one_sentence_says_how_to_get_one(
@@ -320,8 +317,8 @@ def test_an_engine_is_found_on_path_and_where_package_managers_put_it(
 
 def test_a_program_that_is_no_engine_is_named(tmp_path: Path) -> None:
     problem = problem_with(script(tmp_path, "exit 0"), tmp_path)
-    assert isinstance(problem, BadInput)
-    assert f"{tmp_path / 'engine'} is no UCI engine" in str(problem)
+    assert problem.returncode == 2
+    assert f"{tmp_path / 'engine'} is no UCI engine" in problem.stderr
 
 
 @pytest.mark.parametrize("reply", ["exit 3", "echo bestmove e2e4"])
@@ -335,11 +332,11 @@ def test_an_engine_that_breaks_down_ends_in_one_sentence(tmp_path: Path, reply: 
         "esac; done",
     )
     problem = problem_with(path, tmp_path)
-    assert isinstance(problem, Unfinished)
-    assert "broke down" in str(problem)
+    assert problem.returncode == 1
+    assert "broke down" in problem.stderr
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_any_play(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    result = CliRunner().invoke(cdta, ["selfplay", "-o", str(tmp_path / "file" / "pool.jsonl")])
-    assert isinstance(result.exception, BadInput)
+    result = cdta("selfplay", "-o", tmp_path / "file" / "pool.jsonl")
+    assert result.returncode == 2

@@ -4,7 +4,6 @@ import asyncio
 import json
 import math
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -16,16 +15,18 @@ import pytest
 from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
+from inspect_ai import eval as inspect_eval
 from inspect_ai.log import EvalLog, headline_metric, read_eval_log
-from inspect_ai.model import ModelOutput, get_model
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import SampleScore, Score, Target
 from inspect_ai.solver import TaskState
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput
-from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.interfaces.inspect_scoring import habit, habit_metrics
+from cant_do_that_anymore.interfaces.inspect.scoring import habit, habit_metrics
+from cant_do_that_anymore.models.model import Answer
 from loopback import Loopback, Request, is_changed, moves_in, serving
+from players import SPECIAL, mixed
 
 SIX = (
     "variant_impact_factor",
@@ -35,7 +36,6 @@ SIX = (
     "avg_num_previous_moves",
     "std_num_previous_moves",
 )
-SPECIAL = {position.moves: position.special_moves[0] for position in shipped_pool("pool")}
 VERSION = "gpt-3.5-turbo-0125"
 
 Done = subprocess.CompletedProcess[str]
@@ -77,19 +77,6 @@ def numbers(log: EvalLog) -> dict[str, float]:
 def six_of_a_run(**spec: object) -> dict[str, object]:
     metrics = evaluate(Spec(temperature=0.0, **spec), quiet=True).results.metrics  # type: ignore[arg-type]
     return {name: pytest.approx(metrics[name], rel=1e-12) for name in SIX}
-
-
-def played(request: Request) -> tuple[str, ...]:
-    """The moves so far, without the turn that opens the game for the user."""
-    return tuple(turn for turn in moves_in(request) if re.fullmatch(r"[a-h1-8]{4}[nbrq]?", turn))
-
-
-def mixed(request: Request) -> str:
-    """Habits, legal moves, illegal moves and no moves, by a fixed function of the question."""
-    luck = sum(map(ord, "".join(played(request)))) % 10
-    if luck < (3 if is_changed(request) else 8):
-        return SPECIAL[played(request)]
-    return ("a2a3", "h7h6", "I resign.", "a1a1", " e2e4")[luck % 5]
 
 
 def openai(server: Loopback) -> dict[str, str]:
@@ -158,10 +145,10 @@ def test_sample_shows_the_game_and_both_outcomes(both: Both) -> None:
         assert sample.scores
         score = sample.scores["habit"]
         assert score.metadata
-        assert score.as_dict()["predicted_move"] == (
+        assert score.as_dict()["predicted_move_proportion"] == (
             score.metadata["standard_outcome"] == "special"
         )
-        assert f"is {score.metadata['variant_outcome']}" in (score.explanation or "")
+        assert f"is {score.metadata['changed_outcome']}" in (score.explanation or "")
         assert score.as_dict()["num_previous_moves"] == len(moves)
 
 
@@ -187,8 +174,8 @@ def test_answer_that_failed_leaves_its_sample_unscored(tmp_path: Path) -> None:
 
     async def refuse_one(request: Request, number: int) -> web.Response | None:
         if number > 1 and not refused and is_changed(request):
-            refused.append(played(request))
-        if is_changed(request) and [played(request)] == refused:
+            refused.append(moves_in(request))
+        if is_changed(request) and [moves_in(request)] == refused:
             return web.json_response({"error": {"message": "no"}}, status=422)
         return None
 
@@ -205,6 +192,38 @@ def test_answer_that_failed_leaves_its_sample_unscored(tmp_path: Path) -> None:
     kept = [sample for sample in log.samples if not sample.error]
     mean = sum(len(sample.metadata["moves"]) for sample in kept) / 29
     assert numbers(log)["avg_num_previous_moves"] == pytest.approx(mean)
+
+
+FAULTS = {
+    "error": ModelOutput(model=VERSION, error="overloaded"),
+    "no choices": ModelOutput(model=VERSION, choices=[]),
+    "empty": ModelOutput.from_content(VERSION, "", stop_reason="unknown"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize(("faults", "status"), [(1, "success"), (2, "error")])
+def test_run_fails_when_too_many_replies_are_faults(
+    tmp_path: Path, fault: ModelOutput, faults: int, status: str
+) -> None:
+    """One of 40 samples may lack an answer, and is not scored; two are too many."""
+    good = ModelOutput.from_content(VERSION, "a2a3")
+    good.usage = fault.usage = ModelUsage()  # else Inspect's mock counts tokens, over the network
+    outputs = iter([fault] * faults + [good] * 80)
+    model = get_model("mockllm/model", custom_outputs=lambda *_: next(outputs))
+    (log,) = inspect_eval(
+        "cant_do_that_anymore/all",
+        model,
+        task_args={"samples": 40, "dataset": VERSION},
+        log_dir=str(tmp_path),
+        display="none",
+        max_samples=1,
+    )
+    assert log.status == status
+    messages = [sample.error.message for sample in log.samples or () if sample.error]
+    assert "no answer under the standard rules" in messages[0]
+    if log.results:
+        assert log.results.scores[0].scored_samples == 39
 
 
 def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
@@ -226,7 +245,7 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
             env={**os.environ, **openai(server)},
             stderr=subprocess.DEVNULL,
         )
-        assert enough.wait(60)
+        assert enough.wait(120)
         process.kill()
         process.wait()
         (killed,) = logs.glob("*.eval")
@@ -278,11 +297,14 @@ def test_scorer_gives_no_score_without_both_answers(error: str | None) -> None:
         input="",
         messages=[],
         output=ModelOutput(),
-        metadata={"game": 1, "moves": ["e2e4"], "special_moves": ["c8b7"], "source": None},
+        metadata={
+            **{"game": 1, "moves": ["e2e4"], "special_moves": ["c8b7"], "source": None},
+            "draw": 0,
+        },
     )
-    state.store.set("standard", {"text": "c8b7", "stop_reason": "stop", "error": ""})
+    state.store.set("standard", Answer("c8b7").to_json())
     if error:
-        state.store.set("variant", {"text": "", "stop_reason": "error", "error": error})
+        state.store.set("changed", Answer("", stop_reason="error", error=error).to_json())
     score = asyncio.run(habit("bishops-as-knights")(state, Target(["c8b7"])))
     assert score
     assert math.isnan(score.as_float())
@@ -300,9 +322,14 @@ def computed(samples: Samples) -> dict[str, float]:
         SampleScore(
             score=Score(
                 value={
-                    "predicted_move": before,
-                    "predicted_move_in_variant": after,
-                    "adapted": before and not after,
+                    "variant_impact_factor": after - before,
+                    "variant_impact_factor_of": before,
+                    "delta": after - before,
+                    "predicted_move_proportion": before,
+                    "predicted_move_in_variant_proportion": after,
+                    "adaptation_rate": before and not after,
+                    "adaptation_rate_of": before,
+                    "variant_legal_proportion": not after,
                     "num_previous_moves": 2 * game,
                 }
             ),

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import subprocess
 import sys
 import threading
@@ -17,14 +16,17 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.errors import BadInput
-from cant_do_that_anymore.evaluation.run import kept
+from cant_do_that_anymore.evaluation.pools import drawn
+from cant_do_that_anymore.evaluation.results import Dataset
+from cant_do_that_anymore.evaluation.spec import Spec
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.interfaces.oaieval_options import EVAL_PARAMS, pairs, threads
-from loopback import Loopback, Request, is_changed, moves_in, serving
+from cant_do_that_anymore.interfaces.oaieval.options import EVAL_PARAMS, pairs, threads
+from cant_do_that_anymore.models.names import known_by_name
+from cant_do_that_anymore.models.solvers import solver_named
+from loopback import Loopback, Request, serving
+from players import habit, mixed
+from processes import Done, cdta, oaieval
 
-Done = subprocess.CompletedProcess[str]
-
-SPECIAL = {position.moves: position.special_moves[0] for position in shipped_pool("pool")}
 CHAT, BASE = "generation/direct/gpt-3.5-turbo", "chess/generation/direct/gpt-3.5-turbo-instruct"
 EVAL = "cant_do_that_anymore"
 
@@ -34,30 +36,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Records go there unless a test says otherwise."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     return tmp_path
-
-
-def habit(request: Request) -> str:
-    return SPECIAL[moves_in(request)]
-
-
-def mixed(request: Request) -> str:
-    """Habits, legal moves, illegal moves and no moves, by a fixed function of the question."""
-    luck = sum(map(ord, "".join(moves_in(request)))) % 10
-    if luck < (3 if is_changed(request) else 8):
-        return habit(request)
-    return ("a2a3", "h7h6", "I resign.", "a1a1", " e2e4")[luck % 5]
-
-
-def oaieval(*arguments: str, **environment: str) -> Done:
-    """Run ``oaieval`` in a process of its own."""
-    program = "from cant_do_that_anymore.interfaces.oaieval import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, **environment},
-    )
 
 
 @contextmanager
@@ -221,7 +199,9 @@ def test_max_samples_measures_the_samples_that_the_original_measures() -> None:
     """The indices were read from a record that the original wrote."""
     from_the_original = [19, 76, 100, 143, 178, 255, 257, 288, 316, 410]
     from_the_original += [433, 450, 470, 524, 580, 628, 633, 641, 657, 830]
-    assert sorted(kept(1000, 20)) == from_the_original
+    dataset = Dataset("m", "shipped", shipped_pool("pool"))
+    samples = drawn(dataset, Spec(n=1000, max_samples=20))
+    assert sorted(number for number, _ in samples) == from_the_original
 
 
 def test_chain_of_thought_asks_twice_and_the_reply_is_the_second_answer(tmp_path: Path) -> None:
@@ -245,6 +225,13 @@ def test_chain_of_thought_asks_twice_and_the_reply_is_the_second_answer(tmp_path
     assert report_in(done)["usage_completion_tokens"] == 6 * (3 + 1)
     message = "cot/gpt-4-0314 has no dataset; that of gpt-3.5-turbo-0125 is taken instead"
     assert message in logged(done)
+
+
+def test_a_solver_thinks_first_if_its_model_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    for solver in ("cot/openai/gpt-4", "cot-50/openai/gpt-4"):
+        assert solver_named(solver).load().identity == known_by_name(solver).identity
+    assert solver_named("openai/gpt-4").load().identity == known_by_name("openai/gpt-4").identity
 
 
 def test_answers_of_an_earlier_run_are_used_unless_the_cache_is_off() -> None:
@@ -282,10 +269,9 @@ def test_a_sample_without_an_answer_is_an_error_event_and_in_no_metric(temporary
 
 
 def test_cdta_run_and_oaieval_give_the_same_numbers() -> None:
-    cdta = [sys.executable, "-m", "cant_do_that_anymore", "run", "--model", "openai/gpt-4"]
-    cdta += ["--eval", "all_small", "--temperature", "0", "--reading", "exact", "--json"]
+    options = ("--eval", "all_small", "--temperature", "0", "--reading", "exact", "--json")
     with openai(mixed, "gpt-4-0314"):
-        theirs = subprocess.run(cdta, capture_output=True, text=True, check=True, timeout=60)
+        theirs = cdta("run", "--model", "openai/gpt-4", *options)
         ours = oaieval("openai/gpt-4", f"{EVAL}.all_small", "--completion_args", "temperature=0")
     metrics = json.loads(theirs.stdout)
     assert report_in(ours) == {name: metrics[name] for name in report_in(ours)}
@@ -354,6 +340,17 @@ def test_events_that_cannot_be_posted_are_in_the_file(tmp_path: Path) -> None:
     assert [line["event_id"] for line in lines if "type" in line] == list(range(30))
     assert "final_report" in lines[-1]
     assert len(posts) == 1  # after that it was given up
+
+
+@pytest.mark.parametrize("solver", ["../../../x", "a/../../../x", "/x", "generation/direct/../x"])
+def test_no_solver_name_leads_out_of_the_folder_of_records(temporary: Path, solver: str) -> None:
+    with serving(Loopback(habit, model="m")) as server:
+        place = ("--completion_args", f"base_url={server.url}", "--max_samples", "2")
+        done = oaieval(solver, f"{EVAL}.all_small", "--extra_eval_params", "n_samples=2", *place)
+    assert done.returncode == 0, done.stderr
+    (record,) = (path for path in temporary.rglob("*.jsonl") if "final_report" in path.read_text())
+    assert (temporary / "evallogs").resolve() in record.resolve().parents
+    assert json.loads(record.read_text().splitlines()[0])["spec"]["completion_fns"] == [solver]
 
 
 def test_a_dry_run_records_nothing(temporary: Path, home: Path) -> None:
@@ -447,10 +444,10 @@ def test_a_retired_model_gives_the_words_of_its_provider() -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("module", ["oaieval", "cli"])
+@pytest.mark.parametrize("module", ["oaieval.command", "cli"])
 def test_help_needs_no_key(module: str) -> None:
     program = f"from cant_do_that_anymore.interfaces.{module} import main; main()"
-    arguments = ["--help"] if module == "oaieval" else ["oaieval", "--help"]
+    arguments = ["--help"] if module == "oaieval.command" else ["oaieval", "--help"]
     call = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(call, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0

@@ -63,7 +63,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asks(count: int) -> Iterator[Ask]:
     for number in range(count):
-        yield Ask(Question(STANDARD, (), (Message("system", str(number)),)), "measuring")
+        yield Ask(
+            Question(STANDARD, (), (Message("system", str(number)),)), "measuring", "standard"
+        )
 
 
 def texts(answers: list[Answer]) -> list[str]:
@@ -101,8 +103,9 @@ def test_whatever_can_change_the_answer_changes_the_key() -> None:
         (other, ask, SETTINGS),
         (elsewhere, ask, SETTINGS),
         (model, different, SETTINGS),
-        (model, Ask(ask.question, "selection"), SETTINGS),
-        (model, Ask(ask.question, "measuring", 1), SETTINGS),
+        (model, Ask(ask.question, "selection", "standard"), SETTINGS),
+        (model, Ask(ask.question, "measuring", "changed"), SETTINGS),
+        (model, Ask(ask.question, "measuring", "standard", 1), SETTINGS),
         (model, ask, Settings(0.0, 16)),
         (model, ask, Settings(None, 16)),
         (model, ask, Settings(1.0, 17)),

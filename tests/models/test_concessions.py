@@ -10,9 +10,9 @@ from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import Problem
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from loopback import Fault, Loopback, Request, moves_in, serving
+from players import habit
 
 POOL = shipped_pool("pool")[:12]
-SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
 
 
 def refusing(message: str, refused: str) -> Fault:
@@ -42,15 +42,6 @@ def measured(server: Loopback, folder: Path, **options: float) -> Run:
     return evaluate(spec, quiet=True)
 
 
-def last_words(request: Request) -> str:
-    """The special move, found by the turns whatever stands before them."""
-    turns = [turn["content"].split("\n")[-1] for turn in request["messages"]]
-    for start in range(len(turns)):
-        if tuple(turns[start:]) in SPECIAL:
-            return SPECIAL[tuple(turns[start:])]
-    return SPECIAL.get(moves_in(request), "")
-
-
 @pytest.mark.parametrize(
     ("message", "refused", "note"),
     [
@@ -68,7 +59,7 @@ def last_words(request: Request) -> str:
 def test_a_refused_form_is_changed_and_noted(
     tmp_path: Path, message: str, refused: str, note: str
 ) -> None:
-    with serving(Loopback(last_words, fault=refusing(message, refused))) as server:
+    with serving(Loopback(habit, fault=refusing(message, refused))) as server:
         run = measured(server, tmp_path)
     assert run.results.metrics["predicted_move_proportion"] == 1
     assert any(note in sentence for sentence in run.notes)
@@ -78,7 +69,7 @@ def test_a_value_out_of_range_is_the_users_to_change(tmp_path: Path) -> None:
     message = "Invalid 'temperature': decimal above maximum value. Expected a value <= 2."
     fault = refusing(message, "hot")
     with (
-        serving(Loopback(last_words, fault=fault)) as server,
+        serving(Loopback(habit, fault=fault)) as server,
         pytest.raises(Problem, match="decimal above maximum value"),
     ):
         measured(server, tmp_path, temperature=5.0)
@@ -91,7 +82,7 @@ def test_a_content_filter_is_a_refusal(tmp_path: Path) -> None:
             return web.json_response(error, status=400)
         return None
 
-    with serving(Loopback(last_words, fault=fault)) as server:
+    with serving(Loopback(habit, fault=fault)) as server:
         run = measured(server, tmp_path)
     assert run.results.outcomes["standard"]["refused"] == 1
     assert run.results.metrics["n_failed"] == 0
@@ -105,7 +96,7 @@ def test_a_reply_in_parts_is_joined(tmp_path: Path) -> None:
         completion["choices"][0]["message"]["content"] = parts
         return web.Response(body=json.dumps(completion), content_type="application/json")
 
-    with serving(Loopback(last_words)) as server:
+    with serving(Loopback(habit)) as server:
         server.fault = in_parts
         run = measured(server, tmp_path)
     assert run.results.metrics["predicted_move_proportion"] == 1

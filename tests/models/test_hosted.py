@@ -21,14 +21,15 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem
-from cant_do_that_anymore.evaluation.run import Run
+from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.evaluation.vocabulary import Outcome
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models import asking
 from cant_do_that_anymore.models.names import model_named
+from players import SPECIAL
 
 KEY = "sk-planted-0123456789"
 POOL = shipped_pool("pool")[:4]
-SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
 
 Behaviour = Callable[[int, list[ChatMessage]], ModelOutput]
 
@@ -161,7 +162,7 @@ def test_a_refusal_of_one_question_is_an_error_of_that_question(tmp_path: Path) 
 
     run = measured(behaviour, tmp_path)
     assert run.results.metrics["n_failed"] == 1
-    assert "this prompt trips our filter" in run.samples[1].standard.error
+    assert "this prompt trips our filter" in run.samples[1].replies["standard"].answer.error
 
 
 def test_an_empty_account_is_not_waited_for(tmp_path: Path) -> None:
@@ -184,7 +185,7 @@ def test_an_empty_account_is_not_waited_for(tmp_path: Path) -> None:
     ],
 )
 def test_a_reply_without_a_move_is_what_its_end_says(
-    stop_reason: str, outcome: str, tmp_path: Path
+    stop_reason: str, outcome: Outcome, tmp_path: Path
 ) -> None:
     run = measured(lambda *_: said("well,", stop_reason), tmp_path)
     assert run.results.outcomes["standard"][outcome] == 4
@@ -198,4 +199,4 @@ def test_an_unknown_provider_or_a_missing_key_is_one_sentence() -> None:
     sentence = str(problem.value)
     assert sentence.startswith("cannot use 'anthropic/m': ")
     assert "ANTHROPIC_API_KEY" in sentence or "pip install anthropic" in sentence
-    assert not {"\n", "ERROR", "["} & {*sentence, sentence[26:31]}
+    assert all(mark not in sentence for mark in ("\n", "ERROR", "["))

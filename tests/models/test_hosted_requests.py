@@ -5,11 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from cant_do_that_anymore.evaluation.wordings import DEFAULT, question
-from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.models.hosted import HostedModel
 from cant_do_that_anymore.models.model import Answer, Settings
 from loopback import Loopback, serving
+from questions import question
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ def answer(name: str, *moves: str) -> Answer:
         model = HostedModel(name)
         settings = Settings(0.0, model.max_tokens)
         try:
-            return await model.answer(question(moves, STANDARD, DEFAULT), settings)
+            return await model.answer(question(moves), settings)
         finally:
             await model.close()
 

@@ -7,17 +7,17 @@ import chess
 import pytest
 
 from cant_do_that_anymore.errors import Unfinished
-from cant_do_that_anymore.evaluation.wordings import DEFAULT, question
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
 from cant_do_that_anymore.models.human import HumanModel, drawing
 from cant_do_that_anymore.models.model import Answer, Settings
 from cant_do_that_anymore.models.names import model_named
+from questions import question
 
 SETTINGS = Settings(1.0, 16)
 
 
 def answer(model: HumanModel, *moves: str, rules: Rules = STANDARD) -> Answer:
-    return asyncio.run(model.answer(question(moves, rules, DEFAULT), SETTINGS))
+    return asyncio.run(model.answer(question(moves, rules), SETTINGS))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import chess
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import Problem
@@ -149,14 +149,12 @@ def test_the_colder_the_likelier() -> None:
     assert played(POCKET, histories, temperature=1e-9, seed=3) == played(POCKET, histories)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(the_network().moves) | st.just("e2e9"), max_size=200))
 def test_it_plays_some_move_after_any_history(history: list[str]) -> None:
     (move,) = played(POCKET, [tuple(history)])
     assert move in the_network().token
 
 
-@settings(deadline=None)
 @given(st.integers(0, 300))
 def test_of_a_long_game_it_reads_the_end_and_keeps_whose_move_it_is(length: int) -> None:
     moves = [the_network().moves[ply] for ply in range(length)]

@@ -11,22 +11,16 @@ from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
-from cant_do_that_anymore.evaluation.metrics import Sample
-from cant_do_that_anymore.evaluation.run import Run
+from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.evaluation.vocabulary import Sample
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models import asking, server
 from cant_do_that_anymore.models.names import model_named
 from faults import FAULTS
-from loopback import Loopback, Request, is_changed, moves_in, serving
+from loopback import Loopback, Request, moves_in, serving
+from players import wavering
 
 POOL = shipped_pool("pool")[:100]
-SPECIAL = {position.moves: position.special_moves[0] for position in POOL}
-
-
-def respond(request: Request) -> str:
-    moves = moves_in(request)
-    keeps_habit = sum(map(ord, "".join(moves))) % 10 < (4 if is_changed(request) else 9)
-    return SPECIAL[moves] if keeps_habit else "a2a3"
 
 
 @pytest.fixture(autouse=True)
@@ -44,9 +38,7 @@ def measured(loopback: Loopback, n: int, folder: Path, **options: object) -> Run
 
 
 def the_same(ours: list[Sample], theirs: list[Sample]) -> bool:
-    return [(s.position, s.standard, s.variant) for s in ours] == [
-        (s.position, s.standard, s.variant) for s in theirs
-    ]
+    return ours == theirs
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -54,7 +46,7 @@ def test_a_passing_fault_is_retried(name: str, tmp_path: Path) -> None:
     async def fault(request: Request, number: int) -> web.StreamResponse | None:
         return FAULTS[name]() if number in (2, 3) else None
 
-    with serving(Loopback(respond, fault=fault)) as loopback:
+    with serving(Loopback(wavering, fault=fault)) as loopback:
         run = measured(loopback, 3, tmp_path, max_connections=2)
     assert run.results.metrics["n_samples"] == 3
     assert len(loopback.requests) == 6 + 2
@@ -71,11 +63,11 @@ def test_a_lasting_fault_is_recorded_as_an_error(
     async def fault(request: Request, number: int) -> web.StreamResponse | None:
         return FAULTS[name]() if moves_in(request) == hopeless else None
 
-    with serving(Loopback(respond, fault=fault)) as loopback:
+    with serving(Loopback(wavering, fault=fault)) as loopback:
         run = measured(loopback, 6, tmp_path, max_error_rate=0.5)
     failed = [sample for sample in run.samples if not sample.answered]
     assert [sample.position.moves for sample in failed] == [hopeless]
-    assert failed[0].standard.error
+    assert failed[0].replies["standard"].answer.error
     assert run.results.metrics["n_failed"] == 1
     assert any("1 samples have no answer" in note for note in run.notes)
 
@@ -88,10 +80,10 @@ def test_with_a_tenth_of_all_requests_failing_the_numbers_are_those_of_a_faultle
     async def fault(request: Request, number: int) -> web.StreamResponse | None:
         return quick[number // 10 % len(quick)]() if number % 10 == 0 else None
 
-    with serving(Loopback(respond)) as loopback:
+    with serving(Loopback(wavering)) as loopback:
         faultless = measured(loopback, 100, tmp_path)
     monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another"))
-    with serving(Loopback(respond, fault=fault)) as loopback:
+    with serving(Loopback(wavering, fault=fault)) as loopback:
         run = measured(loopback, 100, tmp_path)
     assert len(loopback.requests) > 200 + 20
     assert the_same(run.samples, faultless.samples)
@@ -103,8 +95,8 @@ def test_a_megabyte_of_text_is_an_answer_like_any_other(tmp_path: Path) -> None:
         with serving(Loopback(lambda _, text=filler: text)) as loopback:  # type: ignore[misc]
             began = time.process_time()
             run = measured(loopback, 1, tmp_path)
-        assert run.samples[0].standard.text == filler
-        assert run.samples[0].standard_judgement.outcome == "unreadable"
+        assert run.samples[0].replies["standard"].answer.text == filler
+        assert run.samples[0].replies["standard"].outcome == "unreadable"
         assert time.process_time() - began < 5
 
 
@@ -133,7 +125,7 @@ def test_a_server_that_takes_few_at_once_is_pressed_no_harder(tmp_path: Path) ->
         inside -= 1
         return None
 
-    with serving(Loopback(respond, fault=fault)) as loopback:
+    with serving(Loopback(wavering, fault=fault)) as loopback:
         began = time.monotonic()
         run = measured(loopback, 100, tmp_path, max_connections=32)
     assert run.results.metrics["n_failed"] == 0
@@ -155,7 +147,7 @@ def test_retry_after_is_honoured(tmp_path: Path) -> None:
             next_at.append(time.monotonic())
         return None
 
-    with serving(Loopback(respond, fault=fault)) as loopback:
+    with serving(Loopback(wavering, fault=fault)) as loopback:
         run = measured(loopback, 10, tmp_path, max_connections=1)
     assert run.results.metrics["n_samples"] == 10
     assert min(next_at) - refused_at >= 0.5
@@ -177,7 +169,7 @@ def test_what_no_further_try_will_mend_stops_the_run_at_once(
     async def fault(request: Request, number: int) -> web.StreamResponse | None:
         return web.json_response({"error": {"message": body}}, status=status)
 
-    with serving(Loopback(respond, fault=fault)) as loopback, pytest.raises(Problem) as problem:
+    with serving(Loopback(wavering, fault=fault)) as loopback, pytest.raises(Problem) as problem:
         measured(loopback, 50, tmp_path, max_connections=1)
     assert sentence in str(problem.value)
     assert len(loopback.requests) == 1
@@ -196,10 +188,10 @@ def test_an_exhausted_quota_stops_the_run_but_a_rate_limit_that_says_quota_does_
     async def exhausted(request: Request, number: int) -> web.StreamResponse | None:
         return quota("insufficient_quota")
 
-    with serving(Loopback(respond, fault=rate_limit)) as loopback:
+    with serving(Loopback(wavering, fault=rate_limit)) as loopback:
         assert measured(loopback, 2, tmp_path).results.metrics["n_samples"] == 2
     with (
-        serving(Loopback(respond, fault=exhausted)) as loopback,
+        serving(Loopback(wavering, fault=exhausted)) as loopback,
         pytest.raises(Problem, match="wants money"),
     ):
         measured(loopback, 3, tmp_path)
@@ -212,20 +204,20 @@ def test_a_server_that_dies_ends_the_run_with_a_sentence_and_the_answers_saved(
         return FAULTS["reset"]() if number > 60 else None
 
     with (
-        serving(Loopback(respond, fault=dead)) as loopback,
+        serving(Loopback(wavering, fault=dead)) as loopback,
         pytest.raises(Unfinished, match=r"m stopped answering .* run the same command again"),
     ):
         measured(loopback, 100, tmp_path, max_connections=4)
     answered = 60
     port = int(loopback.url.split(":")[2].removesuffix("/v1"))
-    with serving(Loopback(respond), port) as loopback:
+    with serving(Loopback(wavering), port) as loopback:
         run = measured(loopback, 100, tmp_path, max_connections=4)
     assert len(loopback.requests) == 200 - answered
     assert run.results.metrics["n_samples"] == 100
 
 
 def test_no_server_at_all_is_one_sentence(tmp_path: Path) -> None:
-    with serving(Loopback(respond)) as loopback:
+    with serving(Loopback(wavering)) as loopback:
         pass
     with pytest.raises(Problem, match=r"no server answers at http://127.0.0.1:.*start it"):
         measured(loopback, 2, tmp_path)

@@ -41,7 +41,7 @@ def found(path: Path, keys: list[str]) -> dict[str, Answer]:
 texts = st.text(st.characters(exclude_categories=()))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(texts, texts, texts)
 def test_any_answer_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, text: str, version: str, model: str
@@ -97,7 +97,7 @@ def test_garbage_in_the_middle_loses_only_what_it_covers(
     assert len(list(tmp_path.glob("answers.sqlite.damaged-*"))) == 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_no_damage_anywhere_makes_a_wrong_answer(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

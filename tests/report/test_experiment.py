@@ -8,31 +8,25 @@ from statistics import fmean, stdev
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from cant_do_that_anymore import Spec
-from cant_do_that_anymore.errors import BadInput, Stopped, Unfinished
+from cant_do_that_anymore.errors import BadInput, Stopped
+from cant_do_that_anymore.evaluation import experiment
 from cant_do_that_anymore.evaluation.folder import load_run
-from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.interfaces.cli import cdta
-from cant_do_that_anymore.report import experiment
-from cant_do_that_anymore.report.plots import bar_chart, by_earlier_moves, line_chart
-from cant_do_that_anymore.report.records import Trial, trials_in
+from cant_do_that_anymore.evaluation.trials import Trial, by_earlier_moves, trials_in
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.report.plots import bar_chart, line_chart
 from loopback import Loopback, Request, is_changed, moves_in, serving
+from players import habit, number_of
+from processes import Done, cdta
 
-SPECIAL = {
-    position.moves: position.special_moves[0]
-    for name in ("pool", "diagonal")
-    for position in shipped_pool(name)
-}
 N = 20
 
 
 def respond(request: Request) -> str:
     """Keep the habit under the changed rules in some positions, the model "stubborn" in all."""
-    moves = moves_in(request)
-    keeps = request["model"] == "stubborn" or sum(map(ord, "".join(moves))) % 3 == 0
-    return SPECIAL[moves] if keeps or not is_changed(request) else "a2a3"
+    keeps = request["model"] == "stubborn" or number_of(moves_in(request)) % 3 == 0
+    return habit(request) if keeps or not is_changed(request) else "a2a3"
 
 
 @pytest.fixture
@@ -41,11 +35,11 @@ def server() -> Iterator[Loopback]:
         yield server
 
 
-def run_command(*arguments: str) -> Result:
-    return CliRunner().invoke(cdta, ["experiment", "--quiet", *arguments])
+def run_command(*arguments: str) -> Done:
+    return cdta("experiment", "--quiet", *arguments)
 
 
-def measure(server: Loopback, out: Path, *arguments: str) -> Result:
+def measure(server: Loopback, out: Path, *arguments: str) -> Done:
     address = ["--base-url", server.url, "-n", str(N), "--out", str(out)]
     return run_command(*address, *arguments)
 
@@ -59,7 +53,7 @@ def test_every_model_eval_and_seed_is_measured_and_averaged(
     server: Loopback, tmp_path: Path
 ) -> None:
     result = measure(server, tmp_path, "--model", "stubborn", "--model", "other", "--runs", "3")
-    assert result.exit_code == 0, result.exception
+    assert result.returncode == 0, result.stderr
     folders = sorted(path.parent for path in tmp_path.glob("*/run.json"))
     assert len(folders) == 2 * 2 * 3
     assert len({load_run(folder).plan.settings.seed for folder in folders}) == 3
@@ -97,16 +91,76 @@ def test_a_run_of_another_size_is_not_taken_for_this_one(server: Loopback, tmp_p
     few = ("--model", "other", "--eval", "all_diagonal", "--runs", "1")
     measure(server, tmp_path, *few)
     result = measure(server, tmp_path, *few, "-n", "5")
-    assert isinstance(result.exception, Unfinished)
-    assert "holds a run with other samples" in str(result.exception)
+    assert result.returncode == 1
+    assert "holds a run that differs in number of samples" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "difference"),
+    [
+        (("--temperature", "0.5"), "differs in temperature"),
+        (("--reading", "exact"), "differs in reading"),
+        (("--dataset", "gpt-4-0314"), "differs in positions"),
+        (("--pool", "POOL"), "differs in positions"),
+    ],
+)
+def test_a_run_made_with_other_options_is_not_taken_for_this_one(
+    server: Loopback, tmp_path: Path, option: tuple[str, str], difference: str
+) -> None:
+    pool = tmp_path / "pool.jsonl"
+    write_positions(pool, shipped_pool("pool")[-50:])
+    out = tmp_path / "out"
+    few = ("--model", "other", "--eval", "all", "--runs", "1")
+    for _ in range(2):
+        assert measure(server, out, *few).returncode == 0
+    asked = len(server.requests)
+    result = measure(server, out, *few, *(str(pool) if o == "POOL" else o for o in option))
+    assert difference in result.stderr
+    assert len(server.requests) == asked
+
+
+def test_json_is_one_object_with_the_numbers_of_the_table(server: Loopback, tmp_path: Path) -> None:
+    few = ("--model", "other", "--eval", "all_diagonal", "--runs", "2", "--json")
+    result = measure(server, tmp_path, *few)
+    (line,) = result.stdout.splitlines()
+    printed = json.loads(line)
+    (row,) = printed["results"]
+    written = table(tmp_path)["other", "all_diagonal"]
+    assert list(row) == list(written)
+    assert row["delta_mean"] == pytest.approx(float(written["delta_mean"]), abs=1e-6)
+    assert all(Path(file).exists() for file in printed["files"])
+
+
+def test_a_limit_needs_the_price_of_every_model_before_anything_is_asked(
+    server: Loopback, tmp_path: Path
+) -> None:
+    result = measure(server, tmp_path, "--model", "a", "--model", "b", "--max-cost", "1")
+    assert result.returncode == 2
+    assert "the price of a is unknown" in result.stderr
+    assert server.requests == []
+
+
+def test_an_unknown_model_leaves_the_limit_to_the_others(tmp_path: Path) -> None:
+    models = ("--model", "cdta/none", "--model", "cdta/random", "--max-cost", "0")
+    result = run_command(*models, "--eval", "all_diagonal", "-n", "5", "--out", str(tmp_path))
+    assert "cdta/none: unknown model" in result.stderr
+    assert list(table(tmp_path)) == [("cdta/random", "all_diagonal")]
+
+
+def test_a_folder_that_cannot_be_is_refused_before_anything_is_asked(
+    server: Loopback, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    result = measure(server, tmp_path / "file", "--model", "other")
+    assert result.returncode == 2
+    assert server.requests == []
 
 
 def test_a_model_that_fails_does_not_stop_the_others(server: Loopback, tmp_path: Path) -> None:
     models = ("--model", "cdta/none", "--model", "cdta/random")
     result = run_command(*models, "--eval", "all_diagonal", "-n", "5", "--out", str(tmp_path))
-    assert isinstance(result.exception, Unfinished)
-    assert result.exception.exit_code == 1
-    assert "cdta/none: unknown model" in str(result.exception)
+    assert result.returncode == 1
+    assert "cdta/none: unknown model" in result.stderr
     assert list(table(tmp_path)) == [("cdta/random", "all_diagonal")]
 
 
@@ -120,7 +174,8 @@ def test_stopping_stops_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(experiment, "evaluate", stop)
     models = ("--model", "cdta/random", "--model", "cdta/pocket")
     result = run_command(*models, "--out", str(tmp_path))
-    assert isinstance(result.exception, Stopped)
+    assert result.returncode == 1
+    assert str(Stopped()) in result.stderr
     assert len(begun) == 1
 
 
@@ -157,7 +212,7 @@ def test_records_of_the_original_give_results_and_plots(tmp_path: Path) -> None:
         samples = [sample(GAME[:n], before=True, after=n < kept) for n in range(4)]
         record(logs / f"{seed}.log", "generation/direct/gpt-4", samples, diagonal_variation=True)
     result = run_command("--plots-only", str(logs), "--out", str(out))
-    assert result.exit_code == 0, result.exception
+    assert result.returncode == 0, result.stderr
     row = table(out)["generation/direct/gpt-4", "all_diagonal"]
     assert (row["runs"], row["samples"]) == ("2", "8")
     assert float(row["predicted_move_in_variant_proportion_mean"]) == pytest.approx(0.5)
@@ -171,7 +226,7 @@ def test_plots_of_runs_that_exist_are_those_of_their_numbers(
     first, again = tmp_path / "first", tmp_path / "again"
     measure(server, first, "--model", "other", "--runs", "2", "--eval", "all_diagonal")
     runs = [str(path.parent) for path in sorted(first.glob("*/run.json"))]
-    assert run_command("--plots-only", *runs, "--out", str(again)).exit_code == 0
+    assert run_command("--plots-only", *runs, "--out", str(again)).returncode == 0
     for name in ("results.csv", "diagonal.svg", "bars-all_diagonal.svg"):
         assert (again / name).read_bytes() == (first / name).read_bytes()
 
@@ -226,9 +281,14 @@ def test_an_empty_or_missing_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_paths_without_plots_only_and_the_reverse_are_refused(tmp_path: Path) -> None:
-    assert isinstance(run_command("--plots-only").exception, BadInput)
-    assert isinstance(run_command(str(tmp_path)).exception, BadInput)
-    assert isinstance(run_command("--eval", "all,al").exception, BadInput)
+    for arguments, sentence in (
+        (("--plots-only",), "--plots-only"),
+        ((str(tmp_path),), "--plots-only"),
+        (("--eval", "all,al"), "unknown eval: 'al'"),
+    ):
+        refused = run_command(*arguments)
+        assert refused.returncode == 2
+        assert sentence in refused.stderr
 
 
 def test_one_run_has_a_mean_and_no_standard_error() -> None:
@@ -248,11 +308,9 @@ def test_lines_show_the_share_at_each_number_of_earlier_bishop_moves() -> None:
     trial = Trial(
         "m", "all_diagonal", [1, 2, 3, 4], [0, 0, 2, 2], [True] * 4, [True, False, False, False]
     )
-    counts, shares, low, high = by_earlier_moves(trial)
-    assert (counts, shares) == ([0, 2], [0.5, 0.0])
-    assert all(
-        lower <= share <= upper for lower, share, upper in zip(low, shares, high, strict=True)
-    )
+    shares = by_earlier_moves(trial, many=8)
+    assert {count: share.value for count, share in shares.items()} == {0: 0.5, 2: 0.0}
+    assert all(share.low <= share.value <= share.high for share in shares.values())
 
 
 def test_a_name_with_a_dollar_sign_is_no_formula_and_plots_repeat_exactly(tmp_path: Path) -> None:

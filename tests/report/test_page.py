@@ -3,31 +3,30 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from time import monotonic
 
 import pytest
-from click.testing import CliRunner
 from playwright.sync_api import Browser, Page
 
 from browser import NoBrowser, opened_browser
-from cant_do_that_anymore.errors import BadInput
-from cant_do_that_anymore.evaluation.datasets import Dataset
+from cant_do_that_anymore.evaluation.comparison import compare
+from cant_do_that_anymore.evaluation.conditions import CONDITIONS, Kind
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
-from cant_do_that_anymore.evaluation.metrics import compute, judged
-from cant_do_that_anymore.evaluation.notes import notes_on
-from cant_do_that_anymore.evaluation.run import Plan, Run
-from cant_do_that_anymore.evaluation.spec import Eval
-from cant_do_that_anymore.evaluation.wordings import DEFAULT
+from cant_do_that_anymore.evaluation.measures import MEASURES
+from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Measure
+from cant_do_that_anymore.game.notation import written
 from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-from cant_do_that_anymore.interfaces.cli import cdta
+from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.models.model import Answer, Settings, Usage
+from cant_do_that_anymore.report.comparison_page import comparison_page
 from cant_do_that_anymore.report.markup import visible
-from cant_do_that_anymore.report.notation import written
 from cant_do_that_anymore.report.page import page, write_page
 from cant_do_that_anymore.report.words import headline
+from processes import cdta
+from runs import Asked, plan_of, run_of
 
 BIDI = "f1b5 \u202e\u2066evil\u2069\u202c \u200f\ufeff\x00\x1b[2J"
 HOSTILE = [
@@ -111,8 +110,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = ["run", "--model", "cdta/random", "-n", "40", "--quiet", "--out", str(folder)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CDTA_HOME", str(folder.parent / "home"))
-        result = CliRunner().invoke(cdta, arguments)
-    assert result.exit_code == 0, result.output
+        result = cdta(*arguments)
+    assert result.returncode == 0, result.stderr
     return folder
 
 
@@ -123,10 +122,10 @@ def habitual() -> Run:
     replies = ("{special}", "a2a3", "{special}", "no idea")
     return run_of(
         [
-            (
+            pair(
                 position,
-                Answer(position.special_moves[0]),
-                Answer(replies[number % 4].format(special=position.special_moves[0])),
+                position.special_moves[0],
+                replies[number % 4].format(special=position.special_moves[0]),
             )
             for number, position in enumerate(positions)
         ]
@@ -138,22 +137,10 @@ def habitual_page(habitual: Run, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return saved(habitual, tmp_path_factory.mktemp("habitual"))
 
 
-def run_of(answers: list[tuple[Position, Answer, Answer]], eval_: Eval = "all") -> Run:
-    rules = BISHOPS_AS_KNIGHTS
-    samples = [judged(*answer, rules, "lenient") for answer in answers]
-    results = compute(samples)
-    return Run(
-        model="some/model",
-        version="model-1",
-        endpoint="",
-        plan=Plan(eval_, rules, DEFAULT, "lenient", Settings(1.0, 16), len(samples)),
-        dataset=Dataset("model-1", "shipped", []),
-        samples=samples,
-        results=results,
-        notes=notes_on(samples, results, rules, "lenient", len(samples)),
-        started_at="2026-01-01T00:00:00Z",
-        seconds=1.0,
-    )
+def pair(position: Position, before: str | Answer, after: str | Answer) -> Asked:
+    """A position with the replies to both questions of every run."""
+    answers = [Answer(said) if isinstance(said, str) else said for said in (before, after)]
+    return position, dict(zip((BEFORE, AFTER), answers, strict=True))
 
 
 def saved(run: Run, folder: Path) -> Path:
@@ -193,8 +180,8 @@ def test_numbers_in_the_page_equal_those_in_run_json(real: Path, open_page: Open
     )
     assert counts
     for name, value in counts:
-        rule_set, outcome = name.split(".")
-        assert int(value) == facts["outcomes"][rule_set][outcome]
+        condition, outcome = name.split(".")
+        assert int(value) == facts["outcomes"][condition][outcome]
     for note in facts["notes"]:
         assert note in opened.text(".notes")
 
@@ -204,25 +191,110 @@ def test_how_the_run_was_made_is_told_in_full(real: Path, open_page: Opener) -> 
     opened = open_page(real / "report.html")
     made = opened.text("#made")
     for told in (
-        facts["model_version"],
+        facts["version"],
         facts["rules"],
         facts["dataset"]["origin"],
         facts["reading"],
         facts["started_at"],
         str(facts["settings"]["seed"]),
         *(f"{name} {version}" for name, version in facts["versions"].items()),
-        facts["wording"]["standard"],
-        DEFAULT.text(BISHOPS_AS_KNIGHTS),
+        facts["dataset"]["provenance"],
+        *(condition["text"] for condition in facts["conditions"]),
     ):
         assert told in made
+
+
+def test_every_setting_and_all_that_identifies_the_model_is_told() -> None:
+    added = [("thinking_time", str, "a while")]
+    more = make_dataclass("More", added, bases=(Settings,), frozen=True)
+    run = run_of([], plan_of(settings=more(temperature=0.25)), identity={"stop_at": ["x", "y"]})
+    made = page(run).partition('id="made"')[2]
+    for each in fields(more):
+        assert f"<dt>{each.name.replace('_', ' ').capitalize()}</dt>" in made
+    assert "<dd>0.25</dd>" in made
+    assert "<dd>a while</dd>" in made
+    assert "<dt>Model’s stop at</dt><dd>[&#34;x&#34;, &#34;y&#34;]</dd>" in made
+
+
+@pytest.fixture
+def three(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A run with a third condition, whose replies are all different."""
+    monkeypatch.setitem(CONDITIONS, "half_told", Kind(lambda _: STANDARD, lambda *_: "<half>"))
+    plan = plan_of(3, names=(BEFORE, AFTER, "half_told"))
+    position = shipped_pool("pool")[0]
+    said = {BEFORE: Answer(position.special_moves[0]), AFTER: Answer("g1h3")}
+    third = [Answer("a2a3"), Answer("<i>no</i>"), Answer(position.special_moves[0])]
+    return run_of([(position, said | {"half_told": answer}) for answer in third], plan)
+
+
+def test_a_third_condition_is_everywhere_on_the_page(
+    three: Run, tmp_path: Path, open_page: Opener
+) -> None:
+    opened = open_page(saved(three, tmp_path))
+    assert "asked 3 times" in opened.text("#moved")
+    columns = opened.page.locator(".outcomes thead th").all_text_contents()
+    assert columns == ["outcome", "meaning", "standard", "changed", "half told"]
+    assert opened.text("[data-outcome='half_told.special']") == "1"
+    assert "Half told" in opened.text("#made")
+    assert opened.text("#made details:last-of-type pre") == "<half>"
+    third = "[data-condition=half_told]"
+    assert opened.text(f"article{third} pre") == "a2a3"
+    assert opened.text(f".legend {third} b") == "a3 (a2a3)"
+    assert opened.page.locator(".board polygon.other-1").count() == 1
+    assert opened.page.locator(".list li:first-child span").count() == 3
+    opened.page.select_option("[name=half_told]", "unreadable")
+    assert opened.place == "1 of 1"
+    assert opened.text(f"article{third} pre") == "<i>no</i>"
+    linked = open_page(tmp_path / "report.html", link="#half_told=special")
+    assert linked.place == "1 of 1"
+    colours = {
+        linked.page.locator(f"article{name} h3").evaluate("h3 => getComputedStyle(h3).color")
+        for name in (".standard", ".changed", third)
+    }
+    assert len(colours) == 3
+
+
+def test_arrows_of_three_equal_answers_lie_side_by_side(
+    three: Run, tmp_path: Path, open_page: Opener
+) -> None:
+    answers = {reply: Answer("g1h3") for reply in three.samples[0].replies}
+    run = run_of([(three.samples[0].position, answers)], three.plan)
+    opened = open_page(saved(run, tmp_path))
+    arrows = opened.page.locator(".board > polygon")
+    shapes = arrows.evaluate_all("all => all.map(arrow => arrow.getAttribute('points'))")
+    assert len(set(shapes)) == 3
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_a_page_of_three_conditions_fits_narrow_screens(
+    three: Run, tmp_path: Path, open_page: Opener, width: int
+) -> None:
+    opened = open_page(saved(three, tmp_path), width=width)
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_new_measure_is_in_the_table_and_among_every_number(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, open_page: Opener
+) -> None:
+    patient = Measure(
+        "patience", "Patience", "it took its time", lambda sample: 1.0, perfect=0.5, needs=(AFTER,)
+    )
+    monkeypatch.setitem(MEASURES, "patience", patient)
+    run = run_of([pair(shipped_pool("pool")[0], "a2a3", "a2a3")])
+    opened = open_page(saved(run, tmp_path))
+    row = opened.page.locator(".metrics tr", has_text="patience")
+    assert "it took its time; perfect is\u00a00.5" in (row.locator("th").text_content() or "")
+    assert row.locator("data").text_content() == "1.000"
+    assert row.locator(".dot.changed").count() == 1
+    assert "patience" in opened.text("table.all")
 
 
 def test_filters_narrow_the_samples(habitual_page: Path, open_page: Opener) -> None:
     opened = open_page(habitual_page)
     assert opened.place == "1 of 1,000"
-    opened.page.select_option("[name=variant]", "unreadable")
+    opened.page.select_option("[name=changed]", "unreadable")
     assert opened.place == "1 of 250"
-    assert opened.text("article.variant pre") == "no idea"
+    assert opened.text("article.changed pre") == "no idea"
     opened.page.select_option("[name=standard]", "special")
     assert opened.place == "1 of 250"
     opened.page.fill("[name=move]", "z9")
@@ -255,7 +327,7 @@ def test_a_band_of_the_flow_links_to_its_samples(habitual_page: Path, open_page:
     opened = open_page(habitual_page)
     opened.page.locator(".bands a.is-unreadable").press("Enter")
     assert opened.place == "1 of 250"
-    assert opened.text("article.variant .outcome") == "unreadable"
+    assert opened.text("article.changed .outcome") == "unreadable"
 
 
 def test_arrow_keys_step_through_samples_and_leave_text_fields_alone(
@@ -292,13 +364,11 @@ def test_address_links_to_the_sample_shown(
 
 def test_replies_are_text_and_never_act(tmp_path: Path, open_page: Opener) -> None:
     positions = shipped_pool("pool")
-    run = run_of(
-        [(positions[n], Answer(reply), Answer(reply[::-1])) for n, reply in enumerate(HOSTILE)]
-    )
+    run = run_of([pair(positions[n], reply, reply[::-1]) for n, reply in enumerate(HOSTILE)])
     opened = open_page(saved(run, tmp_path))
     for reply in HOSTILE:
         assert opened.text("article.standard pre") == visible(reply)
-        assert opened.text("article.variant pre") == visible(reply[::-1])
+        assert opened.text("article.changed pre") == visible(reply[::-1])
         opened.page.keyboard.press("ArrowRight")
     assert opened.page.locator("img, iframe, object, [onload], [onerror]").count() == 0
     assert opened.page.locator("script").count() == 2
@@ -331,11 +401,11 @@ def test_policy_stops_scripts_and_requests_whatever_gets_into_the_page(
 
 def test_control_characters_are_spelled_out(tmp_path: Path, open_page: Opener) -> None:
     position = shipped_pool("pool")[0]
-    opened = open_page(saved(run_of([(position, Answer(BIDI), Answer("a\nb"))]), tmp_path))
+    opened = open_page(saved(run_of([pair(position, BIDI, "a\nb")]), tmp_path))
     shown = opened.text("article.standard pre")
     assert "⟨U+202E⟩⟨U+2066⟩evil⟨U+2069⟩" in shown
     assert not set(shown) & set("\u202e\u2066\u2069\u202c\u200f\ufeff\x00\x1b")
-    assert opened.text("article.variant pre") == "a\nb"
+    assert opened.text("article.changed pre") == "a\nb"
 
 
 def test_names_notes_errors_and_sources_are_text_too(tmp_path: Path, open_page: Opener) -> None:
@@ -344,12 +414,20 @@ def test_names_notes_errors_and_sources_are_text_too(tmp_path: Path, open_page: 
     position = Position(1, moves.moves, moves.special_moves, source="javascript:window.hacked=1")
     lost = Answer("", stop_reason="error", error=evil)
     answered = Answer("e2e4", version=evil, usage=Usage(1, 1))
-    run = run_of([(position, answered, answered), (position, lost, lost)])
-    path = saved(
-        Run(**{**vars(run), "version": evil, "endpoint": evil, "model": evil, "notes": [evil]}),
-        tmp_path,
+    run = run_of(
+        [pair(position, answered, answered), pair(position, lost, lost)],
+        plan_of(2, wording=evil),
+        version=evil,
+        endpoint=evil,
+        model=evil,
+        identity={evil: evil, "list": [evil]},
+        notes=[evil],
+        started_at=evil,
+        protocol=evil,
+        versions={evil: evil},
     )
-    opened = open_page(path)
+    assert not set(page(run)) & set("\u202e\ud800")
+    opened = open_page(saved(run, tmp_path))
     assert opened.page.title().startswith(visible(evil))
     assert opened.text("h1") == visible(evil)
     assert opened.page.locator(".identity a").count() == 0
@@ -359,7 +437,7 @@ def test_names_notes_errors_and_sources_are_text_too(tmp_path: Path, open_page: 
 
 def test_long_replies_are_cut_in_the_middle_and_say_so(tmp_path: Path, open_page: Opener) -> None:
     reply = "a" * 50_000 + "b" * 50_000
-    run = run_of([(shipped_pool("pool")[0], Answer(reply), Answer("<" * 100_000))])
+    run = run_of([pair(shipped_pool("pool")[0], reply, "<" * 100_000)])
     opened = open_page(saved(run, tmp_path))
     shown = opened.text("article.standard pre")
     assert shown.startswith("a" * 10_000 + "…")
@@ -379,7 +457,7 @@ def test_a_thousand_samples_open_in_two_seconds(habitual_page: Path, open_page: 
 def test_a_thousand_long_replies_stay_below_ten_megabytes() -> None:
     reply = '"<a\n' * 2_500
     positions = shipped_pool("pool")[:1000]
-    run = run_of([(position, Answer(reply), Answer(reply)) for position in positions])
+    run = run_of([pair(position, reply, reply) for position in positions])
     assert len(page(run).encode()) < 10_000_000
 
 
@@ -388,8 +466,8 @@ def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(
 ) -> None:
     positions = shipped_pool("diagonal")[:50]
     run = run_of(
-        [(p, Answer(p.special_moves[0]), Answer(p.special_moves[-1])) for p in positions],
-        "all_diagonal",
+        [pair(p, p.special_moves[0], p.special_moves[-1]) for p in positions],
+        plan_of(len(positions), eval="all_diagonal"),
     )
     opened = open_page(saved(run, tmp_path))
     assert opened.text(".lede").startswith("model-1 tries a move that the changed rules forbid")
@@ -402,7 +480,7 @@ def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(
 
 def test_the_same_position_twice_has_two_links(tmp_path: Path, open_page: Opener) -> None:
     position = shipped_pool("pool")[0]
-    run = run_of([(position, Answer("a2a3"), Answer("a2a3"))] * 2)
+    run = run_of([pair(position, "a2a3", "a2a3")] * 2)
     opened = open_page(saved(run, tmp_path), link=f"#sample={position.id}-2")
     assert opened.place == "2 of 2"
 
@@ -411,17 +489,17 @@ def test_the_same_position_twice_has_two_links(tmp_path: Path, open_page: Opener
     "answers",
     [
         [],
-        [(Answer("a2a3"), Answer("a2a3"))],
-        [(Answer("", stop_reason="error", error="gone"), Answer("a2a3"))],
-        [(Answer("Q@e4"), Answer("e1e8")), (Answer("", stop_reason="refused"), Answer("e7e8n"))],
+        [("a2a3", "a2a3")],
+        [(Answer("", stop_reason="error", error="gone"), "a2a3")],
+        [("Q@e4", "e1e8"), (Answer("", stop_reason="refused"), "e7e8n")],
     ],
     ids=["no samples", "no habit", "all failed", "odd moves"],
 )
 def test_runs_with_little_in_them_have_a_page(
-    answers: list[tuple[Answer, Answer]], tmp_path: Path, open_page: Opener
+    answers: list[tuple[str | Answer, str | Answer]], tmp_path: Path, open_page: Opener
 ) -> None:
     position = Position(1, (), ("f1b5",))
-    opened = open_page(saved(run_of([(position, *pair) for pair in answers]), tmp_path))
+    opened = open_page(saved(run_of([pair(position, *both) for both in answers]), tmp_path))
     assert opened.text(".tile .value >> nth=0") == "–"
     assert opened.place == (f"1 of {len(answers)}" if answers else "none matches")
 
@@ -444,45 +522,70 @@ def test_dark_screens_get_a_dark_page_and_paper_a_white_one(real: Path, open_pag
     assert opened.page.locator(".filters").is_hidden()
 
 
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_the_comparison_page_fits_and_obeys_the_same_policy(
+    habitual: Run, tmp_path: Path, open_page: Opener, width: int
+) -> None:
+    evil = '<img src=x onerror="window.hacked = 1">\u202e'
+    other = run_of(
+        [pair(sample.position, "a2a3", "a2a3") for sample in habitual.samples[:50]], version=evil
+    )
+    runs = [habitual, other]
+    path = tmp_path / "compare.html"
+    path.write_text(comparison_page(runs, compare(runs)), encoding="utf-8")
+    opened = open_page(path, width=width)
+    assert visible(evil) in opened.text("table.groups")
+    assert opened.page.locator("img, script, [style]").count() == 0
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+    policy = 'document.querySelector("meta[http-equiv]").content'
+    assert "unsafe" not in opened.page.evaluate(policy)
+    assert opened.page.locator(".pairs tbody tr").count() == 3
+    height = opened.page.locator(".pairs tbody tr").first.bounding_box()["height"]  # type: ignore[index]
+    assert height < 200  # no column of single letters
+
+
 def test_report_command_writes_each_page_into_its_run(tmp_path: Path) -> None:
     position = shipped_pool("pool")[0]
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:
-        save_run(run_of([(position, Answer("a2a3"), Answer("a2a3"))]), folder)
-    result = CliRunner().invoke(cdta, ["report", *map(str, folders)])
-    assert result.exit_code == 0, result.output
-    assert result.output.split() == [str(folder / "report.html") for folder in folders]
+        save_run(run_of([pair(position, "a2a3", "a2a3")]), folder)
+    result = cdta("report", *folders)
+    assert result.returncode == 0, result.stdout
+    assert result.stdout.split() == [str(folder / "report.html") for folder in folders]
     assert all((folder / "report.html").stat().st_size > 10_000 for folder in folders)
-    refused = CliRunner().invoke(cdta, ["report", *map(str, folders), "-o", "one.html"])
-    assert isinstance(refused.exception, BadInput)
-    assert "-o takes one run, not 2" in str(refused.exception)
+    refused = cdta("report", *folders, "-o", "one.html")
+    assert refused.returncode == 2
+    assert "-o takes one run, not 2" in refused.stderr
 
 
 def test_report_of_a_loaded_run_is_that_of_the_run(tmp_path: Path) -> None:
-    run = run_of([(shipped_pool("pool")[0], Answer("a2a3"), Answer("f1b5"))])
+    run = run_of([pair(shipped_pool("pool")[0], "a2a3", "f1b5")])
     save_run(run, tmp_path / "run")
     assert facts_of(load_run(tmp_path / "run")) == facts_of(run)
     assert page(load_run(tmp_path / "run")) == page(run)
 
 
-def test_rescore_renews_the_page(tmp_path: Path) -> None:
+def test_rescore_writes_a_page_of_its_own_and_leaves_the_old_run_alone(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     position = shipped_pool("pool")[0]
-    save_run(run_of([(position, Answer("1. a3"), Answer("a2a3"))]), folder)
-    result = CliRunner().invoke(cdta, ["rescore", str(folder), "--reading", "exact"])
-    assert result.exit_code == 0, result.output
-    assert (folder / "report.html").read_text(encoding="utf-8") == page(load_run(folder))
+    save_run(run_of([pair(position, "1. a3", "a2a3")]), folder)
+    result = cdta("rescore", str(folder), "--reading", "exact")
+    assert result.returncode == 0, result.stdout
+    new = tmp_path / "run-exact"
+    assert (new / "report.html").read_text(encoding="utf-8") == page(load_run(new))
+    assert load_run(folder).plan.reading == "lenient"
 
 
 def test_view_opens_the_page_and_says_where_it_is_when_it_cannot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run"
-    save_run(run_of([(shipped_pool("pool")[0], Answer("a2a3"), Answer("a2a3"))]), folder)
+    save_run(run_of([pair(shipped_pool("pool")[0], "a2a3", "a2a3")]), folder)
     page_address = (folder / "report.html").as_uri()
     monkeypatch.setattr("webbrowser.open", lambda address: address == page_address)
-    assert CliRunner().invoke(cdta, ["view", str(folder)]).exit_code == 0
+    assert cdta("view", folder).returncode == 0
     assert (folder / "report.html").exists()
     monkeypatch.setattr("webbrowser.open", lambda address: False)
-    failed = CliRunner().invoke(cdta, ["view", str(folder)])
-    assert str(folder / "report.html") in str(failed.exception)
+    failed = cdta("view", folder)
+    assert failed.returncode == 1
+    assert str(folder / "report.html") in failed.stderr

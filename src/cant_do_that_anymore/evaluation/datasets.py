@@ -2,62 +2,23 @@
 
 import json
 import logging
-import shutil
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput, Problem, unknown
+from ..files import replacing_folder, replacing_text
 from ..game.position import DATA, Position, read_positions, shipped_pool, write_positions
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
 from ..home import home, safe_name
 from ..models.model import Usage
+from .results import Dataset
 
 log = logging.getLogger(__name__)
 
 IMPORTED = "imported"
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """The positions of a pool whose special move one model plays, and how they were found.
-
-    Attributes:
-        version: the model they belong to, as the API names it.
-        origin: "shipped", "imported", "built", or the file they were read from.
-        positions: in the order they were found.
-        asked: how many positions of the pool the model was asked, if known.
-        pool_ended: whether the pool holds no more for this model.
-        usage: the tokens of all questions asked to find them.
-        endpoint: where the model was asked, if it has an address.
-        saved_at: when it was kept.
-        built_now: whether the run that uses it has built it.
-    """
-
-    version: str
-    origin: str
-    positions: list[Position] = field(repr=False)
-    asked: int | None = None
-    pool_ended: bool = True
-    usage: Usage = field(default_factory=Usage)
-    endpoint: str = ""
-    saved_at: str = ""
-    built_now: bool = False
-
-    @property
-    def provenance(self) -> str:
-        """Where it came from, in words."""
-        if self.origin in ("shipped", IMPORTED):
-            whose = f" for {self.version}"
-            return self.origin + (f" on {self.saved_at[:10]}" if self.saved_at else "") + whose
-        if not self.asked:
-            return self.origin
-        if self.built_now:
-            return f"built now from {self.asked:,} questions"
-        where = f" at {self.endpoint}" if self.endpoint else ""
-        return f"built on {self.saved_at[:10]}{where} from {self.asked:,} questions"
 
 
 def shipped_datasets(pool: Sequence[Position]) -> dict[str, Dataset]:
@@ -93,46 +54,24 @@ def saved_dataset(version: str, kind: str) -> Dataset | None:
         return None
 
 
-def save_dataset(dataset: Dataset, kind: str, facts: dict[str, Any]) -> None:
+def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> None:
     """Keep a dataset, replacing an older one only when the new one is whole.
 
     Raises:
         Problem: if it cannot be written.
     """
     folder = _folder(dataset.version, kind)
-    half = home() / "unfinished" / f"{folder.name}-{time.time_ns()}"
-    facts = {
-        "model": dataset.version,
-        "origin": dataset.origin,
-        "positions": len(dataset.positions),
-        "asked": dataset.asked,
-        "pool_ended": dataset.pool_ended,
-        "usage": asdict(dataset.usage),
-        "endpoint": dataset.endpoint,
-        **facts,
-        "saved_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }
-    text = json.dumps(facts, indent=2) + "\n"
+    told = asdict(dataset) | {"positions": len(dataset.positions), **facts}
+    told |= {"saved_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     try:
-        write_positions(half / "positions.jsonl", dataset.positions)
-        (half / "dataset.json").write_text(text, encoding="utf-8")
-        _put_in_place(half, folder)
+        with replacing_folder(folder) as half:
+            write_positions(half / "positions.jsonl", dataset.positions)
+            replacing_text(half / "dataset.json", json.dumps(told, indent=2) + "\n")
     except OSError as problem:
         raise Problem(
             f"cannot keep the dataset in {str(folder)!r} ({problem.strerror}); its answers are "
             "saved, run the same command again when there is space"
         ) from None
-
-
-def _put_in_place(half: Path, folder: Path) -> None:
-    folder.parent.mkdir(exist_ok=True)
-    if folder.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-    try:
-        half.rename(folder)
-    except OSError:
-        if not folder.exists():  # if it does, another run has just saved the same
-            raise
 
 
 def import_dataset(version: str, path: Path, rules: Rules) -> Dataset:
@@ -152,8 +91,8 @@ def all_datasets() -> dict[str, tuple[Dataset, dict[str, Any]]]:
         version: (dataset, {"rules": BISHOPS_AS_KNIGHTS.key})
         for version, dataset in shipped_datasets(shipped_pool("pool")).items()
     }
-    for folder in sorted(_home().glob("*/dataset.json")):
-        found[folder.parent.name] = _load(folder.parent)
+    for file in sorted(_home().glob("[!.]*/dataset.json")):  # a half-written one begins with a dot
+        found[file.parent.name] = _load(file.parent)
     return found
 
 
@@ -178,21 +117,13 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
     try:
         facts = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
         positions = read_positions(folder / "positions.jsonl", rules_named(facts["rules"]))
-        dataset = Dataset(
-            facts["model"],
-            facts["origin"],
-            positions,
-            facts["asked"],
-            facts["pool_ended"],
-            Usage(**facts["usage"]),
-            facts["endpoint"],
-            facts["saved_at"],
-        )
         if len(positions) != facts["positions"]:
             raise ValueError(f"{len(positions)} of {facts['positions']} positions are left")
+        told = {each.name: facts[each.name] for each in fields(Dataset)}
+        told |= {"positions": positions, "usage": Usage(**facts["usage"]), "built_now": False}
+        return Dataset(**told), facts
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise BadInput(f"the dataset in {str(folder)!r} is damaged ({problem})") from None
-    return dataset, facts
 
 
 def _home() -> Path:

@@ -1,39 +1,31 @@
 """Questions, tokens, cost and time of a run before anything is spent.
 
-Nothing is asked and no key is needed. Answers that are kept from before are not asked again, so
-they are left out here too.
+Nothing is asked and no key is needed: the search and the drawing are those of the run itself, fed
+with the answers that are kept from before, and from there on with imagined ones. Only what would be
+asked is counted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
-from math import ceil
 from statistics import median
 
-from ..game.position import Position, shipped_pool
-from ..game.rules import STANDARD
+from ..game.position import shipped_pool
 from ..home import answers_file
-from ..models.asking import key_of
-from ..models.model import Known, Question, Usage
+from ..models.asking import Ask, key_of, remember_form
+from ..models.model import Known, Question, Settings, Usage
 from ..models.names import OUR_MODELS, known_by_name
 from ..models.purse import Price
 from ..models.store import Store
 from .datasets import shipped_datasets
-from .judging import judge
+from .pools import dataset_at_hand, drawn, pool_for
 from .prices import price_of
-from .run import (
-    Plan,
-    both_questions,
-    criteria_for,
-    drawn,
-    given_dataset,
-    plan_for,
-    pool_for,
-)
-from .selection import BUILT, Criteria, found_dataset
-from .spec import Eval, Spec
+from .results import Dataset
+from .samples import draws_of
+from .selection import Criteria, Search, enough_of, found_dataset
+from .spec import DEFAULT_MODEL, Spec, plan_for
 from .tokens import MOVE_ANSWER_TOKENS, counter_for
+from .vocabulary import Eval, Plan
 
 SECONDS_AN_ANSWER = 1.0
 OUR_ANSWERS_A_SECOND = 100.0
@@ -60,7 +52,7 @@ class Estimate:
 
     Attributes:
         dataset: finding the positions where the model has the habit.
-        measuring: asking each of the samples under both rule sets.
+        measuring: asking each of the samples under every condition.
         price: of a token; None if unknown.
         assumptions: what the figures rest on, one sentence each.
     """
@@ -79,19 +71,19 @@ def estimate(spec: Spec) -> Estimate:
     Raises:
         BadInput: if the spec cannot work.
     """
-    known = known_by_name(spec.model, spec.base_url)
+    name = spec.model or (None if spec.base_url else DEFAULT_MODEL)
+    known = known_by_name(name, spec.base_url)
     plan = plan_for(spec, known)
     answer_tokens = spec.max_tokens or MOVE_ANSWER_TOKENS
     count, exact = counter_for(known.name)
     connections = spec.max_connections or known.connections
     with closing(Store(answers_file())) as store:
-        search = _search(spec, plan, known, store)
-        positions = drawn(search.positions, plan.wanted, spec.seed)
-        questions = [
-            ask.question
-            for ask in both_questions(positions, plan)
-            if not store.get(key_of(known, ask, plan.settings))
-        ]
+        remember_form(known, store)
+        kept = _Kept(known, store)
+        dataset, search, basis = _dataset(spec, plan, kept)
+        draws = draws_of(position for _, position in drawn(dataset, spec))
+        asks = (ask for draw in draws for ask in draw.asks(plan.conditions))
+        measuring = kept.missing(asks, plan.settings)
 
     def step(questions: Sequence[Question]) -> Step:
         n = len(questions)
@@ -101,85 +93,79 @@ def estimate(spec: Spec) -> Estimate:
         return Step(n, usage, n * SECONDS_AN_ANSWER / connections)
 
     return Estimate(
-        model=spec.model or known.name,
+        model=name or known.name,
         eval=spec.eval,
-        dataset=step(search.questions),
-        measuring=step(questions),
-        price=price_of(known.name, known.endpoint),
-        assumptions=(
-            *search.assumptions,
-            _on_tokens(spec, exact=exact),
-            _on_time(known, connections),
-        ),
+        dataset=step(search),
+        measuring=step(measuring),
+        price=price_of(known),
+        assumptions=(*basis, _on_tokens(spec, exact=exact), _on_time(known, connections)),
     )
 
 
 @dataclass(frozen=True)
-class _Search:
-    """The questions that will find a dataset, and positions like those that they will find."""
+class _Kept:
+    """The answers of a model that are kept from before."""
 
-    positions: Sequence[Position]
-    questions: Sequence[Question] = ()
-    assumptions: tuple[str, ...] = ()
+    known: Known
+    store: Store
 
-
-def _search(spec: Spec, plan: Plan, known: Known, store: Store) -> _Search:
-    if spec.dataset:
-        return _Search(given_dataset(spec.dataset, plan.rules).positions)
-    pool = pool_for(spec, plan.rules)
-    if spec.eval == "all_diagonal":
-        return _Search(pool.positions)
-    criteria = criteria_for(known, pool, plan)
-    so_far = _asked_so_far(criteria, known, store)
-    version = so_far.version or known.name.rpartition("/")[2]
-    found = found_dataset(version, criteria)
-    if found and (found.pool_ended or len(found.positions) >= plan.wanted):
-        one_for_the_version = islice(criteria.asks(), 0 if so_far.asked else 1)
-        positions = found.positions[: plan.wanted] if found.origin == BUILT else found.positions
-        return _Search(positions, [ask.question for ask in one_for_the_version])
-    rate, basis = so_far.hit_rate()
-    last = so_far.asked + ceil(max(plan.wanted - so_far.hits, 0) / rate)
-    asks = islice(criteria.asks(), so_far.asked, last)
-    hits = so_far.hits + round(rate * (min(last, len(pool.positions)) - so_far.asked))
-    return _Search(
-        criteria.ordered()[: max(hits, 1)], [ask.question for ask in asks], (f"dataset: {basis}",)
-    )
+    def missing(self, asks: Iterable[Ask], settings: Settings) -> list[Question]:
+        """The questions that would be asked."""
+        return [
+            ask.question for ask in asks if not self.store.get(key_of(self.known, ask, settings))
+        ]
 
 
-@dataclass(frozen=True)
-class _SoFar:
-    """What kept answers say about building the dataset."""
-
-    asked: int
-    hits: int
-    version: str
-
-    def hit_rate(self) -> tuple[float, str]:
-        """The share of positions whose special move the model plays, and what that rests on."""
-        if self.asked >= FEWEST_FOR_A_RATE and self.hits:
-            rate = self.hits / self.asked
-            return rate, (
-                f"{self.version} plays the special move in {100 * rate:.1f} % of the "
-                f"{self.asked:,} positions asked so far"
-            )
-        pool = shipped_pool("pool")
-        rates = [len(dataset.positions) / len(pool) for dataset in shipped_datasets(pool).values()]
-        return median(rates), (
-            f"the special move is taken to be played in {100 * median(rates):.1f} % of positions, "
-            f"the middle of the shipped datasets ({100 * min(rates):.1f} to "
-            f"{100 * max(rates):.1f} %)"
-        )
-
-
-def _asked_so_far(criteria: Criteria, known: Known, store: Store) -> _SoFar:
-    asked, hits, version = 0, 0, ""
-    for position, ask in zip(criteria.ordered(), criteria.asks(), strict=True):
-        answer = store.get(key_of(known, ask, criteria.settings))
+def _dataset(
+    spec: Spec, plan: Plan, kept: _Kept
+) -> tuple[Dataset, list[Question], tuple[str, ...]]:
+    """The dataset as far as it can be foreseen, the questions to find it, what that rests on."""
+    at_hand = dataset_at_hand(spec)
+    if at_hand:
+        return at_hand, [], ()
+    criteria = Criteria(kept.known, pool_for(spec), plan)
+    search, asks = Search(criteria, plan.wanted), criteria.asks()
+    version = str(kept.known.identity["name"]).rpartition("/")[2]
+    unanswered: list[Question] = []
+    for ask in asks:
+        answer = kept.store.get(key_of(kept.known, ask, criteria.settings))
         if not answer:
+            unanswered.append(ask.question)
             break
-        asked, version = asked + 1, answer.version
-        hits += judge(answer, position, STANDARD, criteria.reading).outcome == "special"
-    return _SoFar(asked, hits, version)
+        version = answer.version
+        search.see(answer)
+        if search.done:
+            break
+    found = enough_of(found_dataset(version, criteria), plan.wanted)
+    if found:
+        first_question = unanswered if not search.asked else []
+        return found, first_question, ()
+    rate, basis = _hit_rate(search, version)
+    hits_due = float(len(search.hits))
+    while not search.done:
+        hits_due += rate
+        search.take(hit=len(search.hits) + 1 <= hits_due)
+        if search.done:
+            break
+        unanswered.append(next(asks).question)
+    imagined = search.hits or criteria.ordered[:1]
+    return Dataset(version, "imagined", imagined), unanswered, (f"dataset: {basis}",)
+
+
+def _hit_rate(search: Search, version: str) -> tuple[float, str]:
+    """The share of positions whose special move the model plays, and what that rests on."""
+    if search.asked >= FEWEST_FOR_A_RATE and search.hits:
+        rate = len(search.hits) / search.asked
+        return rate, (
+            f"{version} plays the special move in {100 * rate:.1f} % of the {search.asked:,} "
+            "positions asked so far"
+        )
+    pool = shipped_pool("pool")
+    rates = [len(dataset.positions) / len(pool) for dataset in shipped_datasets(pool).values()]
+    return median(rates), (
+        f"the special move is taken to be played in {100 * median(rates):.1f} % of positions, "
+        f"the middle of the shipped datasets ({100 * min(rates):.1f} to {100 * max(rates):.1f} %)"
+    )
 
 
 def _on_tokens(spec: Spec, *, exact: bool) -> str:

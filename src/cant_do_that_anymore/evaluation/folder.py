@@ -1,28 +1,39 @@
 """A run as a folder of plain files: ``run.json``, and ``samples.jsonl`` with one line a sample."""
 
 import json
-import time
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, cast
+from typing import Any
 
 from ..errors import BadInput, Problem
+from ..files import new_folder, replacing_text
 from ..game.position import Position
 from ..game.rules import board_after, rules_named
 from ..home import home, safe_name
 from ..models.model import Answer, Settings, Usage
-from .datasets import Dataset
-from .judging import OUTCOMES, Judgement, Reading
-from .metrics import Sample, compute, judged
+from .conditions import condition_named
+from .measures import compute
 from .notes import notes_on
-from .prices import Cost
-from .run import Plan, Run, versions_here
-from .wordings import Wording
+from .results import Cost, Dataset, Run, versions_here
+from .samples import reread
+from .vocabulary import OUTCOMES, Judgement, Plan, Reading, Reply, Sample
+
+FORMAT = 2
+"""Of the files; those of another one are refused."""
+DAMAGE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What reading may raise where a file is not what it should be."""
 
 
-def new_folder(run: Run) -> Path:
+def free_folder(run: Run) -> Path:
     """A place for the run among the others under ``CDTA_HOME``."""
     stamp = run.started_at.replace(":", "").removesuffix("Z")
     name = f"{stamp}-{safe_name(run.model)}-{run.plan.eval}"
@@ -46,12 +57,11 @@ def save_run(run: Run, folder: Path) -> None:
     Raises:
         Problem: if it cannot be written.
     """
-    half = folder.with_name(f"{folder.name}.part-{time.time_ns()}")
+    lines = (json.dumps(_sample_facts(sample)) + "\n" for sample in run.samples)
     try:
-        half.mkdir(parents=True)
-        _write_samples(run, half / "samples.jsonl")
-        _write_facts(run, half / "run.json")
-        half.rename(folder)
+        with new_folder(folder) as half:
+            replacing_text(half / "samples.jsonl", "".join(lines))
+            replacing_text(half / "run.json", json.dumps(facts_of(run), indent=2) + "\n")
     except OSError as problem:
         raise Problem(
             f"cannot write the run to {str(folder)!r} ({problem.strerror}); its answers are saved, "
@@ -71,118 +81,110 @@ def load_run(folder: Path) -> Run:
         raise BadInput(f"{str(folder)!r} is no run folder ({problem.strerror}: run.json)") from None
     except (ValueError, RecursionError) as problem:
         raise BadInput(f"{folder / 'run.json'} is damaged: {problem}") from None
+    if isinstance(facts, dict) and facts.get("format") != FORMAT:
+        raise BadInput(
+            f"{folder / 'run.json'} was written by another version of this program (its format is "
+            f"{facts.get('format')!r}, not {FORMAT}); measure again"
+        )
     samples = list(_read_samples(folder / "samples.jsonl"))
     try:
-        whole = sum(facts["outcomes"]["standard"].values())
+        whole = sum(facts["outcomes"][facts["conditions"][0]["name"]].values())
         if len(samples) != whole:
             raise BadInput(
                 f"{folder / 'samples.jsonl'} is damaged: it has {len(samples)} of {whole} samples"
             )
-        plan = Plan(
-            eval=facts["eval"],
-            rules=rules_named(facts["rules"]),
-            wording=Wording(**facts["wording"]),
-            reading=facts["reading"],
-            settings=Settings(**facts["settings"]),
-            wanted=facts["wanted"],
-        )
+        plan = _plan_in(facts)
         return Run(
-            model=facts["model"],
-            version=facts["model_version"],
-            endpoint=facts["endpoint"],
+            **{name: facts[name] for name in _PLAIN},
             plan=plan,
             dataset=_dataset_in(facts["dataset"]),
             samples=samples,
-            results=compute(samples),
-            notes=facts["notes"],
-            started_at=facts["started_at"],
-            seconds=facts["seconds"],
-            cost=Cost(facts["cost"], facts["dataset_cost"], facts["spent"]),
-            protocol=facts["protocol"],
-            versions=facts["versions"],
+            results=compute(samples, plan),
+            cost=Cost(**facts["cost"]),
         )
-    except (KeyError, TypeError) as problem:
+    except BadInput:
+        raise
+    except DAMAGE as problem:
         raise BadInput(f"{folder / 'run.json'} is damaged: {problem!r}") from None
 
 
-def rescore(folder: Path, reading: Reading | None = None) -> Run:
-    """Judge a run's answers again and replace its numbers, without asking anything."""
-    old = load_run(folder)
-    plan = replace(old.plan, reading=reading or old.plan.reading)
-    samples = [
-        judged(s.position, s.standard, s.variant, plan.rules, plan.reading) for s in old.samples
-    ]
-    results = compute(samples)
-    notes = notes_on(samples, results, plan.rules, plan.reading, plan.wanted)
-    run = replace(
-        old, plan=plan, samples=samples, results=results, notes=notes, versions=versions_here()
+def rescored(run: Run, reading: Reading) -> Run:
+    """The run with its answers read in another way, without asking anything."""
+    plan = replace(run.plan, reading=reading)
+    samples = reread(run.samples, run.plan, reading)
+    results = compute(samples, plan)
+    return replace(
+        run,
+        plan=plan,
+        samples=samples,
+        results=results,
+        notes=notes_on(samples, results, plan),
+        versions=versions_here(),
     )
-    try:
-        for name, write in (("samples.jsonl", _write_samples), ("run.json", _write_facts)):
-            write(run, folder / f"{name}.part")
-            (folder / f"{name}.part").replace(folder / name)
-    except OSError as problem:
-        raise Problem(f"cannot write to {str(folder)!r} ({problem.strerror})") from None
-    return run
+
+
+_PLAIN = (
+    *("protocol", "model", "version", "endpoint", "identity"),
+    *("notes", "started_at", "seconds", "versions"),
+)
+"""The fields of a run that are written as they are."""
 
 
 def facts_of(run: Run) -> dict[str, Any]:
     """Everything about a run except its samples, ready for JSON."""
     plan = run.plan
+    dataset = asdict(replace(run.dataset, positions=[]))
     return {
-        "protocol": run.protocol,
-        "model": run.model,
-        "model_version": run.version,
-        "endpoint": run.endpoint,
+        "format": FORMAT,
+        **{name: getattr(run, name) for name in _PLAIN},
         "eval": plan.eval,
-        "rules": plan.rules.key,
+        "rules": plan.change.key,
+        "wording": plan.wording,
+        "conditions": [
+            {"name": condition.name, "rules": condition.rules.key, "text": condition.text}
+            for condition in plan.conditions
+        ],
         "reading": plan.reading,
+        "settings": plan.settings.asked,
         "wanted": plan.wanted,
-        "settings": asdict(plan.settings),
-        "wording": asdict(plan.wording),
-        "dataset": {
-            "version": run.dataset.version,
-            "origin": run.dataset.origin,
-            "asked": run.dataset.asked,
-            "pool_ended": run.dataset.pool_ended,
-            "usage": asdict(run.dataset.usage),
-            "endpoint": run.dataset.endpoint,
-            "saved_at": run.dataset.saved_at,
-            "built_now": run.dataset.built_now,
-            "provenance": run.dataset.provenance,
-        },
+        "dataset": dataset | {"positions": None, "provenance": run.dataset.provenance},
         "metrics": run.results.metrics,
         "intervals": {name: asdict(interval) for name, interval in run.results.intervals.items()},
         "outcomes": run.results.outcomes,
-        "notes": run.notes,
-        "started_at": run.started_at,
-        "seconds": run.seconds,
-        "cost": run.cost.measuring,
-        "dataset_cost": run.cost.dataset,
-        "spent": run.cost.spent,
-        "versions": run.versions,
+        "cost": asdict(run.cost),
     }
 
 
-def _write_facts(run: Run, path: Path) -> None:
-    path.write_text(json.dumps(facts_of(run), indent=2) + "\n", encoding="utf-8")
-
-
-def _write_samples(run: Run, path: Path) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for sample in run.samples:
-            line = {
-                "id": sample.position.id,
-                **sample.position.to_json(),
-                "standard": asdict(sample.standard) | asdict(sample.standard_judgement),
-                "variant": asdict(sample.variant) | asdict(sample.variant_judgement),
-            }
-            file.write(json.dumps(line) + "\n")
+def _plan_in(facts: dict[str, Any]) -> Plan:
+    return Plan(
+        eval=facts["eval"],
+        change=rules_named(facts["rules"]),
+        wording=facts["wording"],
+        conditions=tuple(
+            condition_named(told["name"], rules_named(told["rules"]), told["text"])
+            for told in facts["conditions"]
+        ),
+        reading=facts["reading"],
+        settings=Settings(**facts["settings"]),
+        wanted=facts["wanted"],
+    )
 
 
 def _dataset_in(facts: dict[str, Any]) -> Dataset:
-    told = {name: value for name, value in facts.items() if name != "provenance"}
-    return Dataset(positions=[], **told | {"usage": Usage(**facts["usage"])})
+    told = {each.name: facts[each.name] for each in fields(Dataset)}
+    return Dataset(**told | {"positions": [], "usage": Usage.from_json(facts["usage"])})
+
+
+def _sample_facts(sample: Sample) -> dict[str, Any]:
+    return {
+        "id": sample.position.id,
+        **sample.position.to_json(),
+        "draw": sample.draw,
+        "replies": {
+            name: reply.answer.to_json() | asdict(reply.judgement)
+            for name, reply in sample.replies.items()
+        },
+    }
 
 
 def _read_samples(path: Path) -> Iterator[Sample]:
@@ -197,40 +199,16 @@ def _read_samples(path: Path) -> Iterator[Sample]:
 def _sample_in(line: str, where: str) -> Sample:
     try:
         fields = json.loads(line)
-        position = Position(
-            int(fields["game_idx"]),
-            tuple(fields["previous_moves"]),
-            _texts(*fields["next_filtered_moves"]),
-            fields.get("source"),
-        )
+        position = Position.from_json(fields)
         board_after(position.moves)
-        (standard, judgement), (variant, variant_judgement) = (
-            _answer_in(fields[rule_set]) for rule_set in ("standard", "variant")
-        )
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as problem:
+        replies = {name: _reply_in(reply) for name, reply in fields["replies"].items()}
+        return Sample(position, int(fields["draw"]), replies)
+    except DAMAGE as problem:
         raise BadInput(f"{where}: not a sample of a run ({shortened(problem)})") from None
-    return Sample(position, standard, variant, judgement, variant_judgement)
 
 
-def _answer_in(fields: dict[str, Any]) -> tuple[Answer, Judgement]:
-    judgement = Judgement(fields.pop("outcome"), fields.pop("move"))
-    if judgement.outcome not in OUTCOMES:
-        raise ValueError(f"no outcome: {judgement.outcome!r}")
-    usage = Usage(**{name: int(count) for name, count in fields.pop("usage").items()})
-    conceded = _texts(*fields.pop("conceded"))
-    _texts(judgement.move or "", *fields.values())
-    return Answer(usage=usage, conceded=conceded, **fields), judgement
-
-
-def _texts(*values: object) -> tuple[str, ...]:
-    for value in values:
-        if not isinstance(value, str):
-            raise TypeError(f"expected a text, got {value!r}")
-    return cast(tuple[str, ...], values)
+def _reply_in(fields: dict[str, Any]) -> Reply:
+    outcome, move = fields["outcome"], fields["move"]
+    if outcome not in OUTCOMES or not isinstance(move, str | None):
+        raise ValueError(f"no outcome and move: {outcome!r}, {move!r}")
+    return Reply(Answer.from_json(fields), Judgement(outcome, move))

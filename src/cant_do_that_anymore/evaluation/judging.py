@@ -1,29 +1,13 @@
 """From a reply to an outcome: which move it names, and what that move is under the rules."""
 
 import re
-from dataclasses import dataclass
-from typing import Literal, get_args
 
 import chess
 
 from ..game.position import Position
 from ..game.rules import STANDARD, Rules
 from ..models.model import Answer
-
-Reading = Literal["lenient", "exact"]
-Outcome = Literal[
-    "special",
-    "forbidden",
-    "adapted",
-    "legal",
-    "illegal",
-    "unreadable",
-    "truncated",
-    "refused",
-    "error",
-]
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
+from .vocabulary import Judgement, Outcome, Reading
 
 _PROMOTION = r"(?:\s*[=/(]?\s*([nbrqNBRQ])\)?)?"
 _BETWEEN = r"\s*(?:[-:xX>\u00d7\u2010-\u2015\u2192\u2212]|[-=]>|to)?\s*"
@@ -46,14 +30,6 @@ _IN_RUNNING_TEXT = re.compile(
 _DECORATION = " \t\r\n\f\v\u00a0\u200b\ufeff\"'`*_~.,;:!?+#()[]{}<>|$\\" + "«»‘’“”"
 _MOVE_NUMBER = re.compile(r"\d{1,3}\s*(?:\.+|\u2026)\s*")
 _LONGEST_LONE_MOVE = 20
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What an answer was: the outcome, and the move in UCI if one could be read."""
-
-    outcome: Outcome
-    move: str | None
 
 
 def judge(answer: Answer, position: Position, rules: Rules, reading: Reading) -> Judgement:

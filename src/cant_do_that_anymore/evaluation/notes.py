@@ -3,29 +3,28 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ..game.rules import Rules
 from ..models.concessions import notes_on as notes_on_form
-from .judging import LEGAL_OUTCOMES, Reading
-from .metrics import Metrics, Results, Sample, habit_metrics, judged
+from .measures import HABIT
+from .results import Results
+from .samples import reread
+from .vocabulary import AFTER, LEGAL_OUTCOMES, UNUSABLE_OUTCOMES, Number, Plan, Reading, Sample
 
 MANY = 0.2
 """Above this share of answers without a move, a reader should know."""
 
 
-def notes_on(
-    samples: Sequence[Sample], results: Results, rules: Rules, reading: Reading, wanted: int
-) -> list[str]:
+def notes_on(samples: Sequence[Sample], results: Results, plan: Plan) -> list[str]:
     """All notes on a run."""
     return [
-        *_on_size(samples, results.metrics, wanted),
-        *_on_broken_answers(samples, rules),
-        *_on_unusable_answers(results.outcomes),
-        *_on_reading(samples, results.metrics, rules, reading),
+        *_on_size(samples, results.metrics, plan.wanted),
+        *_on_broken_answers(samples, plan),
+        *_on_unusable_answers(results),
+        *_on_reading(samples, results.metrics, plan),
         *_on_model(samples),
     ]
 
 
-def _on_size(samples: Sequence[Sample], metrics: Metrics, wanted: int) -> list[str]:
+def _on_size(samples: Sequence[Sample], metrics: dict[str, Number], wanted: int) -> list[str]:
     notes = []
     if len(samples) < wanted:
         notes.append(
@@ -41,11 +40,11 @@ def _on_size(samples: Sequence[Sample], metrics: Metrics, wanted: int) -> list[s
     return notes
 
 
-def _on_broken_answers(samples: Sequence[Sample], rules: Rules) -> list[str]:
+def _on_broken_answers(samples: Sequence[Sample], plan: Plan) -> list[str]:
     dropped = [
-        sample.variant_judgement.outcome
+        sample.replies[AFTER].outcome
         for sample in samples
-        if sample.answered and sample.had_habit and sample.variant_judgement.outcome != "special"
+        if sample.answered and sample.had_habit and not sample.kept_habit
     ]
     broken = [outcome for outcome in dropped if outcome not in LEGAL_OUTCOMES]
     if len(broken) * 2 <= len(dropped):
@@ -53,37 +52,36 @@ def _on_broken_answers(samples: Sequence[Sample], rules: Rules) -> list[str]:
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(broken).most_common())
     return [
         f"the drop is not adapting: of the {len(dropped)} times the habit was dropped, "
-        f"{len(broken)} answers were no legal move under {rules.key} ({kinds}); "
+        f"{len(broken)} answers were no legal move under {plan.change.key} ({kinds}); "
         "trust adaptation_rate, not the impact factor"
     ]
 
 
-def _on_unusable_answers(outcomes: dict[str, dict[str, int]]) -> list[str]:
+def _on_unusable_answers(results: Results) -> list[str]:
     notes = []
-    for rule_set, counts in outcomes.items():
-        unusable = {kind: counts[kind] for kind in ("unreadable", "truncated", "refused")}
+    for condition, counts in results.outcomes.items():
+        unusable = {kind: n for kind, n in counts.items() if n and kind in UNUSABLE_OUTCOMES}
         if sum(unusable.values()) > MANY * sum(counts.values()):
-            kinds = ", ".join(f"{count} {kind}" for kind, count in unusable.items() if count)
-            notes.append(f"many answers under the {rule_set} rules name no move: {kinds}")
+            kinds = ", ".join(f"{count} {kind}" for kind, count in unusable.items())
+            notes.append(f"many answers under the {condition} rules name no move: {kinds}")
     return notes
 
 
-def _on_reading(
-    samples: Sequence[Sample], metrics: Metrics, rules: Rules, reading: Reading
-) -> list[str]:
-    other: Reading = "exact" if reading == "lenient" else "lenient"
-    reread = [judged(s.position, s.standard, s.variant, rules, other) for s in samples]
-    theirs = habit_metrics([sample for sample in reread if sample.answered])
+def _on_reading(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) -> list[str]:
+    other: Reading = "exact" if plan.reading == "lenient" else "lenient"
+    theirs = [sample for sample in reread(samples, plan, other) if sample.answered]
+    would_be = {measure.name: measure.value(theirs) for measure in HABIT}
     return [
         f"read {'exactly, as the original does' if other == 'exact' else 'leniently'}, "
-        f"{name} would be {_number(theirs[name])} instead of {_number(metrics[name])}"
-        for name in theirs
-        if theirs[name] != metrics[name]
+        f"{name} would be {_number(value)} instead of {_number(metrics[name])}"
+        for name, value in would_be.items()
+        if value != metrics[name]
     ]
 
 
 def _on_model(samples: Sequence[Sample]) -> list[str]:
-    answers = [answer for s in samples for answer in (s.standard, s.variant) if not answer.error]
+    replies = (reply for sample in samples for reply in sample.replies.values())
+    answers = [reply.answer for reply in replies if not reply.answer.error]
     notes = notes_on_form(form for answer in answers for form in answer.conceded)
     versions = Counter(answer.version for answer in answers)
     if len(versions) > 1:
@@ -92,5 +90,5 @@ def _on_model(samples: Sequence[Sample]) -> list[str]:
     return notes
 
 
-def _number(value: float | int | None) -> str:
+def _number(value: Number) -> str:
     return "none" if value is None else f"{value:.3f}"

@@ -2,54 +2,37 @@
 
 A dataset belongs to one model: the version that answers, at its address, over its API, with its
 settings; two models of one name have two datasets. It is built once, from a pool in seeded order at
-temperature 0 under the standard rules. Every answer is in the store, so a larger dataset goes on
-where the last one ended.
+temperature 0 under the baseline condition. Every answer is in the store, so a larger dataset goes
+on where the last one ended.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from itertools import islice
 from random import Random
 
 from ..errors import Unfinished
 from ..game.position import Position
-from ..game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
+from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..models.asking import Ask, Asking
-from ..models.model import Known, Settings, Usage
+from ..models.model import Answer, Known, Settings, Usage
 from ..models.names import OPENAI_BASE_MODELS
 from ..progress import progress
-from .datasets import (
-    Dataset,
-    imported_for,
-    save_dataset,
-    saved_dataset,
-    shipped_datasets,
-)
-from .judging import Reading, judge
+from .datasets import imported_for, save_dataset, saved_dataset, shipped_datasets
+from .pools import SHIPPED, Pool
+from .results import Dataset
+from .vocabulary import Plan
 from .watch import Watch
-from .wordings import Wording, question
 
 ORDER_SEED = 20_220_722
 """The pool's order is the same for all models and runs, so that datasets can only grow."""
 FEWEST_FAILURES, MOST_FAILURES = 5, 0.05
 """So many questions may fail, or such a share of them, before a dataset is given up."""
-SHIPPED, BUILT = "shipped", "built"
-
-
-@dataclass(frozen=True)
-class Pool:
-    """Positions to choose from."""
-
-    name: str
-    positions: Sequence[Position]
-
-    @property
-    def digest(self) -> str:
-        """Differs whenever the positions differ."""
-        return sha256(" ".join(p.id for p in self.positions).encode()).hexdigest()[:12]
+BUILT = "built"
 
 
 @dataclass(frozen=True)
@@ -58,48 +41,109 @@ class Criteria:
 
     model: Known
     pool: Pool
-    rules: Rules
-    wording: Wording
-    reading: Reading
-    max_tokens: int
-
-    @property
-    def digest(self) -> str:
-        """Tells datasets of one version apart."""
-        parts = {
-            "identity": dict(self.model.identity),
-            "settings": asdict(self.settings),
-            "pool": self.pool.digest,
-            "rules": self.rules.key,
-            "wording": self.wording.standard,
-            "reading": self.reading,
-        }
-        return sha256(json.dumps(parts).encode()).hexdigest()[:8]
+    plan: Plan
 
     @property
     def settings(self) -> Settings:
-        """Selection is always at temperature 0."""
-        return Settings(temperature=0.0, max_tokens=self.max_tokens)
+        """Selection is always at temperature 0, whatever the seed."""
+        return replace(self.plan.settings, temperature=0.0, seed=Settings.seed)
 
+    @cached_property
     def ordered(self) -> list[Position]:
         """The pool in seeded order."""
         return Random(ORDER_SEED).sample(self.pool.positions, len(self.pool.positions))
 
     def asks(self) -> Iterator[Ask]:
         """The pool's questions in that order."""
-        for position in self.ordered():
-            yield Ask(question(position.moves, STANDARD, self.wording), "selection")
+        baseline = self.plan.baseline
+        for position in self.ordered:
+            yield Ask(baseline.question(position), "selection", baseline.name)
 
+    @property
     def facts(self) -> dict[str, object]:
         """What to write beside a dataset."""
         return {
-            "rules": self.rules.key,
+            "rules": self.plan.change.key,
             "pool": {"name": self.pool.name, "digest": self.pool.digest},
-            "wording": self.wording.name,
-            "reading": self.reading,
-            "settings": asdict(self.settings),
+            "text": self.plan.baseline.text,
+            "reading": self.plan.reading,
+            "settings": self.settings.asked,
             "identity": dict(self.model.identity),
         }
+
+    @cached_property
+    def digest(self) -> str:
+        """Tells datasets of one version apart."""
+        facts = self.facts | {"pool": self.pool.digest}
+        return sha256(json.dumps(facts).encode()).hexdigest()[:8]
+
+
+class Search:
+    """Goes through the pool's answers in order until enough positions are found."""
+
+    def __init__(self, criteria: Criteria, wanted: int) -> None:
+        self._criteria = criteria
+        self._wanted = wanted
+        self._failed = 0
+        self._usage = Usage()
+        self.hits: list[Position] = []
+        self.asked = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether enough were found, or there are no more."""
+        return len(self.hits) >= self._wanted or self.asked == len(self._criteria.ordered)
+
+    def see(self, answer: Answer, watch: Watch | None = None) -> bool:
+        """Take the answer to the next position, and say whether it was the special move.
+
+        Raises:
+            Unfinished: if too many questions have no answer, or the watch finds the replies of no
+                use.
+        """
+        position, plan = self._criteria.ordered[self.asked], self._criteria.plan
+        judgement = plan.baseline.read(answer, position, plan.baseline.rules, plan.reading)
+        self._usage += answer.usage
+        self._failed += answer.stop_reason == "error"
+        self.take(hit=judgement.outcome == "special")
+        if self._failed > max(FEWEST_FAILURES, MOST_FAILURES * self.asked):
+            raise Unfinished(
+                f"{self._failed} of the {self.asked} questions to find a dataset have no answer "
+                f"(the last: {answer.error}); the others are saved, run the same command again "
+                "to go on"
+            )
+        if watch:
+            watch.see(answer, judgement.move, baseline=True)
+        return judgement.outcome == "special"
+
+    def take(self, *, hit: bool) -> None:
+        """Go on to the next position."""
+        if hit:
+            self.hits.append(self._criteria.ordered[self.asked])
+        self.asked += 1
+
+    def dataset(self, version: str) -> Dataset:
+        """What was found.
+
+        Raises:
+            Unfinished: if that is nothing.
+        """
+        if not self.hits:
+            raise Unfinished(
+                f"{version} plays the special move in none of the {self.asked} positions of the "
+                "pool, so there is no habit to measure"
+            )
+        ended = self.asked == len(self._criteria.ordered)
+        return Dataset(
+            version=version,
+            origin=BUILT,
+            positions=self.hits,
+            asked=self.asked,
+            pool_ended=ended and not self._failed,  # who failed is asked again next time
+            usage=self._usage,
+            endpoint=self._criteria.model.endpoint,
+            built_now=True,
+        )
 
 
 async def version_of(asking: Asking, criteria: Criteria) -> str:
@@ -118,10 +162,11 @@ async def version_of(asking: Asking, criteria: Criteria) -> str:
 
 def found_dataset(version: str, criteria: Criteria) -> Dataset | None:
     """The dataset of a model version as far as it exists."""
-    default_rules = criteria.rules is BISHOPS_AS_KNIGHTS
+    change = criteria.plan.change
+    default_rules = change == BISHOPS_AS_KNIGHTS
     own_pool = criteria.pool.name != SHIPPED
     if not (own_pool and default_rules):  # a pool of one's own is for a dataset of one's own
-        found = saved_dataset(version, imported_for(criteria.rules))
+        found = saved_dataset(version, imported_for(change))
         if not found and default_rules and _is_the_originals(criteria.model, version):
             found = shipped_datasets(criteria.pool.positions).get(version)
         if found:
@@ -138,63 +183,32 @@ def _is_the_originals(model: Known, version: str) -> bool:
     return model.provider == "openai" and version.startswith(OPENAI_BASE_MODELS) == as_text
 
 
-async def dataset_for(
-    asking: Asking, version: str, criteria: Criteria, wanted: int, *, quiet: bool
-) -> Dataset:
-    """Find the dataset of a model version, or build as much of it as is wanted and missing.
+def enough_of(found: Dataset | None, wanted: int) -> Dataset | None:
+    """As much of a dataset as is wanted, if it has that or can have no more.
 
-    Of a dataset built earlier only as much is taken as would be built now, so that the same run
-    draws the same samples however large the dataset has grown.
+    Of one built earlier only as much is taken as would be built now, so that the same run draws the
+    same samples however large the dataset has grown.
     """
-    found = found_dataset(version, criteria)
     if found and found.origin == BUILT and len(found.positions) >= wanted:
         return replace(found, positions=found.positions[:wanted])
-    if found and found.pool_ended:
+    return found if found and found.pool_ended else None
+
+
+async def dataset_for(asking: Asking, version: str, criteria: Criteria, *, quiet: bool) -> Dataset:
+    """Find the dataset of a model version, or build as much of it as is wanted and missing."""
+    wanted = criteria.plan.wanted
+    found = enough_of(found_dataset(version, criteria), wanted)
+    if found:
         return found
-    built = await _built(asking, version, criteria, wanted, quiet=quiet)
-    save_dataset(built, criteria.digest, criteria.facts())
-    return built
-
-
-async def _built(
-    asking: Asking, version: str, criteria: Criteria, wanted: int, *, quiet: bool
-) -> Dataset:
-    hits: list[Position] = []
-    asked, failed, usage = 0, 0, Usage()
-    watch = Watch(criteria.max_tokens)
-    positions = criteria.ordered()
+    search, watch = Search(criteria, wanted), Watch(criteria.settings.max_tokens)
     with progress(f"building the dataset of {version}", wanted, quiet=quiet) as advance:
         async with aclosing(asking.answers(criteria.asks(), criteria.settings)) as answers:
             async for answer in answers:
-                position = positions[asked]
-                asked += 1
-                usage += answer.usage
-                failed += answer.stop_reason == "error"
-                if failed > max(FEWEST_FAILURES, MOST_FAILURES * asked):
-                    raise Unfinished(
-                        f"{failed} of the {asked} questions to find a dataset have no answer (the "
-                        f"last: {answer.error}); the others are saved, run the same command again "
-                        "to go on"
-                    )
-                judgement = judge(answer, position, STANDARD, criteria.reading)
-                watch.see(answer, judgement.move, STANDARD)
-                if judgement.outcome == "special":
-                    hits.append(position)
-                    advance(remark=f"{asked} asked, {len(hits) / asked:.0%} hits")
-                if len(hits) == wanted:
+                if search.see(answer, watch):
+                    rate = len(search.hits) / search.asked
+                    advance(remark=f"{search.asked} asked, {rate:.0%} hits")
+                if search.done:
                     break
-    if not hits:
-        raise Unfinished(
-            f"{version} plays the special move in none of the {asked} positions of the pool, so "
-            "there is no habit to measure"
-        )
-    return Dataset(
-        version=version,
-        origin=BUILT,
-        positions=hits,
-        asked=asked,
-        pool_ended=asked == len(positions) and not failed,  # who failed is asked again next time
-        usage=usage,
-        endpoint=asking.model.endpoint,
-        built_now=True,
-    )
+    built = search.dataset(version)
+    save_dataset(built, criteria.digest, criteria.facts)
+    return built

@@ -6,8 +6,11 @@ measure; violations stay for comparison with the original.
 """
 
 import re
+from functools import lru_cache
 
 import chess
+
+from ..game.rules import board_after
 
 NAMES = (
     "violation",
@@ -19,17 +22,21 @@ NAMES = (
 _MOVE_AT_START = re.compile(r"([a-h][1-8])([a-h][1-8])(?:=?[nbrqkNBRQK])?")
 
 
-def violations(reply: str, board: chess.Board) -> dict[str, bool]:
-    """Which violations a reply commits.
+@lru_cache(maxsize=8192)  # asked once for each of the names
+def violations(reply: str, moves: tuple[str, ...]) -> frozenset[str]:
+    """Which violations a reply after those moves commits.
 
     As in the original, two empty squares count as the same colour, and since every readable move
     names squares of the board, none leaves it.
     """
     move = _MOVE_AT_START.match(reply.strip())
-    wrong_piece = same_colour = False
-    if move:
-        start, target = (board.color_at(chess.parse_square(square)) for square in move.groups())
-        wrong_piece, same_colour = start != board.turn, start == target
-    any_of_them = wrong_piece or same_colour or not move
-    found = (any_of_them, False, wrong_piece, same_colour, not move)
-    return dict(zip(NAMES, found, strict=True))
+    if not move:
+        return frozenset(("violation", "violation_incorrect_notation"))
+    board = board_after(moves)
+    start, target = (board.color_at(chess.parse_square(square)) for square in move.groups())
+    found = {
+        "violation_moving_invalid_piece": start != board.turn,
+        "violation_capturing_same_color": start == target,
+        "violation": start != board.turn or start == target,
+    }
+    return frozenset(name for name, is_so in found.items() if is_so)

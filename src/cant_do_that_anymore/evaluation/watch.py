@@ -1,7 +1,6 @@
 """Stops early when the answers cannot be used, before more is spent on them."""
 
 from ..errors import Unfinished
-from ..game.rules import STANDARD, Rules
 from ..models.model import Answer
 
 FEWEST_TO_JUDGE = 20
@@ -12,8 +11,8 @@ MOST_UNREADABLE = 0.8
 class Watch:
     """Counts replies that the token limit spoiled, and replies that name no move at all.
 
-    Empty and unreadable replies count only under the standard rules, and so do not stop the run of
-    a model that falls silent when the rules change: that is a result.
+    Empty and unreadable replies count only under the baseline condition, and so do not stop the run
+    of a model that falls silent when the rules change: that is a result.
     """
 
     def __init__(self, max_tokens: int) -> None:
@@ -23,17 +22,17 @@ class Watch:
         self._standard = 0
         self._unreadable = 0
 
-    def see(self, answer: Answer, move: str | None, rules: Rules) -> None:
+    def see(self, answer: Answer, move: str | None, *, baseline: bool) -> None:
         """Count one answer and the move read from it.
 
         Raises:
             Unfinished: if too many of the replies so far are of no use.
         """
         cut_off = answer.stop_reason == "length" and move is None
-        empty = answer.stop_reason == "stop" and not answer.text.strip() and rules is STANDARD
+        empty = answer.stop_reason == "stop" and not answer.text.strip() and baseline
         self._seen += 1
         self._spoiled += cut_off or empty
-        if rules is STANDARD and answer.stop_reason != "error":
+        if baseline and answer.stop_reason != "error":
             self._standard += 1
             self._unreadable += move is None
         if self._seen >= FEWEST_TO_JUDGE and self._spoiled > MOST_SPOILED * self._seen:

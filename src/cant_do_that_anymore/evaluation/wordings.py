@@ -1,4 +1,4 @@
-"""The prompts: how the rules are put to the model, and the moves so far as turns of a chat."""
+"""The prompts: how the rules are put to the model."""
 
 import ast
 import tomllib
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import BadInput, unknown
-from ..game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
-from ..models.model import Message, Question, Role
+from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 
 CHANGE = "{change}"
 """Stands in a wording for the sentence that states the change of the rules."""
@@ -44,16 +43,18 @@ class Wording:
     standard: str
     changed: str
 
-    def text(self, rules: Rules) -> str:
-        """The system message for a question under ``rules``."""
-        if rules is STANDARD:
-            return self.standard
-        if CHANGE not in self.changed and rules is not BISHOPS_AS_KNIGHTS:
+    def stating(self, change: Rules) -> str:
+        """The text for the changed rules.
+
+        Raises:
+            BadInput: if the texts are about another change.
+        """
+        if CHANGE not in self.changed and change is not BISHOPS_AS_KNIGHTS:
             raise BadInput(
                 f"the wording {self.name!r} states only {BISHOPS_AS_KNIGHTS.key}, "
-                f"not {rules.key}; write {CHANGE} in it where the change belongs"
+                f"not {change.key}; write {CHANGE} in it where the change belongs"
             )
-        return self.changed.replace(CHANGE, rules.statement)
+        return self.changed.replace(CHANGE, change.statement)
 
 
 DEFAULT = Wording(
@@ -81,17 +82,6 @@ def wording_named(name: str) -> Wording:
     if name.endswith(".toml"):
         return _from_toml(Path(name))
     raise unknown("wording", name, [DEFAULT.name, "FILE.toml", f"{ORIGINAL_PREFIX}FILE"])
-
-
-def question(moves: tuple[str, ...], rules: Rules, wording: Wording) -> Question:
-    """Ask for the next move after ``moves`` under ``rules``.
-
-    The side to move is the assistant and the other side the user, so the last turn is the user's.
-    """
-    roles: tuple[Role, Role] = ("assistant", "user")
-    to_move = len(moves) % 2
-    turns = (Message(roles[(ply - to_move) % 2], move) for ply, move in enumerate(moves))
-    return Question(rules, moves, (Message("system", wording.text(rules)), *turns))
 
 
 def _from_toml(path: Path) -> Wording:

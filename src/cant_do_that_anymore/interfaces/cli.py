@@ -6,21 +6,67 @@ import sys
 import click
 
 from ..errors import Problem
-from .commands.compare import compare_command
-from .commands.datasets import dataset
-from .commands.estimate import estimate
-from .commands.experiment import experiment
-from .commands.games import legal, list_rules
-from .commands.mine import mine
-from .commands.report import report, view
-from .commands.run import rescore, run_command
-from .commands.selfplay import selfplay
-from .oaieval import oaieval
+from .lazy import Entry, LazyGroup
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+COMMANDS = {
+    "Measure": {
+        "run": Entry(
+            "commands.run:run_command",
+            "Measure a model: does it drop a habit when the rules change?",
+        ),
+        "estimate": Entry(
+            "commands.estimate:estimate_command",
+            "Say what a run will take: questions, tokens, cost and time.",
+        ),
+        "experiment": Entry(
+            "commands.experiment:experiment",
+            "Measure several models several times, and draw the results.",
+        ),
+    },
+    "Look at results": {
+        "view": Entry("commands.report:view", "Open the page of a run in the browser."),
+        "report": Entry("commands.report:report", "Write the page of each run again."),
+        "compare": Entry("commands.compare:compare_command", "Put runs side by side."),
+        "rescore": Entry(
+            "commands.run:rescore", "Read a run's replies in another way, without asking anything."
+        ),
+    },
+    "Data": {
+        "dataset": Entry("cli:dataset", "Datasets: the positions where a model has the habit."),
+        "mine": Entry("commands.mine:mine", "Find positions with a special move in games."),
+        "selfplay": Entry(
+            "commands.selfplay:selfplay", "Make a pool from games that an engine plays."
+        ),
+        "rules": Entry("commands.games:list_rules", "List the rule changes."),
+        "legal": Entry("commands.games:legal", "Print the legal moves of a position."),
+    },
+    "The original's command": {
+        "oaieval": Entry("oaieval.command:oaieval", "Measure SOLVER by EVAL."),
+    },
+}
 
 
-@click.group(context_settings=CONTEXT)
+DATASET_COMMANDS = {
+    "Commands": {
+        "list": Entry("commands.datasets:list_command", "List all datasets."),
+        "show": Entry(
+            "commands.datasets:show", "Show what is known of a dataset, and its first positions."
+        ),
+        "build": Entry(
+            "commands.build:build", "Build a model's dataset, or enlarge it from where it stopped."
+        ),
+        "export": Entry(
+            "commands.datasets:export", "Write a dataset as JSON lines under the original's names."
+        ),
+        "import": Entry(
+            "commands.datasets:import_command", "Take the positions of FILE as a model's dataset."
+        ),
+    }
+}
+
+
+@click.group(cls=LazyGroup, table=COMMANDS, context_settings=CONTEXT)
 @click.version_option(package_name="cant-do-that-anymore")
 def cdta() -> None:
     """Can a language model drop a habit when the rules change?
@@ -30,29 +76,16 @@ def cdta() -> None:
     """
 
 
-for command in (
-    run_command,
-    rescore,
-    report,
-    view,
-    dataset,
-    list_rules,
-    legal,
-    mine,
-    selfplay,
-    compare_command,
-    experiment,
-    estimate,
-    oaieval,
-):
-    cdta.add_command(command)
+@click.group(cls=LazyGroup, table=DATASET_COMMANDS)
+def dataset() -> None:
+    """Datasets: the positions where a model has the habit."""
 
 
 def main() -> None:
     """Run the command; a problem the user can act on ends in one sentence, not a stack trace."""
     logging.basicConfig(level=logging.WARNING, format="cdta: %(message)s")
     try:
-        cdta()
+        cdta(prog_name="cdta")
     except Problem as problem:
         click.echo(f"cdta: {problem}", err=True)
         sys.exit(problem.exit_code)

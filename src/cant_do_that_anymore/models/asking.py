@@ -10,14 +10,14 @@ import random
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
 from ..errors import Problem, Unfinished
 from .model import Answer, Known, Model, Passing, Question, Settings, Usage
 from .pressure import Pressure
-from .purse import Purse
+from .purse import FREE, Price, Purse
 from .store import Store
 
 log = logging.getLogger(__name__)
@@ -36,10 +36,11 @@ Purpose = Literal["selection", "measuring"]
 
 @dataclass(frozen=True)
 class Ask:
-    """A question to be asked for a purpose; ``draw`` tells repeated askings apart."""
+    """A question to be asked for a purpose under a condition; ``draw`` tells repetitions apart."""
 
     question: Question
     purpose: Purpose
+    condition: str
     draw: int = 0
 
 
@@ -55,8 +56,8 @@ def key_of(
             "identity": dict(model.identity),
             "conceded": sorted(model.conceded if conceded is None else conceded),
             "messages": _texts(ask),
-            "settings": asdict(settings),
-            "rules": ask.question.rules.key,
+            "settings": settings.asked,
+            "condition": ask.condition,
             "purpose": ask.purpose,
             "draw": ask.draw,
         }
@@ -68,6 +69,15 @@ def seeded(model: Known, ask: Ask, settings: Settings) -> Settings:
     parts = [model.name, model.endpoint, _texts(ask), settings.temperature, settings.max_tokens]
     parts += [settings.seed, ask.purpose, ask.draw]
     return replace(settings, seed=int(_digest(parts)[:12], 16))
+
+
+def remember_form(model: Known, store: Store) -> None:
+    """Let the model be asked in the form that it was found to want."""
+    model.conceded = store.conceded_to(_identity(model))
+
+
+def _identity(model: Known) -> str:
+    return _digest(dict(model.identity))
 
 
 def _texts(ask: Ask) -> list[tuple[str, str]]:
@@ -93,15 +103,16 @@ class Asking:
         store: Store,
         connections: int | None = None,
         purse: Purse | None = None,
+        price: Price = FREE,
     ) -> None:
         self.model = model
         self.asked = 0
         self.used = Usage()
         self._purse = purse or Purse()
+        self._price = price
         most = connections or model.connections
         self._store = store
-        self._identity = _digest(dict(model.identity))
-        model.conceded = store.conceded_to(self._identity)
+        remember_form(model, store)
         self._in_flight: dict[str, asyncio.Task[Answer]] = {}
         # As many again may wait for another try or for the disk, so that requests never wait.
         self._open_questions = asyncio.Semaphore(2 * most)
@@ -150,7 +161,7 @@ class Asking:
             known.set_result(saved)
             return known
         await self._open_questions.acquire()
-        put_aside = await self._purse.put_aside(ask.question, settings)
+        put_aside = await self._purse.put_aside(self._price.most(ask.question, settings))
         task = asyncio.create_task(self._answered(ask, settings, put_aside))
         self._in_flight[key] = task
         task.add_done_callback(lambda _: self._finished(key))
@@ -161,7 +172,7 @@ class Asking:
         self._open_questions.release()
 
     async def _answered(self, ask: Ask, settings: Settings, put_aside: float) -> Answer:
-        usage = None
+        paid: float | None = 0.0
         try:
             own = seeded(self.model, ask, settings)
             answer = await self._patiently_asked(ask.question, own)
@@ -169,22 +180,22 @@ class Asking:
                 self._count_failure(answer.error)
             else:
                 self._failures_in_a_row = 0
-                usage = answer.usage
+                paid = self._price.of(answer.usage, 1) if answer.usage != Usage() else None
                 self.asked += 1
-                self.used += usage
+                self.used += answer.usage
                 await self._save(ask, settings, answer)
         except Problem as problem:
             self._problem = problem
             self._stop()
             raise
         finally:
-            self._purse.pay(put_aside, usage)
+            self._purse.pay(put_aside, paid)
         return answer
 
     async def _save(self, ask: Ask, settings: Settings, answer: Answer) -> None:
         """Keep the answer under the form in which it was asked, and the form for next time."""
         if answer.conceded:
-            self._store.concede(self._identity, answer.conceded)
+            self._store.concede(_identity(self.model), answer.conceded)
         key = key_of(self.model, ask, settings, answer.conceded)
         await self._store.put(key, self.model.name, answer)
 

@@ -16,10 +16,9 @@ from inspect_ai.model import (
 from ..errors import BadInput, Problem
 from .layout import STOP_SEQUENCES, as_text, user_first
 from .model import CHAT_TOKENS, Answer, Message, Passing, Question, Settings, StopReason, Usage
-from .names import OUR_MODELS, PROVIDERS, inspect_identity
+from .names import OUR_MODELS, PROVIDERS, TEXT_PROVIDER, inspect_identity
 from .server import BASE_MODEL_TOKENS, OVERLOADED
 
-_TEXT_PROVIDER = "openai-api-completions"  # Inspect's way to base models: one user message
 _STOP_REASONS: dict[str, StopReason] = {
     "max_tokens": "length",
     "model_length": "length",
@@ -152,7 +151,7 @@ def _own_fault(fault: Exception) -> Exception:
 
 
 def _takes_text(name: str) -> bool:
-    return name.split("/")[0] == _TEXT_PROVIDER
+    return name.split("/")[0] == TEXT_PROVIDER
 
 
 def _plain(text: str) -> str:

@@ -1,8 +1,8 @@
 """The protocol between the evaluation and whoever answers: a question in, an answer out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Protocol, get_args
 
 from ..game.rules import Rules
 
@@ -36,7 +36,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Settings:
-    """How to answer.
+    """How to answer: what was asked for, not what a provider made of it.
 
     Attributes:
         temperature: 0 for the most likely answer; None for models that take no temperature.
@@ -44,9 +44,19 @@ class Settings:
         seed: makes our own models repeatable; servers and providers never see it.
     """
 
-    temperature: float | None
-    max_tokens: int
-    seed: int = 0
+    temperature: float | None = 1.0
+    max_tokens: int = CHAT_TOKENS
+    seed: int = field(default=0, metadata={"incidental": True})
+
+    @property
+    def asked(self) -> dict[str, object]:
+        """All that differs from the defaults, by name: for keys, digests, files and pages.
+
+        >>> Settings(temperature=0.0).asked
+        {'temperature': 0.0}
+        """
+        values = ((each, getattr(self, each.name)) for each in fields(self))
+        return {each.name: value for each, value in values if value != each.default}
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,16 @@ class Usage:
         return Usage(
             self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens
         )
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> "Usage":
+        """Read it back; what a newer version may have added is left out.
+
+        Raises:
+            KeyError: if a field is missing.
+            ValueError: if one is no number.
+        """
+        return cls(int(fields["input_tokens"]), int(fields["output_tokens"]))
 
 
 @dataclass(frozen=True)
@@ -84,6 +104,30 @@ class Answer:
     conceded: tuple[str, ...] = ()
     error: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        """The answer as plain values."""
+        return vars(self) | {"usage": vars(self.usage)}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> "Answer":
+        """Read it back; what a newer version may have added is left out.
+
+        Raises:
+            KeyError: if a field is missing.
+            ValueError: if one is not of its kind.
+        """
+        conceded = tuple(fields["conceded"])
+        texts = {name: fields[name] for name in _TEXTS}
+        for text in (*texts.values(), *conceded):
+            if not isinstance(text, str):
+                raise ValueError(f"expected a text, got {text!r}")
+        if texts["stop_reason"] not in get_args(StopReason):
+            raise ValueError(f"no reason to stop: {texts['stop_reason']!r}")
+        return cls(usage=Usage.from_json(fields["usage"]), conceded=conceded, **texts)
+
+
+_TEXTS = ("text", "stop_reason", "version", "reasoning", "error")
+
 
 class Known(Protocol):
     """What is known of a model before it is asked anything.
@@ -101,8 +145,11 @@ class Known(Protocol):
     name: str
     endpoint: str
     connections: int
-    max_tokens: int
     conceded: tuple[str, ...]
+
+    @property
+    def max_tokens(self) -> int:
+        """A move's worth, unless it needs more or takes less."""
 
     @property
     def provider(self) -> str:

@@ -1,20 +1,35 @@
-"""Model names: our own, a model behind an address, or any that Inspect AI reaches."""
+"""Model names, taken apart in one place: our own, behind an address, or any that Inspect reaches.
+
+=========================  ==================================================================
+``cdta/pocket``            one of our own (`OUR_MODELS`)
+``openai/gpt-4o``          a provider whose API is OpenAI's, asked directly (`PROVIDERS`)
+``anthropic/claude-...``   any other ``PROVIDER/MODEL``, through Inspect AI
+``NAME`` with a base URL   what the server there calls its model
+``completions/...``        before any of these: a base model, asked with one text
+``cot/...``                before any of these: let to think aloud first; ``cot-N/`` N tokens
+=========================  ==================================================================
+"""
 
 import os
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import BadInput, unknown
 from .baseline import RandomModel
 from .human import HumanModel
 from .layout import STOP_SEQUENCES
 from .model import CHAT_TOKENS, Known, Model
-from .server import TEXT_PREFIX, Api, ServerModel
+from .reasoning import THINKING_TOKENS, Thinker, ThinkingModel
+from .server import BASE_MODEL_TOKENS, TEXT_PREFIX, ServerModel
 from .stopping import to_the_end
 
 SERVER_KEY_VARIABLE = "CDTA_API_KEY"
 OPENAI_BASE_MODELS = ("gpt-3.5-turbo-instruct", "gpt-4-base", "babbage-", "davinci-")
 """How the names of OpenAI's base models begin; they need no prefix."""
+TEXT_PROVIDER = "openai-api-completions"
+"""Inspect's way to base models: one user message."""
+_THINKING = re.compile(r"cot(?:-(\d+))?/")
 
 
 @dataclass(frozen=True)
@@ -46,45 +61,135 @@ OUR_MODELS: dict[str, Callable[[str], Model]] = {
 }
 
 
-def model_named(name: str | None, base_url: str | None = None) -> Model:
-    """The model that goes by ``name``.
+@dataclass(frozen=True)
+class Name:
+    """A model's name, taken apart.
+
+    Attributes:
+        model: what is left without prefixes; with a ``base_url`` None for its only model.
+        as_text: whether it is asked over the completions API.
+        thinking_tokens: how much it may think aloud before it replies; None for not at all.
+    """
+
+    model: str | None
+    base_url: str | None = None
+    as_text: bool = False
+    thinking_tokens: int | None = None
+
+    @property
+    def provider(self) -> str:
+        """The first part, if there are more."""
+        first, slash, _ = (self.model or "").partition("/")
+        return first if slash and not self.base_url else ""
+
+    def load(self) -> Model:
+        """The model, ready to be asked.
+
+        Raises:
+            BadInput: if there is no such model, or a key is missing.
+        """
+        model = self._server(with_key=True) or self._own() or self._hosted()
+        return ThinkingModel(model, self.thinking_tokens) if self.thinking_tokens else model
+
+    def known(self) -> Known:
+        """What is known of the model without a key and without asking it."""
+        known = self._server(with_key=False) or self._own() or _Unreached(str(self.model))
+        return Thinker(known, self.thinking_tokens) if self.thinking_tokens else known
+
+    def _own(self) -> Model | None:
+        make = OUR_MODELS.get(self.model or "")
+        return make(str(self.model)) if make else None
+
+    def _hosted(self) -> Model:
+        from .hosted import HostedModel  # takes 2 s to import
+
+        return HostedModel(str(self.model))
+
+    def _server(self, *, with_key: bool) -> ServerModel | None:
+        if self.base_url:
+            key = os.environ.get(SERVER_KEY_VARIABLE, "")
+            name = self.model or _only_model_at(self.base_url, key)
+            return ServerModel(
+                name,
+                self.base_url,
+                key=key,
+                key_variable=SERVER_KEY_VARIABLE,
+                api="completions" if self.as_text else "chat",
+            )
+        provider = PROVIDERS.get(self.provider)
+        if not provider:
+            return None
+        name = str(self.model).partition("/")[2]
+        base_model = self.provider == "openai" and name.startswith(OPENAI_BASE_MODELS)
+        key = os.environ.get(provider.key_variable, "")
+        if with_key and not key:
+            raise BadInput(f"{self.model} needs a key: set {provider.key_variable}")
+        return ServerModel(
+            name,
+            os.environ.get(provider.address_variable) or provider.address,
+            key=key if with_key else "",
+            key_variable=provider.key_variable,
+            api="completions" if self.as_text or base_model else "chat",
+            provider=self.provider,
+        )
+
+
+def parsed(name: str | None, base_url: str | None = None) -> Name:
+    """Take a model's name apart.
 
     Args:
-        name: one of our own, ``openai/MODEL``, any Inspect AI name, or with ``base_url`` the name
-            the server knows it by; ``completions/`` before it asks over the completions API.
+        name: as in the table above.
         base_url: the address of an OpenAI-compatible server, with its ``/v1``.
 
     Raises:
-        BadInput: if there is no such model, or a key is missing.
+        BadInput: if there can be no such model.
     """
-    if base_url:
-        return _served(name, base_url)
-    if name is None:
+    thinking = _THINKING.match(name or "")
+    if thinking and name:
+        inner = parsed(name[thinking.end() :], base_url)
+        return replace(inner, thinking_tokens=int(thinking[1] or THINKING_TOKENS))
+    if base_url and not base_url.startswith(("http://", "https://")):
+        raise BadInput(f"--base-url is no http address: {base_url!r} (try http://{base_url})")
+    if not base_url and name is None:
         raise BadInput("no model was named; for example --model openai/gpt-4o")
-    if name in OUR_MODELS:
-        return OUR_MODELS[name](name)
-    if name.startswith("cdta/"):
-        raise unknown("model", name, OUR_MODELS)
-    provider = PROVIDERS.get(name.removeprefix(TEXT_PREFIX).split("/")[0])
-    if provider and "/" in name.removeprefix(TEXT_PREFIX):
-        return _provided(name, provider)
-    if "/" not in name:
-        known = [*OUR_MODELS, f"openai/{name}", f"anthropic/{name}"]
-        raise unknown("model", name, known)
-    from .hosted import HostedModel  # takes 2 s to import
+    bare = name.removeprefix(TEXT_PREFIX) if name else None
+    found = Name(bare, base_url, as_text=bare != name)
+    if base_url or bare in OUR_MODELS:
+        return found
+    if found.provider in ("", "cdta"):
+        near = [] if found.provider else [f"openai/{bare}", f"anthropic/{bare}"]
+        raise unknown("model", str(name), [*OUR_MODELS, *near])
+    if found.as_text and found.provider not in PROVIDERS:
+        raise BadInput(
+            f"{name!r}: only {' and '.join(PROVIDERS)} have base models to be asked with a text, "
+            "and servers given by --base-url"
+        )
+    return found
 
-    return HostedModel(name)
+
+def model_named(name: str | None, base_url: str | None = None) -> Model:
+    """The model that goes by ``name``, ready to be asked; see `parsed`."""
+    return parsed(name, base_url).load()
+
+
+def known_by_name(name: str | None, base_url: str | None = None) -> Known:
+    """What is known of it without a key and without asking it; see `parsed`."""
+    return parsed(name, base_url).known()
 
 
 @dataclass
 class _Unreached:
-    """What is known of a model by its name alone."""
+    """What is known of one of Inspect's models by its name alone."""
 
     name: str
     endpoint: str = ""
     connections: int = 16
-    max_tokens: int = CHAT_TOKENS
     conceded: tuple[str, ...] = ()
+
+    @property
+    def max_tokens(self) -> int:
+        """Few for base models."""
+        return BASE_MODEL_TOKENS if self.provider == TEXT_PROVIDER else CHAT_TOKENS
 
     @property
     def provider(self) -> str:
@@ -97,30 +202,13 @@ class _Unreached:
         return inspect_identity(self.name)
 
 
-def known_by_name(name: str | None, base_url: str | None = None) -> Known:
-    """What is known of the model that goes by ``name``, without a key and without asking it.
-
-    Raises:
-        BadInput: if there can be no such model.
-    """
-    if base_url:
-        return _served(name, base_url)
-    if name is None:
-        raise BadInput("no model was named; for example --model openai/gpt-4o")
-    if name in OUR_MODELS:
-        return OUR_MODELS[name](name)
-    bare = name.removeprefix(TEXT_PREFIX)
-    if name.startswith("cdta/") or "/" not in bare:
-        raise unknown("model", name, [*OUR_MODELS, f"openai/{bare}", f"anthropic/{bare}"])
-    provider = PROVIDERS.get(bare.split("/")[0])
-    return _at_provider(name, provider, "") if provider else _Unreached(name)
-
-
 def inspect_identity(
     name: str, base_url: str | None = None, model_args: Mapping[str, object] | None = None
 ) -> dict[str, object]:
     """What tells a model that Inspect AI reaches from others, known without reaching it."""
-    variable = f"{name.split('/')[0].upper().replace('-', '_')}_BASE_URL"
+    provider, service, *_ = name.split("/")
+    speaks_for = service if provider.startswith("openai-api") else provider
+    variable = f"{speaks_for.upper().replace('-', '_')}_BASE_URL"
     return {
         "name": name,
         "endpoint": base_url or os.environ.get(variable, ""),
@@ -128,14 +216,6 @@ def inspect_identity(
         "stop": STOP_SEQUENCES,
         "model_args": {key: str(value) for key, value in (model_args or {}).items()},
     }
-
-
-def _served(name: str | None, base_url: str) -> Model:
-    if not base_url.startswith(("http://", "https://")):
-        raise BadInput(f"--base-url is no http address: {base_url!r} (try http://{base_url})")
-    key = os.environ.get(SERVER_KEY_VARIABLE, "")
-    name, api = _name_and_api(name or _only_model_at(base_url, key))
-    return ServerModel(name, base_url, key=key, key_variable=SERVER_KEY_VARIABLE, api=api)
 
 
 def _only_model_at(base_url: str, key: str) -> str:
@@ -150,32 +230,3 @@ def _only_model_at(base_url: str, key: str) -> str:
     if len(names) != 1:
         raise BadInput(f"{base_url} serves {', '.join(names) or 'no model'}; name one with --model")
     return names[0]
-
-
-def _provided(name: str, provider: Provider) -> Model:
-    key = os.environ.get(provider.key_variable, "")
-    if not key:
-        raise BadInput(f"{name} needs a key: set {provider.key_variable}")
-    return _at_provider(name, provider, key)
-
-
-def _at_provider(name: str, provider: Provider, key: str) -> Model:
-    address = os.environ.get(provider.address_variable) or provider.address
-    name, api = _name_and_api(name)
-    plain = name.partition("/")[2]
-    if name.startswith("openai/") and plain.startswith(OPENAI_BASE_MODELS):
-        api = "completions"
-    return ServerModel(
-        plain,
-        address,
-        key=key,
-        key_variable=provider.key_variable,
-        api=api,
-        provider=name.partition("/")[0],
-    )
-
-
-def _name_and_api(name: str) -> tuple[str, Api]:
-    if name.startswith(TEXT_PREFIX):
-        return name.removeprefix(TEXT_PREFIX), "completions"
-    return name, "chat"

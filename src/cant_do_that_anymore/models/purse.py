@@ -25,52 +25,58 @@ class Price:
         tokens = usage.input_tokens * self.input + usage.output_tokens * self.output
         return tokens + requests * self.request
 
+    def most(self, question: Question, settings: Settings) -> float:
+        """The most that a question can cost."""
+        return self.of(Usage(most_input_tokens(question), settings.max_tokens), 1)
+
 
 FREE = Price(0.0, 0.0)
 
 
+class Spent(Unfinished):
+    """The purse does not hold what the next question may cost."""
+
+
 class Purse:
-    """The dollars a command may spend.
+    """The dollars a command may spend, on one model or on several.
 
     Before a question is asked, the most that it can cost is put aside; once it is answered, its
     true cost is paid and the rest is free again. So the limit holds with any number of questions
     in flight.
     """
 
-    def __init__(self, limit: float = inf, price: Price = FREE) -> None:
+    def __init__(self, limit: float = inf) -> None:
         self._limit = limit
-        self._price = price
         self._paid = 0.0
         self._put_aside: list[float] = []
         self._settled = asyncio.Event()
 
-    async def put_aside(self, question: Question, settings: Settings) -> float:
-        """Put aside the most that the question can cost, and say how much that is.
+    async def put_aside(self, most: float) -> float:
+        """Put aside the most that a question can cost, and say how much that is.
 
         Raises:
-            Unfinished: if so much is not left, and no question in flight can free any of it.
+            Spent: if so much is not left, and no question in flight can free any of it.
         """
-        most = self._price.of(Usage(most_input_tokens(question), settings.max_tokens), 1)
         while self._paid + sum(self._put_aside) + most > self._limit:
             if not self._put_aside:
-                raise Unfinished(
+                raise Spent(
                     f"stopped before passing --max-cost: ${self._paid:.4f} of ${self._limit:g} are "
                     f"spent and the next question may cost ${most:.4f}; all answers are saved, run "
                     "the same command again to go on and spend as much again"
                 )
-            self._settled.clear()
+            if self._settled.is_set():  # a new one: the next run waits in another event loop
+                self._settled = asyncio.Event()
             await self._settled.wait()
         self._put_aside.append(most)
         return most
 
-    def pay(self, put_aside: float, usage: Usage | None) -> None:
-        """Settle a question by the tokens it used; None if it was never answered.
+    def pay(self, put_aside: float, cost: float | None) -> None:
+        """Settle a question by what it cost, 0 if it was never answered.
 
-        A server that counts no tokens is taken to have used all that was put aside.
+        None is for a server that counts no tokens: it is taken to have used all that was put aside.
         """
         self._put_aside.remove(put_aside)
-        if usage:
-            self._paid += put_aside if usage == Usage() else self._price.of(usage, 1)
+        self._paid += put_aside if cost is None else cost
         self._settled.set()
 
 

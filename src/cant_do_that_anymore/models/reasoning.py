@@ -1,8 +1,9 @@
 """Chain of thought: any model, let to think before it is asked for the move alone."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from .model import Answer, Message, Model, Question, Settings
+from .model import Answer, Known, Message, Model, Question, Settings
 
 THINKING_TOKENS = 1024
 
@@ -13,42 +14,51 @@ THINK = (
 CONCLUDE = "Now give your reply, in exactly the form that was asked for at the beginning."
 
 
-class ThinkingModel:
-    """A model that thinks first; its reply is what it says after that.
+class Thinker:
+    """What is known of a model that thinks first.
 
     It has a name and versions of its own, since the move it plays need not be the one that the
     same model plays at once.
     """
 
-    def __init__(self, inner: Model, thinking_tokens: int = THINKING_TOKENS) -> None:
-        self._prefix = "cot" if thinking_tokens == THINKING_TOKENS else f"cot-{thinking_tokens}"
-        self.name = f"{self._prefix}/{inner.name}"
+    provider = ""  # no dataset of the model without thoughts is one of this
+
+    def __init__(self, inner: Known, thinking_tokens: int = THINKING_TOKENS) -> None:
+        self.prefix = "cot" if thinking_tokens == THINKING_TOKENS else f"cot-{thinking_tokens}"
+        self.name = f"{self.prefix}/{inner.name}"
         self.endpoint = inner.endpoint
-        self.provider = ""  # no dataset of the model without thoughts is one of this
         self.connections = inner.connections
         self.max_tokens = inner.max_tokens
-        self.identity = {
-            **inner.identity,
-            "thinking_tokens": thinking_tokens,
-            "think": THINK,
-            "conclude": CONCLUDE,
-        }
-        self._inner = inner
-        self._thinking_tokens = thinking_tokens
+        self.thinking_tokens = thinking_tokens
+        self._known = inner
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """The inner model's, and how it is let to think."""
+        thinking = {"thinking_tokens": self.thinking_tokens, "think": THINK, "conclude": CONCLUDE}
+        return {**self._known.identity, **thinking}
 
     @property
     def conceded(self) -> tuple[str, ...]:
         """The inner model's."""
-        return self._inner.conceded
+        return self._known.conceded
 
     @conceded.setter
     def conceded(self, forms: tuple[str, ...]) -> None:
-        self._inner.conceded = forms
+        self._known.conceded = forms
+
+
+class ThinkingModel(Thinker):
+    """A model that thinks first; its reply is what it says after that."""
+
+    def __init__(self, inner: Model, thinking_tokens: int = THINKING_TOKENS) -> None:
+        super().__init__(inner, thinking_tokens)
+        self._inner = inner
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
         """Ask twice: for thoughts, then for the reply."""
         think = _with_user_turn(question.messages, THINK)
-        longer = replace(settings, max_tokens=max(self._thinking_tokens, settings.max_tokens))
+        longer = replace(settings, max_tokens=max(self.thinking_tokens, settings.max_tokens))
         thoughts = await self._inner.answer(replace(question, messages=think), longer)
         if thoughts.stop_reason == "error":
             return thoughts
@@ -59,7 +69,7 @@ class ThinkingModel:
             reply,
             reasoning=thoughts.text,
             usage=thoughts.usage + reply.usage,
-            version=f"{self._prefix}/{reply.version}",
+            version=f"{self.prefix}/{reply.version}",
         )
 
     async def close(self) -> None:

@@ -1,11 +1,8 @@
 """Any OpenAI-compatible server, lean: one HTTP client, JSON in and out, chat and completions."""
 
 import asyncio
-import json
-import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -13,7 +10,8 @@ import aiohttp
 from ..errors import BadInput, Problem
 from .concessions import NO_SYSTEM, NO_TEMPERATURE, RENAMED_LIMIT, USER_FIRST, concessions_to
 from .layout import STOP_SEQUENCES, as_text, user_first, without_system
-from .model import CHAT_TOKENS, Answer, Passing, Question, Settings, StopReason, Usage
+from .model import CHAT_TOKENS, Answer, Passing, Question, Settings
+from .replies import Api, Form, completion_in, error_message, seconds_of
 
 BASE_MODEL_TOKENS = 4
 TEXT_PREFIX = "completions/"
@@ -22,26 +20,8 @@ TIME_OUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
 OVERLOADED = {429, 503, 529}
 FORM_REFUSED = {400, 422}
 """Only these speak of the request; a server in trouble says all kinds of things."""
-LONGEST_RETRY_AFTER = 600.0
 LONGEST_REPLY = 2**25
 """In bytes; whatever is longer is no reply to a question about a move."""
-STOP_REASONS: dict[object, StopReason] = {
-    "stop": "stop",
-    "eos": "stop",
-    "eos_token": "stop",
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "content_filter": "refused",
-}
-"""Why an answer ended, as servers say it. An empty text with any other reason is no answer."""
-BROKEN_OFF = {"error", "abort", "cancelled", "insufficient_system_resource"}
-"""Reasons that make no answer of any text."""
-
-Api = Literal["chat", "completions"]
-Form = tuple[str, ...]
-"""The concessions made in a request."""
 
 
 class _Response(NamedTuple):
@@ -135,7 +115,7 @@ class ServerModel:
     def _remedies(self, response: _Response, form: Form) -> list[str]:
         if response.status not in FORM_REFUSED:
             return []
-        return concessions_to(_error_message(response.body), form)
+        return concessions_to(error_message(response.body), form)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -183,7 +163,7 @@ class ServerModel:
                     body += chunk
                     if len(body) > LONGEST_REPLY:
                         raise Passing(f"a reply of more than {LONGEST_REPLY} bytes")
-                retry_after = _seconds(response.headers.get("Retry-After"))
+                retry_after = seconds_of(response.headers.get("Retry-After"))
                 return _Response(response.status, retry_after, body)
         except (aiohttp.ClientError, TimeoutError, OSError) as fault:
             if not self._has_answered and isinstance(fault, aiohttp.ClientConnectorError):
@@ -192,7 +172,11 @@ class ServerModel:
 
     def _answer_in(self, response: _Response, form: Form) -> Answer:
         if response.status == 200:
-            answer = self._completion_in(response.body, form)
+            try:
+                answer = completion_in(response.body, self.api, self._served_as, form)
+            except ValueError:
+                message = self._without_key(error_message(response.body)) or "an empty body"
+                raise Passing(f"a reply that is no completion: {message}") from None
             self._has_answered = True
             self._version = answer.version
             return answer
@@ -200,38 +184,10 @@ class ServerModel:
             return Answer("", stop_reason="refused", version=self._version, conceded=form)
         return self._refused(response)
 
-    def _completion_in(self, body: bytes, form: Form) -> Answer:
-        try:
-            reply = json.loads(body)
-            choice = reply["choices"][0]
-            usage = reply.get("usage") or {}
-            if self.api == "chat":
-                refusal = choice["message"].get("refusal")
-                text = _joined(choice["message"].get("content")) or refusal or ""
-            else:
-                refusal, text = None, choice["text"]
-            if not isinstance(text, str):
-                raise TypeError("the reply is no text")
-            answer = Answer(
-                text=text,
-                stop_reason="refused" if refusal else _stop_reason(choice, text),
-                usage=Usage(
-                    int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
-                ),
-                version=str(reply.get("model") or self._served_as),
-                conceded=form,
-            )
-            if isinstance(reply.get("error"), dict | str) and reply["error"]:
-                raise ValueError("an error beside the reply")
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-            message = self._without_key(_error_message(body)) or "an empty body"
-            raise Passing(f"a reply that is no completion: {message}") from None
-        return answer
-
     def _refused(self, response: _Response) -> Answer:
         """Raise what a status other than 200 means, or give it as the answer to this question."""
         status, retry_after = response.status, response.retry_after
-        told = self._without_key(_error_message(response.body))
+        told = self._without_key(error_message(response.body))
         message = f"HTTP {status}: {told}" if told else f"HTTP {status}"
         if status == 402 or b"insufficient_quota" in response.body:
             raise Problem(f"{self.endpoint} wants money ({message})")
@@ -290,46 +246,3 @@ def _checked_key(key: str, variable: str) -> str:
     if not (key.isascii() and key.isprintable()):
         raise BadInput(f"{variable} holds characters that cannot be part of a key")
     return key
-
-
-def _error_message(body: bytes) -> str:
-    """The server's own words, in one line."""
-    try:
-        error = json.loads(body)
-        for key in ("error", "message", "detail"):
-            if isinstance(error, dict) and key in error:
-                error = error[key]
-        text = error if isinstance(error, str) else json.dumps(error)
-    except (ValueError, RecursionError):
-        text = body.decode("utf-8", "replace")
-    return " ".join(text.split())
-
-
-def _joined(content: Any) -> Any:
-    """The text of a reply; some servers give it in parts."""
-    if not isinstance(content, list):
-        return content
-    return "".join(part["text"] for part in content if part.get("type") == "text")
-
-
-def _stop_reason(choice: dict[str, Any], text: str) -> StopReason:
-    reason = choice.get("finish_reason")
-    if reason in STOP_REASONS:
-        return STOP_REASONS[reason]
-    if reason in BROKEN_OFF or not text.strip():
-        raise ValueError(f"the reply ended with {reason!r}")
-    return "stop"
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    """How long to wait by a Retry-After header: a number of seconds or a date."""
-    if not retry_after:
-        return None
-    try:
-        seconds = float(retry_after)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
-        except ValueError:
-            return None
-    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER)

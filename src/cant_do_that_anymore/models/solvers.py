@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -11,8 +11,8 @@ import yaml
 from ..errors import BadInput, unknown
 from ..game.position import DATA
 from .model import Model
-from .names import OUR_MODELS, model_named
-from .reasoning import THINKING_TOKENS, ThinkingModel
+from .names import OUR_MODELS, parsed
+from .reasoning import THINKING_TOKENS
 from .registry import read_registry, solver_fields
 from .server import TEXT_PREFIX
 
@@ -28,7 +28,7 @@ class Solver:
         model: its model, as ``cdta run --model`` names it.
         temperature: None for the default.
         max_tokens: where replies are cut off; None for the model's default.
-        thinking_tokens: how much it may think before it replies; None for not at all.
+        thinking_tokens: how much it may think before it replies; None for as its name says.
         base_url: the address of the server that has the model, where one was given.
     """
 
@@ -45,8 +45,8 @@ class Solver:
         Raises:
             BadInput: if there is no such model, or a key is missing.
         """
-        model = model_named(self.model, self.base_url)
-        return ThinkingModel(model, self.thinking_tokens) if self.thinking_tokens else model
+        name = parsed(self.model, self.base_url)
+        return replace(name, thinking_tokens=self.thinking_tokens or name.thinking_tokens).load()
 
 
 def solver_named(name: str, registries: Sequence[Path] = (), base_url: str | None = None) -> Solver:

@@ -12,7 +12,7 @@ from typing import Any
 from zlib import crc32
 
 from ..errors import Problem
-from .model import Answer, Usage
+from .model import Answer
 
 log = logging.getLogger(__name__)
 
@@ -62,14 +62,15 @@ class Store:
         """The answer saved under ``key``, if there is one."""
         row = self._read("SELECT answer, checksum FROM saved_answers WHERE key = ?", key)
         if row and _is_whole(key, *row):
-            return _answer_from(row[0])
+            with suppress(ValueError, KeyError, TypeError):
+                return Answer.from_json(json.loads(row[0]))
         if row:
             self._read("DELETE FROM saved_answers WHERE key = ? RETURNING key", key)
         return None
 
     def put(self, key: str, model: str, answer: Answer) -> "asyncio.Future[None]":
         """Save an answer; the future is done when it is on disk."""
-        text = json.dumps(vars(answer) | {"usage": vars(answer.usage)})
+        text = json.dumps(answer.to_json())
         printable = model.encode("ascii", "backslashreplace").decode()
         saved = asyncio.get_running_loop().create_future()
         self._pending.append(((key, printable, text, _checksum(key, text), time.time()), saved))
@@ -199,10 +200,3 @@ def _checksum(key: str, text: str) -> int:
 
 def _is_whole(key: str, text: str, checksum: int) -> bool:
     return isinstance(text, str) and _checksum(key, text) == checksum
-
-
-def _answer_from(text: str) -> Answer:
-    fields = json.loads(text)
-    fields["usage"] = Usage(**fields["usage"])
-    fields["conceded"] = tuple(fields["conceded"])
-    return Answer(**fields)

@@ -3,15 +3,21 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import urlencode
+from xml.etree import ElementTree
+
+import chess.svg
+from markupsafe import Markup
 
 from ..evaluation.intervals import Interval
-from ..evaluation.judging import OUTCOMES, Outcome
-from .markup import Markup, join, tag
+from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES, Outcome, Sample
+from .markup import tag
 from .words import percentage
 
-Flow = Mapping[tuple[Outcome, Outcome], int]
-"""How many samples had which outcome under the standard rules, and which under the changed ones."""
+Pairs = Mapping[tuple[Outcome, Outcome], int]
+"""How many samples had which outcome under one condition, and which under another."""
+Side = Literal["left", "right"]
 
 _FLOW_HEIGHT = 240.0
 _GAP = 38.0
@@ -55,39 +61,47 @@ def intervals(marks: Sequence[Mark], low: float, high: float) -> Markup:
     return tag("svg", *parts, class_="intervals", width="100%", height=height, aria_hidden="true")
 
 
-def flow_picture(flow: Flow) -> Markup:
-    """How answers moved: outcomes under the standard rules left, under the changed ones right.
+@dataclass(frozen=True)
+class Flow:
+    """How answers moved from one condition to another: three pictures beside each other.
 
-    Every band and outcome links to its samples. The middle stretches; the labels keep their size.
+    The bands stretch; the labels left and right of them keep their size. Every band and label
+    links to its samples.
     """
-    if not flow:
-        return tag("p", "There are no samples.")
-    before, after = (_totals(flow, side) for side in (0, 1))
-    scale = _FLOW_HEIGHT / sum(flow.values())
-    tops = [_tops(totals, scale) for totals in (before, after)]
-    height = max(2 * _EDGE + _FLOW_HEIGHT + _GAP * (len(totals) - 1) for totals in (before, after))
-    return tag(
-        "div",
-        _labels(before, tops[0], scale, height, "standard"),
-        tag(
-            "svg",
-            *_bands(flow, tops[0], tops[1], scale),
-            class_="bands",
-            viewBox=f"0 0 100 {height:g}",
-            preserveAspectRatio="none",
-            width="100%",
-            height=height,
-        ),
-        _labels(after, tops[1], scale, height, "variant"),
-        class_="flow",
-        role="group",
-        aria_label="How answers moved from the standard to the changed rules",
+
+    left: Markup
+    bands: Markup
+    right: Markup
+
+
+def flow(samples: Sequence[Sample], before: str = BEFORE, after: str = AFTER) -> Flow:
+    """The outcomes under the condition ``before`` on the left, under ``after`` on the right."""
+    pairs = Counter(
+        (sample.replies[before].outcome, sample.replies[after].outcome) for sample in samples
+    )
+    totals = [_totals(pairs, side) for side in (0, 1)]
+    scale = _FLOW_HEIGHT / max(1, len(samples))
+    left, right = (_tops(counts, scale) for counts in totals)
+    height = max(2 * _EDGE + _FLOW_HEIGHT + _GAP * (len(counts) - 1) for counts in totals)
+    bands = tag(
+        "svg",
+        *_bands(pairs, (before, after), left, right, scale),
+        class_="bands",
+        viewBox=f"0 0 100 {height:g}",
+        preserveAspectRatio="none",
+        width="100%",
+        height=height,
+    )
+    return Flow(
+        _labels(totals[0], left, scale, height, before, "left"),
+        bands,
+        _labels(totals[1], right, scale, height, after, "right"),
     )
 
 
-def _totals(flow: Flow, side: int) -> dict[Outcome, int]:
+def _totals(pairs: Pairs, side: int) -> dict[Outcome, int]:
     counts: Counter[Outcome] = Counter()
-    for pair, count in flow.items():
+    for pair, count in pairs.items():
         counts[pair[side]] += count
     return {outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]}
 
@@ -101,21 +115,25 @@ def _tops(totals: Mapping[Outcome, int], scale: float) -> dict[Outcome, float]:
 
 
 def _bands(
-    flow: Flow, tops: Mapping[Outcome, float], ends: Mapping[Outcome, float], scale: float
+    pairs: Pairs,
+    contrast: tuple[str, str],
+    tops: Mapping[Outcome, float],
+    ends: Mapping[Outcome, float],
+    scale: float,
 ) -> list[Markup]:
     left, right = dict(tops), dict(ends)
     bands = []
     for start in tops:
         for end in ends:
-            count = flow.get((start, end), 0)
+            count = pairs.get((start, end), 0)
             if not count:
                 continue
             y, z, thick = left[start], right[end], count * scale
             left[start] += thick
             right[end] += thick
             path = tag("path", d=_band(y, z, max(thick, 1.0)))
-            words = f"{count:,} of {sum(flow.values()):,}: {start}, then {end}"
-            link = "#" + urlencode({"standard": start, "variant": end})
+            words = f"{count:,} of {sum(pairs.values()):,}: {start}, then {end}"
+            link = "#" + urlencode(dict(zip(contrast, (start, end), strict=True)))
             bands.append(
                 tag("a", tag("title", words), path, href=link, class_=f"is-{end}", aria_label=words)
             )
@@ -135,11 +153,11 @@ def _labels(
     tops: Mapping[Outcome, float],
     scale: float,
     height: float,
-    rule_set: str,
+    condition: str,
+    side: Side,
 ) -> Markup:
-    on_left = rule_set == "standard"
     everything = sum(totals.values())
-    text_x, node_x = (_LABELS - 12, _LABELS - _NODE) if on_left else (12.0, 0.0)
+    text_x, node_x = (_LABELS - 12, _LABELS - _NODE) if side == "left" else (12.0, 0.0)
     labels = []
     for outcome, count in totals.items():
         y, thick = tops[outcome], max(count * scale, 1.0)
@@ -148,7 +166,16 @@ def _labels(
         name = tag("text", outcome, x=text_x, y=middle - 3, class_="name")
         share = f"{count:,} · {percentage(count / everything)}"
         amount = tag("text", share, x=text_x, y=middle + 13, class_="amount")
-        link = "#" + urlencode({rule_set: outcome})
-        labels.append(tag("a", join(node, name, amount), href=link, class_=f"is-{outcome}"))
-    side = "left" if on_left else "right"
+        link = "#" + urlencode({condition: outcome})
+        labels.append(tag("a", node, name, amount, href=link, class_=f"is-{outcome}"))
     return tag("svg", *labels, class_=f"labels {side}", width=_LABELS, height=height)
+
+
+def pieces() -> Markup:
+    """python-chess's pieces, with their styles as attributes: the policy allows no inline style."""
+    drawings = [ElementTree.fromstring(drawing) for drawing in chess.svg.PIECES.values()]
+    for element in (element for drawing in drawings for element in drawing.iter()):
+        for declaration in filter(None, element.attrib.pop("style", "").split(";")):
+            name, _, value = declaration.partition(":")
+            element.set(name.strip(), value.strip())
+    return Markup("".join(ElementTree.tostring(drawing, "unicode") for drawing in drawings))

@@ -7,15 +7,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..evaluation.run import Run
-from .compare import Comparison, differences_in_plan, labels
+from ..evaluation.comparison import Comparison, differences_in_plan, labels
+from ..evaluation.measures import IMPACT, MEASURES, SHARES
+from ..evaluation.results import Run
 from .words import interval, number, p_value
-
-_SHORT = {
-    "predicted_move_proportion": "special, standard rules",
-    "predicted_move_in_variant_proportion": "special, changed rules",
-    "variant_legal_proportion": "legal, changed rules",
-}
 
 
 def comparison_table(runs: Sequence[Run], comparisons: Sequence[Comparison]) -> RenderableType:
@@ -32,16 +27,16 @@ def comparison_table(runs: Sequence[Run], comparisons: Sequence[Comparison]) -> 
 
 
 def _own(runs: Sequence[Run]) -> Table:
-    table = _table("model", "samples", "standard", "changed", "impact factor", "95 % interval")
+    impact = MEASURES[IMPACT].title.lower()
+    table = _table("model", "samples", *SHARES, impact, "95 % interval")
     for label, run in zip(labels(runs), runs, strict=True):
         metrics = run.results.metrics
-        names = ("predicted_move_proportion", "predicted_move_in_variant_proportion")
         table.add_row(
             Text(label),
             number(metrics["n_samples"]),
-            *(number(metrics[name]) for name in names),
-            number(metrics["variant_impact_factor"]),
-            interval(run.results.intervals.get("variant_impact_factor")),
+            *(number(metrics[name]) for name in SHARES.values()),
+            number(metrics[IMPACT]),
+            interval(run.results.intervals.get(IMPACT)),
         )
     return table
 
@@ -51,7 +46,7 @@ def _pair(comparisons: Sequence[Comparison]) -> RenderableType:
     table = _table("share of", "first", "second", "difference", "95 % interval", "p")
     for comparison in comparisons:
         table.add_row(
-            _SHORT[comparison.measure],
+            comparison.measure.short or comparison.measure.title,
             *(number(share) for share in comparison.shares or (None, None)),
             number(comparison.difference),
             interval(comparison.interval),

@@ -1,43 +1,12 @@
-"""HTML and SVG that nothing put into it can break: text is escaped unless it is `Markup`."""
+"""Text that hides nothing, and elements of pictures that nothing put into them can break."""
 
 import re
 import unicodedata
-from html import escape
+
+from markupsafe import Markup
 
 _INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 _UNUSUAL = re.compile(r"[^\n\t -~]")
-_VOID = frozenset(("br", "line", "circle", "rect", "path"))
-
-
-class Markup(str):
-    """Text that is HTML or SVG already."""
-
-    __slots__ = ()
-
-
-def tag(name: str, *children: str, **attributes: str | float) -> Markup:
-    """An element with children and attributes.
-
-    >>> tag("p", "a < b", class_="note")
-    '<p class="note">a &lt; b</p>'
-    """
-    pairs = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{text(_plain(value))}"'
-        for key, value in attributes.items()
-    )
-    if name in _VOID:
-        return Markup(f"<{name}{pairs}/>")
-    return Markup(f"<{name}{pairs}>{join(*children)}</{name}>")
-
-
-def join(*parts: str) -> Markup:
-    """Several pieces one after another."""
-    return Markup("".join(map(text, parts)))
-
-
-def text(value: str) -> Markup:
-    """The text as markup that shows it."""
-    return value if isinstance(value, Markup) else Markup(escape(visible(value)))
 
 
 def visible(value: str) -> str:
@@ -52,6 +21,19 @@ def visible(value: str) -> str:
 def _spelled(character: str) -> str:
     invisible = unicodedata.category(character) in _INVISIBLE
     return f"⟨U+{ord(character):04X}⟩" if invisible else character
+
+
+def tag(name: str, *children: str, **attributes: str | float) -> Markup:
+    """An element of a picture; what is not `Markup` already is escaped.
+
+    >>> print(tag("text", "a < b", class_="note"))
+    <text class="note">a &lt; b</text>
+    """
+    pairs = Markup().join(
+        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _plain(value))
+        for key, value in attributes.items()
+    )
+    return Markup("<{0}{1}>{2}</{0}>").format(name, pairs, Markup().join(children))
 
 
 def _plain(value: str | float) -> str:

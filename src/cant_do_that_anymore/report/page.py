@@ -1,27 +1,33 @@
 """The page of a run: one HTML file that opens from disk and asks nothing of any network."""
 
-from base64 import b64encode
-from collections import Counter
-from hashlib import sha256
-from importlib.resources import files
+from dataclasses import dataclass
 from pathlib import Path
-from string import Template
-from xml.etree import ElementTree
-
-import chess.svg
 
 from ..errors import Problem
-from ..evaluation.folder import facts_of, save_run
-from ..evaluation.run import Run
-from . import sections
-from .charts import flow_picture
-from .making import making, spending
-from .markup import Markup, text
+from ..evaluation.folder import save_run
+from ..evaluation.groups import by_earlier_moves, by_opening
+from ..evaluation.measures import MEASURES, STATISTICS, TILES
+from ..evaluation.results import Run
+from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES
+from ..files import replacing_text
+from .charts import flow, pieces
 from .sample_data import samples_json
-from .words import headline
+from .templating import rendered
+from .words import MEANINGS, condition_title, headline, main_measures
 
-ASSETS = files("cant_do_that_anymore") / "report" / "assets"
 PAGE_NAME = "report.html"
+_PALETTE = 4
+"""How many colours the style sheet has for conditions other than the first two."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A condition as the page shows it; ``style`` is the class that gives it its colour."""
+
+    name: str
+    title: str
+    style: str
+    text: str
 
 
 def write_page(run: Run, path: Path) -> None:
@@ -30,11 +36,8 @@ def write_page(run: Run, path: Path) -> None:
     Raises:
         Problem: if it cannot be written.
     """
-    half = path.with_name(path.name + ".part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        half.write_bytes(page(run).encode())
-        half.replace(path)
+        replacing_text(path, page(run))
     except OSError as problem:
         raise Problem(
             f"cannot write the page {str(path)!r} ({problem.strerror}); "
@@ -50,64 +53,36 @@ def save_with_page(run: Run, folder: Path) -> None:
 
 def page(run: Run) -> str:
     """The page as one HTML text."""
-    facts = facts_of(run)
-    style = _asset("page.css")
-    script = _asset("board.js") + _asset("browser.js")
-    samples, longest = samples_json(run)
-    counted, earlier = sections.earlier_moves(run)
-    flow = Counter((s.standard_judgement.outcome, s.variant_judgement.outcome) for s in run.samples)
-    parts: dict[str, str] = {
-        "policy": _policy(style, script),
-        "style": Markup(style),
-        "script": Markup(script),
-        "title": f"{run.version}: {run.plan.eval}, {run.plan.rules.key}",
-        "model": run.version,
-        "eval": run.plan.eval,
-        "change": run.plan.rules.title,
-        "headline": headline(run),
-        "tiles": sections.tiles(run),
-        "notes": sections.notes(run),
-        "flow": flow_picture(flow),
-        "outcomes": sections.outcomes(run),
-        "metrics": sections.metrics(run),
-        "all_metrics": sections.all_metrics(run),
-        "counted": counted,
-        "earlier_moves": earlier,
-        "openings": sections.openings(run),
-        "spending": spending(facts),
-        "making": making(facts, run.plan.rules),
-        "wording_standard": run.plan.wording.standard,
-        "wording_changed": run.plan.wording.text(run.plan.rules),
-        "pieces": _pieces(),
-        "samples": samples,
-        "longest_reply": f"{longest:,}",
+    samples, longest_reply = samples_json(run)
+    counted, earlier = by_earlier_moves(run)
+    counts = run.results.outcomes.values()
+    return rendered(
+        "run.html",
+        run=run,
+        headline=headline(run),
+        conditions=_conditions(run),
+        contrast=(BEFORE, AFTER),
+        flow=flow(run.samples, BEFORE, AFTER),
+        outcomes={
+            outcome: MEANINGS[outcome]
+            for outcome in OUTCOMES
+            if any(count[outcome] for count in counts)
+        },
+        tiles=[MEASURES[name] for name in TILES[run.plan.eval]],
+        measures=main_measures(run),
+        statistics=list(STATISTICS.values()),
+        groups={counted: earlier, "opening": by_opening(run)},
+        pieces=pieces(),
+        samples=samples,
+        longest_reply=longest_reply,
+    )
+
+
+def _conditions(run: Run) -> dict[str, Asked]:
+    names = [condition.name for condition in run.plan.conditions]
+    others = [name for name in names if name not in (BEFORE, AFTER)]
+    styles = {name: f"other-{1 + place % _PALETTE}" for place, name in enumerate(others)}
+    return {
+        name: Asked(name, condition_title(name), styles.get(name, name), condition.text)
+        for name, condition in zip(names, run.plan.conditions, strict=True)
     }
-    return Template(_asset("page.html")).substitute(
-        {name: text(part) for name, part in parts.items()}
-    )
-
-
-def _pieces() -> Markup:
-    """python-chess's pieces, with their styles as attributes: the policy allows no inline style."""
-    drawings = [ElementTree.fromstring(drawing) for drawing in chess.svg.PIECES.values()]
-    for element in (element for drawing in drawings for element in drawing.iter()):
-        for declaration in filter(None, element.attrib.pop("style", "").split(";")):
-            name, _, value = declaration.partition(":")
-            element.set(name.strip(), value.strip())
-    return Markup("".join(ElementTree.tostring(drawing, "unicode") for drawing in drawings))
-
-
-def _asset(name: str) -> str:
-    return (ASSETS / name).read_text(encoding="utf-8")
-
-
-def _policy(style: str, script: str) -> str:
-    """Allow this style and this script, by their digests, and nothing else whatsoever."""
-    return (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _digest(content: str) -> str:
-    return f"sha256-{b64encode(sha256(content.encode()).digest()).decode()}"

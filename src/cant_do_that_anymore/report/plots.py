@@ -1,6 +1,6 @@
 """Pictures of an experiment, as PNG and SVG files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..errors import Problem
-from ..evaluation.intervals import Clusters
-from .groups import MANY
-from .records import Trial
+from ..evaluation.groups import MANY
+from ..evaluation.trials import Trial, by_earlier_moves, share_of
+from ..files import replacing
 
 _COLOURS = ("#0072b2", "#c44f00", "#009e73", "#b5588c", "#e69f00", "#56b4e9", "#1c1d1f")
 """Told apart by colour-blind readers as well."""
@@ -35,9 +35,15 @@ def bar_chart(pooled: Mapping[str, Trial], title: str, stem: Path) -> list[Path]
         places = np.arange(len(pooled))
         for index, (label, colour, offset) in enumerate(_BARS):
             columns = [(trial.before, trial.after)[index] for trial in pooled.values()]
-            shares = [float(np.mean(column)) for column in columns]
-            low, high = _bounds(list(pooled.values()), columns)
-            errors = [np.subtract(shares, low), np.subtract(high, shares)]
+            found = [
+                share_of(column, trial.games)
+                for column, trial in zip(columns, pooled.values(), strict=True)
+            ]
+            shares = [share.value for share in found]
+            errors = [
+                [share.value - share.low for share in found],
+                [share.high - share.value for share in found],
+            ]
             axes.barh(places + offset, shares, 0.36, label=label, color=colour)
             axes.errorbar(
                 shares, places + offset, xerr=errors, fmt="none", color="#1c1d1f", capsize=3
@@ -56,9 +62,12 @@ def line_chart(pooled: Mapping[str, Trial], title: str, stem: Path) -> list[Path
         figure = Figure(figsize=(7.0, 4.2), layout="constrained")
         axes = figure.subplots()
         for number, (model, trial) in enumerate(pooled.items()):
-            counts, shares, low, high = by_earlier_moves(trial)
+            by_count = by_earlier_moves(trial, MANY)
+            counts, shares = list(by_count), list(by_count.values())
+            low, high = [share.low for share in shares], [share.high for share in shares]
             colour = _COLOURS[number % len(_COLOURS)]
-            axes.plot(counts, shares, "-o", markersize=3, color=colour, label=model)
+            values = [share.value for share in shares]
+            axes.plot(counts, values, "-o", markersize=3, color=colour, label=model)
             axes.fill_between(counts, low, high, color=colour, alpha=0.15, linewidth=0)
         axes.set_ylim(0, 1)
         axes.set_xticks(range(MANY + 1), [*map(str, range(MANY)), f"{MANY} or more"])
@@ -66,34 +75,6 @@ def line_chart(pooled: Mapping[str, Trial], title: str, stem: Path) -> list[Path
         axes.set_ylabel("share of diagonal bishop moves")
         _finish(axes, title, "y")
         return _saved(figure, stem)
-
-
-def by_earlier_moves(trial: Trial) -> tuple[list[int], list[float], list[float], list[float]]:
-    """Numbers of earlier bishop moves; for each the share of special moves, and its bounds.
-
-    From `MANY` on they are taken together, as the pool has them: few samples each say nothing.
-    """
-    earlier_moves = [min(MANY, count) for count in trial.earlier]
-    counts = sorted(set(earlier_moves))
-    shares, low, high = [], [], []
-    for count in counts:
-        here = [index for index, earlier in enumerate(earlier_moves) if earlier == count]
-        after = [trial.after[index] for index in here]
-        interval = Clusters([trial.games[index] for index in here]).rate(after)
-        assert interval
-        shares.append(sum(after) / len(after))
-        low.append(interval.low)
-        high.append(interval.high)
-    return counts, shares, low, high
-
-
-def _bounds(
-    trials: Sequence[Trial], columns: Sequence[Sequence[bool]]
-) -> tuple[list[float], list[float]]:
-    intervals = [
-        Clusters(trial.games).rate(column) for trial, column in zip(trials, columns, strict=True)
-    ]
-    return [i.low for i in intervals if i], [i.high for i in intervals if i]
 
 
 def _finish(axes: Axes, title: str, grid: Literal["x", "y"]) -> None:
@@ -107,7 +88,11 @@ def _saved(figure: Figure, stem: Path) -> list[Path]:
     files = [stem.with_suffix(suffix) for suffix in (".png", ".svg")]
     try:
         for file in files:
-            figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+            form = file.suffix[1:]
+            with replacing(file) as picture:
+                figure.savefig(
+                    picture, format=form, metadata={"Date": None} if form == "svg" else None
+                )
     except OSError as problem:
         raise Problem(f"cannot write the plots to {str(stem.parent)!r} ({problem})") from None
     return files

@@ -1,18 +1,16 @@
 """The samples of a run as the JSON that the page's sample browser reads."""
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import chess
+from markupsafe import Markup
 
-from ..evaluation.judging import Judgement
-from ..evaluation.metrics import Sample
-from ..evaluation.run import Run
-from ..models.model import Answer
-from .markup import Markup, visible
-from .notation import numbered, written, written_game
+from ..evaluation.results import Run
+from ..evaluation.vocabulary import Reply
+from ..game.notation import numbered, written, written_game
+from .markup import visible
 
 LONGEST_REPLY = 20_000
 _SHORTEST_CUT = 200
@@ -36,44 +34,48 @@ def samples_json(run: Run) -> tuple[Markup, int]:
 
 def _safe_json(value: Any) -> Markup:
     """JSON in which no text can end the element that holds it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(_visible(value), ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
 
 
+def _visible(value: Any) -> Any:
+    """The same with every text in it made visible: escapes in JSON would bring all back."""
+    if isinstance(value, dict):
+        return {name: _visible(held) for name, held in value.items()}
+    if isinstance(value, list):
+        return [_visible(held) for held in value]
+    return visible(value) if isinstance(value, str) else value
+
+
 def _entries(run: Run) -> Iterator[dict[str, Any]]:
-    seen: Counter[str] = Counter()
     for sample in run.samples:
         position = sample.position
         board = position.board()
-        seen[position.id] += 1
-        repeated = f"-{seen[position.id]}" if seen[position.id] > 1 else ""
+        repeated = f"-{sample.draw + 1}" if sample.draw else ""
         yield {
             "id": position.id + repeated,
             "game": position.game,
-            "source": visible(position.source or ""),
+            "source": position.source or "",
             "fen": board.fen(),
             "last": position.moves[-1] if position.moves else "",
             "moves": numbered(written_game(position.moves)),
             "special": [_move(board, uci) for uci in position.special_moves],
-            **_answers(sample, board),
+            "replies": {
+                condition.name: _reply(sample.replies[condition.name], board)
+                for condition in run.plan.conditions
+            },
         }
 
 
-def _answers(sample: Sample, board: chess.Board) -> dict[str, Any]:
+def _reply(reply: Reply, board: chess.Board) -> dict[str, Any]:
+    answer = reply.answer
     return {
-        "standard": _answer(sample.standard, sample.standard_judgement, board),
-        "variant": _answer(sample.variant, sample.variant_judgement, board),
-    }
-
-
-def _answer(answer: Answer, judgement: Judgement, board: chess.Board) -> dict[str, Any]:
-    return {
-        "outcome": judgement.outcome,
-        "move": _move(board, judgement.move) if judgement.move else None,
-        "reply": answer.text,
+        "outcome": reply.outcome,
+        "move": _move(board, reply.move) if reply.move else None,
+        "text": answer.text,
         "stop": answer.stop_reason,
         "tokens": [answer.usage.input_tokens, answer.usage.output_tokens],
-        "error": visible(answer.error),
+        "error": answer.error,
     }
 
 
@@ -83,14 +85,16 @@ def _move(board: chess.Board, uci: str) -> dict[str, str]:
 
 def _with_cut_replies(sample: dict[str, Any], longest: int) -> dict[str, Any]:
     return sample | {
-        rule_set: sample[rule_set] | {"reply": _cut(sample[rule_set]["reply"], longest)}
-        for rule_set in ("standard", "variant")
+        "replies": {
+            name: reply | {"text": _cut(reply["text"], longest)}
+            for name, reply in sample["replies"].items()
+        }
     }
 
 
 def _cut(reply: str, longest: int) -> str | list[str | int]:
     """The reply, or its beginning, how much is left out, and its end, where the move often is."""
     if len(reply) <= longest:
-        return visible(reply)
+        return reply
     half = longest // 2
-    return [visible(reply[:half]), len(reply) - 2 * half, visible(reply[-half:])]
+    return [reply[:half], len(reply) - 2 * half, reply[-half:]]

@@ -4,18 +4,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..evaluation.judging import OUTCOMES
-from ..evaluation.run import Run
-from .words import dollars, headline, interval, number, percentage
-
-_REMARKS = {
-    "variant_impact_factor": "perfect is -1",
-    "delta": "",
-    "predicted_move_proportion": "standard rules",
-    "predicted_move_in_variant_proportion": "changed rules",
-    "adaptation_rate": "perfect is 1",
-    "variant_legal_proportion": "changed rules",
-}
+from ..evaluation.results import Run
+from ..evaluation.vocabulary import AFTER, OUTCOMES, Measure
+from ..models.model import Settings
+from .words import dollars, headline, interval, main_measures, number, percentage, plain
 
 
 def summary(run: Run) -> RenderableType:
@@ -36,42 +28,58 @@ def _metrics(run: Run) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("metric", "value", "95 % interval", ""):
         table.add_column(heading, justify="right" if heading == "value" else "left", no_wrap=True)
-    for name, remark in _REMARKS.items():
-        value, bounds = run.results.metrics[name], run.results.intervals.get(name)
-        table.add_row(name, number(value), interval(bounds), Text(remark, style="dim"))
+    for measure in main_measures(run):
+        value = run.results.metrics[measure.name]
+        bounds = interval(run.results.intervals.get(measure.name))
+        table.add_row(measure.name, number(value), bounds, Text(_remark(measure), style="dim"))
     return table
+
+
+def _remark(measure: Measure) -> str:
+    perfect = "" if measure.perfect is None else f"perfect is {measure.perfect:g}"
+    return measure.remark or perfect
 
 
 def _outcomes(run: Run) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("outcome")
-    for rule_set in ("standard", run.plan.rules.key):
-        table.add_column(rule_set, justify="right")
+    for condition in run.plan.conditions:
+        heading = condition.rules.key if condition.name == AFTER else condition.name
+        table.add_column(heading, justify="right")
         table.add_column("")
-    standard, variant = run.results.outcomes["standard"], run.results.outcomes["variant"]
+    counts = run.results.outcomes.values()
     for outcome in OUTCOMES:
-        if standard[outcome] or variant[outcome]:
+        if any(count[outcome] for count in counts):
             cells = [
                 text
-                for counts in (standard, variant)
-                for text in (
-                    number(counts[outcome]),
-                    percentage(counts[outcome] / len(run.samples)),
-                )
+                for count in counts
+                for text in (number(count[outcome]), percentage(count[outcome] / len(run.samples)))
             ]
             table.add_row(outcome, *cells)
     return table
 
 
 def _footer(run: Run) -> str:
-    metrics, settings = run.results.metrics, run.plan.settings
-    dataset = f"dataset: {run.dataset.provenance}"
-    sampling = f"temperature {settings.temperature:g}, at most {settings.max_tokens} tokens"
-    sampling += f", seed {settings.seed}"
+    metrics, dataset = run.results.metrics, f"dataset: {run.dataset.provenance}"
     tokens_in, tokens_out = metrics["usage_prompt_tokens"], metrics["usage_completion_tokens"]
     tokens = f"{tokens_in:,} tokens in, {tokens_out:,} out"
-    parts = [dataset, sampling, tokens, _cost(run), f"{run.seconds:.0f} s"]
+    parts = [dataset, _sampling(run.plan.settings), tokens, _cost(run), f"{run.seconds:.0f} s"]
     return "; ".join(filter(None, parts))
+
+
+def _sampling(settings: Settings) -> str:
+    """The usual settings always, any other where it is not left at its default."""
+    usual = {
+        "temperature": f"temperature {plain(settings.temperature)}",
+        "max_tokens": f"at most {settings.max_tokens} tokens",
+        "seed": f"seed {settings.seed}",
+    }
+    others = [
+        f"{name.replace('_', ' ')} {plain(value)}"
+        for name, value in settings.asked.items()
+        if name not in usual
+    ]
+    return ", ".join((*usual.values(), *others))
 
 
 def _cost(run: Run) -> str:

@@ -1,54 +1,23 @@
-"""Commands about datasets: build, list, show, export, import."""
+"""Commands about the datasets that are there: list, show, export, import."""
 
 import json
 import sys
 from pathlib import Path
-from typing import Any, get_args
 
 import click
 
 from ...errors import Problem
-from ...evaluation.judging import Reading
-from ...evaluation.spec import DEFAULT_MODEL, Spec
+from ...evaluation.datasets import all_datasets, dataset_named, import_dataset
 from ...game.position import write_positions
-from ...game.rules import BISHOPS_AS_KNIGHTS, rules_named
+from ...game.rules import rules_named
+from ..options import shared
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
-_RULES = click.option("--rules", metavar="KEY", default=BISHOPS_AS_KNIGHTS.key, show_default=True)
-
-
-@click.group()
-def dataset() -> None:
-    """Datasets: the positions whose special move one model plays by itself."""
+_PATH = click.Path(path_type=Path)
 
 
-@dataset.command()
-@click.option("--model", metavar="M", help=f"Whose dataset.  [default: {DEFAULT_MODEL}]")
-@click.option("--base-url", metavar="URL", help="An OpenAI-compatible server, with its /v1.")
-@click.option("-n", type=click.IntRange(1), metavar="N", default=1000, show_default=True)
-@click.option("--pool", type=_FILE, help="Choose the positions from this file.")
-@_RULES
-@click.option("--wording", metavar="W", default="default", show_default=True)
-@click.option("--reading", type=click.Choice(get_args(Reading)), default="lenient")
-@click.option(
-    "--max-tokens", type=click.IntRange(1), metavar="K", help="Where replies are cut off."
-)
-@click.option("--max-connections", type=click.IntRange(1), metavar="C", help="Questions at once.")
-@click.option("--quiet", is_flag=True, help="No progress.")
-def build(quiet: bool, **options: Any) -> None:
-    """Build a model's dataset, or enlarge it from where it stopped."""
-    from ...evaluation.run import build_dataset
-
-    built = build_dataset(Spec(**options), quiet=quiet)
-    line = f"{built.version}: {len(built.positions):,} positions, {built.provenance}"
-    click.echo(line + (", the pool holds no more" if built.pool_ended and built.asked else ""))
-
-
-@dataset.command("list")
+@click.command("list")
 def list_command() -> None:
     """List all datasets."""
-    from ...evaluation.datasets import all_datasets
-
     datasets = all_datasets()
     width = max(map(len, datasets))
     for name, (found, facts) in datasets.items():
@@ -57,12 +26,10 @@ def list_command() -> None:
         )
 
 
-@dataset.command()
+@click.command()
 @click.argument("name")
 def show(name: str) -> None:
     """Show what is known of a dataset, and its first positions."""
-    from ...evaluation.datasets import dataset_named
-
     found, facts = dataset_named(name)
     facts = {
         "model": found.version,
@@ -76,13 +43,11 @@ def show(name: str) -> None:
         click.echo(f"{position.id}  {moves} -> {', '.join(position.special_moves)}")
 
 
-@dataset.command()
+@click.command()
 @click.argument("name")
-@click.option("-o", "--output", type=_FILE, help="Where to.  [default: standard output]")
+@click.option("-o", "--output", type=_PATH, help="Where to.  [default: standard output]")
 def export(name: str, output: Path | None) -> None:
-    """Write a dataset as JSON lines under the original's key names."""
-    from ...evaluation.datasets import dataset_named
-
+    """Write a dataset as JSON lines under the original's names."""
     found, _ = dataset_named(name)
     if output:
         try:
@@ -95,13 +60,13 @@ def export(name: str, output: Path | None) -> None:
             sys.stdout.write(json.dumps(position.to_json()) + "\n")
 
 
-@dataset.command("import")
+@click.command("import", params=shared("rules"))
 @click.argument("version", metavar="MODEL")
-@click.argument("file", type=_FILE)
-@_RULES
+@click.argument("file", type=_PATH)
 def import_command(version: str, file: Path, rules: str) -> None:
-    """Take the positions of FILE as the dataset of MODEL, named as its API answers."""
-    from ...evaluation.datasets import import_dataset
+    """Take the positions of FILE as a model's dataset.
 
+    MODEL is its name, as its API answers.
+    """
     imported = import_dataset(version, file, rules_named(rules))
     click.echo(f"{version}: {len(imported.positions):,} positions, imported")

@@ -2,53 +2,33 @@
 
 import json
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.box import MARKDOWN
+from rich.table import Table
 
-from ...evaluation.spec import DEFAULT_MODEL, SAMPLES, Eval, Spec
-from ...game.rules import BISHOPS_AS_KNIGHTS
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from ...evaluation.estimate import Estimate, Step
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
+from ...evaluation.estimate import Estimate, Step, estimate
+from ...evaluation.spec import Spec
+from ...evaluation.vocabulary import Eval
+from ...report.words import dollars
+from ..options import Command, several_evals, several_models, shared
+from ..printing import console
 
 
-@click.command()
-@click.option(
-    "--model", "models", multiple=True, metavar="M", help="Whom to measure; give it repeatedly."
+@click.command(
+    "estimate",
+    cls=Command,
+    params=[
+        several_models(),
+        *shared("base_url", "temperature", "max_tokens"),
+        several_evals("all"),
+        *shared("rules", "pool", "dataset", "wording", "reading", "n", "seed"),
+        *shared("max_connections", "as_json"),
+    ],
 )
-@click.option("--base-url", metavar="URL", help="An OpenAI-compatible server, with its /v1.")
-@click.option(
-    "--eval",
-    "evals",
-    multiple=True,
-    type=click.Choice(list(SAMPLES)),
-    default=("all",),
-    show_default=True,
-)
-@click.option("--pool", type=_FILE, help="Choose the positions from this file.")
-@click.option(
-    "--dataset", metavar="D", help="Take a file's positions as they are, or a dataset by name."
-)
-@click.option("--rules", metavar="KEY", default=BISHOPS_AS_KNIGHTS.key, show_default=True)
-@click.option("--wording", metavar="W", default="default", show_default=True)
-@click.option("-n", type=click.IntRange(1), metavar="N", help="Samples.")
-@click.option(
-    "--max-tokens", type=click.IntRange(1), metavar="K", help="Where replies are cut off."
-)
-@click.option("--max-connections", type=click.IntRange(1), metavar="C", help="Questions at once.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON list and nothing else.")
-def estimate(
-    models: tuple[str, ...],
-    evals: tuple[Eval, ...],
-    base_url: str | None,
-    as_json: bool,
-    **rest: Any,
+def estimate_command(
+    models: tuple[str, ...], evals: tuple[Eval, ...], as_json: bool, **rest: Any
 ) -> None:
     """Say what a run will take: questions, tokens, cost and time.
 
@@ -58,30 +38,26 @@ def estimate(
     \b
     cdta estimate --model openai/gpt-4o --model anthropic/claude-sonnet-4-5
     """
-    from ...evaluation.estimate import estimate as estimated
-
     found = [
-        estimated(Spec(model=model, base_url=base_url, eval=eval_, **rest))
-        for model in models or ((None,) if base_url else (DEFAULT_MODEL,))
+        estimate(Spec(model=model, eval=eval_, **rest))
+        for model in models or (None,)
         for eval_ in evals
     ]
     if as_json:
         click.echo(json.dumps([_facts(one) for one in found]))
         return
-    from rich.console import Console
-
     # Out of a terminal, say into a README, no line is broken.
-    console = Console(width=None if sys.stdout.isatty() else 200)
-    console.print(_table(found))
+    terminal = console(width=None if sys.stdout.isatty() else 200)
+    terminal.print(_table(found))
     for assumption in dict.fromkeys(a for one in found for a in one.assumptions):
-        console.print(f"- {assumption}", highlight=False)
+        terminal.print(f"- {assumption}", highlight=False)
 
 
-def _steps(found: "Estimate") -> "dict[str, Step]":
+def _steps(found: Estimate) -> dict[str, Step]:
     return {"dataset": found.dataset, "measuring": found.measuring}
 
 
-def _facts(found: "Estimate") -> dict[str, Any]:
+def _facts(found: Estimate) -> dict[str, Any]:
     steps = {
         name: {
             "requests": step.requests,
@@ -100,13 +76,8 @@ def _facts(found: "Estimate") -> dict[str, Any]:
     }
 
 
-def _table(estimates: "list[Estimate]") -> "Table":
+def _table(estimates: list[Estimate]) -> Table:
     """A table that is readable as it is, and as Markdown."""
-    from rich.box import MARKDOWN
-    from rich.table import Table
-
-    from ...report.words import dollars
-
     table = Table(box=MARKDOWN, pad_edge=True)
     table.add_column("model", overflow="fold")
     table.add_column("eval", no_wrap=True)

@@ -1,59 +1,73 @@
 """The command that measures many models many times: ``cdta experiment``."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from ...errors import BadInput, Problem, Stopped, Unfinished, unknown
-from ...evaluation.spec import DEFAULT_MODEL, DEFAULT_SEED, SAMPLES, Eval, Spec
+from ...errors import BadInput, Problem, Unfinished
+from ...evaluation.experiment import measured, results
+from ...evaluation.spec import DEFAULT_MODEL, Spec
+from ...evaluation.trials import Trial, trials_in
+from ...evaluation.vocabulary import Eval
+from ...files import replacing_text
+from ...report.experiment import as_csv, as_rows, draw
+from ...report.page import save_with_page
+from ..options import (
+    ASKED,
+    OUTPUT,
+    Command,
+    Option,
+    out_option,
+    several_evals,
+    several_models,
+    shared,
+)
 
-if TYPE_CHECKING:
-    from ...report.records import Trial
+OUT = Path("experiment")
+TABLE = "results.csv"
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    params=[
+        several_models(),
+        *shared("base_url", "temperature", "max_tokens"),
+        several_evals("all", "all_diagonal"),
+        *shared("rules", "pool", "dataset", "wording", "reading", "n", "seed"),
+        Option(
+            ["--runs"],
+            heading=ASKED,
+            type=click.IntRange(1),
+            metavar="N",
+            default=3,
+            show_default=True,
+            help="Runs of each model, with the seeds from --seed on.",
+        ),
+        *shared("max_connections", "max_error_rate", "max_cost"),
+        out_option(str(OUT)),
+        Option(
+            ["--plots-only"],
+            heading=OUTPUT,
+            is_flag=True,
+            help="Measure nothing: draw the runs, or the original's record files, at PATH.",
+        ),
+        *shared("as_json", "quiet"),
+    ],
+)
 @click.argument("paths", nargs=-1, metavar="[PATH...]", type=click.Path(path_type=Path))
-@click.option(
-    "--model", "models", multiple=True, metavar="M", help="Whom to measure; give it repeatedly."
-)
-@click.option("--base-url", metavar="URL", help="An OpenAI-compatible server, with its /v1.")
-@click.option("--runs", type=click.IntRange(1), default=3, show_default=True, help="Seeds a model.")
-@click.option(
-    "--eval",
-    "evals",
-    default="all,all_diagonal",
-    show_default=True,
-    metavar="E,E",
-    help=f"Which of {', '.join(SAMPLES)}.",
-)
-@click.option("-n", type=click.IntRange(1), metavar="N", help="Samples a run.")
-@click.option("--seed", type=int, default=DEFAULT_SEED, show_default=True, help="The first seed.")
-@click.option("--wording", metavar="W", default="default", show_default=True)
-@click.option(
-    "--max-tokens", type=click.IntRange(1), metavar="K", help="Where replies are cut off."
-)
-@click.option("--max-connections", type=click.IntRange(1), metavar="C", help="Questions at once.")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default="experiment",
-    show_default=True,
-    help="Where runs, results and plots go.",
-)
-@click.option(
-    "--plots-only",
-    is_flag=True,
-    help="Measure nothing: results and plots of the runs, or the original's record files, at PATH.",
-)
-@click.option("--quiet", is_flag=True, help="No progress.")
 def experiment(
     paths: tuple[Path, ...],
     plots_only: bool,
-    out: Path,
-    evals: str,
+    models: tuple[str, ...],
+    evals: tuple[Eval, ...],
     runs: int,
     seed: int,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
     **rest: Any,
 ) -> None:
     """Measure several models several times, and draw the results.
@@ -64,62 +78,51 @@ def experiment(
 
     Every run is a folder in --out; those that are there already are not measured again, so an
     experiment that was stopped goes on when it is started again. Writes results.csv (mean and
-    standard error over the runs) and plots as PNG and SVG.
+    standard error over the runs) and plots as PNG and SVG. --max-cost is for all of it together.
     """
-    from ...report.records import trials_in
-
     if plots_only != bool(paths):
         raise BadInput("PATH goes with --plots-only: give both to draw what is there, or neither")
+    out = out or OUT
     if plots_only:
-        _show(trials_in(paths), out)
+        _show(trials_in(paths), out, as_json=as_json)
         return
-    trials, failures = _measured(out, _evals(evals), range(seed, seed + runs), **rest)
+    specs = {
+        model or str(rest["base_url"]): [
+            Spec(model=model, eval=eval_, seed=seed + number, **rest)
+            for eval_ in evals
+            for number in range(runs)
+        ]
+        for model in models or ((None,) if rest["base_url"] else (DEFAULT_MODEL,))
+    }
+    _make(out)
+    trials, failures = measured(specs, out, save_with_page, quiet=quiet)
     if trials:
-        _show(trials, out)
+        _show(trials, out, as_json=as_json)
     if failures:
         reasons = "; ".join(f"{model}: {problem}" for model, problem in failures.items())
         raise Unfinished(f"not everything could be measured: {reasons}")
 
 
-def _evals(names: str) -> list[Eval]:
-    wanted = names.split(",")
-    for name in wanted:
-        if name not in SAMPLES:
-            raise unknown("eval", name, SAMPLES)
-    return [eval_ for eval_ in SAMPLES if eval_ in wanted]
+def _make(out: Path) -> None:
+    """Make the folder now, and not after hours of measuring."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise BadInput(f"cannot write to {str(out)!r} ({problem.strerror})") from None
 
 
-def _measured(
-    out: Path, evals: list[Eval], seeds: range, *, models: tuple[str, ...], quiet: bool, **spec: Any
-) -> tuple[list["Trial"], dict[str, Problem]]:
-    """All trials, and by model why some are missing; no model that fails stops the others."""
-    from ...report.experiment import finished_run
-    from ...report.records import trial_of
-
-    trials, failures = [], {}
-    for model in models or ((None,) if spec["base_url"] else (DEFAULT_MODEL,)):
-        try:
-            for eval_ in evals:
-                for seed in seeds:
-                    wanted = Spec(model=model, eval=eval_, seed=seed, **spec)
-                    trials.append(trial_of(finished_run(wanted, out, quiet=quiet)))
-        except Stopped:
-            raise
-        except Problem as problem:
-            failures[model or spec["base_url"]] = problem
-    return trials, failures
-
-
-def _show(trials: list["Trial"], out: Path) -> None:
-    from ...report.experiment import as_csv, draw, results
-
+def _show(trials: Sequence[Trial], out: Path, *, as_json: bool) -> None:
+    _make(out)
     found = results(trials)
     table = as_csv(found)
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "results.csv").write_text(table, encoding="utf-8")
+        replacing_text(out / TABLE, table)
     except OSError as problem:
         raise Problem(f"cannot write to {str(out)!r} ({problem.strerror})") from None
+    files = [str(file) for file in (out / TABLE, *draw(trials, out))]
+    if as_json:
+        click.echo(json.dumps({"results": as_rows(found), "files": files}))
+        return
     click.echo(table, nl=False)
-    for file in (out / "results.csv", *draw(trials, out)):
-        click.echo(str(file), err=True)
+    for file in files:
+        click.echo(file, err=True)

@@ -17,9 +17,10 @@ def list_rules() -> None:
 @click.option("--rules", "key", default=STANDARD.key, metavar="KEY", help="Rules (see cdta rules).")
 @click.argument("moves", nargs=-1)
 def legal(key: str, moves: tuple[str, ...]) -> None:
-    """Print the legal moves after MOVES, in UCI, one a line, sorted.
+    """Print the legal moves of a position.
 
-    The moves so far may be legal under the standard rules or under those of --rules.
+    It is the one after MOVES, which may be legal under the standard rules or under those of
+    --rules. All moves are in UCI; one a line is printed, sorted.
     """
     rules = rules_named(key)
     board = board_after(moves, STANDARD, rules)

@@ -8,33 +8,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import click
 
 from ...errors import BadInput, Unfinished
 from ...files import replacing
+from ...game import mining
 from ...game.position import packing
-from ...game.rules import BISHOPS_AS_KNIGHTS, rules_named
+from ...game.rules import rules_named
 from ...progress import Show, shown
-
-if TYPE_CHECKING:
-    from ...game.mining import Mined
+from ..options import shared
 
 MOST_REPORTS = 20
 """So many damaged games are reported one by one; all are counted."""
 
 
-@click.command()
+@click.command(params=shared("rules"))
 @click.argument("inputs", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--rules",
-    "key",
-    default=BISHOPS_AS_KNIGHTS.key,
-    show_default=True,
-    metavar="KEY",
-    help="Rules that make moves special (see cdta rules).",
-)
 @click.option(
     "--first/--every",
     default=True,
@@ -73,7 +64,7 @@ MOST_REPORTS = 20
 )
 def mine(
     inputs: tuple[str, ...],
-    key: str,
+    rules: str,
     first: bool,
     unique: bool,
     limit: int | None,
@@ -88,12 +79,9 @@ def mine(
     https:// address, which is read as it arrives. A damaged game is skipped and reported.
     Ctrl-C keeps what was found.
     """
-    # The libraries for the web and for processes take a while to load; only this command waits.
-    from ...game import mining
-
     if output and output.resolve() in {Path(name).resolve() for name in inputs}:
         raise BadInput(f"{output} is one of the inputs: give another file for the positions")
-    wanted = mining.Wanted(rules_named(key), not first, min_elo)
+    wanted = mining.Wanted(rules_named(rules), not first, min_elo)
     results = mining.mine(inputs, wanted, unique=unique, limit=limit, jobs=jobs, cluster=cluster)
     tally = _Tally()
     lines_in_the_way = output is None and sys.stdout.isatty()
@@ -108,7 +96,7 @@ def mine(
         raise tally.problem
 
 
-def _take(results: "Iterable[Mined]", file: BinaryIO, tally: "_Tally", show: Show) -> None:
+def _take(results: Iterable[mining.Mined], file: BinaryIO, tally: "_Tally", show: Show) -> None:
     """Write what is found, until all is read or something stops it."""
     try:
         for mined in results:
@@ -134,7 +122,7 @@ class _Tally:
     problems: list[str] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
 
-    def add(self, mined: "Mined") -> None:
+    def add(self, mined: mining.Mined) -> None:
         self.games += mined.games
         self.positions += len(mined.found)
         self.skipped += mined.skipped

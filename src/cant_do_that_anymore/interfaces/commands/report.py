@@ -6,19 +6,20 @@ from pathlib import Path
 import click
 
 from ...errors import BadInput, Problem
+from ...evaluation.folder import load_run
+from ...report.page import PAGE_NAME, write_page
 
-_FOLDER = click.Path(file_okay=False, path_type=Path)
-_FILE = click.Path(dir_okay=False, path_type=Path)
+_PATH = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("folders", metavar="RUN...", nargs=-1, required=True, type=_FOLDER)
-@click.option("-o", "--output", type=_FILE, help="Where to.  [default: report.html in each RUN]")
+@click.argument("folders", metavar="RUN...", nargs=-1, required=True, type=_PATH)
+@click.option("-o", "--output", type=_PATH, help="Where to.  [default: report.html in each RUN]")
 def report(folders: tuple[Path, ...], output: Path | None) -> None:
-    """Write the page of each RUN: one HTML file that opens from disk, without a network."""
-    from ...evaluation.folder import load_run
-    from ...report.page import PAGE_NAME, write_page
+    """Write the page of each run again.
 
+    A page is one HTML file that opens from disk, without a network.
+    """
     if output and len(folders) > 1:
         raise BadInput(
             f"-o takes one run, not {len(folders)}; without it every run gets its own {PAGE_NAME}, "
@@ -31,12 +32,12 @@ def report(folders: tuple[Path, ...], output: Path | None) -> None:
 
 
 @click.command()
-@click.argument("folder", metavar="RUN", type=_FOLDER)
+@click.argument("folder", metavar="RUN", type=_PATH)
 def view(folder: Path) -> None:
-    """Open the page of a RUN in the browser; it is written if there is none."""
-    from ...evaluation.folder import load_run
-    from ...report.page import PAGE_NAME, write_page
+    """Open the page of a run in the browser.
 
+    It is written if there is none.
+    """
     path = folder / PAGE_NAME
     if not path.exists():
         write_page(load_run(folder), path)

@@ -11,12 +11,13 @@ import click
 
 from ...errors import BadInput, Unfinished
 from ...game.position import Position, write_positions
-from ...game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
+from ...game.rules import Rules, rules_named
 from ...game.selfplay import POOL_PLAY, find_engine, opened_engine, play_positions
 from ...progress import progress
+from ..options import shared
 
 
-@click.command()
+@click.command(params=shared("rules"))
 @click.option(
     "--positions",
     "count",
@@ -26,14 +27,6 @@ from ...progress import progress
     help="How many positions to find, at most two a game.",
 )
 @click.option("--seed", default=0, show_default=True, help="The same seed plays the same games.")
-@click.option(
-    "--rules",
-    "key",
-    default=BISHOPS_AS_KNIGHTS.key,
-    show_default=True,
-    metavar="KEY",
-    help="Rules to play by (see cdta rules).",
-)
 @click.option(
     "--engine",
     "engine_path",
@@ -49,16 +42,17 @@ from ...progress import progress
     metavar="FILE",
     help="Where the positions go, compressed if it ends in .gz.",
 )
-def selfplay(count: int, seed: int, key: str, engine_path: Path | None, output: Path) -> None:
-    """Make a pool from games that an engine plays by changed rules.
+def selfplay(rules: str, count: int, seed: int, engine_path: Path | None, output: Path) -> None:
+    """Make a pool from games that an engine plays.
 
-    Each position has a move that only the change makes illegal. They are spread evenly over how
-    often the changed piece has moved before: 0 to 7 times, and 8 or more. What made them is
-    printed as JSON. The defaults make the `diagonal` pool inside this package.
+    It plays by the changed rules. Each position has a move that only the change makes illegal.
+    They are spread evenly over how often the changed piece has moved before: 0 to 7 times, and 8
+    or more. What made them is printed as JSON. The defaults make the `diagonal` pool inside this
+    package.
     """
     for library in ("asyncio", "chess.engine"):  # a broken engine is worth our one sentence only
         logging.getLogger(library).setLevel(logging.CRITICAL)
-    rules = rules_named(key)
+    change = rules_named(rules)
     _check_writable(output)
     found: list[Position] = []
     try:
@@ -67,7 +61,7 @@ def selfplay(count: int, seed: int, key: str, engine_path: Path | None, output: 
             progress("positions", count, quiet=False) as advance,
         ):
             engine_name = engine.id.get("name", "")
-            for position in play_positions(engine, rules, count, seed):
+            for position in play_positions(engine, change, count, seed):
                 found.append(position)
                 advance()
     except KeyboardInterrupt:
@@ -76,7 +70,7 @@ def selfplay(count: int, seed: int, key: str, engine_path: Path | None, output: 
         if found:
             write_positions(output, found)
             click.echo(f"{output}: {len(found)} positions", err=True)
-    click.echo(json.dumps(_record(found, rules, seed, engine_name), indent=2))
+    click.echo(json.dumps(_record(found, change, seed, engine_name), indent=2))
 
 
 def _check_writable(output: Path) -> None:

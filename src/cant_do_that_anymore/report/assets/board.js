@@ -64,7 +64,7 @@ function sameWay(one, other) {
   return one.slice(0, 2) === other.slice(0, 2) && dx * ey === dy * ex && dx * ex + dy * ey > 0;
 }
 
-/** An arrow along a move; aside shifts it to one side, for two arrows that would overlap. */
+/** An arrow along a move; aside shifts it to one side, for arrows that would overlap. */
 function arrow(uci, style, thick, aside) {
   const tail = corner(uci.slice(0, 2));
   const [dx, dy] = way(uci);
@@ -86,24 +86,31 @@ function arrow(uci, style, thick, aside) {
   return svg("polygon", { points: outline.join(" "), class: `arrow ${style}` });
 }
 
-/** The move of an answer, if it goes from square to square; a piece dropped on the board does not. */
-function drawable(answer) {
-  return answer.move?.uci.match(/^[a-h][1-8][a-h][1-8]/)?.[0];
+/** The move of a reply, if it goes from square to square; a piece dropped on the board does not. */
+function drawable(reply) {
+  return reply.move?.uci.match(/^[a-h][1-8][a-h][1-8]/)?.[0];
+}
+
+/** An arrow for each reply that is a move; those that would overlap lie side by side. */
+function drawnReplies(sample, conditions) {
+  const moves = conditions
+    .map(({ name, style }) => ({ style, uci: drawable(sample.replies[name]) }))
+    .filter(({ uci }) => uci);
+  return moves.map((move) => {
+    const together = moves.filter(({ uci }) => sameWay(uci, move.uci));
+    const place = together.indexOf(move) - (together.length - 1) / 2;
+    return arrow(move.uci, move.style, 5, 8 * place);
+  });
 }
 
 /** Fill the board element with a sample. */
-function drawBoard(board, sample) {
-  const [standard, variant] = [sample.standard, sample.variant].map(drawable);
+function drawBoard(board, sample, conditions) {
   const thick = sample.special.length > 1 ? 8 : 12;
   const special = sample.special.map((move) => arrow(move.uci, "special", thick, 0));
-  const aside = standard && variant && sameWay(standard, variant) ? 4 : 0;
-  const answers = [];
-  if (standard) answers.push(arrow(standard, "standard", 5, -aside));
-  if (variant) answers.push(arrow(variant, "variant", 5, aside));
   board.replaceChildren(
     ...drawnSquares(sample.last),
     svg("g", { class: "specials" }, ...special),
     ...drawnPieces(sample.fen),
-    ...answers,
+    ...drawnReplies(sample, conditions),
   );
 }

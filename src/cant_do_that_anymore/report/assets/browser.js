@@ -4,7 +4,12 @@ const samples = JSON.parse(document.getElementById("data").textContent);
 const section = document.getElementById("samples");
 const form = section.querySelector("form");
 const list = section.querySelector(".list");
-const RULE_SETS = ["standard", "variant"];
+/** What every position was asked under: the name of its replies, and the class of its colour. */
+const conditions = [...section.querySelectorAll("article")].map((article) => ({
+  name: article.dataset.condition,
+  style: article.className,
+}));
+const filters = [...conditions.map(({ name }) => name), "move"];
 
 let matching = [];
 let shown = null;
@@ -17,15 +22,15 @@ function element(name, style, ...children) {
 }
 
 function fillFilters() {
-  for (const ruleSet of RULE_SETS) {
+  for (const { name } of conditions) {
     const counts = new Map();
     for (const sample of samples) {
-      const outcome = sample[ruleSet].outcome;
+      const { outcome } = sample.replies[name];
       counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
     }
-    form.elements[ruleSet].append(new Option("any outcome", ""));
+    form.elements[name].append(new Option("any outcome", ""));
     for (const [outcome, count] of [...counts].sort((a, b) => b[1] - a[1])) {
-      form.elements[ruleSet].append(new Option(`${outcome} (${count})`, outcome));
+      form.elements[name].append(new Option(`${outcome} (${count})`, outcome));
     }
   }
 }
@@ -34,18 +39,20 @@ function fillFilters() {
 function hasMove(sample, wanted) {
   if (!wanted) return true;
   if (wanted.startsWith("1.")) return sample.moves.toLowerCase().startsWith(wanted);
-  return [...sample.special, sample.standard.move, sample.variant.move].some(
+  const played = Object.values(sample.replies).map((reply) => reply.move);
+  return [...sample.special, ...played].some(
     (move) => move && `${move.uci} ${move.text}`.toLowerCase().includes(wanted),
   );
 }
 
 function applyFilters() {
-  const { standard, variant, move } = form.elements;
-  const wanted = move.value.trim().toLowerCase();
+  const wanted = form.elements.move.value.trim().toLowerCase();
+  const chosen = conditions
+    .map(({ name }) => [name, form.elements[name].value])
+    .filter(([, outcome]) => outcome);
   matching = samples.filter(
     (sample) =>
-      (!standard.value || sample.standard.outcome === standard.value) &&
-      (!variant.value || sample.variant.outcome === variant.value) &&
+      chosen.every(([name, outcome]) => sample.replies[name].outcome === outcome) &&
       hasMove(sample, wanted),
   );
   list.replaceChildren(...matching.map(listed));
@@ -57,8 +64,10 @@ function listed(sample) {
   const link = element(
     "a", "",
     element("b", "", many ? `${sample.special.length} moves` : sample.special[0].text),
-    element("span", `is-${sample.standard.outcome}`, sample.standard.outcome),
-    element("span", `is-${sample.variant.outcome}`, sample.variant.outcome),
+    ...conditions.map(({ name }) => {
+      const { outcome } = sample.replies[name];
+      return element("span", `is-${outcome}`, outcome);
+    }),
   );
   link.href = `#sample=${sample.id}`;
   return element("li", "", link);
@@ -72,9 +81,9 @@ function show(sample) {
     : "none matches";
   section.querySelector(".browser").hidden = !sample;
   if (!sample) return;
-  drawBoard(section.querySelector(".board"), sample);
+  drawBoard(section.querySelector(".board"), sample, conditions);
   describeGame(sample);
-  for (const ruleSet of RULE_SETS) describeAnswer(ruleSet, sample[ruleSet]);
+  for (const { name } of conditions) describeReply(name, sample.replies[name]);
   list.querySelector("[aria-current]")?.removeAttribute("aria-current");
   const item = list.children[place];
   item.firstChild.setAttribute("aria-current", "true");
@@ -100,26 +109,27 @@ function describeGame(sample) {
     .join(", ");
 }
 
-function describeAnswer(ruleSet, answer) {
-  const panel = section.querySelector(`article.${ruleSet}`);
+function describeReply(name, reply) {
+  const ours = `[data-condition="${name}"]`;
+  const panel = section.querySelector(`article${ours}`);
   const outcome = panel.querySelector(".outcome");
-  outcome.textContent = answer.outcome;
-  outcome.className = `outcome is-${answer.outcome}`;
-  const [beginning, leftOut, end] = [answer.reply].flat();
-  const reply = panel.querySelector("pre");
-  reply.textContent = beginning;
+  outcome.textContent = reply.outcome;
+  outcome.className = `outcome is-${reply.outcome}`;
+  const [beginning, leftOut, end] = [reply.text].flat();
+  const written = panel.querySelector("pre");
+  written.textContent = beginning;
   if (leftOut) {
     const note = `… ${leftOut.toLocaleString("en")} characters are left out here …`;
-    reply.append(element("span", "left-out", note), end);
+    written.append(element("span", "left-out", note), end);
   }
-  reply.classList.toggle("empty", !beginning);
-  const [tokensIn, tokensOut] = answer.tokens;
+  written.classList.toggle("empty", !beginning);
+  const [tokensIn, tokensOut] = reply.tokens;
   panel.querySelector(".remark").textContent =
-    answer.error || `${answer.stop}, ${tokensIn} tokens in, ${tokensOut} out`;
-  section.querySelector(`.legend .${ruleSet} b`).textContent = answer.move
-    ? answer.move.text === answer.move.uci
-      ? answer.move.uci
-      : `${answer.move.text} (${answer.move.uci})`
+    reply.error || `${reply.stop}, ${tokensIn} tokens in, ${tokensOut} out`;
+  section.querySelector(`.legend ${ours} b`).textContent = reply.move
+    ? reply.move.text === reply.move.uci
+      ? reply.move.uci
+      : `${reply.move.text} (${reply.move.uci})`
     : "none";
 }
 
@@ -134,7 +144,6 @@ function step(by) {
 function followLink() {
   const asked = new URLSearchParams(location.hash.slice(1));
   const sample = samples.find(({ id }) => id === asked.get("sample"));
-  const filters = [...RULE_SETS, "move"];
   if (sample && matching.includes(sample)) show(sample);
   else if (sample || filters.some((name) => asked.has(name))) {
     for (const name of filters) form.elements[name].value = asked.get(name) ?? "";

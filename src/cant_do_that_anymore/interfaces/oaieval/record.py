@@ -12,17 +12,16 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ..evaluation import violations
-from ..evaluation.metrics import Metrics, Sample
-from ..evaluation.run import Run
-from ..evaluation.wordings import question
-from ..game.rules import STANDARD
-from ..models.layout import as_text
-from ..models.model import Answer
+from ...evaluation import violations
+from ...evaluation.results import Run
+from ...evaluation.vocabulary import AFTER, BEFORE, Number, Sample
+from ...models.layout import as_text
+from ...models.model import Answer
 
 Event = dict[str, Any]
 
-_RULE_SETS = ("standard", "variant")
+_NAMES = {BEFORE: "standard", AFTER: "variant"}
+"""What the original calls the conditions."""
 _ORIGINAL_METRICS = (
     "variant_impact_factor",
     "delta",
@@ -30,7 +29,7 @@ _ORIGINAL_METRICS = (
     "predicted_move_in_variant_proportion",
     "avg_num_previous_moves",
     "std_num_previous_moves",
-    *(f"{rule_set}_{name}_rate" for rule_set in _RULE_SETS for name in violations.NAMES),
+    *(f"{prefix}_{name}_rate" for prefix in _NAMES.values() for name in violations.NAMES),
     "usage_prompt_tokens",
     "usage_completion_tokens",
     "usage_total_tokens",
@@ -82,36 +81,34 @@ def event(spec: RecordSpec, number: int, sample_id: str | None, kind: str, data:
     }
 
 
-def events_of(run: Run, spec: RecordSpec, indices: Sequence[int], *, as_texts: bool) -> list[Event]:
-    """All events of a run.
-
-    Args:
-        run: the run.
-        spec: the record they belong to.
-        indices: the number of each sample among those drawn.
-        as_texts: whether the questions were asked as one text each instead of a conversation.
-    """
+def events_of(run: Run, spec: RecordSpec, indices: Sequence[int]) -> list[Event]:
+    """All events of a run; ``indices`` is the number of each sample among those drawn."""
     happened = (
         (f"{spec.eval_name}.{index}", kind, data)
         for index, sample in zip(indices, run.samples, strict=True)
-        for kind, data in _happened(run, sample, as_texts=as_texts)
+        for kind, data in _happened(run, sample)
     )
     return [event(spec, number, *what) for number, what in enumerate(happened)]
 
 
-def final_report(metrics: Metrics) -> Metrics:
+def final_report(metrics: dict[str, Number]) -> dict[str, Number]:
     """The metrics in the original's order, and after them those it does not have."""
     return {name: metrics[name] for name in _ORIGINAL_METRICS} | metrics
 
 
-def _happened(run: Run, sample: Sample, *, as_texts: bool) -> Iterator[tuple[str, Any]]:
-    for rules, answer in ((STANDARD, sample.standard), (run.plan.rules, sample.variant)):
+def _happened(run: Run, sample: Sample) -> Iterator[tuple[str, Any]]:
+    as_one_text = run.identity.get("api") == "completions"
+    for condition in run.plan.conditions:
+        answer = sample.replies[condition.name].answer
         if answer.stop_reason == "error":
             yield "error", {"type": "NoAnswer", "message": answer.error}
         else:
-            messages = question(sample.position.moves, rules, run.plan.wording).messages
-            prompt = as_text(messages) if as_texts else [asdict(message) for message in messages]
-            yield "sampling", {"prompt": prompt, **_sampled(answer)}
+            messages = condition.question(sample.position).messages
+            chat = [asdict(message) for message in messages]
+            yield (
+                "sampling",
+                {"prompt": as_text(messages) if as_one_text else chat, **_sampled(answer)},
+            )
     if sample.answered:
         yield "metrics", _metrics(sample)
 
@@ -131,21 +128,23 @@ def _sampled(answer: Answer) -> dict[str, Any]:
 
 
 def _metrics(sample: Sample) -> dict[str, Any]:
-    position, board = sample.position, sample.position.board()
-    outcomes = sample.standard_judgement.outcome, sample.variant_judgement.outcome
-    replies = sample.standard.text, sample.variant.text
+    position = sample.position
+    replies = {name: sample.replies[condition] for condition, name in _NAMES.items()}
+    found = {
+        name: violations.violations(reply.answer.text, position.moves)
+        for name, reply in replies.items()
+    }
     return {
         "move": list(position.special_moves),
-        "predicted_move": outcomes[0] == "special",
-        "predicted_move_in_variant": outcomes[1] == "special",
+        "predicted_move": sample.had_habit,
+        "predicted_move_in_variant": sample.kept_habit,
         "num_previous_moves": len(position.moves),
         "previous_moves": list(position.moves),
         **{
-            f"{rule_set}_{name}": found
-            for rule_set, reply in zip(_RULE_SETS, replies, strict=True)
-            for name, found in violations.violations(reply, board).items()
+            f"{name}_{violation}": violation in found[name]
+            for name in replies
+            for violation in violations.NAMES
         },
-        "standard_outcome": outcomes[0],
-        "variant_outcome": outcomes[1],
+        **{f"{name}_outcome": reply.outcome for name, reply in replies.items()},
         "game_idx": position.game,
     }

@@ -6,7 +6,7 @@ questions, and the difference is taken sample by sample.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil
@@ -14,16 +14,10 @@ from statistics import NormalDist
 from typing import Literal
 
 from ..errors import BadInput
-from ..evaluation.intervals import Clusters, Interval, holm
-from ..evaluation.metrics import Sample
-from ..evaluation.run import Run
-
-MEASURES = {
-    "predicted_move_proportion": "the special move under the standard rules",
-    "predicted_move_in_variant_proportion": "the special move under the changed rules",
-    "variant_legal_proportion": "a legal move under the changed rules",
-}
-"""What is compared on shared positions: metrics that are a share of samples, and in words."""
+from .intervals import Clusters, Interval, holm
+from .measures import MEASURES
+from .results import Run
+from .vocabulary import Measure, Sample
 
 ALPHA = 0.05
 POWER = 0.8
@@ -41,7 +35,7 @@ class Comparison:
 
     Attributes:
         first: label of one model, and ``second`` of the other.
-        measure: a key of `MEASURES`.
+        measure: what is compared.
         shares: the measure of each on the shared positions; None where they share none.
         interval: 95 % interval of the second share minus the first, paired.
         p: the chance of such a difference between equal models.
@@ -51,7 +45,7 @@ class Comparison:
 
     first: str
     second: str
-    measure: str
+    measure: Measure
     n_samples: int
     n_games: int
     shares: tuple[float, float] | None
@@ -77,7 +71,7 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """The verdict in plain words."""
-        what = MEASURES[self.measure]
+        what = self.measure.played
         if self.difference is None:
             return (
                 f"{self.first} and {self.second} share no position, so nothing can be said about "
@@ -113,15 +107,16 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
     """
     if len(runs) < 2:
         raise BadInput("a comparison needs two runs or more")
-    rules = sorted({run.plan.rules.key for run in runs})
+    rules = sorted({run.plan.change.key for run in runs})
     if len(rules) > 1:
         raise BadInput(f"runs under different rules cannot be compared: {', '.join(rules)}")
     pairs = list(combinations(zip(labels(runs), runs, strict=True), 2))
-    n_comparisons = len(pairs) * len(MEASURES)
+    measures = [measure for measure in MEASURES.values() if measure.played]
+    n_comparisons = len(pairs) * len(measures)
     found = [
         _compared(first, second, measure, _shared(mine, yours), n_comparisons)
         for (first, mine), (second, yours) in pairs
-        for measure in MEASURES
+        for measure in measures
     ]
     corrected = holm([comparison.p for comparison in found])
     return [replace(c, corrected_p=p) for c, p in zip(found, corrected, strict=True)]
@@ -146,47 +141,35 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 def differences_in_plan(runs: Sequence[Run]) -> list[str]:
     """What was not the same for all runs, one sentence each."""
-    plans = [run.plan for run in runs]
-    settings: Mapping[str, list[object]] = {
-        "eval": [plan.eval for plan in plans],
-        "wording": [(plan.wording.name, plan.wording.standard) for plan in plans],
-        "reading": [plan.reading for plan in plans],
-        "temperature": [plan.settings.temperature for plan in plans],
-    }
+    first, *others = runs
+    names = [name for run in others for name in first.plan.differences(run.plan)]
+    if len({run.protocol for run in runs}) > 1:
+        names.append("protocol")
     return [
         f"the runs differ in {name}, so differences between them need not be the models'"
-        for name, values in settings.items()
-        if len(set(values)) > 1
+        for name in dict.fromkeys(names)
     ]
 
 
 def _shared(mine: Run, yours: Run) -> list[tuple[Sample, Sample]]:
-    theirs = _by_position(yours.samples)
-    return [
-        (sample, theirs[key]) for key, sample in _by_position(mine.samples).items() if key in theirs
-    ]
+    theirs = _by_position(yours)
+    return [(sample, theirs[key]) for key, sample in _by_position(mine).items() if key in theirs]
 
 
-def _by_position(samples: Sequence[Sample]) -> dict[tuple[str, int], Sample]:
+def _by_position(run: Run) -> dict[tuple[str, int], Sample]:
     """The answered samples by position, a position's repeated askings by their number."""
-    times: Counter[str] = Counter()
-    found = {}
-    for sample in samples:
-        times[sample.position.id] += 1
-        if sample.answered:
-            found[sample.position.id, times[sample.position.id]] = sample
-    return found
+    return {(sample.position.id, sample.draw): sample for sample in run.answered}
 
 
 def _compared(
     first: str,
     second: str,
-    measure: str,
+    measure: Measure,
     shared: Sequence[tuple[Sample, Sample]],
     n_comparisons: int,
 ) -> Comparison:
-    mine = [_hit(sample, measure) for sample, _ in shared]
-    yours = [_hit(sample, measure) for _, sample in shared]
+    mine = [bool(measure.part(sample)) for sample, _ in shared]
+    yours = [bool(measure.part(sample)) for _, sample in shared]
     games = [sample.position.game for sample, _ in shared]
     clusters, n = Clusters(games), len(shared)
     # Only samples where the two differ count. Their shares have the same difference, and sound
@@ -207,14 +190,6 @@ def _compared(
         corrected_p=p,
         enough=_enough(interval, n, n_comparisons),
     )
-
-
-def _hit(sample: Sample, measure: str) -> bool:
-    if measure == "predicted_move_proportion":
-        return sample.had_habit
-    if measure == "predicted_move_in_variant_proportion":
-        return sample.kept_habit
-    return sample.adapted
 
 
 def _enough(interval: Interval | None, n: int, n_comparisons: int) -> int:

@@ -4,11 +4,14 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from ..errors import BadInput, unknown
-from ..evaluation.judging import Reading
-from ..evaluation.spec import SAMPLES, Eval
+import click
+
+from ...errors import BadInput, unknown
+from ...evaluation.spec import SAMPLES
+from ...evaluation.vocabulary import Eval
+from ..options import OPTIONS
 
 BASE_EVAL = "cant_do_that_anymore"
 EVALS: dict[str, Eval] = {BASE_EVAL: "all", **{f"{BASE_EVAL}.{split}": split for split in SAMPLES}}
@@ -47,12 +50,6 @@ def _switch(text: str) -> bool:
     return text.lower() in _YES
 
 
-def _reading(text: str) -> str:
-    if text not in get_args(Reading):
-        raise ValueError(text)
-    return text
-
-
 EVAL_PARAMS: dict[str, Callable[[str], Any]] = {
     "n_samples": int,
     "diagonal_variation": _switch,
@@ -60,12 +57,10 @@ EVAL_PARAMS: dict[str, Callable[[str], Any]] = {
     "remake_dataset_if_not_found": _switch,
 }
 COMPLETION_ARGS: dict[str, Callable[[str], Any]] = {
-    "wording": str,
-    "reading": _reading,
-    "temperature": float,
-    "max_tokens": int,
-    "base_url": str,
+    name: OPTIONS[name].type
+    for name in ("wording", "reading", "temperature", "max_tokens", "base_url")
 }
+"""Read as the options of `cdta run` are."""
 
 
 def eval_named(name: str, extra_params: str) -> tuple[Eval, dict[str, Any]]:
@@ -101,7 +96,7 @@ def pairs(flag: str, text: str, kinds: Mapping[str, Callable[[str], Any]]) -> di
             raise unknown(f"key of {flag}", key, kinds)
         try:
             values[key] = kinds[key](value)
-        except ValueError:
+        except (ValueError, click.BadParameter):
             raise BadInput(f"{flag}: {key} cannot be {value!r}") from None
     return values
 

@@ -4,13 +4,14 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import BadInput
-from ..evaluation.folder import load_run
-from ..evaluation.run import Run
 from ..game.position import Position, earlier_moves
 from ..game.rules import BISHOPS_AS_KNIGHTS
+from .folder import load_run
+from .intervals import Clusters
+from .results import Run
 
 Moves = tuple[str, ...]
 
@@ -36,14 +37,42 @@ class Trial:
     after: list[bool]
 
 
+class Share(NamedTuple):
+    """A share and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def share_of(hits: Sequence[bool], games: Sequence[int]) -> Share:
+    """The share of hits among samples of those games; there is at least one."""
+    interval = Clusters(games).rate(hits)
+    assert interval
+    return Share(sum(hits) / len(hits), interval.low, interval.high)
+
+
+def by_earlier_moves(trial: Trial, many: int) -> dict[int, Share]:
+    """The share of special moves under the changed rules by number of earlier moves.
+
+    From ``many`` on they are taken together, as the pool has them: few samples each say nothing.
+    """
+    earlier = [min(many, count) for count in trial.earlier]
+    shares = {}
+    for count in sorted(set(earlier)):
+        here = [index for index, each in enumerate(earlier) if each == count]
+        shares[count] = share_of([trial.after[i] for i in here], [trial.games[i] for i in here])
+    return shares
+
+
 def trial_of(run: Run) -> Trial:
     """The trial that a run is."""
-    samples = [sample for sample in run.samples if sample.answered]
+    samples = run.answered
     return Trial(
         model=run.model,
         eval=run.plan.eval,
         games=[sample.position.game for sample in samples],
-        earlier=[earlier_moves(sample.position, run.plan.rules) for sample in samples],
+        earlier=[earlier_moves(sample.position, run.plan.change) for sample in samples],
         before=[sample.had_habit for sample in samples],
         after=[sample.kept_habit for sample in samples],
     )
@@ -69,7 +98,9 @@ def _found_at(path: Path) -> tuple[list[Path], list[Path]]:
     """Run folders and record files."""
     if path.is_file():
         return [], [path]
-    runs = sorted(file.parent for file in path.rglob("run.json"))
+    runs = sorted(
+        file.parent for file in path.rglob("run.json") if not file.parent.name.startswith(".part-")
+    )
     suffixes = ("*.log", "*.jsonl")
     records = sorted(file for suffix in suffixes for file in path.rglob(suffix))
     return runs, [file for file in records if file.parent not in runs]

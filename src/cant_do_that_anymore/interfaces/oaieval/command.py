@@ -6,13 +6,22 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from ..errors import BadInput, Problem
-from ..evaluation.spec import DEFAULT_SEED, Eval, Spec
-from .oaieval_options import (
+from ...errors import BadInput, Problem
+from ...evaluation.folder import free_folder
+from ...evaluation.pools import drawn
+from ...evaluation.results import Run
+from ...evaluation.run import evaluate
+from ...evaluation.spec import Spec, plan_for
+from ...evaluation.vocabulary import Eval
+from ...home import safe_name
+from ...models.solvers import Solver, solver_named
+from ...report.page import save_with_page
+from ..options import shared
+from .options import (
     BASE_EVAL,
     COMPLETION_ARGS,
     EVAL_PARAMS,
@@ -21,12 +30,8 @@ from .oaieval_options import (
     pairs,
     threads,
 )
-
-if TYPE_CHECKING:
-    from ..evaluation.run import Run
-    from ..models.solvers import Solver
-    from .record import RecordSpec
-    from .recorders import Recorder
+from .record import RecordSpec, events_of, final_report, record_spec
+from .recorders import DryRecorder, FileRecorder, HttpRecorder, Recorder
 
 log = logging.getLogger(__name__)
 
@@ -34,16 +39,17 @@ LOG_FORMAT = "[%(asctime)s] [%(filename)s:%(lineno)d] %(message)s"
 
 
 @click.command(
-    "oaieval", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    "oaieval",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    params=shared("seed"),
 )
 @click.argument("solver")
 @click.argument("eval_name", metavar="EVAL")
 @click.option("--extra_eval_params", default="", metavar="K=V,...", help=", ".join(EVAL_PARAMS))
 @click.option("--completion_args", default="", metavar="K=V,...", help=", ".join(COMPLETION_ARGS))
-@click.option("--max_samples", type=click.IntRange(1), help="Measure at most so many samples.")
+@click.option("--max_samples", type=int, help="Measure at most so many samples.")
 @click.option("--cache/--no-cache", default=True, help="Use answers of earlier runs, or ask anew.")
 @click.option("--visible/--no-visible", default=None, help="Is recorded; no other meaning.")
-@click.option("--seed", type=int, default=DEFAULT_SEED, show_default=True)
 @click.option("--user", default="", help="Is recorded as created_by.")
 @click.option("--record_path", metavar="FILE", help="Where the record goes.")
 @click.option("--log_to_file", metavar="FILE", help="Log there instead of on standard error.")
@@ -90,11 +96,6 @@ def main() -> None:
 
 
 def _measure(solver_name: str, eval_name: str, flags: Flags) -> None:
-    from ..evaluation.run import evaluate, plan_for
-    from ..models.server import ServerModel
-    from ..models.solvers import solver_named
-    from .record import events_of, final_report
-
     _start_logging(flags)
     split, params = eval_named(eval_name, flags.extra_eval_params)
     args = pairs("--completion_args", flags.completion_args, COMPLETION_ARGS)
@@ -111,9 +112,8 @@ def _measure(solver_name: str, eval_name: str, flags: Flags) -> None:
     if not flags.dry_run:
         _save(run)
     report = final_report(run.results.metrics)
-    as_texts = isinstance(model, ServerModel) and model.api == "completions"
-    indices = _indices(run, params["n_samples"], flags.max_samples)
-    recorder.write(events_of(run, record, indices, as_texts=as_texts))
+    indices = [number for number, _ in drawn(run.dataset, spec)]
+    recorder.write(events_of(run, record, indices))
     try:
         recorder.finish(report)
     finally:
@@ -139,7 +139,7 @@ def _start_logging(flags: Flags) -> None:
 
 
 def _spec(
-    solver: "Solver",
+    solver: Solver,
     split: Eval,
     params: Mapping[str, Any],
     args: Mapping[str, Any],
@@ -162,17 +162,14 @@ def _spec(
     )
 
 
-def _is_person(solver: "Solver") -> bool:
+def _is_person(solver: Solver) -> bool:
     return solver.model == "human"
 
 
 def _record(
     solver: str, eval_name: str, split: Eval, params: dict[str, Any], flags: Flags
-) -> tuple["RecordSpec", "Recorder"]:
+) -> tuple[RecordSpec, Recorder]:
     """The record of this run, with its first line written."""
-    from .record import record_spec
-    from .recorders import DryRecorder, FileRecorder, HttpRecorder
-
     full_name = f"{BASE_EVAL}.{split}"
     visible = flags.max_samples is None if flags.visible is None else flags.visible
     run_config = {
@@ -194,36 +191,27 @@ def _record(
     url = flags.http_run_url or ""
     if flags.http_run and not url.startswith(("http://", "https://")):
         raise BadInput(f"--http-run needs an http address in --http-run-url, not {url!r}")
-    file = FileRecorder(_record_path(flags, f"{spec.run_id}_{solver}_{eval_name}.jsonl"), spec)
+    file = FileRecorder(_record_path(flags, spec.run_id, solver, eval_name), spec)
     if not flags.http_run:
         return spec, file
     batch_size, fail_percent = flags.http_batch_size, flags.http_fail_percent_threshold
     return spec, HttpRecorder(url, file, spec, batch_size, fail_percent)
 
 
-def _record_path(flags: Flags, default_name: str) -> Path:
+def _record_path(flags: Flags, run_id: str, solver: str, eval_name: str) -> Path:
     """The file of the record; as in the original, the slashes of a solver's name make folders."""
     if not flags.record_path:
-        return Path(tempfile.gettempdir()) / "evallogs" / default_name
+        name = "/".join(map(safe_name, solver.split("/")))  # "..", say, leads nowhere
+        folder = Path(tempfile.gettempdir()) / "evallogs"
+        return folder / f"{run_id}_{name}_{eval_name}.jsonl"
     if "://" in flags.record_path:
         raise BadInput(f"--record_path must be a file on this machine, not {flags.record_path!r}")
     return Path(flags.record_path)
 
 
-def _save(run: "Run") -> None:
-    from ..evaluation.folder import new_folder
-    from ..report.page import save_with_page
-
-    folder = new_folder(run)
+def _save(run: Run) -> None:
+    folder = free_folder(run)
     save_with_page(run, folder)
     log.info("Run folder: %s", folder)
     for note in run.notes:
         log.warning("Note: %s", note)
-
-
-def _indices(run: "Run", n_samples: int, max_samples: int | None) -> list[int]:
-    """The number of each measured sample among those drawn."""
-    from ..evaluation.run import kept
-
-    n_drawn = min(n_samples, len(run.dataset.positions))
-    return kept(n_drawn, max_samples) if max_samples else list(range(n_drawn))

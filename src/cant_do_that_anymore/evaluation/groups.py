@@ -4,11 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..evaluation.intervals import Clusters, Interval
-from ..evaluation.metrics import Sample
-from ..evaluation.run import Run
+from ..game.notation import numbered, written_game
 from ..game.position import earlier_moves
-from .notation import numbered, written_game
+from .intervals import Interval
+from .measures import MEASURES, SHARES, interval_of
+from .results import Run
+from .vocabulary import Number, Sample
 
 MOST_GROUPS = 8
 MOST_OPENINGS = 12
@@ -17,11 +18,14 @@ MANY = 8
 """Earlier moves of the changed piece from here on are one group."""
 
 
+_SHARES = [MEASURES[name] for name in SHARES.values()]
+
+
 @dataclass(frozen=True)
 class Share:
-    """The share of special moves under one rule set."""
+    """The share of special moves under one condition."""
 
-    value: float
+    value: Number
     interval: Interval | None
 
 
@@ -32,7 +36,7 @@ class Group:
     label: str
     n: int
     standard: Share
-    variant: Share
+    changed: Share
     opening: str = ""
 
 
@@ -42,19 +46,18 @@ def by_earlier_moves(run: Run) -> tuple[str, list[Group]]:
     Moves are counted, or where the positions come from games under the changed rules, moves of
     the changed piece: there the habit has already been broken before the model's eyes.
     """
-    samples = _answered(run)
-    rules = run.plan.rules
+    samples, change = run.answered, run.plan.change
     if run.plan.eval == "all_diagonal":
-        counts = [min(MANY, earlier_moves(sample.position, rules)) for sample in samples]
+        counts = [min(MANY, earlier_moves(sample.position, change)) for sample in samples]
         labels = {count: str(count) for count in range(MANY)} | {MANY: f"{MANY} or more"}
-        return f"earlier {rules.concerned}", _labelled(samples, counts, labels)
+        return f"earlier {change.concerned}", _labelled(samples, counts, labels)
     counts = [len(sample.position.moves) for sample in samples]
     return "earlier moves", _labelled(samples, counts, _even_bins(counts))
 
 
 def by_opening(run: Run) -> list[Group]:
     """Groups by the first moves of the game, the most frequent first and all others last."""
-    samples = _answered(run)
+    samples = run.answered
     beginnings = [sample.position.moves[:OPENING_PLIES] for sample in samples]
     frequent = [moves for moves, _ in Counter(beginnings).most_common(MOST_OPENINGS)]
     grouped: defaultdict[tuple[str, ...] | None, list[Sample]] = defaultdict(list)
@@ -65,10 +68,6 @@ def by_opening(run: Run) -> list[Group]:
         name = numbered(written_game(moves))
         groups.append(_group(name or "(initial position)", grouped[moves], opening=name))
     return [*groups, _group("all others", grouped[None])] if grouped[None] else groups
-
-
-def _answered(run: Run) -> list[Sample]:
-    return [sample for sample in run.samples if sample.answered]
 
 
 def _even_bins(counts: Sequence[int]) -> dict[int, str]:
@@ -99,12 +98,5 @@ def _labelled(
 
 
 def _group(label: str, samples: Sequence[Sample], *, opening: str = "") -> Group:
-    clusters = Clusters([sample.position.game for sample in samples])
-    standard, variant = (
-        Share(sum(hits) / len(hits), clusters.rate(hits))
-        for hits in (
-            [sample.had_habit for sample in samples],
-            [sample.kept_habit for sample in samples],
-        )
-    )
-    return Group(label, len(samples), standard, variant, opening)
+    standard, changed = (Share(m.value(samples), interval_of(m, samples)) for m in _SHARES)
+    return Group(label, len(samples), standard, changed, opening)

@@ -19,12 +19,12 @@ from inspect_ai.model import (
 from inspect_ai.model import Model as InspectModel
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from ..errors import BadInput, Problem
-from ..game.rules import rules_named
-from ..models.asking import Ask, seeded
-from ..models.hosted import HostedModel, as_chat, layout_for
-from ..models.model import Message, Model, Question, Settings
-from ..models.names import OUR_MODELS, model_named
+from ...errors import BadInput, Problem
+from ...game.rules import rules_named
+from ...models.asking import Ask, seeded
+from ...models.hosted import HostedModel, as_chat, layout_for
+from ...models.model import Message, Model, Question, Settings
+from ...models.names import OUR_MODELS, model_named
 
 OURS = "cdta"
 
@@ -95,7 +95,12 @@ def chat_for(model: InspectModel, ask: Ask, seed: int) -> list[ChatMessage]:
     the seed of the run. Other providers never see it.
     """
     chat = as_chat(layout_for(str(model), ask.question.messages))
-    chat[0].metadata = {"rules": ask.question.rules.key, "draw": ask.draw, "seed": seed}
+    chat[0].metadata = {
+        "rules": ask.question.rules.key,
+        "condition": ask.condition,
+        "draw": ask.draw,
+        "seed": seed,
+    }
     return chat
 
 
@@ -114,7 +119,7 @@ def _ask_in(chat: list[ChatMessage]) -> tuple[Ask, int]:
     asked: dict[str, Any] = chat[0].metadata or {}
     try:
         question = Question(rules_named(asked["rules"]), moves, messages)
-        return Ask(question, "measuring", asked["draw"]), asked["seed"]
+        return Ask(question, "measuring", asked["condition"], asked["draw"]), asked["seed"]
     except KeyError:
         raise BadInput(
             f"the models {OURS}/... play chess in the tasks cant_do_that_anymore/... only"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import chess
 
-from ..game.rules import STANDARD
+from .rules import STANDARD
 
 
 def written(board: chess.Board, uci: str) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.request import Request, urlopen
 
-from ..errors import BadInput, Problem, Unfinished
-from ..evaluation.metrics import Metrics
+from ...errors import BadInput, Problem, Unfinished
+from ...evaluation.vocabulary import Number
 from .record import Event, RecordSpec, event
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ class Recorder(Protocol):
     def write(self, events: list[Event]) -> None:
         """Take the events."""
 
-    def finish(self, report: Metrics) -> None:
+    def finish(self, report: dict[str, Number]) -> None:
         """Take the report.
 
         Raises:
@@ -52,7 +52,7 @@ class FileRecorder:
         self._append(map(_line, events))
         log.info("Logged %d rows of events to %s", len(events), self.path)
 
-    def finish(self, report: Metrics) -> None:
+    def finish(self, report: dict[str, Number]) -> None:
         """Append the report."""
         self._append([_line({"final_report": report, "run_id": self._spec.run_id})])
         log.info("Final report: %s. Logged to %s", report, self.path)
@@ -94,7 +94,7 @@ class HttpRecorder:
                 self._failed += len(batch)
                 self._fallback.write(batch)
 
-    def finish(self, report: Metrics) -> None:
+    def finish(self, report: dict[str, Number]) -> None:
         """Post the report as an event.
 
         Raises:
@@ -139,7 +139,7 @@ class DryRecorder:
             for each in events:
                 log.info("Not recording event: %s", each)
 
-    def finish(self, report: Metrics) -> None:
+    def finish(self, report: dict[str, Number]) -> None:
         """Show the report."""
         log.info("Final report: %s. Not writing anywhere.", report)
 

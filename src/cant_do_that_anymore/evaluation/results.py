@@ -1,0 +1,127 @@
+"""What an evaluation comes to, as types: results, dataset, cost, run."""
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+from ..game.position import Position
+from ..models.model import Usage
+from .intervals import Interval
+from .vocabulary import Number, Outcome, Plan, Sample
+
+PROTOCOL = "1"
+"""Changes whenever scores stop being comparable with those of earlier versions."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything computed from the samples of a run.
+
+    Attributes:
+        metrics: numbers by name; None where a number does not exist.
+        intervals: 95 % intervals of the measures among them.
+        outcomes: how many answers were what, by condition.
+    """
+
+    metrics: dict[str, Number]
+    intervals: dict[str, Interval]
+    outcomes: dict[str, dict[Outcome, int]]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The positions of a pool whose special move one model plays, and how they were found.
+
+    Attributes:
+        version: the model they belong to, as the API names it.
+        origin: "shipped", "imported", "built", or the file they were read from.
+        positions: in the order they were found.
+        asked: how many positions of the pool the model was asked, if known.
+        pool_ended: whether the pool holds no more for this model.
+        usage: the tokens of all questions asked to find them.
+        endpoint: where the model was asked, if it has an address.
+        saved_at: when it was kept.
+        built_now: whether the run that uses it has built it.
+    """
+
+    version: str
+    origin: str
+    positions: list[Position] = field(repr=False, default_factory=list)
+    asked: int | None = None
+    pool_ended: bool = True
+    usage: Usage = field(default_factory=Usage)
+    endpoint: str = ""
+    saved_at: str = ""
+    built_now: bool = False
+
+    @property
+    def provenance(self) -> str:
+        """Where it came from, in words."""
+        on = f" on {self.saved_at[:10]}" if self.saved_at else ""
+        if not self.asked:
+            return f"{self.origin}{on} for {self.version}" if self.version else self.origin
+        if self.built_now:
+            return f"built now from {self.asked:,} questions"
+        at = f" at {self.endpoint}" if self.endpoint else ""
+        return f"built{on}{at} from {self.asked:,} questions"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """US dollars by the price list; None where there is no price or nothing is known.
+
+    Attributes:
+        measuring: of all answers of the samples, whenever they were asked.
+        dataset: of all questions asked to find the dataset, whenever they were asked.
+        spent: of what this command itself asked; answers kept from before cost nothing new.
+    """
+
+    measuring: float | None = None
+    dataset: float | None = None
+    spent: float | None = None
+
+
+def versions_here() -> dict[str, str]:
+    """The versions of all software that has a part in the numbers."""
+    packages = ("cant-do-that-anymore", "chess", "numpy", "genai-prices")
+    return {
+        **{package: version(package) for package in packages},
+        "python": platform.python_version(),
+    }
+
+
+@dataclass(frozen=True)
+class Run:
+    """One model on one dataset under one plan.
+
+    Attributes:
+        model: the name it was asked for by; ``version`` is what it calls itself.
+        endpoint: its address, where it has one.
+        identity: everything about the model that can change an answer.
+        dataset: where the positions came from.
+        samples: every position with all its replies.
+        notes: what a reader of the numbers should know, one sentence each.
+        protocol: runs of different protocols cannot be compared.
+        versions: of the software that made it.
+    """
+
+    model: str
+    version: str
+    endpoint: str
+    identity: Mapping[str, object]
+    plan: Plan
+    dataset: Dataset
+    samples: list[Sample] = field(repr=False)
+    results: Results
+    notes: list[str]
+    started_at: str
+    seconds: float
+    cost: Cost = field(default_factory=Cost)
+    protocol: str = PROTOCOL
+    versions: dict[str, str] = field(default_factory=versions_here)
+
+    @property
+    def answered(self) -> list[Sample]:
+        """The samples that enter the measures."""
+        return [sample for sample in self.samples if sample.answered]

@@ -1,0 +1,216 @@
+"""The words of the evaluation, as types: condition, plan, reply, sample, measure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Literal, get_args
+
+from ..game.position import Position
+from ..game.rules import Rules
+from ..models.model import Answer, Message, Question, Settings
+
+Eval = Literal["all", "all_small", "all_diagonal"]
+Reading = Literal["lenient", "exact"]
+Outcome = Literal[
+    "special",
+    "forbidden",
+    "adapted",
+    "legal",
+    "illegal",
+    "unreadable",
+    "truncated",
+    "refused",
+    "error",
+]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
+UNUSABLE_OUTCOMES: frozenset[Outcome] = frozenset(("unreadable", "truncated", "refused"))
+
+BEFORE, AFTER = "standard", "changed"
+"""The two conditions of every run: the rules as they always were, and with one change."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What an answer was: the outcome, and the move in UCI if one could be read."""
+
+    outcome: Outcome
+    move: str | None
+
+
+Show = Callable[[Position, str], tuple[Message, ...]]
+Read = Callable[[Answer, Position, Rules, Reading], Judgement]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One way of asking about a position.
+
+    Attributes:
+        name: what its replies go by.
+        rules: the rules in force.
+        text: the task, as the model is told it.
+        show: from the position and the text to a conversation.
+        read: from an answer to what it was.
+    """
+
+    name: str
+    rules: Rules
+    text: str
+    show: Show
+    read: Read
+
+    def question(self, position: Position) -> Question:
+        """The position under this condition."""
+        return Question(self.rules, position.moves, self.show(position, self.text))
+
+
+INCIDENTAL = {"incidental": True}
+"""Marks what may differ between runs that are compared."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that makes scores comparable or not.
+
+    Attributes:
+        change: the changed rules.
+        wording: the name of the texts.
+        conditions: what each position is asked under; the first is the baseline of selection.
+        wanted: how many samples.
+    """
+
+    eval: Eval
+    change: Rules
+    wording: str
+    conditions: tuple[Condition, ...]
+    reading: Reading
+    settings: Settings
+    wanted: int = field(metadata=INCIDENTAL)
+
+    @property
+    def baseline(self) -> Condition:
+        """The condition under which the model shows its habits."""
+        return self.conditions[0]
+
+    def differences(self, other: "Plan") -> list[str]:
+        """The names of everything that differs and could make scores differ."""
+        return _differing(self, other)
+
+
+def _differing(one: object, other: object) -> list[str]:
+    names: list[str] = []
+    for each in fields(one):  # type: ignore[arg-type]
+        mine, yours = getattr(one, each.name), getattr(other, each.name)
+        if mine == yours or each.metadata.get("incidental"):
+            continue
+        names += _differing(mine, yours) if isinstance(mine, Settings) else [each.name]
+    return [name.replace("_", " ") for name in names]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer with its judgement."""
+
+    answer: Answer
+    judgement: Judgement
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the answer was."""
+        return self.judgement.outcome
+
+    @property
+    def move(self) -> str | None:
+        """The move it named."""
+        return self.judgement.move
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A position and its replies, one for each condition.
+
+    ``draw`` tells samples apart that ask the same questions again.
+    """
+
+    position: Position
+    draw: int
+    replies: Mapping[str, Reply]
+
+    @property
+    def answered(self) -> bool:
+        """Whether every question got an answer; only such samples enter the measures."""
+        return all(reply.outcome != "error" for reply in self.replies.values())
+
+    @property
+    def had_habit(self) -> bool:
+        """Whether the special move was played under the standard rules."""
+        return self.replies[BEFORE].outcome == "special"
+
+    @property
+    def kept_habit(self) -> bool:
+        """Whether it was played under the changed rules."""
+        return self.replies[AFTER].outcome == "special"
+
+    @property
+    def adapted(self) -> bool:
+        """Whether the answer under the changed rules was legal under them."""
+        return self.replies[AFTER].outcome in LEGAL_OUTCOMES
+
+
+Of = Callable[[Sample], float]
+Number = float | int | None
+
+
+def every(_: Sample) -> float:
+    """The whole of a share of all samples."""
+    return 1.0
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number over samples: the sum of their parts over the sum of their wholes.
+
+    Attributes:
+        name: as in ``run.json``; the original's where it has one.
+        title: for people.
+        meaning: one line for people.
+        part: what a sample adds above the line, and ``whole`` below it.
+        pairs: every part and whole that a sample can have together; with them it has an interval.
+        perfect: what a model would reach that follows the rules perfectly.
+        needs: the conditions whose replies it looks at.
+        remark: what stands beside it in the terminal.
+        played: what it counts, as in "plays ... more often"; `cdta compare` looks at those that
+            have it, under their ``short`` names in tables.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    part: Of
+    whole: Of = every
+    pairs: tuple[tuple[float, float], ...] = ((0, 1), (1, 1))
+    perfect: float | None = None
+    needs: tuple[str, ...] = (BEFORE, AFTER)
+    remark: str = ""
+    played: str = ""
+    short: str = ""
+
+    @property
+    def signed(self) -> bool:
+        """Whether it is a change, from -1 to 1, and not a share, from 0 to 1."""
+        return any(part < 0 for part, _ in self.pairs)
+
+    def value(self, samples: Sequence[Sample]) -> Number:
+        """The number, or None where there is nothing to divide by."""
+        whole = sum(map(self.whole, samples))
+        return sum(map(self.part, samples)) / whole if whole else None
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A number over samples of any other kind; it has no interval."""
+
+    name: str
+    title: str
+    meaning: str
+    value: Callable[[Sequence[Sample]], Number]

@@ -1,0 +1,108 @@
+"""Rules under which all pieces of one kind move as another kind does."""
+
+from dataclasses import dataclass
+
+import chess
+
+from .base import Rules, copy_as
+
+PLURALS = {
+    chess.KNIGHT: "knights",
+    chess.BISHOP: "bishops",
+    chess.ROOK: "rooks",
+    chess.QUEEN: "queens",
+}
+_BITBOARDS = PLURALS  # python-chess keeps a kind's squares in an attribute of the same name
+_WAYS = {
+    chess.KNIGHT: ("in an L-shape",),
+    chess.BISHOP: ("diagonally",),
+    chess.ROOK: ("along ranks and files",),
+    chess.QUEEN: ("diagonally", "along ranks and files"),
+}
+
+
+@dataclass(frozen=True)
+class PieceSwap(Rules):
+    """All pieces of one kind move as another kind does."""
+
+    piece: chess.PieceType
+    moves_like: chess.PieceType
+
+    @property
+    def key(self) -> str:
+        """Such as ``bishops-as-knights``."""
+        return f"{PLURALS[self.piece]}-as-{PLURALS[self.moves_like]}"
+
+    @property
+    def title(self) -> str:
+        """Such as "Bishops move as knights do"."""
+        return f"{PLURALS[self.piece].capitalize()} move as {PLURALS[self.moves_like]} do"
+
+    @property
+    def statement(self) -> str:
+        """What they do now, and what they can no longer do."""
+        pieces, others = PLURALS[self.piece], PLURALS[self.moves_like]
+        consequence = f"Every move that {pieces} could make before is still legal."
+        if self._lost:
+            lost = f"{pieces.capitalize()} can no longer move {self._lost}"
+            consequence = f"{lost}: such a move is now illegal."
+        return f"All {pieces} now move exactly as {others} do. {consequence}"
+
+    @property
+    def concerned(self) -> str:
+        """Such as "moves of bishops"."""
+        return f"moves of {PLURALS[self.piece]}"
+
+    @property
+    def old_way(self) -> str:
+        """Such as "moves a bishop diagonally"."""
+        return f"moves a {chess.piece_name(self.piece)} {self._lost}".strip()
+
+    @property
+    def _lost(self) -> str:
+        """How the piece can no longer move."""
+        ways = [way for way in _WAYS[self.piece] if way not in _WAYS[self.moves_like]]
+        return " or ".join(ways)
+
+    def view(self, board: chess.Board) -> chess.Board:
+        """The position with every piece labelled as what it moves like, for standard rules."""
+        view = copy_as(_Relabelled, board)
+        old, new = _BITBOARDS[self.piece], _BITBOARDS[self.moves_like]
+        setattr(view, new, getattr(board, new) | getattr(board, old))
+        setattr(view, old, chess.BB_EMPTY)
+        return view
+
+    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether it is made with the changed piece."""
+        return board.piece_type_at(move.from_square) == self.piece
+
+    def may_forbid(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether the changed piece moves, or one of the other side might attack the king."""
+        start = chess.BB_SQUARES[move.from_square]
+        changed: chess.Bitboard = getattr(board, _BITBOARDS[self.piece])
+        if changed & start:
+            return True
+        own = board.occupied_co[board.turn]
+        king = board.kings & own
+        if king & start:
+            if board.is_castling(move):
+                return True
+            king = chess.BB_SQUARES[move.to_square]
+        return bool(_REACHES[self.moves_like][chess.msb(king)] & changed & ~own)
+
+
+class _Relabelled(chess.Board):
+    """A position whose labels say how pieces move, with the castling rights of the real one."""
+
+    def clean_castling_rights(self) -> chess.Bitboard:
+        return self.castling_rights  # cleaned before relabelling; a relabelled rook still castles
+
+
+def reach(kind: chess.PieceType, square: chess.Square) -> chess.Bitboard:
+    """The squares a piece of that kind attacks from ``square`` if nothing is in the way."""
+    board = chess.BaseBoard.empty()
+    board.set_piece_at(square, chess.Piece(kind, chess.WHITE))
+    return board.attacks_mask(square)
+
+
+_REACHES = {kind: [reach(kind, square) for square in chess.SQUARES] for kind in PLURALS}

@@ -1,0 +1,28 @@
+"""The command that builds a dataset: ``cdta dataset build``."""
+
+from typing import Any
+
+import click
+
+from ...evaluation.run import build_dataset
+from ...evaluation.spec import Spec
+from ..options import Command, shared
+
+
+@click.command(
+    cls=Command,
+    params=shared(
+        *("model", "base_url", "max_tokens"),
+        *("rules", "pool", "wording", "reading", "n"),
+        *("max_connections", "max_cost", "quiet"),
+    ),
+)
+def build(quiet: bool, **options: Any) -> None:
+    """Build a model's dataset, or enlarge it from where it stopped.
+
+    The positions are those where the model plays the special move at temperature 0. `cdta run`
+    does this by itself where it has to.
+    """
+    built = build_dataset(Spec(**options), quiet=quiet)
+    line = f"{built.version}: {len(built.positions):,} positions, {built.provenance}"
+    click.echo(line + (", the pool holds no more" if built.pool_ended and built.asked else ""))

@@ -1,0 +1,1 @@
+"""The evaluation inside Inspect AI: tasks, scores, and our models as a provider."""

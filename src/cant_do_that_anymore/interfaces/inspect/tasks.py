@@ -1,0 +1,150 @@
+"""The evaluation as Inspect tasks.
+
+::
+
+    inspect eval cant_do_that_anymore/all --model openai/gpt-4o
+    inspect eval cant_do_that_anymore/all_small --model cdta/pocket -T seed=1
+    inspect eval cant_do_that_anymore/all_diagonal --model anthropic/claude-sonnet-4-5
+
+A sample is a position: its solver asks under every condition, its score says what came of it.
+"""
+
+from collections.abc import Callable
+from typing import get_args
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset
+from inspect_ai.dataset import Sample as InspectSample
+from inspect_ai.log import HeadlineMetric
+from inspect_ai.model import get_model
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from pydantic import TypeAdapter, ValidationError
+
+from ...errors import BadInput, Problem
+from ...evaluation.measures import IMPACT
+from ...evaluation.pools import drawn
+from ...evaluation.results import PROTOCOL
+from ...evaluation.run import build_dataset
+from ...evaluation.samples import Draw, draws_of
+from ...evaluation.spec import Spec, plan_for
+from ...evaluation.vocabulary import Eval, Reading
+from ...game.notation import numbered, written, written_game
+from ...game.position import Position
+from ...game.rules import BISHOPS_AS_KNIGHTS
+from ...models.hosted import answer_in, config_for
+from ...models.human import drawing
+from .models import chat_for, one_of_ours, one_sentence
+from .scoring import DRAW, GAME, conditions_of, habit, position_in
+
+FIELDS = {"samples": "n"}
+"""Arguments of the tasks with a name of their own: what field of the spec they are."""
+DRAWS_AN_EPOCH = 1_000_000
+"""More often than this no dataset holds a position, so no two epochs share a draw."""
+
+
+def _registered(eval: Eval) -> Callable[..., Task]:
+    """Make an eval known to Inspect under its name; its arguments are fields of the spec."""
+
+    @task(name=eval)
+    def cant_do_that_anymore(
+        rules: str = BISHOPS_AS_KNIGHTS.key,
+        wording: str = Spec.wording,
+        reading: Reading = Spec.reading,
+        samples: int | None = Spec.n,
+        seed: int = Spec.seed,
+        temperature: float = Spec.temperature,
+        max_tokens: int | None = Spec.max_tokens,
+        pool: str | None = None,
+        dataset: str | None = None,
+    ) -> Task:
+        given = dict(locals())
+        arguments = {FIELDS.get(name, name): value for name, value in given.items()}
+        with one_sentence():
+            return task_for(_spec(arguments | {"model": str(get_model()), "eval": eval}))
+
+    return cant_do_that_anymore
+
+
+TASKS = {eval: _registered(eval) for eval in get_args(Eval)}
+
+
+def _spec(arguments: dict[str, object]) -> Spec:
+    """The spec, with values of the types of its fields: ``-T`` guesses them from the text."""
+    try:
+        return TypeAdapter(Spec).validate_python(arguments)
+    except ValidationError as problem:
+        fault = problem.errors()[0]
+        if not fault["loc"]:  # the spec's own sentence
+            raise BadInput(str(fault["ctx"]["error"])) from None
+        names = {field: name for name, field in FIELDS.items()}
+        name = names.get(str(fault["loc"][0]), fault["loc"][0])
+        raise BadInput(f"-T {name}={fault['input']} cannot work: {fault['msg'].lower()}") from None
+
+
+def task_for(spec: Spec) -> Task:
+    """The task that measures the active model as ``spec`` says; finds or builds its dataset."""
+    asked = get_model()
+    model = one_of_ours(asked)
+    plan = plan_for(spec, model)
+    dataset = build_dataset(spec, model)
+    draws = draws_of(position for _, position in drawn(dataset, spec))
+    asked_how = {"rules": plan.change.key, "wording": spec.wording}
+    return Task(
+        dataset=MemoryDataset(list(map(_sample, draws)), name=dataset.version or dataset.origin),
+        solver=every_condition(**asked_how, seed=spec.seed),
+        scorer=habit(**asked_how, reading=spec.reading),
+        config=config_for(str(asked), plan.settings),
+        fail_on_error=spec.max_error_rate,
+        version=PROTOCOL,
+        headline_metric=HeadlineMetric(scorer="habit", metric=IMPACT),
+        metadata={"dataset": dataset.provenance, "questions_to_build_it": dataset.asked},
+    )
+
+
+@solver
+def every_condition(rules: str, wording: str, seed: int) -> Solver:
+    """Ask for the next move under every condition: the standard rules, and the changed ones."""
+    conditions = conditions_of(rules, wording)
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        model = get_model()
+        number = state.metadata[DRAW] + (state.epoch - 1) * DRAWS_AN_EPOCH
+        draw = Draw(position_in(state.metadata), number)
+        state.messages = []
+        for ask in draw.asks(conditions):
+            chat = chat_for(model, ask, seed)
+            state.output = await model.generate(chat)
+            replies = [choice.message for choice in state.output.choices or ()]
+            state.messages += [*chat, *replies]
+            answer = answer_in(state.output)
+            if answer.error:  # an error, so that Inspect counts it and eval-retry asks again
+                raise Problem(f"no answer under the {ask.condition} rules: {answer.error}")
+            state.store.set(ask.condition, answer.to_json())
+        return state
+
+    return solve
+
+
+def _sample(draw: Draw) -> InspectSample:
+    position = draw.position
+    return InspectSample(
+        input=_shown(position),
+        target=list(position.special_moves),
+        id=f"{position.id}-{draw.number + 1}" if draw.number else position.id,
+        metadata={
+            GAME: position.game,
+            "moves": list(position.moves),
+            "special_moves": list(position.special_moves),
+            "source": position.source,
+            DRAW: draw.number,
+        },
+    )
+
+
+def _shown(position: Position) -> str:
+    """The position for whoever looks at the sample; the model never sees this."""
+    board = position.board()
+    side = "White" if board.turn else "Black"
+    game = numbered(written_game(position.moves)) or "no moves"
+    special_moves = ", ".join(written(board, uci) for uci in position.special_moves)
+    return f"{side} to move after {game}\n\n```\n{drawing(board)}\n```\n\nSpecial: {special_moves}"

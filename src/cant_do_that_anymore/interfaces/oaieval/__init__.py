@@ -1,0 +1,1 @@
+"""The command ``oaieval``, as the users of the original know it."""

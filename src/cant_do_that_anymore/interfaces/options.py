@@ -1,0 +1,164 @@
+"""The options that commands share, each declared once, and help that shows them by purpose.
+
+Here a text becomes a number or a path, and nothing more: what can work, `Spec` says. A new field of
+`Spec` is one entry in `OPTIONS` and its name in the commands that take it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..evaluation.spec import DEFAULT_MODEL, SAMPLES, Spec
+
+MODEL, ASKED, LIMITS, OUTPUT = "Model", "What is asked", "Limits and cost", "Output"
+HEADINGS = (MODEL, ASKED, LIMITS, OUTPUT)
+WIDEST_NAME = 28
+
+
+class Option(click.Option):
+    """An option that knows under which heading it belongs."""
+
+    def __init__(self, *args: Any, heading: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.heading = heading
+
+
+class Command(click.Command):
+    """A command whose help shows the options by purpose."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a list of options for each heading, all of them in the same columns."""
+        rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record and isinstance(parameter, click.Option):
+                rows[getattr(parameter, "heading", OUTPUT)].append(record)
+        names = [name for group in rows.values() for name, _ in group]
+        width = min(WIDEST_NAME, max(map(len, names)))
+        for heading, group in rows.items():
+            if group:
+                with formatter.section(heading):
+                    formatter.write_dl([(name.ljust(width), text) for name, text in group])
+
+
+def _of_spec(heading: str, flag: str, **about: Any) -> Option:
+    """The option for a field of the spec, with the field's default."""
+    default = getattr(Spec, flag.lstrip("-").replace("-", "_"))
+    shown = default is not None and not about.get("is_flag")
+    return Option([flag], heading=heading, default=default, show_default=shown, **about)
+
+
+_PATH = click.Path(path_type=Path)
+_EVALS = f"{', '.join(list(SAMPLES)[:-1])} or {list(SAMPLES)[-1]}"
+
+OPTIONS: dict[str, click.Parameter] = {
+    str(option.name): option
+    for option in (
+        _of_spec(
+            MODEL, "--model", metavar="M", help=f"Whom to measure.  [default: {DEFAULT_MODEL}]"
+        ),
+        _of_spec(
+            MODEL, "--base-url", metavar="URL", help="An OpenAI-compatible server, with its /v1."
+        ),
+        _of_spec(
+            MODEL, "--temperature", type=float, metavar="T", help="0 for the likeliest reply."
+        ),
+        _of_spec(
+            MODEL,
+            "--max-tokens",
+            type=int,
+            metavar="K",
+            help="Longest reply.  [default: 16; base models: 4]",
+        ),
+        _of_spec(ASKED, "--eval", metavar="E", help=f"{_EVALS}."),
+        _of_spec(ASKED, "--rules", metavar="KEY", help="One of cdta rules."),
+        _of_spec(
+            ASKED,
+            "--pool",
+            type=_PATH,
+            metavar="FILE",
+            help="Choose the positions from this file.",
+        ),
+        _of_spec(
+            ASKED,
+            "--dataset",
+            metavar="D",
+            help="Take these positions: a file, or a dataset by name.",
+        ),
+        _of_spec(
+            ASKED,
+            "--wording",
+            metavar="W",
+            help="A TOML file, or openai-evals:FILE for the original's texts out of its wheel "
+            "(pip download --no-deps evals).",
+        ),
+        _of_spec(
+            ASKED,
+            "--reading",
+            metavar="R",
+            help="lenient, or the original's exact.",
+        ),
+        _of_spec(
+            ASKED, "-n", type=int, metavar="N", help="Samples.  [default: 1000; all_small: 100]"
+        ),
+        _of_spec(ASKED, "--seed", type=int, metavar="S", help="Which positions are drawn."),
+        _of_spec(
+            LIMITS, "--max-connections", type=int, metavar="C", help="Questions at once, at most."
+        ),
+        _of_spec(
+            LIMITS,
+            "--max-error-rate",
+            type=float,
+            metavar="SHARE",
+            help="Samples that may lack an answer.",
+        ),
+        _of_spec(
+            LIMITS,
+            "--max-cost",
+            type=float,
+            metavar="USD",
+            help="Stop before more than this is spent.",
+        ),
+        _of_spec(
+            LIMITS, "--fresh", is_flag=True, help="Ask anew: take no kept answers, and keep none."
+        ),
+        Option(
+            ["--json", "as_json"],
+            heading=OUTPUT,
+            is_flag=True,
+            help="Print JSON, and nothing else.",
+        ),
+        Option(["--quiet"], heading=OUTPUT, is_flag=True, help="Show no progress."),
+    )
+}
+
+
+def shared(*names: str) -> list[click.Parameter]:
+    """The options of those names."""
+    return [OPTIONS[name] for name in names]
+
+
+def out_option(default: str) -> Option:
+    """Where the results go, and where to without the option."""
+    told = f"Where the results go.  [default: {default}]"
+    return Option(["--out"], heading=OUTPUT, type=_PATH, metavar="DIR", help=told)
+
+
+def several_models() -> Option:
+    """``--model`` where several may be given."""
+    told = f"Whom to measure; repeatable.  [default: {DEFAULT_MODEL}]"
+    return Option(["--model", "models"], heading=MODEL, multiple=True, metavar="M", help=told)
+
+
+def several_evals(*default: str) -> Option:
+    """``--eval`` where several may be given, one by one or with commas between them."""
+    return Option(
+        ["--eval", "evals"],
+        heading=ASKED,
+        multiple=True,
+        default=default,
+        metavar="E,E",
+        callback=lambda ctx, option, given: tuple(dict.fromkeys(",".join(given).split(","))),
+        help=f"{_EVALS}.  [default: {','.join(default)}]",
+    )

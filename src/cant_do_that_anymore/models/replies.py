@@ -1,0 +1,101 @@
+"""What an OpenAI-compatible server sends back: completions, errors, and when to come again."""
+
+import json
+import time
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+from .model import Answer, StopReason, Usage
+
+Api = Literal["chat", "completions"]
+Form = tuple[str, ...]
+"""The concessions made in a request."""
+
+LONGEST_RETRY_AFTER = 600.0
+STOP_REASONS: dict[object, StopReason] = {
+    "stop": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "refused",
+}
+"""Why an answer ended, as servers say it. An empty text with any other reason is no answer."""
+BROKEN_OFF = {"error", "abort", "cancelled", "insufficient_system_resource"}
+"""Reasons that make no answer of any text."""
+
+
+def completion_in(body: bytes, api: Api, served_as: str, form: Form) -> Answer:
+    """The answer in the body of a successful response.
+
+    Raises:
+        ValueError: if there is none, whatever the status said.
+    """
+    try:
+        reply = json.loads(body)
+        if reply.get("error"):
+            raise ValueError("an error beside the reply")
+        choice, usage = reply["choices"][0], reply.get("usage") or {}
+        if api == "chat":
+            refusal = choice["message"].get("refusal")
+            text = _joined(choice["message"].get("content")) or refusal or ""
+        else:
+            refusal, text = None, choice["text"]
+        if not isinstance(text, str):
+            raise ValueError("the reply is no text")
+        return Answer(
+            text=text,
+            stop_reason="refused" if refusal else _stop_reason(choice, text),
+            usage=Usage(
+                int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
+            ),
+            version=str(reply.get("model") or served_as),
+            conceded=form,
+        )
+    except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as fault:
+        raise ValueError(f"no completion: {fault}") from None
+
+
+def error_message(body: bytes) -> str:
+    """The server's own words, in one line."""
+    try:
+        error = json.loads(body)
+        for key in ("error", "message", "detail"):
+            if isinstance(error, dict) and key in error:
+                error = error[key]
+        text = error if isinstance(error, str) else json.dumps(error)
+    except (ValueError, RecursionError):
+        text = body.decode("utf-8", "replace")
+    return " ".join(text.split())
+
+
+def _joined(content: Any) -> Any:
+    """The text of a reply; some servers give it in parts."""
+    if not isinstance(content, list):
+        return content
+    return "".join(part["text"] for part in content if part.get("type") == "text")
+
+
+def _stop_reason(choice: dict[str, Any], text: str) -> StopReason:
+    reason = choice.get("finish_reason")
+    if reason in STOP_REASONS:
+        return STOP_REASONS[reason]
+    if reason in BROKEN_OFF or not text.strip():
+        raise ValueError(f"the reply ended with {reason!r}")
+    return "stop"
+
+
+def seconds_of(retry_after: str | None) -> float | None:
+    """How long to wait by a Retry-After header: a number of seconds or a date."""
+    if not retry_after:
+        return None
+    try:
+        seconds = float(retry_after)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
+        except ValueError:
+            return None
+    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER)

@@ -1,0 +1,15 @@
+"""Questions of the evaluation, for tests of whoever answers."""
+
+from cant_do_that_anymore.evaluation.conditions import condition_named
+from cant_do_that_anymore.evaluation.wordings import DEFAULT
+from cant_do_that_anymore.game.position import Position
+from cant_do_that_anymore.game.rules import STANDARD, Rules
+from cant_do_that_anymore.models.model import Question
+
+
+def question(moves: tuple[str, ...], rules: Rules = STANDARD) -> Question:
+    """What is asked after these moves under these rules, in the default wording."""
+    standard = rules == STANDARD
+    text = DEFAULT.standard if standard else DEFAULT.stating(rules)
+    condition = condition_named("standard" if standard else "changed", rules, text)
+    return condition.question(Position(0, moves, ()))

@@ -1,0 +1,90 @@
+"""Runs made by hand: a plan, samples by what was answered, and what they come to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cant_do_that_anymore.evaluation.conditions import conditions_for
+from cant_do_that_anymore.evaluation.measures import compute
+from cant_do_that_anymore.evaluation.notes import notes_on
+from cant_do_that_anymore.evaluation.results import Dataset, Run
+from cant_do_that_anymore.evaluation.samples import draws_of
+from cant_do_that_anymore.evaluation.vocabulary import (
+    AFTER,
+    BEFORE,
+    Condition,
+    Judgement,
+    Outcome,
+    Plan,
+    Reply,
+    Sample,
+)
+from cant_do_that_anymore.evaluation.wordings import DEFAULT
+from cant_do_that_anymore.game.position import Position
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, Rules
+from cant_do_that_anymore.models.model import Answer, Settings
+
+Said = Answer | Outcome
+"""An answer that is to be judged, or the outcome alone."""
+Asked = tuple[Position, Mapping[str, Said]]
+"""A position, and what was said under each condition."""
+
+
+def plan_of(
+    wanted: int = 1000,
+    names: Sequence[str] = (BEFORE, AFTER),
+    change: Rules = BISHOPS_AS_KNIGHTS,
+    **fields: Any,
+) -> Plan:
+    """A plan under the default wording, with other fields where they are given."""
+    plan = Plan(
+        eval="all",
+        change=change,
+        wording=DEFAULT.name,
+        conditions=conditions_for(names, change, DEFAULT),
+        reading="lenient",
+        settings=Settings(),
+        wanted=wanted,
+    )
+    return replace(plan, **fields)
+
+
+def samples_of(asked: Sequence[Asked], plan: Plan) -> list[Sample]:
+    """What was said about the positions, judged as the conditions of the plan are."""
+    draws = draws_of(position for position, _ in asked)
+    return [
+        Sample(
+            draw.position,
+            draw.number,
+            {
+                condition.name: _reply(said[condition.name], draw.position, condition, plan)
+                for condition in plan.conditions
+            },
+        )
+        for draw, (_, said) in zip(draws, asked, strict=True)
+    ]
+
+
+def run_of(asked: Sequence[Asked], plan: Plan | None = None, **fields: Any) -> Run:
+    """A run of a model that said this; other fields where they are given."""
+    plan = plan or plan_of(len(asked))
+    samples = samples_of(asked, plan)
+    results = compute(samples, plan)
+    usual: dict[str, Any] = {
+        "model": "some/model",
+        "version": "model-1",
+        "endpoint": "",
+        "identity": {"name": "some/model"},
+        "dataset": Dataset("model-1", "shipped"),
+        "notes": notes_on(samples, results, plan),
+        "started_at": "2026-01-01T00:00:00Z",
+        "seconds": 1.0,
+    }
+    return Run(plan=plan, samples=samples, results=results, **usual | fields)
+
+
+def _reply(said: Said, position: Position, condition: Condition, plan: Plan) -> Reply:
+    if isinstance(said, Answer):
+        return Reply(said, condition.read(said, position, condition.rules, plan.reading))
+    move = position.special_moves[0] if said == "special" else None
+    return Reply(Answer("e2e4", version="model-1"), Judgement(said, move))

@@ -1,0 +1,133 @@
+"""The design by example: whatever is a dimension takes a new value as one entry in one place.
+
+Each addition below is as short as it would be in the package, and everything else follows: asking,
+answers, files, pages, the terminal, comparisons.
+"""
+
+import json
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import chess
+import pytest
+
+from cant_do_that_anymore import Position, Rules, Run, Spec, evaluate
+from cant_do_that_anymore.evaluation import measures
+from cant_do_that_anymore.evaluation.conditions import CONDITIONS, Kind
+from cant_do_that_anymore.evaluation.folder import facts_of, load_run
+from cant_do_that_anymore.evaluation.pools import Pool
+from cant_do_that_anymore.evaluation.selection import Criteria
+from cant_do_that_anymore.evaluation.spec import plan_for
+from cant_do_that_anymore.evaluation.vocabulary import Measure
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD
+from cant_do_that_anymore.models.asking import Ask, key_of
+from cant_do_that_anymore.models.baseline import RandomModel
+from cant_do_that_anymore.models.model import Settings
+from cant_do_that_anymore.report.page import page, save_with_page
+from processes import cdta
+from questions import question
+
+POOL = shipped_pool("pool")[:12]
+
+
+def saved_and_loaded(run: Run, folder: Path) -> Run:
+    """The run by way of its files, which must tell the same."""
+    save_with_page(run, folder)
+    loaded = load_run(folder)
+    assert facts_of(loaded) == facts_of(run)
+    assert loaded.samples == run.samples
+    return loaded
+
+
+def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    placebo = Kind(lambda _: STANDARD, lambda wording, _: wording.standard + " Nothing changed.")
+    monkeypatch.setitem(CONDITIONS, "placebo", placebo)
+
+    write_positions(tmp_path / "few.jsonl", POOL)
+    names = ("standard", "changed", "placebo")
+    spec = Spec(model="cdta/random", dataset=tmp_path / "few.jsonl", n=12, conditions=names)
+    run = saved_and_loaded(evaluate(spec, quiet=True), tmp_path / "run")
+    assert all(tuple(sample.replies) == names for sample in run.samples)
+    assert sum(run.results.outcomes["placebo"].values()) == 12
+    assert run.plan.conditions[2].text.endswith("Nothing changed.")
+    assert 'data-condition="placebo"' in page(run)
+    assert "placebo" in cdta("rescore", tmp_path / "run", "--out", tmp_path / "again").stdout
+
+
+class NoCastling(Rules):
+    key, title = "no-castling", "No castling"
+    statement = "Nobody may castle any more: such a move is now illegal."
+
+    def view(self, board: chess.Board) -> chess.Board:
+        view = board.copy(stack=False)
+        view.castling_rights = chess.BB_EMPTY
+        return view
+
+
+def test_a_rule_that_is_no_swap_is_one_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CATALOGUE, NoCastling.key, NoCastling())
+
+    moves = ("e2e4", "e7e5", "g1f3", "g8f6", "f1c4", "f8c5")
+    (tmp_path / "games.pgn").write_text("1. e4 e5 2. Nf3 Nf6 3. Bc4 Bc5 4. O-O O-O *\n")
+    pool = tmp_path / "pool.jsonl"
+    mined = cdta("mine", "--rules", "no-castling", tmp_path / "games.pgn", "-o", pool)
+    assert mined.returncode == 0, mined.stderr
+    assert json.loads(pool.read_text())["next_filtered_moves"] == ["e1g1"]
+    run = evaluate(Spec(model="cdta/random", rules=NoCastling(), dataset=pool, n=1), quiet=True)
+    assert saved_and_loaded(run, tmp_path / "run").plan.change == NoCastling()
+    assert run.samples[0].position == Position(0, moves, ("e1g1",))
+    assert run.plan.conditions[1].text.count(NoCastling.statement) == 1
+
+
+def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    queens = Measure(
+        "queen_proportion",
+        "Queen moves",
+        "how often the queen moves under the changed rules",
+        part=lambda sample: (sample.replies["changed"].move or "").startswith("d"),
+        needs=("changed",),
+    )
+    monkeypatch.setitem(measures.MEASURES, queens.name, queens)
+
+    write_positions(tmp_path / "few.jsonl", POOL)
+    spec = Spec(model="cdta/random", dataset=tmp_path / "few.jsonl", n=12)
+    run = saved_and_loaded(evaluate(spec, quiet=True), tmp_path / "run")
+    hits = sum(queens.part(sample) for sample in run.samples)
+    assert run.results.metrics["queen_proportion"] == hits / 12
+    assert run.results.intervals["queen_proportion"].low <= hits / 12
+    assert "Queen moves" in page(run)
+
+
+@dataclass(frozen=True)
+class MoreSettings(Settings):
+    effort: str = "none"
+
+
+def test_a_setting_is_one_field() -> None:
+    """Keys, the dataset's digest, run.json, the page and what runs differ in follow from it."""
+    model = RandomModel()
+    plan = replace(plan_for(Spec(), model), settings=MoreSettings())
+    high = replace(plan, settings=MoreSettings(effort="high"))
+    ask = Ask(question(("e2e4",)), "measuring", "standard")
+    assert key_of(model, ask, plan.settings) == key_of(model, ask, Settings())
+    assert key_of(model, ask, plan.settings) != key_of(model, ask, high.settings)
+    digests = [Criteria(model, Pool("pool", POOL), each).digest for each in (plan, high)]
+    assert digests[0] != digests[1]
+    assert plan.differences(high) == ["effort"]
+
+
+@pytest.mark.parametrize("name", [each.name for each in fields(Settings)])
+def test_no_field_of_the_settings_can_be_forgotten(name: str, tmp_path: Path) -> None:
+    other = Settings(temperature=0.25, max_tokens=99, seed=7)
+    value = getattr(other, name)
+    write_positions(tmp_path / "few.jsonl", POOL[:2])
+    options = {name: value}
+    run = evaluate(Spec(model="cdta/random", dataset=tmp_path / "few.jsonl", n=2, **options))
+    assert facts_of(run)["settings"][name] == value
+    assert str(value) in page(run)
+    ask = Ask(question(("e2e4",)), "measuring", "standard")
+    changed = replace(Settings(), **options)
+    assert key_of(RandomModel(), ask, changed) != key_of(RandomModel(), ask, Settings())
