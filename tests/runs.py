@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from cant_do_that_anymore.evaluation.computing import compute
 from cant_do_that_anymore.evaluation.conditions import conditions_for
-from cant_do_that_anymore.evaluation.measures import compute
 from cant_do_that_anymore.evaluation.notes import notes_on
 from cant_do_that_anymore.evaluation.results import Dataset, Run
-from cant_do_that_anymore.evaluation.samples import draws_of
+from cant_do_that_anymore.evaluation.samples import draws_of, reply_of
 from cant_do_that_anymore.evaluation.vocabulary import (
     AFTER,
     BEFORE,
@@ -85,6 +85,6 @@ def run_of(asked: Sequence[Asked], plan: Plan | None = None, **fields: Any) -> R
 
 def _reply(said: Said, position: Position, condition: Condition, plan: Plan) -> Reply:
     if isinstance(said, Answer):
-        return Reply(said, condition.read(said, position, condition.rules, plan.reading))
+        return reply_of(said, position, condition, plan.reading, plan.change)
     move = position.special_moves[0] if said == "special" else None
-    return Reply(Answer("e2e4", version="model-1"), Judgement(said, move))
+    return Reply(Answer("e2e4", version="model-1"), Judgement(said, move), said)

@@ -21,7 +21,7 @@ from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.evaluation.vocabulary import Measure
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD
-from cant_do_that_anymore.models.asking import Ask, key_of
+from cant_do_that_anymore.models.asks import Ask, key_of
 from cant_do_that_anymore.models.baseline import RandomModel
 from cant_do_that_anymore.models.model import Settings
 from cant_do_that_anymore.report.page import page, save_with_page

@@ -17,7 +17,7 @@ from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.folder import free_folder, load_run, save_run
 from cant_do_that_anymore.evaluation.judging import read_move
-from cant_do_that_anymore.evaluation.trials import trials_in
+from cant_do_that_anymore.evaluation.records import records_in
 from cant_do_that_anymore.evaluation.vocabulary import Reading
 from cant_do_that_anymore.evaluation.wordings import wording_named
 from cant_do_that_anymore.game.mining import Wanted, mine
@@ -252,7 +252,7 @@ RECORD = (
 def test_record_files(content: bytes | int, tmp_path: Path) -> None:
     file = tmp_path / "record.jsonl"
     file.write_bytes(mutated(RECORD, content) if isinstance(content, int) else content)
-    result_or_sentence(lambda: trials_in([file]))
+    result_or_sentence(lambda: records_in([file]))
 
 
 PGN = (

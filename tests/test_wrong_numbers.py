@@ -131,6 +131,27 @@ def test_a_form_that_was_learnt_is_remembered(tmp_path: Path) -> None:
     assert first.results.metrics["predicted_move_proportion"] == 1
 
 
+def test_answers_from_before_a_form_was_learnt_are_found_again(tmp_path: Path) -> None:
+    """Black's questions are taken as they are; only White's teach that a user must come first."""
+    black = [position for position in POOL if len(position.moves) % 2][:40]
+    white = [position for position in POOL if not len(position.moves) % 2][:4]
+    write_positions(tmp_path / "some.jsonl", [*black, *white])
+
+    async def fault(request: Request, _: int) -> web.Response | None:
+        roles = [turn["role"] for turn in request["messages"]]
+        message = "Conversation roles must alternate user/assistant"
+        refused = roles[:2] == ["system", "assistant"]
+        return web.json_response({"error": {"message": message}}, status=400) if refused else None
+
+    with serving(Loopback(habit, fault=fault)) as server:
+        options = {"dataset": tmp_path / "some.jsonl", "n": 44, "max_connections": 1}
+        first = measured(server, **options)
+        asked = len(server.requests)
+        again = measured(server, **options)
+    assert len(server.requests) == asked
+    assert again.samples == first.samples
+
+
 def test_positions_that_make_the_same_question_are_different_samples(tmp_path: Path) -> None:
     """Each is asked by itself, and a second run gives the same numbers without asking."""
     counted = [0]

@@ -20,7 +20,7 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
 
     from cant_do_that_anymore.errors import BadInput
     from cant_do_that_anymore.evaluation.judging import read_move
-    from cant_do_that_anymore.evaluation.trials import trials_in
+    from cant_do_that_anymore.evaluation.records import records_in
     from cant_do_that_anymore.game.mining import Wanted, mine
     from cant_do_that_anymore.game.position import read_positions
     from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
@@ -43,7 +43,7 @@ def positions(data: bytes) -> None:
 def records(data: bytes) -> None:
     """A record file of the original."""
     FILE.write_bytes(data)
-    trials_in([FILE])
+    records_in([FILE])
 
 
 def games(data: bytes) -> None:

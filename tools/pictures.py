@@ -38,8 +38,8 @@ def main() -> None:
         options = ["--runs", "1", "--eval", "all,all_diagonal", "--out", str(experiment)]
         home = {"CDTA_HOME": str(Path(scratch) / "home")}
         subprocess.run([*command, *options], check=True, env=os.environ | home)
-        shutil.copy(experiment / "bars-all.png", IMAGES / "bars.png")
-        shutil.copy(experiment / "diagonal.png", IMAGES / "diagonal.png")
+        shutil.copy(experiment / "bars-all-bishops-as-knights.png", IMAGES / "bars.png")
+        shutil.copy(experiment / "diagonal-bishops-as-knights.png", IMAGES / "diagonal.png")
         (folder,) = experiment.glob("cdta_pocket-????????-all-*")
         photograph(load_run(folder), folder / PAGE_NAME)
 

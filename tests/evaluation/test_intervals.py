@@ -1,107 +1,262 @@
-"""Intervals: known values, honest at the edges, and games as clusters."""
+"""Intervals: what holds for all of them, and how far they can be trusted."""
 
-import math
+from collections.abc import Sequence
+from itertools import product
+from math import comb, inf
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.evaluation.intervals import Clusters, mcnemar, wilson
-
-
-@pytest.mark.parametrize(
-    ("successes", "n", "low", "high"),
-    [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (1, 1, 0.2065, 1.0)],
+from cant_do_that_anymore.evaluation.intervals import (
+    DIFFERENCE,
+    RATE,
+    RELATIVE_CHANGE,
+    SHARE_OF_SOME,
+    Interval,
+    Ratio,
+    Support,
+    ratio_difference,
+    ratio_interval,
 )
-def test_wilson_equals_published_values(successes: int, n: int, low: float, high: float) -> None:
-    assert wilson(successes, n) == pytest.approx((low, high), abs=1e-4)
+from cant_do_that_anymore.evaluation.score import Cell, score
+
+Rows = list[tuple[int, tuple[int, int]]]
+"""The game of each sample, its part and its whole."""
+
+unhurried = settings(deadline=None)
+
+MEASURES = {
+    "rate": RATE,
+    "share of some": SHARE_OF_SOME,
+    "difference": DIFFERENCE,
+    "relative change": RELATIVE_CHANGE,
+    "difference of differences": tuple((part, 1) for part in range(-2, 3)),
+}
+RANGES = {RATE: (0, 1), SHARE_OF_SOME: (0, 1), DIFFERENCE: (-1, 1), RELATIVE_CHANGE: (-1, inf)}
 
 
-@pytest.mark.parametrize(
-    ("lost", "won", "p"), [(0, 0, 1.0), (1, 0, 1.0), (5, 0, 0.0625), (10, 2, 0.03857), (6, 6, 1.0)]
+def rows_of(support: Support, max_size: int = 30) -> st.SearchStrategy[Rows]:
+    pairs = st.sampled_from(sorted(support))
+    return st.lists(st.tuples(st.integers(0, 12), pairs), min_size=1, max_size=max_size)
+
+
+measured = st.sampled_from(sorted(MEASURES)).flatmap(
+    lambda name: st.tuples(st.just(MEASURES[name]), rows_of(MEASURES[name]))
 )
-def test_mcnemar_equals_the_exact_binomial_test(lost: int, won: int, p: float) -> None:
-    before = [True] * lost + [False] * won + [True] * 7
-    after = [False] * lost + [True] * won + [True] * 7
-    assert mcnemar(before, after) == pytest.approx(p, abs=1e-5)
 
 
-def test_one_sample_a_game_has_wilsons_interval() -> None:
-    interval = Clusters(range(10)).rate([True] * 8 + [False] * 2)
+def interval_of(
+    rows: Sequence[tuple[object, tuple[int, int]]], support: Support
+) -> Interval | None:
+    parts, wholes = [part for _, (part, _) in rows], [whole for _, (_, whole) in rows]
+    return ratio_interval(parts, wholes, [str(game) for game, _ in rows], support)
+
+
+def ends(interval: Interval | None) -> tuple[float, float]:
     assert interval
-    assert interval.method == "wilson"
-    assert (interval.low, interval.high) == wilson(8, 10)
+    return interval.low, interval.high
 
 
-def test_samples_of_one_game_do_not_count_as_independent() -> None:
-    """Ten games of fifty alike samples each are worth ten samples, not five hundred."""
-    games = [game for game in range(10) for _ in range(50)]
-    hits = [game < 5 for game in games]
-    clustered, naive = Clusters(games).rate(hits), Clusters(range(500)).rate(hits)
-    assert clustered and naive
-    assert clustered.high - clustered.low > 5 * (naive.high - naive.low)
+@unhurried
+@given(measured)
+def test_an_interval_holds_its_own_value_and_nothing_impossible(case: tuple[Support, Rows]) -> None:
+    support, rows = case
+    whole = sum(whole for _, (_, whole) in rows)
+    interval = interval_of(rows, support)
+    assert (interval is None) == (whole == 0)
+    if interval:
+        assert interval.low <= sum(part for _, (part, _) in rows) / whole <= interval.high
+        lowest, highest = RANGES.get(tuple(support), (-2, 2))
+        assert lowest <= interval.low < interval.high <= highest
 
 
-def test_pairing_makes_the_difference_sharper() -> None:
-    """The same samples keep the habit under both rule sets, but for five."""
-    before = [True] * 50 + [False] * 50
-    after = [True] * 45 + [False] * 55
-    interval = Clusters(range(100)).difference(before, after)
-    assert interval
-    assert interval.low == pytest.approx(-0.10, abs=0.015)
-    assert interval.high == pytest.approx(-0.01, abs=0.015)
+@unhurried
+@given(measured, st.randoms())
+def test_order_and_names_of_games_do_not_matter(case: tuple[Support, Rows], random: Random) -> None:
+    support, rows = case
+    renamed: list[tuple[object, tuple[int, int]]] = [(f"game {game}", row) for game, row in rows]
+    random.shuffle(renamed)
+    expected, found = interval_of(rows, support), interval_of(renamed, support)
+    assert (found is None) == (expected is None)
+    if expected:
+        assert ends(found) == pytest.approx(ends(expected), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("p", "stays", "comes"),
-    [(0.8, 0.5, 0.0), (0.9, 0.98, 0.1), (0.95, 0.995, 0.05), (0.95, 0.02, 0.01)],
-)
-def test_intervals_cover_the_truth_as_often_as_they_say(
-    p: float, stays: float, comes: float
+@unhurried
+@given(rows_of(DIFFERENCE))
+def test_the_other_way_round_is_the_mirror_image(rows: Rows) -> None:
+    low, high = ends(interval_of(rows, DIFFERENCE))
+    mirrored = interval_of([(game, (-part, 1)) for game, (part, _) in rows], DIFFERENCE)
+    assert ends(mirrored) == pytest.approx((-high, -low), abs=1e-9)
+
+
+@unhurried
+@given(rows_of(((-1, 1), (0, 1))))
+def test_where_the_habit_was_always_there_both_changes_are_one(rows: Rows) -> None:
+    assert interval_of(rows, DIFFERENCE) == interval_of(rows, RELATIVE_CHANGE)
+
+
+@unhurried
+@given(rows_of(RELATIVE_CHANGE))
+def test_samples_without_a_whole_and_a_part_change_nothing(rows: Rows) -> None:
+    if {whole for _, (_, whole) in rows} != {1}:
+        more = [*rows, *((game, (0, 0)) for game in range(40))]
+        assert interval_of(more, RELATIVE_CHANGE) == interval_of(rows, RELATIVE_CHANGE)
+
+
+@unhurried
+@given(rows_of(RATE), st.integers(2, 5))
+def test_copies_of_samples_are_no_evidence_when_their_game_is_the_same(
+    rows: Rows, times: int
 ) -> None:
-    """Two hundred experiments each, most of them with few answers that change."""
-    random, covered = Random(7), 0
-    truth = (p * stays + (1 - p) * comes) / p - 1
-    for _ in range(200):
-        before = [random.random() < p for _ in range(100)]
-        after = [random.random() < (stays if habit else comes) for habit in before]
-        interval = Clusters(range(100)).relative_change(before, after)
-        assert interval
-        covered += interval.low <= truth <= interval.high
-    assert covered >= 180
+    apart = [(index, row) for index, (_, row) in enumerate(rows)]
+    low, high = ends(interval_of(apart, RATE))
+    copied_low, copied_high = ends(interval_of(apart * times, RATE))
+    assert copied_low <= low + 1e-9
+    assert copied_high >= high - 1e-9
 
 
-def test_no_spread_is_lack_of_evidence_not_certainty() -> None:
-    few, many = Clusters(range(5)), Clusters(range(1000))
-    for clusters, n, width in ((few, 5, 0.25), (many, 1000, 0.002)):
-        interval = clusters.relative_change([True] * n, [False] * n)
-        assert interval
-        assert interval.low == pytest.approx(-1)
-        assert interval.high - interval.low > width
+def test_one_sample_a_game_needs_no_games() -> None:
+    interval = ratio_interval([1, 0, 1], [1, 1, 1], range(3), RATE)
+    assert interval
+    assert interval.method == "score"
 
 
-def test_nothing_to_go_by_gives_no_interval() -> None:
-    nothing = Clusters([])
-    assert nothing.rate([]) is None
-    assert nothing.difference([], []) is None
-    assert nothing.relative_change([], []) is None
-    assert Clusters(range(3)).relative_change([False] * 3, [True] * 3) is None
+def test_ten_games_of_fifty_alike_samples_are_worth_ten_samples() -> None:
+    games = [game for game in range(10) for _ in range(50)]
+    low, high = ends(ratio_interval([game % 2 for game in games], [1] * 500, games, RATE))
+    ten_low, ten_high = ends(ratio_interval([0, 1] * 5, [1] * 10, range(10), RATE))
+    assert low == pytest.approx(ten_low, abs=0.05)
+    assert high == pytest.approx(ten_high, abs=0.05)
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.booleans()), min_size=1, max_size=12)
-)
-def test_an_interval_holds_the_value_it_is_of(rows: list[tuple[int, bool, bool]]) -> None:
-    games = [game for game, _, _ in rows]
-    before, after = [b for _, b, _ in rows], [a for _, _, a in rows]
-    p, v = sum(before) / len(rows), sum(after) / len(rows)
-    clusters = Clusters(games)
-    for value, interval in (
-        (p, clusters.rate(before)),
-        (v - p, clusters.difference(before, after)),
-        ((v - p) / p if p else math.nan, clusters.relative_change(before, after)),
-    ):
-        if interval:
-            assert interval.low - 1e-9 <= interval.high
-            assert interval.low - 0.2 <= value <= interval.high + 0.2
+def test_many_games_of_unlike_samples_are_worth_nearly_all_of_them() -> None:
+    random = Random(1)
+    hits = [random.randrange(2) for _ in range(1000)]
+    low, high = ends(ratio_interval(hits, [1] * 1000, [i // 2 for i in range(1000)], RATE))
+    apart_low, apart_high = ends(ratio_interval(hits, [1] * 1000, range(1000), RATE))
+    assert (high - low) / (apart_high - apart_low) == pytest.approx(1, abs=0.1)
+
+
+def test_one_game_says_next_to_nothing_about_others() -> None:
+    low, high = ends(ratio_interval([1] * 50, [1] * 50, [0] * 50, RATE))
+    assert low < 0.05
+    assert high == 1
+
+
+def test_no_change_seen_is_no_proof_of_none() -> None:
+    for n, width in ((1, 0.79), (20, 0.16), (1000, 0.0038)):
+        low, high = ends(ratio_interval([0] * n, [1] * n, range(n), DIFFERENCE))
+        assert -low == pytest.approx(high)
+        assert high == pytest.approx(width, rel=0.05)
+
+
+def test_equal_to_within_five_points_takes_73_samples_without_a_difference() -> None:
+    def widest(n: int) -> float:
+        return ends(ratio_interval([0] * n, [1] * n, range(n), DIFFERENCE))[1]
+
+    assert widest(73) <= 0.05 < widest(72)
+
+
+def test_a_sample_that_cannot_be_is_an_error() -> None:
+    with pytest.raises(ValueError, match="not one of"):
+        ratio_interval([2, 0], [1, 1], [0, 1], RATE)
+
+
+def tables(n: int) -> list[tuple[int, ...]]:
+    """All ways in which n samples can fall into four cells."""
+    return [
+        (a, b, c, n - a - b - c)
+        for a in range(n + 1)
+        for b in range(n + 1 - a)
+        for c in range(n + 1 - a - b)
+    ]
+
+
+@pytest.mark.parametrize(("p", "impact"), [(0.67, -0.5), (0.95, -0.02), (0.95, -1), (1, -0.98)])
+def test_of_twenty_samples_at_least_92_of_100_intervals_hold_the_truth(
+    p: float, impact: float
+) -> None:
+    """Exactly: all tables of twenty samples with independent answers, by their probability."""
+    kept = p * (1 + impact)
+    chances = ((1 - p) * (1 - kept), (1 - p) * kept, p * (1 - kept), p * kept)
+    parts, wholes = (0, 1, -1, 0), (0, 0, 1, 1)
+    delta_holds = impact_holds = some = 0.0
+    for table in tables(20):
+        weight, left = 1.0, 20
+        for count, chance in zip(table, chances, strict=True):
+            weight *= comb(left, count) * chance**count
+            left -= count
+        if weight < 1e-9:
+            continue
+        delta = [Cell(part, 1, count) for part, count in zip(parts, table, strict=True)]
+        delta_holds += weight * (score(delta, p * impact) <= 1.96)
+        if table[2] + table[3]:
+            change = [Cell(*cell) for cell in zip(parts, wholes, table, strict=True)]
+            impact_holds += weight * (score(change, impact) <= 1.96)
+            some += weight
+    assert delta_holds > 0.92
+    assert impact_holds / some > 0.92
+
+
+def relative(rows: list[tuple[int, int]]) -> Ratio:
+    """The relative change from the first of two answers to the second."""
+    return Ratio([b - a for a, b in rows], [a for a, _ in rows], RELATIVE_CHANGE)
+
+
+answers = st.tuples(*[st.integers(0, 1)] * 4)
+games_and_answers = st.lists(st.tuples(st.integers(0, 12), answers), min_size=1, max_size=30)
+Quads = list[tuple[int, tuple[int, int, int, int]]]
+
+
+def two_models(rows: Quads) -> tuple[Ratio, Ratio, list[int]]:
+    first = relative([(a, b) for _, (a, b, _, _) in rows])
+    second = relative([(a, b) for _, (_, _, a, b) in rows])
+    return first, second, [game for game, _ in rows]
+
+
+@unhurried
+@given(games_and_answers)
+def test_a_difference_of_ratios_holds_its_value_and_agrees_with_its_p(rows: Quads) -> None:
+    first, second, games = two_models(rows)
+    found = ratio_difference(first, second, games)
+    if not sum(first.wholes) or not sum(second.wholes):
+        assert found is None
+        return
+    assert found
+    assert found.interval.low <= found.value <= found.interval.high
+    assert 0 <= found.p <= 1
+    if abs(found.p - 0.05) > 1e-6:
+        assert (found.p < 0.05) == (not found.interval.low <= 0 <= found.interval.high)
+
+
+@unhurried
+@given(games_and_answers)
+def test_exchanging_two_models_mirrors_their_difference(rows: Quads) -> None:
+    first, second, games = two_models(rows)
+    one, other = ratio_difference(first, second, games), ratio_difference(second, first, games)
+    if one and other:
+        low, high = ends(other.interval)
+        assert ends(one.interval) == pytest.approx((-high, -low), abs=1e-9)
+        assert one.p == pytest.approx(other.p)
+
+
+def test_models_that_always_agreed_are_not_proven_equal_by_a_few_samples() -> None:
+    rows = [(a, b, a, b) for a, b in product((0, 1), repeat=2)] * 5
+    first, second, games = two_models(list(enumerate(rows)))
+    found = ratio_difference(first, second, games)
+    assert found
+    assert found.p == 1
+    assert found.interval.low == pytest.approx(-found.interval.high)
+    assert found.interval.high > 0.3
+
+
+def test_models_that_differ_clearly_are_told_apart_also_where_their_wholes_differ() -> None:
+    rows = [(1, 1, 1, 0)] * 40 + [(0, 0, 1, 0)] * 40 + [(1, 0, 0, 0)] * 20
+    first, second, games = two_models(list(enumerate(rows)))
+    found = ratio_difference(first, second, games)
+    assert found
+    assert found.value == pytest.approx(-1 + 20 / 60)
+    assert found.p < 1e-6

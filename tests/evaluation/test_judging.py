@@ -175,3 +175,8 @@ def test_outcomes_of_answers_that_did_not_end_well(
     answer = Answer(reply, stop_reason=stop_reason)
     assert judge(answer, POSITION, BISHOPS_AS_KNIGHTS, "lenient").outcome == outcome
     assert outcome in OUTCOMES
+
+
+@pytest.mark.parametrize("reply", ["B1.c4", "e5. d5", "Nf3. e5", "d4 12. e5"])
+def test_a_number_within_a_reply_is_no_number_of_a_move(reply: str) -> None:
+    assert read_move(reply, BOARD, STANDARD) is None

@@ -330,6 +330,9 @@ def computed(samples: Samples) -> dict[str, float]:
                     "adaptation_rate": before and not after,
                     "adaptation_rate_of": before,
                     "variant_legal_proportion": not after,
+                    "legal_gain": before - after,
+                    "standard_forbidden_proportion": before,
+                    "changed_forbidden_proportion": after,
                     "num_previous_moves": 2 * game,
                 }
             ),

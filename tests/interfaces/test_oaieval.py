@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import chess
 import pytest
 from aiohttp import web
 
@@ -153,7 +154,28 @@ def recomputed(
         "n_samples": n,
         "n_games": len({sample["game_idx"] for sample in samples}),
         "n_failed": 0,
+        "legal_gain": (sum(legal) - counted(samples, "standard_under_change", LEGAL)) / n,
+        "standard_forbidden_proportion": counted(samples, "standard_under_change", FORBIDDEN) / n,
+        "changed_forbidden_proportion": counted(samples, "variant_under_change", FORBIDDEN) / n,
+        "standard_unusable_proportion": counted(samples, "standard_outcome", UNUSABLE) / n,
+        "changed_unusable_proportion": counted(samples, "variant_outcome", UNUSABLE) / n,
+        "random_special_proportion": sum(map(random_level, samples)) / n,
     }
+
+
+LEGAL, FORBIDDEN = ("adapted", "legal"), ("special", "forbidden")
+UNUSABLE = ("unreadable", "truncated", "refused")
+
+
+def counted(samples: list[dict[str, Any]], key: str, values: tuple[str, ...]) -> int:
+    return sum(sample[key] in values for sample in samples)
+
+
+def random_level(sample: dict[str, Any]) -> float:
+    board = chess.Board()
+    for move in sample["previous_moves"]:
+        board.push_uci(move)
+    return len(sample["move"]) / board.legal_moves.count()
 
 
 def test_a_base_model_gets_one_text_over_the_completions_api(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 from cant_do_that_anymore.errors import Problem, Unfinished
 from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.models import asking as module
-from cant_do_that_anymore.models.asking import Ask, Asking, key_of
+from cant_do_that_anymore.models.asking import Asking
+from cant_do_that_anymore.models.asks import Ask, key_of
 from cant_do_that_anymore.models.model import Answer, Message, Passing, Question, Settings
 from cant_do_that_anymore.models.store import Store
 

@@ -69,7 +69,7 @@ def test_a_lasting_fault_is_recorded_as_an_error(
     assert [sample.position.moves for sample in failed] == [hopeless]
     assert failed[0].replies["standard"].answer.error
     assert run.results.metrics["n_failed"] == 1
-    assert any("1 samples have no answer" in note for note in run.notes)
+    assert any("1 sample without an answer" in note for note in run.notes)
 
 
 def test_with_a_tenth_of_all_requests_failing_the_numbers_are_those_of_a_faultless_run(

@@ -1,186 +1,225 @@
-"""Comparisons with known differences."""
+"""A comparison as the terminal and the page show it."""
 
+import re
 from collections.abc import Callable
-from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from markupsafe import escape
+from rich.console import Console
 
-from cant_do_that_anymore.errors import BadInput
-from cant_do_that_anymore.evaluation.comparison import Comparison, compare, differences_in_plan
-from cant_do_that_anymore.evaluation.intervals import holm
-from cant_do_that_anymore.evaluation.measures import SHARES
-from cant_do_that_anymore.evaluation.results import Run
+from browser import NoBrowser, opened_browser
+from cant_do_that_anymore.evaluation.comparison import compare
+from cant_do_that_anymore.evaluation.folder import save_run
+from cant_do_that_anymore.evaluation.results import Dataset, Run
+from cant_do_that_anymore.evaluation.verdicts import verdict
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.game.rules import rules_named
-from cant_do_that_anymore.models.model import Settings
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
+from cant_do_that_anymore.models.model import Answer, Settings
 from cant_do_that_anymore.report.comparison_page import comparison_page
-from runs import plan_of
-from runs import run_of as run_that_said
+from cant_do_that_anymore.report.comparison_table import comparison_table
+from cant_do_that_anymore.report.markup import visible
+from processes import cdta
+from runs import plan_of, run_of
 
 POOL = shipped_pool("pool")
-PLAN = plan_of()
+EVIL = '<img src=x onerror="window.hacked = 1">\u202e'
 
 Play = Callable[[int], Outcome]
-"""The outcome under the changed rules of the n-th position."""
 
 
-def run_of(model: str, positions: list[Position], play: Play) -> Run:
-    """A run in which the model has the habit everywhere under the standard rules."""
+def keeps(percent: int) -> Play:
+    return lambda number: "special" if number % 100 < percent else "adapted"
+
+
+def chats(number: int) -> Outcome:
+    return "unreadable" if number % 100 < 59 else "special"
+
+
+def measured(model: str, play: Play, *, seed: int = 0, n: int = 200, **fields: Any) -> Run:
+    """A run whose replies are those that the outcomes stand for."""
+
+    def answer(outcome: Outcome, position: Position) -> Answer:
+        if outcome == "adapted":
+            legal = BISHOPS_AS_KNIGHTS.legal_moves(position.board())
+            return Answer(min(move.uci() for move in legal))
+        return Answer("Well, now." if outcome == "unreadable" else position.special_moves[0])
+
+    positions = POOL[seed * n : (seed + 1) * n]
     asked = [
-        (position, {BEFORE: "special", AFTER: play(number)})
+        (position, {BEFORE: answer("special", position), AFTER: answer(play(number), position)})
         for number, position in enumerate(positions)
     ]
-    return run_that_said(asked, PLAN, model=model, version=model)
+    usual: dict[str, Any] = {
+        "model": model,
+        "version": model,
+        "identity": {"name": model},
+        "dataset": Dataset("", "both.jsonl"),
+    }
+    return run_of(asked, plan_of(n, settings=Settings(seed=seed)), **usual | fields)
 
 
-def keeps(percent: int, *, from_: int = 0) -> Play:
-    """Keep the habit in so many of a hundred positions, counted from the given one."""
-    return lambda number: "special" if (number - from_) % 100 < percent else "adapted"
+def two() -> list[Run]:
+    return [measured("alpha", keeps(35)), measured("beta", keeps(60))]
 
 
-def when_changed(comparisons: list[Comparison]) -> Comparison:
-    return next(c for c in comparisons if c.measure.name == SHARES[AFTER])
+def three_with_three_seeds() -> list[Run]:
+    plays: dict[str, Play] = {"alpha": keeps(35), "beta": keeps(60), "gamma": chats}
+    return [measured(m, play, seed=seed) for m, play in plays.items() for seed in range(3)]
 
 
-def test_a_planted_difference_is_found_with_its_size() -> None:
-    runs = [run_of("a", POOL[:400], keeps(40)), run_of("b", POOL[:400], keeps(60, from_=20))]
-    found = when_changed(compare(runs))
-    assert found.shares == (0.4, 0.6)
-    assert found.difference == pytest.approx(0.2)
-    assert found.interval
-    assert found.interval.low < 0.2 < found.interval.high
-    assert found.interval.low > 0
-    assert found.verdict == "different"
-    assert found.sentence == (
-        "b plays the special move under the changed rules more often than a, "
-        "by 20.0 points on 400 shared samples."
+def shown(runs: list[Run], width: int = 100) -> str:
+    console = Console(width=width, file=StringIO())
+    console.print(comparison_table(compare(runs), width))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def squeezed(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+# Terminal
+
+
+def test_two_models_get_one_small_table_below_the_verdict() -> None:
+    text = shown(two())
+    assert squeezed(text).startswith(verdict(compare(two())))
+    assert "All on one dataset: both.jsonl" in text
+    assert "alpha (first) and beta (second): 200 shared samples of 200 games" in text
+    [row] = [line for line in text.splitlines() if line.startswith("Impact factor ")]
+    assert squeezed(row) == "Impact factor -0.650 -0.400 +25.0 [+19.5, +31.4] < 0.001"
+    assert (
+        text.index("Impact factor") < text.index("Each model alone") < text.index("- alpha drops")
     )
 
 
-def test_the_paired_interval_is_narrower_than_chance_between_strangers() -> None:
-    """40 of 400 positions differ, all in one direction: unpaired, that would be 0.1 +- 0.07."""
-    runs = [run_of("a", POOL[:400], keeps(50)), run_of("b", POOL[:400], keeps(60))]
-    interval = when_changed(compare(runs)).interval
-    assert interval
-    assert interval.high - interval.low < 0.07
+def test_three_models_with_three_seeds_take_one_row_a_pair() -> None:
+    text = shown(three_with_three_seeds())
+    lines = text.splitlines()
+    assert len(lines) < 50
+    assert max(map(len, lines)) <= 100
+    rows = [squeezed(line) for line in lines if re.match(r"(alpha|beta), \w+ +600 ", line)]
+    assert len(rows) == 3
+    assert rows[0].startswith("alpha, beta 600 +25.0 [+21.")
+    assert " first " in rows[0]
+    assert " open " in rows[1]
+    assert "gamma cannot be ranked: 59.0 % of its answers" in squeezed(text)
+    assert squeezed(text).count("note: gamma: answers that name no move") == 1
+    assert "600 samples, 3 seeds" in text
+    assert "bounds [" in text
 
 
-def test_equal_models_are_alike_where_there_is_enough_to_tell() -> None:
-    runs = [run_of("a", POOL[:400], keeps(50)), run_of("b", POOL[:400], keeps(50))]
-    found = when_changed(compare(runs))
-    assert found.difference == 0
-    assert found.corrected_p == 1
-    assert found.verdict == "alike"
-    few = [run_of("a", POOL[:20], keeps(50)), run_of("b", POOL[:20], keeps(50))]
-    # Never differing is no proof of being equal.
-    assert when_changed(compare(few)).verdict == "open"
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_nothing_is_cut_off_in_a_terminal(width: int) -> None:
+    for runs in (two(), three_with_three_seeds()):
+        text = shown(runs, width)
+        assert "…" not in text
+        for heading in ("legal gain", "no move", "special", "ahead" if len(runs) > 2 else "p"):
+            assert heading in squeezed(text)
 
 
-def test_disjoint_datasets_say_that_nothing_is_shared_and_what_would_be_enough() -> None:
-    runs = [run_of("a", POOL[:50], keeps(50)), run_of("b", POOL[50:100], keeps(50))]
-    for found in compare(runs):
-        assert found.n_samples == 0
-        assert found.difference is None
-        assert found.interval is None
-        assert found.verdict == "open"
-        assert "share no position" in found.sentence
-        assert f"{found.enough:,} shared samples would be enough" in found.sentence
-        assert 1_000 < found.enough < 4_000
-    assert "share no position" in comparison_page(runs, compare(runs))
-
-
-def test_one_shared_sample_is_too_few_however_clear_it_looks() -> None:
-    runs = [run_of("a", POOL[:1], keeps(100)), run_of("b", POOL[:1], keeps(0))]
-    found = when_changed(compare(runs))
-    assert found.shares == (1.0, 0.0)
-    assert found.p == 1
-    assert found.verdict == "open"
-    assert found.enough > 100
-    assert "1 shared sample is too few to tell" in found.sentence
-
-
-def test_only_shared_positions_are_compared() -> None:
-    runs = [run_of("a", POOL[:300], keeps(100)), run_of("b", POOL[200:500], keeps(0))]
-    found = when_changed(compare(runs))
-    assert (found.n_samples, found.shares) == (100, (1.0, 0.0))
-
-
-def test_samples_of_one_game_do_not_count_as_independent() -> None:
-    one_game = [replace(position, game=1) for position in POOL[:200]]
-    runs = [run_of("a", one_game, keeps(100)), run_of("b", one_game, keeps(0))]
-    found = when_changed(compare(runs))
-    assert (found.n_samples, found.n_games) == (200, 1)
-    assert found.verdict == "open"
-
-
-def test_what_was_enough_is_enough() -> None:
-    """As many samples as were asked for show a difference of five points."""
-    few = [run_of("a", POOL[:100], keeps(50)), run_of("b", POOL[:100], keeps(50, from_=5))]
-    enough = when_changed(compare(few)).enough
-    many = [
-        run_of("a", POOL[:enough], keeps(50)),
-        run_of("b", POOL[:enough], lambda n: keeps(50, from_=5)(n) if n % 100 >= 5 else "special"),
+def test_models_on_datasets_of_their_own_get_advice() -> None:
+    own = [
+        measured(name, keeps(50), dataset=Dataset(name, "built", asked=900)) for name in ("a", "b")
     ]
-    found = when_changed(compare(many))
-    assert found.difference == pytest.approx(0.05, abs=0.005)
-    assert found.verdict == "different"
+    text = squeezed(shown(own))
+    assert "On the positions that each pair shares of its own datasets" in text
+    assert "`cdta dataset union A B -o both.jsonl`" in text
 
 
-def test_more_comparisons_ask_for_more_evidence() -> None:
-    a, b = (run_of("a", POOL[:200], keeps(50)), run_of("b", POOL[:200], keeps(57)))
-    alone = when_changed(compare([a, b]))
-    among_many = when_changed(compare([a, b, *(run_of(x, POOL[:200], keeps(50)) for x in "cde")]))
-    assert alone.p == among_many.p
-    assert alone.p < alone.corrected_p < among_many.corrected_p
+def test_every_difference_is_in_points(tmp_path: Path) -> None:
+    page = comparison_page(compare(two()))
+    assert "difference, points" in page
+    assert "+25.0" in page
+    assert ">0.250<" not in page
 
 
-def test_samples_without_an_answer_are_left_out() -> None:
-    runs = [
-        run_of("a", POOL[:10], lambda n: "error" if n == 0 else "special"),
-        run_of("b", POOL[:10], lambda n: "error" if n == 1 else "special"),
+def test_the_command_prints_the_table_and_writes_the_page(tmp_path: Path) -> None:
+    folders = [tmp_path / run.model for run in two()]
+    for run, folder in zip(two(), folders, strict=True):
+        save_run(run, folder)
+    page = tmp_path / "page.html"
+    result = cdta("compare", *folders, folders[0], "-o", page)
+    assert result.returncode == 0, result.stderr
+    assert squeezed(result.stdout).startswith("alpha drops more of its habit than beta")
+    assert result.stdout.endswith(f"page: {page}\n")
+    assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
+    alone = cdta("compare", folders[0], folders[0])
+    assert alone.returncode == 2
+    assert "these are 2 runs of one" in alone.stderr
+
+
+# Page
+
+
+def test_the_page_tells_the_same_in_the_same_order() -> None:
+    runs = three_with_three_seeds()
+    page = comparison_page(compare(runs))
+    lede, _, rest = page.partition("<nav")
+    assert escape(verdict(compare(runs)).replace(" %", "\xa0%")) in lede
+    text = squeezed(re.sub(r"<[^>]+>", " ", rest.partition("</nav>")[2]))
+    parts = [
+        "All on one dataset: both.jsonl",
+        "alpha (first) and beta (second) in every measure: 600 shared samples of 600 games",
+        "Each model alone",
+        "600 samples, 3 seeds",
+        "In words",
+        "Too many answers name no move to tell whether alpha and gamma differ",
+        "gamma: answers that name no move",
+        "How it was made",
+        "all; wording default; reading lenient; temperature 1; max tokens 16; protocol 2",
+        "Seed 2 2026-01-01, 200 samples; dataset: both.jsonl",
     ]
-    assert when_changed(compare(runs)).n_samples == 8
-
-
-def test_runs_that_cannot_be_compared_are_refused() -> None:
-    one = run_of("a", POOL[:2], keeps(50))
-    with pytest.raises(BadInput, match="two runs or more"):
-        compare([one])
-    other = replace(one, plan=replace(PLAN, change=rules_named("rooks-as-knights")))
-    with pytest.raises(BadInput, match=r"different rules .*rooks-as-knights"):
-        compare([one, other])
-
-
-def test_other_differences_between_runs_are_named() -> None:
-    one = run_of("a", POOL[:2], keeps(50))
-    other = replace(one, plan=replace(PLAN, settings=Settings(0.0, 16)))
-    assert differences_in_plan([one, one]) == []
-    assert ["temperature" in note for note in differences_in_plan([one, other])] == [True]
-
-
-def test_two_runs_of_one_model_are_told_apart() -> None:
-    one = run_of("a", POOL[:2], keeps(50))
-    found = compare([one, one])[0]
-    assert (found.first, found.second) == ("a #1", "a #2")
+    places = [text.find(part) for part in parts]
+    assert -1 not in places, parts[places.index(-1)]
+    assert places == sorted(places)
 
 
 def test_the_name_of_a_model_cannot_act_as_html() -> None:
-    runs = [
-        run_of("<script>alert(1)</script>", POOL[:5], keeps(50)),
-        run_of("b", POOL[:5], keeps(9)),
-    ]
-    page = comparison_page(runs, compare(runs))
+    runs = [measured("<script>alert(1)</script>", keeps(50)), measured("b", keeps(9))]
+    page = comparison_page(compare(runs))
     assert "<script" not in page
     assert "&lt;script&gt;alert(1)" in page
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
-def test_holm_only_raises_p_values_and_keeps_their_order(p_values: list[float]) -> None:
-    corrected = holm(p_values)
-    assert all(p <= c <= 1 for p, c in zip(p_values, corrected, strict=True))
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    assert [corrected[i] for i in order] == sorted(corrected)
-    assert corrected[order[0]] == min(1, len(p_values) * p_values[order[0]])
+@pytest.mark.parametrize("n", [0, 1])
+def test_hardly_any_samples_make_a_page_too(n: int) -> None:
+    runs = [measured(name, keeps(50), n=n) for name in ("a", "b")]
+    assert "</html>" in comparison_page(compare(runs))
+    assert "nothing can be said" in squeezed(shown(runs)) or n
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_every_screen_and_obeys_the_policy(tmp_path: Path, scheme: Any) -> None:
+    pages = {
+        "two": [measured(EVIL, keeps(35)), measured("beta", keeps(60))],
+        "three": [*three_with_three_seeds(), measured(EVIL, keeps(1))],
+    }
+    for name, runs in pages.items():
+        (tmp_path / f"{name}.html").write_text(comparison_page(compare(runs)), encoding="utf-8")
+    said: list[str] = []
+    try:
+        with opened_browser() as browser:
+            for name in pages:
+                for width in (320, 390, 768, 1440):
+                    page = browser.new_page(
+                        viewport={"width": width, "height": 900}, color_scheme=scheme
+                    )
+                    page.on("console", lambda message: said.append(message.text))
+                    page.goto((tmp_path / f"{name}.html").as_uri())
+                    for summary in page.locator("summary").all():
+                        summary.click()
+                    assert page.evaluate("document.documentElement.scrollWidth") <= width
+                    assert page.locator("img, script, [style]").count() == 0
+                    assert page.evaluate("window.hacked") is None
+                    assert visible(EVIL) in (page.locator("table.alone").text_content() or "")
+                    tallest = "[...document.querySelectorAll('td')].map(cell => cell.offsetHeight)"
+                    assert max(page.evaluate(tallest)) < 160  # no column of single letters
+                    page.close()
+    except NoBrowser as problem:
+        pytest.skip(str(problem))
+    assert said == []

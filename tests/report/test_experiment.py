@@ -12,21 +12,30 @@ import pytest
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.errors import BadInput, Stopped
 from cant_do_that_anymore.evaluation import experiment
-from cant_do_that_anymore.evaluation.folder import load_run
-from cant_do_that_anymore.evaluation.trials import Trial, by_earlier_moves, trials_in
+from cant_do_that_anymore.evaluation.folder import load_run, save_run
+from cant_do_that_anymore.evaluation.records import records_in
+from cant_do_that_anymore.evaluation.standings import Standing, standings, standings_in
+from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.report.plots import bar_chart, line_chart
+from cant_do_that_anymore.game.rules import rules_named
+from cant_do_that_anymore.report.plots import bar_chart, headline_chart, line_chart
 from loopback import Loopback, Request, is_changed, moves_in, serving
-from players import habit, number_of
+from players import adapting, habit, number_of
 from processes import Done, cdta
+from runs import plan_of, run_of
 
 N = 20
 
 
 def respond(request: Request) -> str:
-    """Keep the habit under the changed rules in some positions, the model "stubborn" in all."""
-    keeps = request["model"] == "stubborn" or number_of(moves_in(request)) % 3 == 0
-    return habit(request) if keeps or not is_changed(request) else "a2a3"
+    """Keep the habit under the changed rules in some positions, "stubborn" in all, others never."""
+    if not is_changed(request) or request["model"] == "stubborn":
+        return habit(request)
+    if request["model"] == "chatty":
+        return "What a position! Let me think about it."
+    if request["model"] == "adapts":
+        return adapting(request)
+    return habit(request) if number_of(moves_in(request)) % 3 == 0 else "a2a3"
 
 
 @pytest.fixture
@@ -49,7 +58,7 @@ def table(out: Path) -> dict[tuple[str, str], dict[str, str]]:
         return {(row["model"], row["eval"]): row for row in csv.DictReader(file)}
 
 
-def test_every_model_eval_and_seed_is_measured_and_averaged(
+def test_every_model_eval_and_seed_is_measured_and_runs_are_taken_together(
     server: Loopback, tmp_path: Path
 ) -> None:
     result = measure(server, tmp_path, "--model", "stubborn", "--model", "other", "--runs", "3")
@@ -58,23 +67,55 @@ def test_every_model_eval_and_seed_is_measured_and_averaged(
     assert len(folders) == 2 * 2 * 3
     assert len({load_run(folder).plan.settings.seed for folder in folders}) == 3
     rows = table(tmp_path)
-    assert list(rows) == [
-        (model, eval_) for model in ("stubborn", "other") for eval_ in ("all", "all_diagonal")
+    assert sorted(rows) == [
+        (model, eval_) for model in ("other", "stubborn") for eval_ in ("all", "all_diagonal")
     ]
-    assert float(rows["stubborn", "all"]["predicted_move_in_variant_proportion_mean"]) == 1
-    assert float(rows["stubborn", "all"]["variant_impact_factor_sem"]) == 0
+    row = rows["other", "all_diagonal"]
+    assert (row["rules"], row["runs"], row["samples"]) == ("bishops-as-knights", "3", str(3 * N))
     shares = [
         load_run(folder).results.metrics["predicted_move_in_variant_proportion"] or 0
         for folder in folders
-        if folder.name.startswith("other-all-")
+        if folder.name.startswith("other-all_diagonal-")
     ]
-    mean = float(rows["other", "all"]["predicted_move_in_variant_proportion_mean"])
-    error = float(rows["other", "all"]["predicted_move_in_variant_proportion_sem"])
-    assert mean == pytest.approx(fmean(shares), abs=1e-6)
-    assert error == pytest.approx(stdev(shares) / 3**0.5, abs=1e-6)
-    for name in ("bars-all", "bars-all_diagonal", "diagonal"):
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-        assert "<svg" in (tmp_path / f"{name}.svg").read_text()
+    share, error = "predicted_move_in_variant_proportion", "standard_error_over_seeds"
+    assert float(row[share]) == pytest.approx(fmean(shares), abs=1e-6)
+    assert float(row[f"{share}_{error}"]) == pytest.approx(stdev(shares) / 3**0.5, abs=1e-6)
+    for name in ("bars-all", "headline-all", "bars-all_diagonal", "diagonal"):
+        stem = f"{name}-bishops-as-knights"
+        assert (tmp_path / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (tmp_path / f"{stem}.svg").read_text()
+
+
+def test_the_error_over_seeds_of_a_model_that_always_does_the_same_is_0_as_the_docs_say(
+    server: Loopback, tmp_path: Path
+) -> None:
+    """Every seed takes all positions of a dataset that was built: no chance, and no certainty."""
+    measure(server, tmp_path, "--model", "other", "--eval", "all", "--runs", "3")
+    row = table(tmp_path)["other", "all"]
+    assert float(row["variant_impact_factor_standard_error_over_seeds"]) == 0
+    assert float(row["variant_impact_factor_high"]) - float(row["variant_impact_factor_low"]) > 0.2
+    docs = (Path(__file__).parents[2] / "docs" / "compare.md").read_text()
+    assert "_standard_error_over_seeds" in docs
+    assert "it is 0 for a model that always answers the same" in docs
+
+
+def test_a_model_that_chats_does_not_win_and_is_marked(server: Loopback, tmp_path: Path) -> None:
+    models = ("--model", "chatty", "--model", "other", "--model", "adapts", "--eval", "all")
+    printed = measure(server, tmp_path, *models, "--runs", "1").stdout.splitlines()
+    assert max(map(len, printed)) <= 100
+    first, *_, last = (line for line in printed if line.startswith(("chatty", "other", "adapts")))
+    assert first.startswith("adapts ")
+    assert last.startswith("chatty (!) ")
+    assert "-1.00 to 0.00" in last
+    assert last.endswith("100 %")
+    assert any("answers that name no move" in line for line in printed)
+    row = table(tmp_path)["chatty", "all"]
+    assert float(row["variant_impact_factor"]) == -1
+    assert float(row["variant_impact_factor_bounds_high"]) == 0
+    assert float(row["changed_unusable_proportion"]) == 1
+    assert float(row["legal_gain"]) == 0
+    assert "answers that name no move" in row["notes"]
+    assert "(!)" in (tmp_path / "headline-all-bishops-as-knights.svg").read_text()
 
 
 def test_finished_runs_are_kept_and_not_asked_again(server: Loopback, tmp_path: Path) -> None:
@@ -127,7 +168,7 @@ def test_json_is_one_object_with_the_numbers_of_the_table(server: Loopback, tmp_
     (row,) = printed["results"]
     written = table(tmp_path)["other", "all_diagonal"]
     assert list(row) == list(written)
-    assert row["delta_mean"] == pytest.approx(float(written["delta_mean"]), abs=1e-6)
+    assert row["delta_low"] == pytest.approx(float(written["delta_low"]), abs=1e-6)
     assert all(Path(file).exists() for file in printed["files"])
 
 
@@ -215,9 +256,13 @@ def test_records_of_the_original_give_results_and_plots(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     row = table(out)["generation/direct/gpt-4", "all_diagonal"]
     assert (row["runs"], row["samples"]) == ("2", "8")
-    assert float(row["predicted_move_in_variant_proportion_mean"]) == pytest.approx(0.5)
-    assert float(row["predicted_move_in_variant_proportion_sem"]) == pytest.approx(0.25)
-    assert (out / "diagonal.png").exists()
+    share = "predicted_move_in_variant_proportion"
+    assert float(row[share]) == pytest.approx(0.5)
+    assert float(row[f"{share}_standard_error_over_seeds"]) == pytest.approx(0.25)
+    assert row["rules"] == "bishops-as-knights"
+    assert not any(row[name] for name in row if name.startswith(("legal_gain", "adaptation")))
+    assert not row["changed_unusable_proportion"]
+    assert (out / "diagonal-bishops-as-knights.png").exists()
 
 
 def test_plots_of_runs_that_exist_are_those_of_their_numbers(
@@ -227,7 +272,9 @@ def test_plots_of_runs_that_exist_are_those_of_their_numbers(
     measure(server, first, "--model", "other", "--runs", "2", "--eval", "all_diagonal")
     runs = [str(path.parent) for path in sorted(first.glob("*/run.json"))]
     assert run_command("--plots-only", *runs, "--out", str(again)).returncode == 0
-    for name in ("results.csv", "diagonal.svg", "bars-all_diagonal.svg"):
+    pictures = [path.name for path in first.glob("*.svg")]
+    assert len(pictures) == 3
+    for name in ("results.csv", *pictures):
         assert (again / name).read_bytes() == (first / name).read_bytes()
 
 
@@ -238,18 +285,18 @@ def test_samples_of_one_game_are_recognised_in_records(tmp_path: Path) -> None:
     second = [sample(moves, before=True, after=False) for moves in (GAME[:4], other_game)]
     record(tmp_path / "1.jsonl", "m", first)
     record(tmp_path / "2.jsonl", "m", second)
-    one, two = trials_in([tmp_path])
+    one, two = records_in([tmp_path / "1.jsonl", tmp_path / "2.jsonl"])
     assert one.eval == "all"
-    assert one.earlier == [0, 3, 0]
-    assert one.games[0] == one.games[1] == two.games[0]
-    assert one.games[2] == two.games[1] != one.games[0]
+    games, others = ([s.position.game for s in each.samples] for each in (one, two))
+    assert games[0] == games[1] == others[0]
+    assert games[2] == others[1] != games[0]
 
 
 def test_a_line_that_was_left_half_written_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "record.jsonl"
     record(path, "m", [sample(GAME, before=True, after=True)])
     path.write_text(path.read_text() + '{"type": "metr')
-    assert trials_in([path])[0].after == [True]
+    assert [sample.kept_habit for sample in records_in([path])[0].samples] == [True]
 
 
 @pytest.mark.parametrize(
@@ -270,14 +317,14 @@ def test_a_file_that_is_no_record_is_named_with_its_fault(
     path = tmp_path / "x.jsonl"
     path.write_text(text)
     with pytest.raises(BadInput, match=fault) as problem:
-        trials_in([path])
+        records_in([path])
     assert "x.jsonl" in str(problem.value)
 
 
 def test_an_empty_or_missing_folder_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(BadInput, match="holds no run and no record file"):
-            trials_in([path])
+            standings_in([path])
 
 
 def test_paths_without_plots_only_and_the_reverse_are_refused(tmp_path: Path) -> None:
@@ -291,30 +338,37 @@ def test_paths_without_plots_only_and_the_reverse_are_refused(tmp_path: Path) ->
         assert sentence in refused.stderr
 
 
-def test_one_run_has_a_mean_and_no_standard_error() -> None:
-    (result,) = experiment.results([Trial("m", "all", [1, 2], [0, 0], [True, False], [False] * 2)])
-    assert result.means["predicted_move_proportion"] == 0.5
-    assert result.means["variant_impact_factor"] == -1
-    assert result.errors["predicted_move_proportion"] is None
+def test_runs_under_different_rules_have_rows_and_pictures_of_their_own(tmp_path: Path) -> None:
+    said: Any = {BEFORE: "special", AFTER: "legal"}
+    asked = [(position, said) for position in shipped_pool("diagonal")[:3]]
+    keys = ("bishops-as-knights", "queens-as-rooks")
+    for key in keys:
+        plan = plan_of(3, change=rules_named(key), eval="all_diagonal")
+        save_run(run_of(asked, plan), tmp_path / "runs" / key)
+    out = tmp_path / "out"
+    assert run_command("--plots-only", str(tmp_path / "runs"), "--out", str(out)).returncode == 0
+    with (out / "results.csv").open() as file:
+        assert [(row["rules"], row["runs"]) for row in csv.DictReader(file)] == [
+            (key, "1") for key in keys
+        ]
+    for key, piece in zip(keys, ("bishops", "queens"), strict=True):
+        lines = (out / f"diagonal-{key}.svg").read_text()
+        assert f"when {piece} move as" in lines
+        assert f"earlier moves of {piece}" in lines
+        assert f"when {piece} move as" in (out / f"bars-all_diagonal-{key}.svg").read_text()
 
 
-def test_without_a_habit_there_is_no_impact_factor() -> None:
-    (result,) = experiment.results([Trial("m", "all", [1], [0], [False], [True])])
-    assert result.means["variant_impact_factor"] is None
-    assert result.means["delta"] == 1
-
-
-def test_lines_show_the_share_at_each_number_of_earlier_bishop_moves() -> None:
-    trial = Trial(
-        "m", "all_diagonal", [1, 2, 3, 4], [0, 0, 2, 2], [True] * 4, [True, False, False, False]
-    )
-    shares = by_earlier_moves(trial, many=8)
-    assert {count: share.value for count, share in shares.items()} == {0: 0.5, 2: 0.0}
-    assert all(share.low <= share.value <= share.high for share in shares.values())
+def standing(model: str) -> Standing:
+    """Of a model that drops the habit in one of two positions."""
+    said: Any = [{BEFORE: "special", AFTER: after} for after in ("special", "unreadable")]
+    positions = shipped_pool("diagonal")[:2]
+    run = run_of(list(zip(positions, said, strict=True)), plan_of(eval="all_diagonal"), model=model)
+    return standings([run])[0]
 
 
 def test_a_name_with_a_dollar_sign_is_no_formula_and_plots_repeat_exactly(tmp_path: Path) -> None:
-    trials = {"$a_b^$": Trial("x", "all_diagonal", [1, 2], [0, 1], [True] * 2, [True, False])}
-    for draw in (bar_chart, line_chart):
-        first, again = (draw(trials, "title", tmp_path / name) for name in ("first", "again"))
+    group = [standing("$a_b^$"), standing("_hidden")]
+    for draw in (bar_chart, headline_chart, line_chart):
+        first, again = (draw(group, tmp_path / name) for name in ("first", "again"))
         assert first[1].read_bytes() == again[1].read_bytes()
+        assert all(name in first[1].read_text() for name in ("$a_b^$", "_hidden"))

@@ -1,11 +1,10 @@
-"""Runs side by side: each on its own dataset, and pair by pair on the positions they share.
+"""Who drops the habit better, and is it sure? Models pair by pair on the positions they share.
 
-Shares on two datasets cannot be subtracted from each other, since every model's dataset holds the
+Numbers on two datasets cannot be subtracted from each other, since every model's dataset holds the
 positions that suit its own habit. On shared positions they can: both models were asked the same
 questions, and the difference is taken sample by sample.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -14,10 +13,15 @@ from statistics import NormalDist
 from typing import Literal
 
 from ..errors import BadInput
-from .intervals import Clusters, Interval, holm
+from .chance import holm
+from .contenders import Contender, contenders
+from .intervals import Interval
 from .measures import MEASURES
+from .notes import counted
+from .paired import paired
+from .points import points, range_in_points
 from .results import Run
-from .vocabulary import Measure, Sample
+from .vocabulary import Measure, Number
 
 ALPHA = 0.05
 POWER = 0.8
@@ -34,179 +38,195 @@ class Comparison:
     """One measure of two models on the positions they share.
 
     Attributes:
-        first: label of one model, and ``second`` of the other.
-        measure: what is compared.
-        shares: the measure of each on the shared positions; None where they share none.
-        interval: 95 % interval of the second share minus the first, paired.
+        first: one model, and ``second`` the other.
+        n_samples: how many samples they share, and ``n_games`` of how many games.
+        values: the measure of each on the shared positions; None where it does not exist.
+        interval: 95 % interval of the second value minus the first, paired; it holds whatever
+            answers without a move would have said.
         p: the chance of such a difference between equal models.
         corrected_p: the same, corrected for the number of comparisons.
+        extremes: the least and the greatest difference over all that answers without a move could
+            have said; None where they are too few to matter.
         enough: how many shared samples would show a difference of `MATTERS`.
     """
 
-    first: str
-    second: str
+    first: Contender
+    second: Contender
     measure: Measure
     n_samples: int
     n_games: int
-    shares: tuple[float, float] | None
+    values: tuple[Number, Number]
     interval: Interval | None
     p: float
     corrected_p: float
+    extremes: tuple[float, float] | None
     enough: int
 
     @property
     def difference(self) -> float | None:
-        """The second share minus the first."""
-        return self.shares[1] - self.shares[0] if self.shares else None
+        """The second value minus the first."""
+        first, second = self.values
+        return None if first is None or second is None else second - first
 
     @property
     def verdict(self) -> Verdict:
         """What the shared positions say."""
-        if self.corrected_p < ALPHA:
+        if not self.interval:
+            return "open"
+        low, high = self.interval.low, self.interval.high
+        if self.corrected_p < ALPHA and not low <= 0 <= high:
             return "different"
-        if self.interval and self.interval.low >= -MATTERS and self.interval.high <= MATTERS:
-            return "alike"
-        return "open"
+        return "alike" if low >= -MATTERS and high <= MATTERS else "open"
+
+    @property
+    def ahead(self) -> tuple[Contender, Contender]:
+        """Who is better by the measured values, and who is not."""
+        better_below = (self.measure.perfect or 0) < 0
+        second_is_better = ((self.difference or 0.0) < 0) == better_below
+        return (self.second, self.first) if second_is_better else (self.first, self.second)
+
+    @property
+    def blurred(self) -> bool:
+        """Whether answers without a move keep it open, so that no more samples would help."""
+        if self.verdict != "open" or not self.extremes:
+            return False
+        return self.extremes[1] - self.extremes[0] > MATTERS
+
+    @property
+    def size(self) -> str:
+        """How far apart the two are, in words."""
+        if not self.extremes:
+            return points(abs(self.difference or 0.0))
+        near, far = sorted(map(abs, self.extremes))
+        shown = range_in_points(near, far, " to ").replace("+", "")
+        return f"{shown} points, depending on what answers without a move would have said,"
 
     @property
     def sentence(self) -> str:
         """The verdict in plain words."""
-        what = self.measure.played
-        if self.difference is None:
-            return (
-                f"{self.first} and {self.second} share no position, so nothing can be said about "
-                f"{what}; about {self.enough:,} shared samples would be enough."
-            )
-        on = f"on {_counted(self.n_samples, 'shared sample')}"
+        return as_sentence(self.claim, [self.first, self.second])
+
+    @property
+    def claim(self) -> str:
+        """The sentence, to go on from."""
+        both = f"{self.first.label} and {self.second.label}"
+        on = f"on {counted(self.n_samples, 'shared sample')}"
+        whether = f"whether {both} differ in {self._title}"
+        if self.difference is None or not self.interval:
+            return self._nothing_shared
         if self.verdict == "different":
-            more, less = self.first, self.second
-            if self.difference > 0:
-                more, less = less, more
-            points = f"{100 * abs(self.difference):.1f} points"
-            return f"{more} plays {what} more often than {less}, by {points} {on}."
+            better, worse = self.ahead
+            return f"{better.label} {self.measure.compared} than {worse.label}, by {self.size} {on}"
         if self.verdict == "alike":
-            return (
-                f"{self.first} and {self.second} play {what} equally often, "
-                f"to within {100 * MATTERS:.0f} points, {on}."
-            )
-        whether = f"whether {self.first} and {self.second} differ in playing {what}"
+            return f"{both} are equal in {self._title} to within {100 * MATTERS:.0f} points {on}"
+        if self.blurred:
+            return f"too many answers name no move to tell {whether} {on}"
         if self.n_samples < self.enough:
             few = "is" if self.n_samples == 1 else "are"
             return (
-                f"{_counted(self.n_samples, 'shared sample')} {few} too few to tell {whether}; "
-                f"about {self.enough:,} would be enough."
+                f"{counted(self.n_samples, 'shared sample')} {few} too few to tell {whether}; "
+                f"about {self.enough:,} would be enough"
             )
-        return f"it stays open {whether} {on}: if they do, it is by little."
+        between = range_in_points(self.interval.low, self.interval.high, " and ")
+        return f"it stays open {whether} {on}: the difference is between {between} points"
+
+    @property
+    def _title(self) -> str:
+        return f"the {self.measure.title.lower()}"
+
+    @property
+    def _nothing_shared(self) -> str:
+        both = f"{self.first.label} and {self.second.label}"
+        if not self.n_samples:
+            return (
+                f"{both} share no position, so nothing can be said about {self._title}; about "
+                f"{self.enough:,} shared samples would be enough"
+            )
+        pairs = zip((self.first, self.second), self.values, strict=True)
+        who = " and ".join(model.label for model, value in pairs if value is None)
+        return (
+            f"on {counted(self.n_samples, 'shared sample')} {who} never showed the habit, so "
+            f"nothing can be said about {self._title}"
+        )
 
 
 def compare(runs: Sequence[Run]) -> list[Comparison]:
-    """Compare every pair of runs in every measure, on the positions the two share.
+    """Compare every pair of models in every measure, on the positions the two share.
 
     Raises:
-        BadInput: if there are fewer than two runs, or their rules differ.
+        BadInput: if there are fewer than two models, or their rules differ.
     """
-    if len(runs) < 2:
-        raise BadInput("a comparison needs two runs or more")
     rules = sorted({run.plan.change.key for run in runs})
     if len(rules) > 1:
         raise BadInput(f"runs under different rules cannot be compared: {', '.join(rules)}")
-    pairs = list(combinations(zip(labels(runs), runs, strict=True), 2))
-    measures = [measure for measure in MEASURES.values() if measure.played]
-    n_comparisons = len(pairs) * len(measures)
-    found = [
-        _compared(first, second, measure, _shared(mine, yours), n_comparisons)
-        for (first, mine), (second, yours) in pairs
-        for measure in measures
-    ]
+    models = contenders(runs)
+    if len(models) < 2:
+        raise BadInput(
+            "a comparison needs runs of two models or settings; these are "
+            f"{counted(len(runs), 'run')} of one, which would be taken together"
+        )
+    pairs = list(combinations(models, 2))
+    measures = [measure for measure in MEASURES.values() if measure.compared]
+    tests = len(pairs) * len(measures)
+    found = [one for pair in pairs for one in _compared(*pair, measures, tests)]
     corrected = holm([comparison.p for comparison in found])
     return [replace(c, corrected_p=p) for c, p in zip(found, corrected, strict=True)]
 
 
-def labels(runs: Sequence[Run]) -> list[str]:
-    """A name for each run: the model's version, with the eval or a number where that is not enough.
-
-    >>> labels([])
-    []
-    """
-    names = [run.version for run in runs]
-    if len(set(names)) < len(names) and len({run.plan.eval for run in runs}) > 1:
-        names = [f"{run.version} {run.plan.eval}" for run in runs]
-    seen: Counter[str] = Counter()
-    unique = []
-    for name in names:
-        seen[name] += 1
-        unique.append(name if names.count(name) == 1 else f"{name} #{seen[name]}")
-    return unique
+def models_in(comparisons: Sequence[Comparison]) -> list[Contender]:
+    """All that are compared, in the order they were given."""
+    labelled = {m.label: m for c in comparisons for m in (c.first, c.second)}
+    return list(labelled.values())
 
 
-def differences_in_plan(runs: Sequence[Run]) -> list[str]:
-    """What was not the same for all runs, one sentence each."""
-    first, *others = runs
-    names = [name for run in others for name in first.plan.differences(run.plan)]
-    if len({run.protocol for run in runs}) > 1:
-        names.append("protocol")
-    return [
-        f"the runs differ in {name}, so differences between them need not be the models'"
-        for name in dict.fromkeys(names)
-    ]
+def as_sentence(claim: str, models: Sequence[Contender]) -> str:
+    """With a full stop, and a capital unless it begins with the name of a model."""
+    named = claim.startswith(tuple(f"{model.label} " for model in models))
+    return f"{claim if named else claim[0].upper() + claim[1:]}."
 
 
-def _shared(mine: Run, yours: Run) -> list[tuple[Sample, Sample]]:
-    theirs = _by_position(yours)
-    return [(sample, theirs[key]) for key, sample in _by_position(mine).items() if key in theirs]
-
-
-def _by_position(run: Run) -> dict[tuple[str, int], Sample]:
-    """The answered samples by position, a position's repeated askings by their number."""
-    return {(sample.position.id, sample.draw): sample for sample in run.answered}
+def of_measure(comparisons: Sequence[Comparison], name: str) -> list[Comparison]:
+    """Every pair in one measure."""
+    return [comparison for comparison in comparisons if comparison.measure.name == name]
 
 
 def _compared(
-    first: str,
-    second: str,
-    measure: Measure,
-    shared: Sequence[tuple[Sample, Sample]],
-    n_comparisons: int,
-) -> Comparison:
-    mine = [bool(measure.part(sample)) for sample, _ in shared]
-    yours = [bool(measure.part(sample)) for _, sample in shared]
-    games = [sample.position.game for sample, _ in shared]
-    clusters, n = Clusters(games), len(shared)
-    # Only samples where the two differ count. Their shares have the same difference, and sound
-    # bounds also where the two never differ.
-    won = [yes and not no for no, yes in zip(mine, yours, strict=True)]
-    lost = [yes and not no for yes, no in zip(mine, yours, strict=True)]
-    interval = clusters.difference(lost, won)
-    p = clusters.p_value(lost, won) if shared else 1.0
-    return Comparison(
-        first=first,
-        second=second,
-        measure=measure,
-        n_samples=n,
-        n_games=len(set(games)),
-        shares=(sum(mine) / n, sum(yours) / n) if shared else None,
-        interval=interval,
-        p=p,
-        corrected_p=p,
-        enough=_enough(interval, n, n_comparisons),
-    )
+    first: Contender, second: Contender, measures: Sequence[Measure], tests: int
+) -> list[Comparison]:
+    mine, yours = first.by_position(), second.by_position()
+    shared = [key for key in mine if key in yours]
+    ours, theirs = [mine[key] for key in shared], [yours[key] for key in shared]
+    n_games = len({sample.position.game for sample in ours})
+    found = [(measure, paired(measure, ours, theirs)) for measure in measures]
+    return [
+        Comparison(
+            first=first,
+            second=second,
+            measure=measure,
+            n_samples=len(shared),
+            n_games=n_games,
+            values=each.values,
+            interval=each.interval,
+            p=each.p,
+            corrected_p=each.p,
+            extremes=each.extremes,
+            enough=_enough(each.as_scored, len(shared), tests),
+        )
+        for measure, each in found
+    ]
 
 
-def _enough(interval: Interval | None, n: int, n_comparisons: int) -> int:
+def _enough(interval: Interval | None, n: int, tests: int) -> int:
     """Samples that show a difference of `MATTERS` with the usual power after the correction.
 
     The variance of one sample is taken from the width of the interval, so it includes that samples
     of one game tell less than as many of different games.
     """
     normal = NormalDist()
-    z = normal.inv_cdf(1 - ALPHA / n_comparisons / 2) + normal.inv_cdf(POWER)
+    z = normal.inv_cdf(1 - ALPHA / tests / 2) + normal.inv_cdf(POWER)
     if interval:
         error = (interval.high - interval.low) / 2 / normal.inv_cdf(0.975)
         variance = n * error**2
     else:
         variance = _DISCORDANT_AT_WORST
     return ceil(z**2 * variance / MATTERS**2)
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}" + ("s" if n != 1 else "")

@@ -5,15 +5,15 @@ with the answers that are kept from before, and from there on with imagined ones
 asked is counted.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from statistics import median
 
 from ..game.position import shipped_pool
 from ..home import answers_file
-from ..models.asking import Ask, key_of, remember_form
-from ..models.model import Known, Question, Settings, Usage
+from ..models.kept import Kept
+from ..models.model import Known, Question, Usage
 from ..models.names import OUR_MODELS, known_by_name
 from ..models.purse import Price
 from ..models.store import Store
@@ -78,12 +78,16 @@ def estimate(spec: Spec) -> Estimate:
     count, exact = counter_for(known.name)
     connections = spec.max_connections or known.connections
     with closing(Store(answers_file())) as store:
-        remember_form(known, store)
-        kept = _Kept(known, store)
-        dataset, search, basis = _dataset(spec, plan, kept)
+        kept = Kept(known, store)
+        dataset, search, basis = _dataset(spec, plan, known, kept)
         draws = draws_of(position for _, position in drawn(dataset, spec))
-        asks = (ask for draw in draws for ask in draw.asks(plan.conditions))
-        measuring = kept.missing(asks, plan.settings)
+        groups = (list(draw.asks(plan.conditions)) for draw in draws)
+        measuring = [
+            ask.question
+            for asks in groups
+            for ask in asks
+            if kept.was_cut_off(asks, plan.settings) or not kept.answer(ask, plan.settings)
+        ]
 
     def step(questions: Sequence[Question]) -> Step:
         n = len(questions)
@@ -102,33 +106,19 @@ def estimate(spec: Spec) -> Estimate:
     )
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """The answers of a model that are kept from before."""
-
-    known: Known
-    store: Store
-
-    def missing(self, asks: Iterable[Ask], settings: Settings) -> list[Question]:
-        """The questions that would be asked."""
-        return [
-            ask.question for ask in asks if not self.store.get(key_of(self.known, ask, settings))
-        ]
-
-
 def _dataset(
-    spec: Spec, plan: Plan, kept: _Kept
+    spec: Spec, plan: Plan, known: Known, kept: Kept
 ) -> tuple[Dataset, list[Question], tuple[str, ...]]:
     """The dataset as far as it can be foreseen, the questions to find it, what that rests on."""
     at_hand = dataset_at_hand(spec)
     if at_hand:
         return at_hand, [], ()
-    criteria = Criteria(kept.known, pool_for(spec), plan)
+    criteria = Criteria(known, pool_for(spec), plan)
     search, asks = Search(criteria, plan.wanted), criteria.asks()
-    version = str(kept.known.identity["name"]).rpartition("/")[2]
+    version = str(known.identity["name"]).rpartition("/")[2]
     unanswered: list[Question] = []
     for ask in asks:
-        answer = kept.store.get(key_of(kept.known, ask, criteria.settings))
+        answer = kept.answer(ask, criteria.settings)
         if not answer:
             unanswered.append(ask.question)
             break

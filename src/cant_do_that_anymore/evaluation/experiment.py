@@ -1,11 +1,8 @@
-"""Experiments: several models, evals and seeds, and what they come to."""
+"""Experiments: several models, evals and seeds, each measured once."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from math import sqrt
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, stdev
 
 from ..errors import BadInput, Problem, Stopped
 from ..home import safe_name
@@ -17,39 +14,14 @@ from .prices import check_price
 from .results import PROTOCOL, Run
 from .run import evaluate
 from .spec import Spec, plan_for
-from .trials import Trial, trial_of
-
-METRICS: dict[str, Callable[[float, float], float | None]] = {
-    "predicted_move_proportion": lambda p, v: p,
-    "predicted_move_in_variant_proportion": lambda p, v: v,
-    "delta": lambda p, v: v - p,
-    "variant_impact_factor": lambda p, v: (v - p) / p if p else None,
-}
-"""What is averaged over runs, by the shares of special moves under the two rule sets."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """One model in one eval: over its runs, the mean and standard error of each metric.
-
-    A metric is None where a run has none, and a standard error where there is only one run.
-    """
-
-    model: str
-    eval: str
-    runs: int
-    samples: int
-    means: dict[str, float | None]
-    errors: dict[str, float | None]
-
 
 Save = Callable[[Run, Path], None]
 
 
 def measured(
     specs: Mapping[str, Sequence[Spec]], out: Path, save: Save, *, quiet: bool
-) -> tuple[list[Trial], dict[str, Problem]]:
-    """The trials that the specs of each model ask for, and by model why some are missing.
+) -> tuple[list[Run], dict[str, Problem]]:
+    """The runs that the specs of each model ask for, and by model why some are missing.
 
     No model that fails stops the others. The cost limit of the specs is one for all of them.
 
@@ -57,13 +29,13 @@ def measured(
         BadInput: if there is a limit, and a model without a price to keep it by.
         Stopped: if the user stops it.
     """
-    trials: list[Trial] = []
+    runs: list[Run] = []
     failures: dict[str, Problem] = {}
     purse = _shared_purse([of_model[0] for of_model in specs.values()])
     for model, of_model in specs.items():
         try:
             for spec in of_model:
-                trials.append(trial_of(finished_run(spec, out, save, quiet=quiet, purse=purse)))
+                runs.append(finished_run(spec, out, save, quiet=quiet, purse=purse))
         except Stopped:
             raise
         except Spent as problem:
@@ -71,7 +43,7 @@ def measured(
             break
         except Problem as problem:
             failures[model] = problem
-    return trials, failures
+    return runs, failures
 
 
 def _shared_purse(one_a_model: Sequence[Spec]) -> Purse:
@@ -135,59 +107,3 @@ def _has_positions_of(spec: Spec, run: Run) -> bool:
     own_versions = {reply.answer.version for s in run.samples for reply in s.replies.values()}
     pool = {position.id for position in pool_for(spec).positions}
     return run.dataset.version in own_versions and pool.issuperset(measured_ids)
-
-
-def results(trials: Iterable[Trial]) -> list[Result]:
-    """What the trials come to, by model and eval."""
-    return [_result(model, eval_, group) for (model, eval_), group in _grouped(trials).items()]
-
-
-def pooled(trials: Iterable[Trial]) -> dict[str, dict[str, Trial]]:
-    """All runs of a model as one trial, by eval and model.
-
-    Askings of one position in several runs stay samples of one game, so intervals do not shrink
-    merely because the same was asked again.
-    """
-    evals: dict[str, dict[str, Trial]] = {}
-    for (model, eval_), group in _grouped(trials).items():
-        evals.setdefault(eval_, {})[model] = Trial(
-            model=model,
-            eval=eval_,
-            games=[game for trial in group for game in trial.games],
-            earlier=[count for trial in group for count in trial.earlier],
-            before=[hit for trial in group for hit in trial.before],
-            after=[hit for trial in group for hit in trial.after],
-        )
-    return evals
-
-
-def _grouped(trials: Iterable[Trial]) -> dict[tuple[str, str], list[Trial]]:
-    groups: dict[tuple[str, str], list[Trial]] = {}
-    for trial in trials:
-        groups.setdefault((trial.model, trial.eval), []).append(trial)
-    return groups
-
-
-def _result(model: str, eval_: str, trials: Sequence[Trial]) -> Result:
-    shares = [(fmean(trial.before), fmean(trial.after)) for trial in trials]
-    values = {name: [metric(p, v) for p, v in shares] for name, metric in METRICS.items()}
-    return Result(
-        model=model,
-        eval=eval_,
-        runs=len(trials),
-        samples=sum(len(trial.games) for trial in trials),
-        means={name: _mean(numbers) for name, numbers in values.items()},
-        errors={name: _standard_error(numbers) for name, numbers in values.items()},
-    )
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if len(known) == len(values) else None
-
-
-def _standard_error(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    if len(known) < len(values) or len(known) < 2:
-        return None
-    return stdev(known) / sqrt(len(known))

@@ -13,8 +13,8 @@ from ..game.position import Position
 from ..game.rules import board_after, rules_named
 from ..home import home, safe_name
 from ..models.model import Answer, Settings, Usage
+from .computing import compute
 from .conditions import condition_named
-from .measures import compute
 from .notes import notes_on
 from .results import Cost, Dataset, Run, versions_here
 from .samples import reread
@@ -146,12 +146,28 @@ def facts_of(run: Run) -> dict[str, Any]:
         ],
         "reading": plan.reading,
         "settings": plan.settings.asked,
+        "temperature": temperatures(run),
         "wanted": plan.wanted,
         "dataset": dataset | {"positions": None, "provenance": run.dataset.provenance},
         "metrics": run.results.metrics,
-        "intervals": {name: asdict(interval) for name, interval in run.results.intervals.items()},
+        **{
+            kind: {name: asdict(one) for name, one in getattr(run.results, kind).items()}
+            for kind in ("intervals", "by_special_move", "bounds")
+        },
         "outcomes": run.results.outcomes,
         "cost": asdict(run.cost),
+    }
+
+
+def temperatures(run: Run) -> dict[str, object]:
+    """What was really used to find the dataset and to measure, as far as it is known."""
+    own = "the provider's own"
+    selection: object = 0.0 if run.dataset.asked else "not known"
+    if not run.dataset.version:
+        selection = "none selected"
+    return {
+        "selection": own if run.dataset.own_temperature else selection,
+        "measuring": own if run.own_temperature else run.plan.settings.temperature,
     }
 
 
@@ -181,7 +197,11 @@ def _sample_facts(sample: Sample) -> dict[str, Any]:
         **sample.position.to_json(),
         "draw": sample.draw,
         "replies": {
-            name: reply.answer.to_json() | asdict(reply.judgement)
+            name: {
+                **reply.answer.to_json(),
+                **asdict(reply.judgement),
+                "under_change": reply.under_change,
+            }
             for name, reply in sample.replies.items()
         },
     }
@@ -208,7 +228,7 @@ def _sample_in(line: str, where: str) -> Sample:
 
 
 def _reply_in(fields: dict[str, Any]) -> Reply:
-    outcome, move = fields["outcome"], fields["move"]
-    if outcome not in OUTCOMES or not isinstance(move, str | None):
-        raise ValueError(f"no outcome and move: {outcome!r}, {move!r}")
-    return Reply(Answer.from_json(fields), Judgement(outcome, move))
+    outcome, move, changed = fields["outcome"], fields["move"], fields["under_change"]
+    if {outcome, changed} - set(OUTCOMES) or not isinstance(move, str | None):
+        raise ValueError(f"no outcome and move: {outcome!r}, {changed!r}, {move!r}")
+    return Reply(Answer.from_json(fields), Judgement(outcome, move), changed)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from ..game.notation import numbered, written_game
 from ..game.position import earlier_moves
+from ..game.rules import Rules
+from .computing import interval_of
 from .intervals import Interval
-from .measures import MEASURES, SHARES, interval_of
+from .measures import MEASURES, SHARES
 from .results import Run
 from .vocabulary import Number, Sample
 
@@ -16,7 +18,8 @@ MOST_OPENINGS = 12
 OPENING_PLIES = 2
 MANY = 8
 """Earlier moves of the changed piece from here on are one group."""
-
+EARLIER = (*map(str, range(MANY)), f"{MANY} or more")
+"""The labels of those groups."""
 
 _SHARES = [MEASURES[name] for name in SHARES.values()]
 
@@ -48,11 +51,15 @@ def by_earlier_moves(run: Run) -> tuple[str, list[Group]]:
     """
     samples, change = run.answered, run.plan.change
     if run.plan.eval == "all_diagonal":
-        counts = [min(MANY, earlier_moves(sample.position, change)) for sample in samples]
-        labels = {count: str(count) for count in range(MANY)} | {MANY: f"{MANY} or more"}
-        return f"earlier {change.concerned}", _labelled(samples, counts, labels)
+        return f"earlier {change.concerned}", by_concerned_moves(samples, change)
     counts = [len(sample.position.moves) for sample in samples]
     return "earlier moves", _labelled(samples, counts, _even_bins(counts))
+
+
+def by_concerned_moves(samples: Sequence[Sample], change: Rules) -> list[Group]:
+    """Groups by the earlier moves that the change concerns, from few to many."""
+    counts = [min(MANY, earlier_moves(sample.position, change)) for sample in samples]
+    return _labelled(samples, counts, dict(enumerate(EARLIER)))
 
 
 def by_opening(run: Run) -> list[Group]:

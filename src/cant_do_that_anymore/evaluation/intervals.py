@@ -1,31 +1,29 @@
-"""95 % intervals that respect what is not independent: samples of one game, answers of one sample.
+"""95 % intervals of ratios of sums over samples, where samples of one game go together.
 
-Rates have Wilson's interval where each game gives one sample. Everything else is resampled by whole
-games, both answers of a sample together. To the games that were seen, half a game is added of each
-kind that a sample can be (Agresti and Min's adjustment): without it, where few answers change or
-few games are at hand, resampling mistakes lack of evidence for certainty.
+Nearly every number of a run is such a ratio: each sample gives a part and a whole. Those ratios are
+in the interval that a score test does not reject; nothing is resampled.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import comb, sqrt
-from typing import Literal
+from itertools import product
+from math import inf
+from typing import Literal, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from .score import estimate, not_rejected
+from .tally import Tally, counted
 
-RESAMPLES = 4_000
-PARTS = 20
-SEED = 20_220_722
-_Z = 1.959963984540054
+Method = Literal["score", "score by games"]
+Support = Collection[tuple[int, int]]
 
-Method = Literal["wilson", "bootstrap"]
-Floats = NDArray[np.float64]
-
-
-# The four kinds of sample that half a game each is added of: special or not, before and after.
-_BEFORE, _AFTER = np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.0, 1.0, 0.0, 1.0])
+RATE: Support = ((0, 1), (1, 1))
+"""Parts and wholes of a share of the samples: hit or not."""
+SHARE_OF_SOME: Support = ((0, 0), (0, 1), (1, 1))
+"""Of a share of those samples that count."""
+DIFFERENCE: Support = ((-1, 1), (0, 1), (1, 1))
+"""Of a difference between two shares of the same samples."""
+RELATIVE_CHANGE: Support = ((-1, 1), (0, 0), (0, 1), (1, 0))
+"""Of a difference between two shares of the same samples, over the first."""
 
 
 @dataclass(frozen=True)
@@ -37,116 +35,97 @@ class Interval:
     method: Method
 
 
-def wilson(successes: float, n: float) -> tuple[float, float]:
-    """Wilson's score interval of a proportion; all of [0, 1] when there is nothing to go by."""
-    if n == 0:
-        return 0.0, 1.0
-    share = successes / n
-    centre = share + _Z**2 / (2 * n)
-    spread = _Z * sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
-    scale = 1 + _Z**2 / n
-    low = (centre - spread) / scale if successes else 0.0
-    high = (centre + spread) / scale if successes < n else 1.0
-    return low, high
+class Ratio(NamedTuple):
+    """Parts and wholes, one of each a sample, and the pairs of them that a sample can have."""
+
+    parts: Sequence[int]
+    wholes: Sequence[int]
+    support: Support
 
 
-def mcnemar(before: Sequence[bool], after: Sequence[bool]) -> float:
-    """Exact two-sided McNemar p-value: could the change be chance?"""
-    lost = sum(b and not a for b, a in zip(before, after, strict=True))
-    won = sum(a and not b for b, a in zip(before, after, strict=True))
-    changed = lost + won
-    tail = sum(comb(changed, k) for k in range(min(lost, won) + 1))
-    return float(min(1.0, 2 * tail / 2**changed))
+@dataclass(frozen=True)
+class RatioDifference:
+    """A second ratio minus a first, its interval, and the chance of it between equal ratios."""
+
+    value: float
+    interval: Interval
+    p: float
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values corrected for being many, by Holm's method.
+def ratio_interval(
+    parts: Sequence[int], wholes: Sequence[int], games: Sequence[Hashable], support: Support
+) -> Interval | None:
+    """Interval of the sum of the parts over that of the wholes; None if that is 0.
 
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
+    Args:
+        parts: one a sample, and so the wholes, and the games that the samples are from.
+        support: the pairs of part and whole that a sample can have.
+
+    >>> interval = ratio_interval([1] * 8 + [0] * 2, [1] * 10, range(10), RATE)
+    >>> round(interval.low, 6), round(interval.high, 6), interval.method
+    (0.490162, 0.943318, 'score')
     """
-    corrected = [0.0] * len(p_values)
-    highest = 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        corrected[index] = highest
-    return corrected
+    tally = ratio_tally(parts, wholes, games, support)
+    return _interval(tally) if tally else None
 
 
-class Clusters:
-    """Samples grouped by game, for intervals of what was counted on them."""
-
-    def __init__(self, games: Sequence[int]) -> None:
-        self._of_sample = np.unique(np.asarray(games, dtype=np.int64), return_inverse=True)[1]
-        self._n_samples = len(games)
-        self._n_games = len(set(games))
-
-    def rate(self, hits: Sequence[bool]) -> Interval | None:
-        """Interval of the share of hits; None without samples."""
-        if not hits:
-            return None
-        if self._n_games == self._n_samples:
-            return Interval(*wilson(sum(hits), len(hits)), "wilson")
-        return _percentiles(self._resampled(hits, _BEFORE) / self._sizes)
-
-    def difference(self, before: Sequence[bool], after: Sequence[bool]) -> Interval | None:
-        """Interval of (share after) - (share before), paired; None without samples."""
-        return self._paired(before, after, lambda p, v: v - p) if before else None
-
-    def relative_change(self, before: Sequence[bool], after: Sequence[bool]) -> Interval | None:
-        """Interval of (share after - share before) / share before; None if that is over zero."""
-        return self._paired(before, after, lambda p, v: v / p - 1) if any(before) else None
-
-    def p_value(self, before: Sequence[bool], after: Sequence[bool]) -> float:
-        """Could the difference be chance? Exact where each game gives one sample.
-
-        Otherwise the differences of whole games change sign at random, since those of one game
-        may all have one cause.
-        """
-        if self._n_games == self._n_samples:
-            return mcnemar(before, after)
-        changes = np.asarray(after, dtype=np.float64) - np.asarray(before, dtype=np.float64)
-        per_game = np.bincount(self._of_sample, weights=changes)
-        signs = np.random.default_rng(SEED).choice([-1.0, 1.0], size=(RESAMPLES, self._n_games))
-        as_large = np.abs(signs @ per_game) >= abs(per_game.sum()) - 1e-9
-        return float((1 + as_large.sum()) / (1 + RESAMPLES))
-
-    def _paired(
-        self,
-        before: Sequence[bool],
-        after: Sequence[bool],
-        statistic: Callable[[Floats, Floats], Floats],
-    ) -> Interval:
-        p = self._resampled(before, _BEFORE) / self._sizes
-        v = self._resampled(after, _AFTER) / self._sizes
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return _percentiles(statistic(p, v))
-
-    @cached_property
-    def _sizes(self) -> Floats:
-        """The number of samples in each resample."""
-        return self._resampled([True] * self._n_samples, np.ones(4))
-
-    def _resampled(self, hits: Sequence[bool], added: Floats) -> Floats:
-        """The number of hits in each resample of games, the added ones among them."""
-        per_game = np.bincount(self._of_sample, weights=np.asarray(hits, dtype=np.float64))
-        half_a_game = self._n_samples / self._n_games / 2
-        per_game = np.concatenate([per_game, half_a_game * added])
-        return np.concatenate([draws @ per_game for draws in self._draws])
-
-    @cached_property
-    def _draws(self) -> list[NDArray[np.uint32]]:
-        """How often each game was drawn, for each resample; in parts, to spare memory."""
-        generator = np.random.default_rng(SEED)
-        n = self._n_games + 4
-        even, smallest = np.full(n, 1 / n), np.min_scalar_type(n)
-        return [
-            generator.multinomial(n, even, size=RESAMPLES // PARTS).astype(smallest)
-            for _ in range(PARTS)
-        ]
+def ratio_tally(
+    parts: Sequence[int], wholes: Sequence[int], games: Sequence[Hashable], support: Support
+) -> Tally | None:
+    """What `ratio_interval` counts, with the same arguments."""
+    if not sum(wholes):
+        return None
+    if len(set(wholes)) == 1:
+        # A plain mean: a whole that did not vary is taken as fixed, whatever else it could be.
+        support = {(part, wholes[0]) for part, _ in support}
+    rows = list(zip(parts, wholes, strict=True))
+    # A sample of no part and no whole bears on no ratio.
+    told = [index for index, row in enumerate(rows) if any(row)]
+    kinds = {pair: pair for pair in sorted(support)}
+    return counted(kinds, [rows[i] for i in told], [games[i] for i in told])
 
 
-def _percentiles(values: Floats) -> Interval:
-    """The middle 95 % of the resampled values that exist."""
-    low, high = np.percentile(values[np.isfinite(values)], [2.5, 97.5])
-    return Interval(float(low), float(high), "bootstrap")
+def ratio_difference(
+    first: Ratio, second: Ratio, games: Sequence[Hashable]
+) -> RatioDifference | None:
+    """Compare two ratios of the same samples, whose wholes may differ; None if one is over 0.
+
+    The difference is taken as the mean over samples of its linear approximation: to the difference
+    itself, each sample adds its deviations from the two ratios, over their mean wholes.
+    """
+    tally = difference_tally(first, second, games)
+    if not tally:
+        return None
+    return RatioDifference(estimate(tally.cells), _interval(tally), tally.p(0.0))
+
+
+def difference_tally(first: Ratio, second: Ratio, games: Sequence[Hashable]) -> Tally | None:
+    """What `ratio_difference` counts, with the same arguments."""
+    if not sum(first.wholes) or not sum(second.wholes):
+        return None
+    rows = list(zip(first.parts, first.wholes, second.parts, second.wholes, strict=True))
+    told = [index for index, row in enumerate(rows) if any(row)]
+    before = sum(first.parts) / sum(first.wholes)
+    after = sum(second.parts) / sum(second.wholes)
+    mean_before, mean_after = sum(first.wholes) / len(told), sum(second.wholes) / len(told)
+
+    def linear(part1: int, whole1: int, part2: int, whole2: int) -> float:
+        gain = (part2 - after * whole2) / mean_after
+        loss = (part1 - before * whole1) / mean_before
+        return after - before + gain - loss
+
+    pairs = product(_possible(first), _possible(second))
+    kinds = {one + two: (linear(*one, *two), 1.0) for one, two in pairs}
+    return counted(kinds, [rows[i] for i in told], [games[i] for i in told])
+
+
+def _possible(ratio: Ratio) -> list[tuple[int, int]]:
+    """What a sample can be; a whole that did not vary is taken as fixed."""
+    wholes = set(ratio.wholes)
+    fixed = len(wholes) == 1
+    return sorted(pair for pair in ratio.support if not fixed or pair[1] in wholes)
+
+
+def _interval(tally: Tally) -> Interval:
+    method: Method = "score" if tally.freedom == inf else "score by games"
+    return Interval(*not_rejected(tally.cells, tally.critical), method)

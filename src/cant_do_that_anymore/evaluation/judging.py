@@ -28,7 +28,7 @@ _IN_RUNNING_TEXT = re.compile(
 )
 """What looks like a move there; a bare square such as e4 is a square, not a move."""
 _DECORATION = " \t\r\n\f\v\u00a0\u200b\ufeff\"'`*_~.,;:!?+#()[]{}<>|$\\" + "«»‘’“”"
-_MOVE_NUMBER = re.compile(r"\d{1,3}\s*(?:\.+|\u2026)\s*")
+_MOVE_NUMBER = re.compile(r"^\d{1,3}\s*(?:\.+|\u2026)\s*")
 _LONGEST_LONE_MOVE = 20
 
 
@@ -40,7 +40,7 @@ def judge(answer: Answer, position: Position, rules: Rules, reading: Reading) ->
     move = read_move(answer.text, board, rules, reading, cut_off=answer.stop_reason == "length")
     if move is None:
         return Judgement(_without_move(answer), None)
-    return Judgement(_outcome(move, board, position, rules), move.uci())
+    return Judgement(outcome_of(move, position, rules), move.uci())
 
 
 def read_move(
@@ -69,7 +69,9 @@ def read_move(
     return named.pop() if len(named) == 1 else None
 
 
-def _outcome(move: chess.Move, board: chess.Board, position: Position, rules: Rules) -> Outcome:
+def outcome_of(move: chess.Move, position: Position, rules: Rules) -> Outcome:
+    """What a move is in a position under the rules."""
+    board = position.board()
     if move.uci() in position.special_moves:
         return "special"
     if rules.is_legal(board, move):

@@ -1,38 +1,27 @@
-"""Every number of a run, in one table: the original's metrics under their names, and strict ones.
+"""Every measure of a run, in one table: the original's metrics under their names, and strict ones.
 
 The terminal, the page, comparisons, experiments, Inspect's scores and the docs read this table, so
 a measure is one entry here.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from math import sqrt
 
-from ..models.model import Usage
 from . import violations
-from .intervals import Clusters, Interval, mcnemar
-from .results import Results
-from .vocabulary import (
-    AFTER,
-    BEFORE,
-    OUTCOMES,
-    Eval,
-    Measure,
-    Number,
-    Outcome,
-    Plan,
-    Sample,
-    Statistic,
-)
+from .chance import p_value
+from .intervals import DIFFERENCE, RELATIVE_CHANGE, SHARE_OF_SOME
+from .vocabulary import AFTER, BEFORE, Eval, Measure, Number, Sample, Statistic
 
-IMPACT = "variant_impact_factor"
-"""The headline."""
+IMPACT, GAIN = "variant_impact_factor", "legal_gain"
+"""The headline, and what neither junk under the changed rules nor chance can earn."""
 SHARES = {
     BEFORE: "predicted_move_proportion",
     AFTER: "predicted_move_in_variant_proportion",
 }
 """The share of special moves, by condition."""
+FORBIDDEN = {BEFORE: "standard_forbidden_proportion", AFTER: "changed_forbidden_proportion"}
+"""The share of any forbidden moves, by condition."""
 
 
 def _change(sample: Sample) -> int:
@@ -46,15 +35,18 @@ HABIT = (
         "the difference as a share of the habit",
         part=_change,
         whole=lambda sample: sample.had_habit,
-        pairs=((0, 0), (1, 0), (-1, 1), (0, 1)),
+        pairs=RELATIVE_CHANGE,
         perfect=-1,
+        compared="drops more of its habit",
+        bounded=True,
     ),
     Measure(
         "delta",
         "Difference",
         "special moves under the changed rules minus the standard ones",
         part=_change,
-        pairs=((-1, 1), (0, 1), (1, 1)),
+        pairs=DIFFERENCE,
+        bounded=True,
     ),
     Measure(
         SHARES[BEFORE],
@@ -62,9 +54,6 @@ HABIT = (
         "the habit, asked for again",
         part=lambda sample: sample.had_habit,
         needs=(BEFORE,),
-        remark="standard rules",
-        played="the special move under the standard rules",
-        short="special, standard rules",
     ),
     Measure(
         SHARES[AFTER],
@@ -73,9 +62,6 @@ HABIT = (
         part=lambda sample: sample.kept_habit,
         perfect=0,
         needs=(AFTER,),
-        remark="changed rules",
-        played="the special move under the changed rules",
-        short="special, changed rules",
     ),
 )
 """What the original makes of the special moves alone."""
@@ -87,8 +73,20 @@ STRICT = (
         "a legal move instead, where there was a habit",
         part=lambda sample: sample.had_habit and sample.adapted,
         whole=lambda sample: sample.had_habit,
-        pairs=((0, 0), (0, 1), (1, 1)),
+        pairs=SHARE_OF_SOME,
         perfect=1,
+        compared="puts a legal move in the habit's place more often",
+        bounded=True,
+    ),
+    Measure(
+        GAIN,
+        "Legal gain",
+        "legal answers under the changed rules, minus standard answers that are legal there too",
+        part=lambda sample: sample.adapted - sample.allows(BEFORE),
+        pairs=DIFFERENCE,
+        remark="deaf to rules: 0",
+        compared="gains more legal answers",
+        bounded=True,
     ),
     Measure(
         "variant_legal_proportion",
@@ -97,9 +95,19 @@ STRICT = (
         part=lambda sample: sample.adapted,
         perfect=1,
         needs=(AFTER,),
-        remark="changed rules",
-        played="a legal move under the changed rules",
-        short="legal, changed rules",
+    ),
+    Measure(
+        FORBIDDEN[BEFORE],
+        "Any forbidden move, standard rules",
+        "special or not: what the changed rules would forbid",
+        part=lambda sample: sample.forbids(BEFORE),
+    ),
+    Measure(
+        FORBIDDEN[AFTER],
+        "Any forbidden move, changed rules",
+        "special or not: what only the change made illegal",
+        part=lambda sample: sample.forbids(AFTER),
+        perfect=0,
     ),
 )
 
@@ -138,8 +146,16 @@ def _lengths(samples: Sequence[Sample]) -> list[int]:
 
 
 def _chance(samples: Sequence[Sample]) -> Number:
-    before, after = [s.had_habit for s in samples], [s.kept_habit for s in samples]
-    return mcnemar(before, after) if samples else None
+    games = [sample.position.game for sample in samples]
+    return p_value([_change(sample) for sample in samples], games) if samples else None
+
+
+def _random_level(samples: Sequence[Sample]) -> Number:
+    shares = [
+        len(sample.position.special_moves) / max(1, sample.position.board().legal_moves.count())
+        for sample in samples
+    ]
+    return sum(shares) / len(shares) if shares else None
 
 
 ALSO = (
@@ -148,17 +164,25 @@ ALSO = (
         "std_num_previous_moves", "Earlier moves, spread", "standard deviation", _spread_of_lengths
     ),
     Statistic(
-        "mcnemar_p", "McNemar’s p", "how likely chance alone makes such a difference", _chance
+        "mcnemar_p",
+        "p of the difference",
+        "how likely chance alone makes such a difference; McNemar’s test over whole games",
+        _chance,
+    ),
+    Statistic(
+        "random_special_proportion",
+        "Special moves at random",
+        "the share that moving at random by the standard rules would give",
+        _random_level,
     ),
 )
 
 MEASURES: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *VIOLATIONS)}
 STATISTICS: dict[str, Statistic] = {s.name: s for s in ALSO}
 
-
 TILES: dict[Eval, tuple[str, ...]] = {
-    "all": (IMPACT, SHARES[BEFORE], SHARES[AFTER], "adaptation_rate"),
-    "all_diagonal": (SHARES[AFTER], SHARES[BEFORE], "variant_legal_proportion", IMPACT),
+    "all": (IMPACT, GAIN, SHARES[BEFORE], SHARES[AFTER]),
+    "all_diagonal": (SHARES[AFTER], SHARES[BEFORE], "variant_legal_proportion", GAIN),
 }
 TILES["all_small"] = TILES["all"]
 """The numbers that a page shows first."""
@@ -167,52 +191,3 @@ TILES["all_small"] = TILES["all"]
 def measures_for(conditions: Sequence[str]) -> list[Measure]:
     """The measures whose replies are at hand."""
     return [m for m in MEASURES.values() if set(m.needs) <= set(conditions)]
-
-
-def compute(samples: Sequence[Sample], plan: Plan) -> Results:
-    """Compute everything; sound for any number of samples."""
-    answered = [sample for sample in samples if sample.answered]
-    names = [condition.name for condition in plan.conditions]
-    measures = measures_for(names)
-    intervals = {measure.name: interval_of(measure, answered) for measure in measures}
-    return Results(
-        metrics={
-            **{measure.name: measure.value(answered) for measure in measures},
-            **{statistic.name: statistic.value(answered) for statistic in STATISTICS.values()},
-            "n_samples": len(answered),
-            "n_games": len({sample.position.game for sample in answered}),
-            "n_failed": len(samples) - len(answered),
-            **_usage(samples),
-        },
-        intervals={name: interval for name, interval in intervals.items() if interval},
-        outcomes={name: _outcomes(samples, name) for name in names},
-    )
-
-
-def interval_of(measure: Measure, samples: Sequence[Sample]) -> Interval | None:
-    """The 95 % interval of a measure; None where the measure does not exist."""
-    held = [sample for sample in samples if measure.whole(sample)]
-    if measure.pairs[0] == (0, 0) and measure.pairs[-1] == (1, 1):
-        samples = held
-    clusters = Clusters([sample.position.game for sample in samples])
-    before, after = [s.had_habit for s in samples], [s.kept_habit for s in samples]
-    if measure.name == IMPACT:
-        return clusters.relative_change(before, after)
-    if measure.name == "delta":
-        return clusters.difference(before, after)
-    return clusters.rate([bool(measure.part(sample)) for sample in samples])
-
-
-def _usage(samples: Sequence[Sample]) -> dict[str, Number]:
-    answers = [reply.answer for sample in samples for reply in sample.replies.values()]
-    usage = sum((answer.usage for answer in answers), Usage())
-    return {
-        "usage_prompt_tokens": usage.input_tokens,
-        "usage_completion_tokens": usage.output_tokens,
-        "usage_total_tokens": usage.input_tokens + usage.output_tokens,
-    }
-
-
-def _outcomes(samples: Sequence[Sample], condition: str) -> dict[Outcome, int]:
-    counts = Counter(sample.replies[condition].outcome for sample in samples)
-    return {outcome: counts[outcome] for outcome in OUTCOMES}

@@ -4,19 +4,29 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..models.concessions import notes_on as notes_on_form
-from .measures import HABIT
+from .measures import HABIT, IMPACT
 from .results import Results
 from .samples import reread
-from .vocabulary import AFTER, LEGAL_OUTCOMES, UNUSABLE_OUTCOMES, Number, Plan, Reading, Sample
+from .vocabulary import (
+    AFTER,
+    LEGAL_OUTCOMES,
+    UNUSABLE_OUTCOMES,
+    Number,
+    Outcome,
+    Plan,
+    Reading,
+    Sample,
+)
 
-MANY = 0.2
-"""Above this share of answers without a move, a reader should know."""
+WEAK = 0.3
+"""Below this share of special moves under the standard rules, the habit is a weak one."""
 
 
 def notes_on(samples: Sequence[Sample], results: Results, plan: Plan) -> list[str]:
     """All notes on a run."""
     return [
         *_on_size(samples, results.metrics, plan.wanted),
+        *_on_habit(results, plan),
         *_on_broken_answers(samples, plan),
         *_on_unusable_answers(results),
         *_on_reading(samples, results.metrics, plan),
@@ -28,11 +38,13 @@ def _on_size(samples: Sequence[Sample], metrics: dict[str, Number], wanted: int)
     notes = []
     if len(samples) < wanted:
         notes.append(
-            f"{len(samples)} samples instead of the {wanted} asked for: there are no more positions"
+            f"{counted(len(samples), 'sample')} instead of the {wanted} asked for: there are no "
+            "more positions"
         )
     if metrics["n_failed"]:
-        notes.append(f"{metrics['n_failed']} samples have no answer and are left out")
-    if metrics["variant_impact_factor"] is None:
+        failed = counted(int(metrics["n_failed"]), "sample")
+        notes.append(f"{failed} without an answer: left out")
+    if metrics[IMPACT] is None:
         notes.append(
             "the model never played the special move under the standard rules, so there was no "
             "habit to drop and the impact factor does not exist"
@@ -40,15 +52,28 @@ def _on_size(samples: Sequence[Sample], metrics: dict[str, Number], wanted: int)
     return notes
 
 
+def _on_habit(results: Results, plan: Plan) -> list[str]:
+    """What the special moves alone do not tell."""
+    p, impact = results.metrics["predicted_move_proportion"], results.metrics[IMPACT]
+    notes = []
+    if p and p < WEAK and plan.eval != "all_diagonal":
+        notes.append(
+            f"the habit is weak: the special move came in {100 * p:.1f} % under the standard "
+            f"rules; moving at random gives {_share(results.metrics['random_special_proportion'])}"
+        )
+    if impact is not None and impact > 0:
+        notes.append(
+            "the impact factor is above 0: the special move was played more often after it was "
+            "forbidden than before"
+        )
+    return notes
+
+
 def _on_broken_answers(samples: Sequence[Sample], plan: Plan) -> list[str]:
-    dropped = [
-        sample.replies[AFTER].outcome
-        for sample in samples
-        if sample.answered and sample.had_habit and not sample.kept_habit
-    ]
-    broken = [outcome for outcome in dropped if outcome not in LEGAL_OUTCOMES]
-    if len(broken) * 2 <= len(dropped):
+    if not is_broken(samples):
         return []
+    dropped = _dropped(samples)
+    broken = [outcome for outcome in dropped if outcome not in LEGAL_OUTCOMES]
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(broken).most_common())
     return [
         f"the drop is not adapting: of the {len(dropped)} times the habit was dropped, "
@@ -57,14 +82,37 @@ def _on_broken_answers(samples: Sequence[Sample], plan: Plan) -> list[str]:
     ]
 
 
+def is_broken(samples: Sequence[Sample]) -> bool:
+    """Whether most habits were dropped for something that is no legal move either."""
+    dropped = _dropped(samples)
+    return 2 * sum(outcome not in LEGAL_OUTCOMES for outcome in dropped) > len(dropped)
+
+
+def _dropped(samples: Sequence[Sample]) -> list[Outcome]:
+    """What came in place of habits."""
+    return [
+        sample.replies[AFTER].outcome
+        for sample in samples
+        if sample.answered and sample.had_habit and not sample.kept_habit
+    ]
+
+
 def _on_unusable_answers(results: Results) -> list[str]:
-    notes = []
+    if not results.bounds:
+        return []
+    told = []
     for condition, counts in results.outcomes.items():
         unusable = {kind: n for kind, n in counts.items() if n and kind in UNUSABLE_OUTCOMES}
-        if sum(unusable.values()) > MANY * sum(counts.values()):
-            kinds = ", ".join(f"{count} {kind}" for kind, count in unusable.items())
-            notes.append(f"many answers under the {condition} rules name no move: {kinds}")
-    return notes
+        kinds = ", ".join(f"{count} {kind}" for kind, count in unusable.items())
+        share = results.metrics[f"{condition}_unusable_proportion"] or 0.0
+        which = f" ({kinds})" if kinds else ""
+        told.append(f"{100 * share:.1f} % under the {condition} rules{which}")
+    bounds = results.bounds[IMPACT]
+    return [
+        f"answers that name no move: {'; '.join(told)}; by the original's definition they count as "
+        f"dropped habits, so the impact factor lies between {_number(bounds.low)} and "
+        f"{_number(bounds.high)}, depending on what they would have said"
+    ]
 
 
 def _on_reading(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) -> list[str]:
@@ -90,5 +138,18 @@ def _on_model(samples: Sequence[Sample]) -> list[str]:
     return notes
 
 
+def counted(n: int, what: str) -> str:
+    """So many of them.
+
+    >>> counted(1, "sample"), counted(1200, "sample")
+    ('1 sample', '1,200 samples')
+    """
+    return f"{n:,} {what}" + ("" if n == 1 else "s")
+
+
 def _number(value: Number) -> str:
     return "none" if value is None else f"{value:.3f}"
+
+
+def _share(value: Number) -> str:
+    return "nothing known" if value is None else f"{100 * value:.1f} %"

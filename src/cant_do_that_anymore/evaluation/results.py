@@ -6,12 +6,30 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 
 from ..game.position import Position
+from ..models.concessions import NO_TEMPERATURE
 from ..models.model import Usage
 from .intervals import Interval
 from .vocabulary import Number, Outcome, Plan, Sample
 
-PROTOCOL = "1"
+PROTOCOL = "2"
 """Changes whenever scores stop being comparable with those of earlier versions."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Where a number lies whatever the unusable answers would have said.
+
+    Attributes:
+        low: its least value, and ``high`` its greatest, over all that they could have said.
+        lowest: the least end of a 95 % interval over all of that, and ``highest`` the greatest.
+        complete: its value over the samples of which every answer named a move.
+    """
+
+    low: Number
+    high: Number
+    lowest: Number
+    highest: Number
+    complete: Number
 
 
 @dataclass(frozen=True)
@@ -21,11 +39,15 @@ class Results:
     Attributes:
         metrics: numbers by name; None where a number does not exist.
         intervals: 95 % intervals of the measures among them.
+        by_special_move: those intervals if samples of one special move went together.
+        bounds: where there are unusable answers that matter, of the measures they could carry away.
         outcomes: how many answers were what, by condition.
     """
 
     metrics: dict[str, Number]
     intervals: dict[str, Interval]
+    by_special_move: dict[str, Interval]
+    bounds: dict[str, Bounds]
     outcomes: dict[str, dict[Outcome, int]]
 
 
@@ -43,6 +65,7 @@ class Dataset:
         endpoint: where the model was asked, if it has an address.
         saved_at: when it was kept.
         built_now: whether the run that uses it has built it.
+        own_temperature: whether the model took no temperature, so that selection was at its own.
     """
 
     version: str
@@ -54,6 +77,7 @@ class Dataset:
     endpoint: str = ""
     saved_at: str = ""
     built_now: bool = False
+    own_temperature: bool = False
 
     @property
     def provenance(self) -> str:
@@ -120,6 +144,12 @@ class Run:
     cost: Cost = field(default_factory=Cost)
     protocol: str = PROTOCOL
     versions: dict[str, str] = field(default_factory=versions_here)
+
+    @property
+    def own_temperature(self) -> bool:
+        """Whether any answer came at the provider's own temperature, not at the one asked for."""
+        replies = (reply for sample in self.samples for reply in sample.replies.values())
+        return any(NO_TEMPERATURE in reply.answer.conceded for reply in replies)
 
     @property
     def answered(self) -> list[Sample]:

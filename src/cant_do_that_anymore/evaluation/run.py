@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,18 +17,19 @@ from ..errors import Unfinished
 from ..game.position import Position
 from ..home import answers_file
 from ..models.asking import Asking
+from ..models.asks import Ask
 from ..models.model import Model
 from ..models.names import model_named
 from ..models.purse import FREE, Purse
 from ..models.stopping import to_the_end
 from ..models.store import Store
 from ..progress import progress
-from .measures import compute
+from .computing import compute
 from .notes import notes_on
 from .pools import dataset_at_hand, drawn, given_dataset, pool_for
 from .prices import cost_of, price_of, purse_for
 from .results import Dataset, Run
-from .samples import draws_of
+from .samples import Draw, draws_of
 from .selection import Criteria, dataset_for, found_dataset, version_of
 from .spec import DEFAULT_MODEL, Spec, plan_for
 from .vocabulary import BEFORE, Plan, Sample
@@ -116,7 +118,7 @@ async def _measured(
     samples: list[Sample] = []
     watch = Watch(plan.settings.max_tokens)
     draws = list(draws_of(positions))
-    asks = (ask for draw in draws for ask in draw.asks(plan.conditions))
+    asks = (ask for draw in draws for ask in _asks(draw, asking, plan))
     with progress(f"measuring {asking.model.name}", len(draws), quiet=quiet) as advance:
         async with aclosing(asking.answers(asks, plan.settings)) as answers:
             for draw in draws:
@@ -127,6 +129,13 @@ async def _measured(
                 samples.append(sample)
                 advance()
     return samples
+
+
+def _asks(draw: Draw, asking: Asking, plan: Plan) -> list[Ask]:
+    """The questions of a sample; all of them anew if a smaller limit has cut off one before."""
+    asks = list(draw.asks(plan.conditions))
+    anew = asking.kept.was_cut_off(asks, plan.settings)
+    return [replace(ask, anew=anew) for ask in asks]
 
 
 def _check_failures(samples: Sequence[Sample], most: float) -> None:

@@ -4,10 +4,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import chess
+
 from ..game.position import Position
-from ..models.asking import Ask
+from ..game.rules import Rules
+from ..models.asks import Ask
 from ..models.model import Answer
-from .vocabulary import Condition, Plan, Reading, Reply, Sample
+from .judging import outcome_of
+from .vocabulary import AFTER, Condition, Plan, Reading, Reply, Sample
 
 
 @dataclass(frozen=True)
@@ -24,16 +28,26 @@ class Draw:
             yield Ask(question, "measuring", condition.name, self.number)
 
     def sample(
-        self, answers: Iterable[Answer], conditions: Iterable[Condition], reading: Reading
+        self, answers: Iterable[Answer], conditions: Sequence[Condition], reading: Reading
     ) -> Sample:
         """What the answers make of it, one for each condition."""
+        change = next(condition.rules for condition in conditions if condition.name == AFTER)
         replies = {
-            condition.name: Reply(
-                answer, condition.read(answer, self.position, condition.rules, reading)
-            )
+            condition.name: reply_of(answer, self.position, condition, reading, change)
             for condition, answer in zip(conditions, answers, strict=True)
         }
         return Sample(self.position, self.number, replies)
+
+
+def reply_of(
+    answer: Answer, position: Position, condition: Condition, reading: Reading, change: Rules
+) -> Reply:
+    """The answer, judged under its condition and as if given under the changed rules."""
+    judgement = condition.read(answer, position, condition.rules, reading)
+    if judgement.move is None or condition.rules == change:
+        return Reply(answer, judgement, judgement.outcome)
+    move = chess.Move.from_uci(judgement.move)
+    return Reply(answer, judgement, outcome_of(move, position, change))
 
 
 def draws_of(positions: Iterable[Position]) -> Iterator[Draw]:

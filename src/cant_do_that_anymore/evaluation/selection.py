@@ -18,7 +18,9 @@ from random import Random
 from ..errors import Unfinished
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS
-from ..models.asking import Ask, Asking
+from ..models.asking import Asking
+from ..models.asks import Ask
+from ..models.concessions import NO_TEMPERATURE
 from ..models.model import Answer, Known, Settings, Usage
 from ..models.names import OPENAI_BASE_MODELS
 from ..progress import progress
@@ -86,6 +88,7 @@ class Search:
         self._wanted = wanted
         self._failed = 0
         self._usage = Usage()
+        self._own_temperature = False
         self.hits: list[Position] = []
         self.asked = 0
 
@@ -104,6 +107,7 @@ class Search:
         position, plan = self._criteria.ordered[self.asked], self._criteria.plan
         judgement = plan.baseline.read(answer, position, plan.baseline.rules, plan.reading)
         self._usage += answer.usage
+        self._own_temperature |= NO_TEMPERATURE in answer.conceded
         self._failed += answer.stop_reason == "error"
         self.take(hit=judgement.outcome == "special")
         if self._failed > max(FEWEST_FAILURES, MOST_FAILURES * self.asked):
@@ -143,6 +147,7 @@ class Search:
             usage=self._usage,
             endpoint=self._criteria.model.endpoint,
             built_now=True,
+            own_temperature=self._own_temperature,
         )
 
 

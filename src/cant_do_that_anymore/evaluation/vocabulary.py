@@ -7,6 +7,7 @@ from typing import Literal, get_args
 from ..game.position import Position
 from ..game.rules import Rules
 from ..models.model import Answer, Message, Question, Settings
+from .intervals import RATE, Support
 
 Eval = Literal["all", "all_small", "all_diagonal"]
 Reading = Literal["lenient", "exact"]
@@ -23,6 +24,7 @@ Outcome = Literal[
 ]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
+FORBIDDEN_OUTCOMES: frozenset[Outcome] = frozenset(("special", "forbidden"))
 UNUSABLE_OUTCOMES: frozenset[Outcome] = frozenset(("unreadable", "truncated", "refused"))
 
 BEFORE, AFTER = "standard", "changed"
@@ -109,10 +111,14 @@ def _differing(one: object, other: object) -> list[str]:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer with its judgement."""
+    """An answer with its judgement.
+
+    ``under_change`` is what the same move would be under the changed rules.
+    """
 
     answer: Answer
     judgement: Judgement
+    under_change: Outcome
 
     @property
     def outcome(self) -> Outcome:
@@ -156,14 +162,27 @@ class Sample:
         """Whether the answer under the changed rules was legal under them."""
         return self.replies[AFTER].outcome in LEGAL_OUTCOMES
 
+    @property
+    def usable(self) -> bool:
+        """Whether every answer named a move."""
+        return all(reply.outcome not in UNUSABLE_OUTCOMES for reply in self.replies.values())
 
-Of = Callable[[Sample], float]
+    def allows(self, condition: str) -> bool:
+        """Whether the changed rules allow the answer under that condition."""
+        return self.replies[condition].under_change in LEGAL_OUTCOMES
+
+    def forbids(self, condition: str) -> bool:
+        """Whether the changed rules forbid it, special or not, where the standard ones do not."""
+        return self.replies[condition].under_change in FORBIDDEN_OUTCOMES
+
+
+Of = Callable[[Sample], int]
 Number = float | int | None
 
 
-def every(_: Sample) -> float:
+def every(_: Sample) -> int:
     """The whole of a share of all samples."""
-    return 1.0
+    return 1
 
 
 @dataclass(frozen=True)
@@ -175,12 +194,12 @@ class Measure:
         title: for people.
         meaning: one line for people.
         part: what a sample adds above the line, and ``whole`` below it.
-        pairs: every part and whole that a sample can have together; with them it has an interval.
+        pairs: every part and whole that a sample can have together.
         perfect: what a model would reach that follows the rules perfectly.
         needs: the conditions whose replies it looks at.
-        remark: what stands beside it in the terminal.
-        played: what it counts, as in "plays ... more often"; `cdta compare` looks at those that
-            have it, under their ``short`` names in tables.
+        remark: what stands beside it in the terminal, where that is not the perfect value.
+        compared: what a model does that is better by it; "" if `cdta compare` does not look at it.
+        bounded: whether unusable answers can carry it away, so that it has bounds.
     """
 
     name: str
@@ -188,12 +207,12 @@ class Measure:
     meaning: str
     part: Of
     whole: Of = every
-    pairs: tuple[tuple[float, float], ...] = ((0, 1), (1, 1))
+    pairs: Support = RATE
     perfect: float | None = None
     needs: tuple[str, ...] = (BEFORE, AFTER)
     remark: str = ""
-    played: str = ""
-    short: str = ""
+    compared: str = ""
+    bounded: bool = False
 
     @property
     def signed(self) -> bool:

@@ -27,7 +27,10 @@ COMMANDS = {
     "Look at results": {
         "view": Entry("commands.report:view", "Open the page of a run in the browser."),
         "report": Entry("commands.report:report", "Write the page of each run again."),
-        "compare": Entry("commands.compare:compare_command", "Put runs side by side."),
+        "compare": Entry(
+            "commands.compare:compare_command",
+            "Say which model drops the habit better, and whether it is sure.",
+        ),
         "rescore": Entry(
             "commands.run:rescore", "Read a run's replies in another way, without asking anything."
         ),
@@ -61,6 +64,10 @@ DATASET_COMMANDS = {
         ),
         "import": Entry(
             "commands.datasets:import_command", "Take the positions of FILE as a model's dataset."
+        ),
+        "union": Entry(
+            "commands.datasets:union_command",
+            "Join datasets into one that is fair to all their models.",
         ),
     }
 }

@@ -4,18 +4,16 @@ Answers come back in the order of the questions, so nothing depends on which arr
 """
 
 import asyncio
-import json
 import logging
 import random
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
-from dataclasses import dataclass, replace
-from hashlib import sha256
-from typing import Literal
 
 from ..errors import Problem, Unfinished
-from .model import Answer, Known, Model, Passing, Question, Settings, Usage
+from .asks import Ask, key_of, seeded
+from .kept import Kept
+from .model import Answer, Model, Passing, Question, Settings, Usage
 from .pressure import Pressure
 from .purse import FREE, Price, Purse
 from .store import Store
@@ -31,68 +29,13 @@ PATIENCE = 1800.0
 FAILURES_IN_A_ROW = 10
 """So many questions without an answer, and none answered between them: the model is gone."""
 
-Purpose = Literal["selection", "measuring"]
-
-
-@dataclass(frozen=True)
-class Ask:
-    """A question to be asked for a purpose under a condition; ``draw`` tells repetitions apart."""
-
-    question: Question
-    purpose: Purpose
-    condition: str
-    draw: int = 0
-
-
-def key_of(
-    model: Known, ask: Ask, settings: Settings, conceded: Iterable[str] | None = None
-) -> str:
-    """A digest of everything that can change the answer, and of which answer is meant.
-
-    ``conceded`` is the form in which it is asked, by default that of the model.
-    """
-    return _digest(
-        {
-            "identity": dict(model.identity),
-            "conceded": sorted(model.conceded if conceded is None else conceded),
-            "messages": _texts(ask),
-            "settings": settings.asked,
-            "condition": ask.condition,
-            "purpose": ask.purpose,
-            "draw": ask.draw,
-        }
-    )
-
-
-def seeded(model: Known, ask: Ask, settings: Settings) -> Settings:
-    """The settings with a seed that belongs to one question alone, the same in every version."""
-    parts = [model.name, model.endpoint, _texts(ask), settings.temperature, settings.max_tokens]
-    parts += [settings.seed, ask.purpose, ask.draw]
-    return replace(settings, seed=int(_digest(parts)[:12], 16))
-
-
-def remember_form(model: Known, store: Store) -> None:
-    """Let the model be asked in the form that it was found to want."""
-    model.conceded = store.conceded_to(_identity(model))
-
-
-def _identity(model: Known) -> str:
-    return _digest(dict(model.identity))
-
-
-def _texts(ask: Ask) -> list[tuple[str, str]]:
-    return [(message.role, message.content) for message in ask.question.messages]
-
-
-def _digest(value: object) -> str:
-    return sha256(json.dumps(value).encode()).hexdigest()
-
 
 class Asking:
     """Asks one model, through one store, with a limited number of questions in flight.
 
     Attributes:
         model: who is asked.
+        kept: the answers that need not be asked for again.
         asked: how many answers were new; the others came from the store.
         used: the tokens of the new answers.
     """
@@ -111,8 +54,7 @@ class Asking:
         self._purse = purse or Purse()
         self._price = price
         most = connections or model.connections
-        self._store = store
-        remember_form(model, store)
+        self.kept = Kept(model, store)
         self._in_flight: dict[str, asyncio.Task[Answer]] = {}
         # As many again may wait for another try or for the disk, so that requests never wait.
         self._open_questions = asyncio.Semaphore(2 * most)
@@ -155,7 +97,7 @@ class Asking:
         key = key_of(self.model, ask, settings)
         if key in self._in_flight:  # one question has one answer, however often it is needed
             return self._in_flight[key]
-        saved = self._store.get(key)
+        saved = self.kept.answer(ask, settings)
         if saved:
             known = asyncio.get_running_loop().create_future()
             known.set_result(saved)
@@ -183,7 +125,7 @@ class Asking:
                 paid = self._price.of(answer.usage, 1) if answer.usage != Usage() else None
                 self.asked += 1
                 self.used += answer.usage
-                await self._save(ask, settings, answer)
+                await self.kept.save(ask, settings, answer)
         except Problem as problem:
             self._problem = problem
             self._stop()
@@ -191,13 +133,6 @@ class Asking:
         finally:
             self._purse.pay(put_aside, paid)
         return answer
-
-    async def _save(self, ask: Ask, settings: Settings, answer: Answer) -> None:
-        """Keep the answer under the form in which it was asked, and the form for next time."""
-        if answer.conceded:
-            self._store.concede(_identity(self.model), answer.conceded)
-        key = key_of(self.model, ask, settings, answer.conceded)
-        await self._store.put(key, self.model.name, answer)
 
     async def _patiently_asked(self, question: Question, settings: Settings) -> Answer:
         """One answer, after as many tries as it takes or as make sense."""

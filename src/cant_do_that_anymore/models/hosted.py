@@ -1,6 +1,8 @@
 """Any provider that Inspect AI reaches, through its ``get_model(...).generate(...)``."""
 
 import re
+from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 from inspect_ai.model import (
@@ -9,11 +11,13 @@ from inspect_ai.model import (
     ChatMessageSystem,
     ChatMessageUser,
     GenerateConfig,
+    ModelAPI,
     ModelOutput,
     get_model,
 )
 
 from ..errors import BadInput, Problem
+from .concessions import NO_TEMPERATURE
 from .layout import STOP_SEQUENCES, as_text, user_first
 from .model import CHAT_TOKENS, Answer, Message, Passing, Question, Settings, StopReason, Usage
 from .names import OUR_MODELS, PROVIDERS, TEXT_PROVIDER, inspect_identity
@@ -53,6 +57,7 @@ class HostedModel:
         except Exception as problem:  # Inspect says by its own exceptions what is missing
             raise BadInput(f"cannot use {name!r}: {_plain(str(problem))}") from None
         self.endpoint = self._model.api.base_url or ""
+        _watch_requests(self._model.api)
         self.identity = inspect_identity(name, base_url, model_args)
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
@@ -60,6 +65,8 @@ class HostedModel:
         config = config_for(self.name, settings)
         config.max_connections = 1000  # how many are in flight is for `asking` to say
         messages = layout_for(self.name, question.messages)
+        sent: list[object] = []
+        _SENT.set(sent)
         try:
             output = await self._model.generate(as_chat(messages), config=config)
         except Exception as fault:  # every provider raises exceptions of its own
@@ -68,7 +75,9 @@ class HostedModel:
         if answer.error:
             raise Passing(answer.error)
         self._has_answered = True
-        return answer
+        if settings.temperature is not None and sent and not _has_temperature(sent[-1]):
+            self.conceded = (NO_TEMPERATURE,)
+        return replace(answer, conceded=self.conceded)
 
     async def close(self) -> None:
         """Close the provider's connections."""
@@ -90,6 +99,30 @@ class HostedModel:
         if out_of_money or status == 404 or not self._has_answered:
             raise Problem(f"{self.name} cannot answer ({message})")
         return Answer("", stop_reason="error", error=message)
+
+
+_SENT: ContextVar[list[object]] = ContextVar("sent")
+"""What providers sent for the question that is being asked."""
+
+
+def _watch_requests(api: ModelAPI) -> None:
+    """Note what is really sent: some providers leave settings out and only log that they do."""
+    generate = api.generate
+
+    async def noting(*args: Any, **kwargs: Any) -> Any:
+        result = await generate(*args, **kwargs)
+        if isinstance(result, tuple) and (sent := _SENT.get(None)) is not None:
+            sent.append(result[1].request)
+        return result
+
+    api.generate = noting  # type: ignore[method-assign]
+
+
+def _has_temperature(request: object) -> bool:
+    """Whether it holds a temperature at any depth."""
+    if isinstance(request, dict):
+        return "temperature" in request or any(map(_has_temperature, request.values()))
+    return False
 
 
 def config_for(name: str, settings: Settings) -> GenerateConfig:

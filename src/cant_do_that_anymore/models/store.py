@@ -22,6 +22,9 @@ CREATE TABLE IF NOT EXISTS saved_answers (
     saved_at REAL NOT NULL
 );
 CREATE TABLE IF NOT EXISTS concessions (identity TEXT NOT NULL PRIMARY KEY, made TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS limits (
+    identity TEXT NOT NULL, max_tokens INTEGER NOT NULL, UNIQUE (identity, max_tokens)
+);
 """
 _INSERT = "INSERT OR IGNORE INTO saved_answers VALUES (?, ?, ?, ?, ?)"
 
@@ -50,6 +53,7 @@ class Store:
         self._path = path
         self._pending: list[tuple[_Row, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
+        self._limits: dict[str, list[int]] = {}
         self._thread = ThreadPoolExecutor(1)
         try:
             self._database = self._opened() or self._rescued()
@@ -60,12 +64,12 @@ class Store:
 
     def get(self, key: str) -> Answer | None:
         """The answer saved under ``key``, if there is one."""
-        row = self._read("SELECT answer, checksum FROM saved_answers WHERE key = ?", key)
-        if row and _is_whole(key, *row):
-            with suppress(ValueError, KeyError, TypeError):
-                return Answer.from_json(json.loads(row[0]))
-        if row:
-            self._read("DELETE FROM saved_answers WHERE key = ? RETURNING key", key)
+        rows = self._run("SELECT answer, checksum FROM saved_answers WHERE key = ?", key)
+        for text, checksum in rows:
+            if _is_whole(key, text, checksum):
+                with suppress(ValueError, KeyError, TypeError):
+                    return Answer.from_json(json.loads(text))
+            self._run("DELETE FROM saved_answers WHERE key = ?", key)
         return None
 
     def put(self, key: str, model: str, answer: Answer) -> "asyncio.Future[None]":
@@ -80,18 +84,30 @@ class Store:
 
     def conceded_to(self, identity: str) -> tuple[str, ...]:
         """The form in which the model of that identity was found to want its questions."""
-        row = self._read("SELECT made FROM concessions WHERE identity = ?", identity)
-        return tuple(row[0].split("|")) if row else ()
+        rows = self._run("SELECT made FROM concessions WHERE identity = ?", identity)
+        return tuple(rows[0][0].split("|")) if rows else ()
 
     def concede(self, identity: str, made: tuple[str, ...]) -> None:
-        """Remember that form; what was remembered first stays."""
-        try:
-            with self._database:
-                self._database.execute(
-                    "INSERT OR IGNORE INTO concessions VALUES (?, ?)", (identity, "|".join(made))
-                )
-        except sqlite3.Error as problem:
-            raise self._unusable(problem) from None
+        """Remember that form, unless one with more concessions is known."""
+        self._run(
+            "INSERT INTO concessions VALUES (?, ?) ON CONFLICT (identity) DO UPDATE "
+            "SET made = excluded.made WHERE length(excluded.made) > length(made)",
+            identity,
+            "|".join(made),
+        )
+
+    def limits(self, identity: str) -> list[int]:
+        """The token limits under which the model of that identity has answers here."""
+        if identity not in self._limits:
+            rows = self._run("SELECT max_tokens FROM limits WHERE identity = ?", identity)
+            self._limits[identity] = [limit for (limit,) in rows]
+        return self._limits[identity]
+
+    def note_limit(self, identity: str, max_tokens: int) -> None:
+        """Remember that there is an answer under this limit."""
+        if max_tokens not in self.limits(identity):
+            self._run("INSERT OR IGNORE INTO limits VALUES (?, ?)", identity, max_tokens)
+            self._limits[identity].append(max_tokens)
 
     def close(self) -> None:
         """Write what is left and close the file."""
@@ -101,10 +117,10 @@ class Store:
         self._writer.close()
         self._database.close()
 
-    def _read(self, query: str, key: str) -> Any:
+    def _run(self, query: str, *values: str | int) -> list[Any]:
         try:
             with self._database:
-                return self._database.execute(query, (key,)).fetchone()
+                return self._database.execute(query, values).fetchall()
         except (sqlite3.Error, UnicodeDecodeError) as problem:
             raise self._unusable(problem) from None
 

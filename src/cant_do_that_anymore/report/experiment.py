@@ -1,37 +1,50 @@
-"""The results of an experiment, as a table for other programs and as pictures."""
+"""Where the models of an experiment stand, as a table for other programs and as pictures."""
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from io import StringIO
+from itertools import groupby
 from pathlib import Path
 
-from ..evaluation.experiment import METRICS, Result, pooled
-from ..evaluation.trials import Trial
-from .plots import bar_chart, line_chart
+from ..evaluation.measures import IMPACT
+from ..evaluation.standings import METRICS, Standing
+from ..evaluation.vocabulary import AFTER, BEFORE, Number
+from .plots import bar_chart, headline_chart, line_chart
 
-Row = dict[str, str | int | float | None]
-
-
-def as_rows(found: Sequence[Result]) -> list[Row]:
-    """The results as plain values by name, each metric with its mean and its standard error."""
-    return [
-        {
-            "model": result.model,
-            "eval": result.eval,
-            "runs": result.runs,
-            "samples": result.samples,
-            **{
-                f"{metric}_{kind}": numbers[metric]
-                for metric in METRICS
-                for kind, numbers in (("mean", result.means), ("sem", result.errors))
-            },
-        }
-        for result in found
-    ]
+Value = str | Number | list[str]
 
 
-def as_csv(found: Sequence[Result]) -> str:
-    """The results as a table for other programs."""
+def as_rows(found: Sequence[Standing]) -> list[dict[str, Value]]:
+    """Plain values by name, every metric with its 95 % interval and its error over seeds."""
+    return [_row(standing) for standing in found]
+
+
+def _row(standing: Standing) -> dict[str, Value]:
+    results = standing.results
+    row: dict[str, Value] = {
+        "model": standing.model,
+        "eval": standing.eval,
+        "rules": standing.change.key,
+        "runs": len(standing.runs),
+        "samples": results.metrics["n_samples"],
+    }
+    for name in METRICS:
+        interval = results.intervals.get(name)
+        row[name] = results.metrics.get(name)
+        row[f"{name}_low"] = interval.low if interval else None
+        row[f"{name}_high"] = interval.high if interval else None
+        row[f"{name}_standard_error_over_seeds"] = standing.error_over_seeds(name)
+    for condition in (BEFORE, AFTER):
+        share = f"{condition}_unusable_proportion"
+        row[share] = results.metrics.get(share)
+    bounds = results.bounds.get(IMPACT)
+    row[f"{IMPACT}_bounds_low"] = bounds.low if bounds else None
+    row[f"{IMPACT}_bounds_high"] = bounds.high if bounds else None
+    return row | {"notes": list(standing.notes)}
+
+
+def as_csv(found: Sequence[Standing]) -> str:
+    """The same as a file for other programs."""
     text = StringIO()
     rows = as_rows(found)
     table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
@@ -40,21 +53,30 @@ def as_csv(found: Sequence[Result]) -> str:
     return text.getvalue()
 
 
-def _cell(value: str | int | float | None) -> str:
+def _cell(value: Value) -> str:
+    if isinstance(value, list):
+        return " | ".join(value)
     return f"{value:.6f}" if isinstance(value, float) else "" if value is None else str(value)
 
 
-def draw(trials: Iterable[Trial], out: Path) -> list[Path]:
-    """Draw the plots of an experiment and name the files.
+def by_rules(found: Sequence[Standing]) -> Iterator[list[Standing]]:
+    """Those that may stand side by side: of one eval, under the same rules."""
+    for _, group in groupby(found, key=lambda each: (each.eval, each.change.key)):
+        yield list(group)
 
-    A bar chart for each eval; for positions with diagonal moves, also lines.
+
+def draw(found: Sequence[Standing], out: Path) -> list[Path]:
+    """Draw the pictures of an experiment and name the files.
+
+    Bars and the headline measures for each eval and rules; for positions from games under the
+    changed rules, also lines.
     """
-    return list(_drawn(pooled(trials), out))
+    return [file for group in by_rules(found) for file in _drawn(group, out)]
 
 
-def _drawn(evals: dict[str, dict[str, Trial]], out: Path) -> Iterator[Path]:
-    for eval_, by_model in evals.items():
-        yield from bar_chart(by_model, f"Special moves ({eval_})", out / f"bars-{eval_}")
-        if eval_ == "all_diagonal":
-            title = "Diagonal bishop moves although bishops move as knights do"
-            yield from line_chart(by_model, title, out / "diagonal")
+def _drawn(group: Sequence[Standing], out: Path) -> Iterator[Path]:
+    place = f"{group[0].eval}-{group[0].change.key}"
+    yield from bar_chart(group, out / f"bars-{place}")
+    yield from headline_chart(group, out / f"headline-{place}")
+    if group[0].eval == "all_diagonal":
+        yield from line_chart(group, out / f"diagonal-{group[0].change.key}")

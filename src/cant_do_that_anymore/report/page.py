@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Problem
-from ..evaluation.folder import save_run
+from ..evaluation.folder import save_run, temperatures
 from ..evaluation.groups import by_earlier_moves, by_opening
-from ..evaluation.measures import MEASURES, STATISTICS, TILES
+from ..evaluation.measures import FORBIDDEN, MEASURES, SHARES, STATISTICS, TILES
 from ..evaluation.results import Run
 from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES
 from ..files import replacing_text
@@ -71,6 +71,9 @@ def page(run: Run) -> str:
         tiles=[MEASURES[name] for name in TILES[run.plan.eval]],
         measures=main_measures(run),
         statistics=list(STATISTICS.values()),
+        shares=SHARES,
+        forbidden=FORBIDDEN,
+        temperature=temperatures(run),
         groups={counted: earlier, "opening": by_opening(run)},
         pieces=pieces(),
         samples=samples,

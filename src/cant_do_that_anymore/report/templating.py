@@ -31,7 +31,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= words.FILTERS | {"digest": _digest}
+    environment.filters |= words.FILTERS | {"digest": _digest, "unbroken": _unbroken}
     environment.globals |= {"asset": _asset, "intervals": intervals, "Mark": Mark}
     return environment
 
@@ -42,6 +42,11 @@ def _shown(value: Any) -> Any:
     What a filter or a macro has escaped already stays as it is, except for its control characters.
     """
     return type(value)(visible(value)) if isinstance(value, str) else value
+
+
+def _unbroken(text: str) -> str:
+    """Text in which no line ends between a number and its per cent."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _asset(*names: str) -> Markup:

@@ -4,10 +4,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..evaluation.results import Run
+from ..evaluation.measures import FORBIDDEN, SHARES
+from ..evaluation.results import Results, Run
 from ..evaluation.vocabulary import AFTER, OUTCOMES, Measure
-from ..models.model import Settings
 from .words import dollars, headline, interval, main_measures, number, percentage, plain
+
+_ELSEWHERE = {*FORBIDDEN.values(), "variant_legal_proportion"}
+"""These stand beside other numbers, or follow from the table of outcomes."""
 
 
 def summary(run: Run) -> RenderableType:
@@ -26,18 +29,30 @@ def summary(run: Run) -> RenderableType:
 
 def _metrics(run: Run) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("metric", "value", "95 % interval", ""):
-        table.add_column(heading, justify="right" if heading == "value" else "left", no_wrap=True)
+    table.add_column("metric", no_wrap=True)
+    table.add_column("value", no_wrap=True, justify="right")
+    table.add_column("95 % interval", no_wrap=True)
+    table.add_column("")
     for measure in main_measures(run):
-        value = run.results.metrics[measure.name]
-        bounds = interval(run.results.intervals.get(measure.name))
-        table.add_row(measure.name, number(value), bounds, Text(_remark(measure), style="dim"))
+        if measure.name not in _ELSEWHERE:
+            value = run.results.metrics[measure.name]
+            around = interval(run.results.intervals.get(measure.name))
+            remark = Text(_remark(measure, run.results), style="dim")
+            table.add_row(measure.name, number(value), around, remark)
+            if found := run.results.bounds.get(measure.name):
+                ends = f"[{number(found.low)}, {number(found.high)}]"
+                complete = Text(f"complete: {number(found.complete)}", style="dim")
+                table.add_row("  bounds", "", ends, complete)
     return table
 
 
-def _remark(measure: Measure) -> str:
+def _remark(measure: Measure, results: Results) -> str:
     perfect = "" if measure.perfect is None else f"perfect is {measure.perfect:g}"
-    return measure.remark or perfect
+    remark = measure.remark or perfect
+    for condition, name in SHARES.items():
+        if name == measure.name:
+            remark = f"forbidden: {number(results.metrics[FORBIDDEN[condition]])}"
+    return remark
 
 
 def _outcomes(run: Run) -> Table:
@@ -63,14 +78,16 @@ def _footer(run: Run) -> str:
     metrics, dataset = run.results.metrics, f"dataset: {run.dataset.provenance}"
     tokens_in, tokens_out = metrics["usage_prompt_tokens"], metrics["usage_completion_tokens"]
     tokens = f"{tokens_in:,} tokens in, {tokens_out:,} out"
-    parts = [dataset, _sampling(run.plan.settings), tokens, _cost(run), f"{run.seconds:.0f} s"]
+    parts = [dataset, _sampling(run), tokens, _cost(run), f"{run.seconds:.0f} s"]
     return "; ".join(filter(None, parts))
 
 
-def _sampling(settings: Settings) -> str:
+def _sampling(run: Run) -> str:
     """The usual settings always, any other where it is not left at its default."""
+    settings = run.plan.settings
+    own = "the provider's own" if run.own_temperature else plain(settings.temperature)
     usual = {
-        "temperature": f"temperature {plain(settings.temperature)}",
+        "temperature": f"temperature {own}",
         "max_tokens": f"at most {settings.max_tokens} tokens",
         "seed": f"seed {settings.seed}",
     }

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..evaluation.intervals import Interval
 from ..evaluation.measures import IMPACT, MEASURES, SHARES, VIOLATIONS
-from ..evaluation.results import Run
+from ..evaluation.notes import counted
+from ..evaluation.results import Bounds, Run
 from ..evaluation.vocabulary import AFTER, BEFORE, Measure, Number, Outcome
 
 MEANINGS: dict[Outcome, str] = {
@@ -21,6 +22,8 @@ MEANINGS: dict[Outcome, str] = {
     "refused": "the model declined to answer",
     "error": "no answer came; left out of all metrics",
 }
+WORTH_THE_NAME = 0.1
+"""A habit that yields by a tenth yields; by less, nobody would say so."""
 
 
 def number(value: Number) -> str:
@@ -33,6 +36,14 @@ def number(value: Number) -> str:
 def interval(bounds: Interval | None) -> str:
     """A 95 % interval as text."""
     return f"[{bounds.low:.3f}, {bounds.high:.3f}]" if bounds else ""
+
+
+def bounds(found: Bounds) -> str:
+    """Where a number lies whatever the answers without a move would have said."""
+    return (
+        f"bounds [{number(found.low)}, {number(found.high)}], "
+        f"complete cases {number(found.complete)}"
+    )
 
 
 def percentage(share: Number) -> str:
@@ -96,6 +107,7 @@ def condition_title(name: str) -> str:
 FILTERS: dict[str, Callable[..., object]] = {
     "number": number,
     "interval": interval,
+    "bounds": bounds,
     "percentage": percentage,
     "p_value": p_value,
     "dollars": dollars,
@@ -118,24 +130,39 @@ def headline(run: Run) -> str:
     before, after = (percentage(metrics[name]) for name in SHARES.values())
     title = run.plan.change.title
     change = f"when {title[0].lower()}{title[1:]}"
-    n = f"{metrics['n_samples']:,} positions"
+    n = counted(int(metrics["n_samples"] or 0), "position")
     if run.plan.eval == "all_diagonal":
         return (
-            f"{run.version} tries a move that the changed rules forbid in {after} of {n} {change}, "
-            f"and in {before} of them under the standard rules."
+            f"{run.version} {run.plan.change.old_way} in {after} of {n} {change}, and in {before} "
+            "of them under the standard rules; moving at random would give "
+            f"{percentage(metrics['random_special_proportion'])}."
         )
     return (
         f"{run.version} plays its usual move in {before} of {n} under the standard rules and in "
-        f"{after} {change}{_meaning(run)}."
+        f"{after} {change}: {_meaning(run)}."
     )
 
 
 def _meaning(run: Run) -> str:
-    impact, bounds = run.results.metrics[IMPACT], run.results.intervals.get(IMPACT)
-    if impact is None or bounds is None:
-        return ""
-    if bounds.low <= 0 <= bounds.high:
-        return ": no sign that the habit yields"
-    if impact > 0:
-        return ": the habit grows instead of yielding"
-    return f": the change of rules takes away {percentage(-impact)} of the habit"
+    impact, interval = run.results.metrics[IMPACT], run.results.intervals.get(IMPACT)
+    if impact is None or interval is None:
+        return "there was no habit to drop"
+    low, high, taken, depending = interval.low, interval.high, percentage(-impact), ""
+    bounds = run.results.bounds.get(IMPACT)
+    if bounds and bounds.lowest is not None and bounds.highest is not None:
+        low, high = bounds.lowest, bounds.highest
+        taken = f"between {_taken(bounds.high)} and {_taken(bounds.low)}"
+        depending = ", depending on the answers that name no move"
+    if high < 0:
+        return f"the change of rules takes away {taken} of the habit{depending}"
+    if low > 0:
+        return "the habit grows instead of yielding"
+    if bounds:
+        return "too many answers name no move to tell whether the habit yields"
+    if low > -WORTH_THE_NAME:
+        return "no sign that the habit yields"
+    return "too few samples to tell whether the habit yields"
+
+
+def _taken(impact: Number) -> str:
+    return percentage(max(0.0, -(impact or 0.0)))

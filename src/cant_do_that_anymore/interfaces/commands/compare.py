@@ -1,5 +1,6 @@
 """The command that puts runs side by side: ``cdta compare``."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ from ...evaluation.comparison import compare
 from ...evaluation.folder import load_run
 from ...files import replacing_text
 from ...report.comparison_page import comparison_page
-from ...report.comparison_table import comparison_table
+from ...report.comparison_table import WIDE, comparison_table
 from ..printing import console
 
 _PATH = click.Path(path_type=Path)
@@ -19,17 +20,19 @@ _PATH = click.Path(path_type=Path)
 @click.argument("folders", metavar="RUN RUN...", nargs=-1, required=True, type=_PATH)
 @click.option("-o", "--output", type=_PATH, help="Write a page (HTML) there as well.")
 def compare_command(folders: tuple[Path, ...], output: Path | None) -> None:
-    """Put runs side by side.
+    """Say which model drops the habit better, and whether it is sure.
 
-    Models are compared each on its own dataset, and on the positions they share. Differences on
-    shared positions are paired; p is corrected for the number of comparisons.
+    Models are compared pair by pair on the positions they share, and shown each on its own dataset.
+    Runs of one model that differ in the seed alone are taken together. Differences are paired, and
+    p is corrected for the number of comparisons.
     """
-    runs = [load_run(folder) for folder in folders]
-    comparisons = compare(runs)
-    console().print(comparison_table(runs, comparisons))
+    comparisons = compare([load_run(folder) for folder in folders])
+    # A file or a pipe has no width of its own.
+    screen = console(None if sys.stdout.isatty() else WIDE)
+    screen.print(comparison_table(comparisons, screen.width))
     if output:
         try:
-            replacing_text(output, comparison_page(runs, comparisons))
+            replacing_text(output, comparison_page(comparisons))
         except OSError as problem:
             raise Problem(f"cannot write {str(output)!r} ({problem.strerror})") from None
         click.echo(f"page: {output}")

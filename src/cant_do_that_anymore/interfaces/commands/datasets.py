@@ -1,14 +1,16 @@
-"""Commands about the datasets that are there: list, show, export, import."""
+"""Commands about the datasets that are there: list, show, export, import, union."""
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from ...errors import Problem
 from ...evaluation.datasets import all_datasets, dataset_named, import_dataset
-from ...game.position import write_positions
+from ...evaluation.union import union
+from ...game.position import Position, write_positions
 from ...game.rules import rules_named
 from ..options import shared
 
@@ -50,10 +52,7 @@ def export(name: str, output: Path | None) -> None:
     """Write a dataset as JSON lines under the original's names."""
     found, _ = dataset_named(name)
     if output:
-        try:
-            write_positions(output, found.positions)
-        except OSError as problem:
-            raise Problem(f"cannot write {str(output)!r} ({problem.strerror})") from None
+        _write(output, found.positions)
         click.echo(f"{len(found.positions):,} positions in {output}", err=True)
     else:
         for position in found.positions:
@@ -70,3 +69,24 @@ def import_command(version: str, file: Path, rules: str) -> None:
     """
     imported = import_dataset(version, file, rules_named(rules))
     click.echo(f"{version}: {len(imported.positions):,} positions, imported")
+
+
+@click.command("union", params=shared("rules"))
+@click.argument("names", metavar="DATASET DATASET...", nargs=-1, required=True)
+@click.option("-o", "--output", type=_PATH, required=True, help="Where to.")
+def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
+    """Join datasets into one that is fair to all their models.
+
+    A DATASET is a name from `cdta dataset list` or a file. Every position is written once; the
+    order is a fixed shuffle.
+    """
+    together = union(names, rules_named(rules))
+    _write(output, together.positions)
+    click.echo(f"{together.sentence}; in {output}")
+
+
+def _write(path: Path, positions: Sequence[Position]) -> None:
+    try:
+        write_positions(path, positions)
+    except OSError as problem:
+        raise Problem(f"cannot write {str(path)!r} ({problem.strerror})") from None

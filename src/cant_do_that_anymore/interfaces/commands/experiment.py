@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from ...errors import BadInput, Problem, Unfinished
-from ...evaluation.experiment import measured, results
+from ...evaluation.experiment import measured
 from ...evaluation.spec import DEFAULT_MODEL, Spec
-from ...evaluation.trials import Trial, trials_in
+from ...evaluation.standings import Standing, standings, standings_in
 from ...evaluation.vocabulary import Eval
 from ...files import replacing_text
 from ...report.experiment import as_csv, as_rows, draw
+from ...report.experiment_table import WIDTH, experiment_table
 from ...report.page import save_with_page
 from ..options import (
     ASKED,
@@ -25,6 +26,7 @@ from ..options import (
     several_models,
     shared,
 )
+from ..printing import console
 
 OUT = Path("experiment")
 TABLE = "results.csv"
@@ -77,14 +79,15 @@ def experiment(
     cdta experiment --plots-only RUN RUN record.jsonl
 
     Every run is a folder in --out; those that are there already are not measured again, so an
-    experiment that was stopped goes on when it is started again. Writes results.csv (mean and
-    standard error over the runs) and plots as PNG and SVG. --max-cost is for all of it together.
+    experiment that was stopped goes on when it is started again. Runs that differ in nothing but
+    the seed are taken together. Writes results.csv, and plots as PNG and SVG. The limit --max-cost
+    is for all of it together.
     """
     if plots_only != bool(paths):
         raise BadInput("PATH goes with --plots-only: give both to draw what is there, or neither")
     out = out or OUT
     if plots_only:
-        _show(trials_in(paths), out, as_json=as_json)
+        _show(standings_in(paths), out, as_json=as_json)
         return
     specs = {
         model or str(rest["base_url"]): [
@@ -95,9 +98,9 @@ def experiment(
         for model in models or ((None,) if rest["base_url"] else (DEFAULT_MODEL,))
     }
     _make(out)
-    trials, failures = measured(specs, out, save_with_page, quiet=quiet)
-    if trials:
-        _show(trials, out, as_json=as_json)
+    finished, failures = measured(specs, out, save_with_page, quiet=quiet)
+    if finished:
+        _show(standings(finished), out, as_json=as_json)
     if failures:
         reasons = "; ".join(f"{model}: {problem}" for model, problem in failures.items())
         raise Unfinished(f"not everything could be measured: {reasons}")
@@ -111,18 +114,16 @@ def _make(out: Path) -> None:
         raise BadInput(f"cannot write to {str(out)!r} ({problem.strerror})") from None
 
 
-def _show(trials: Sequence[Trial], out: Path, *, as_json: bool) -> None:
+def _show(found: Sequence[Standing], out: Path, *, as_json: bool) -> None:
     _make(out)
-    found = results(trials)
-    table = as_csv(found)
     try:
-        replacing_text(out / TABLE, table)
+        replacing_text(out / TABLE, as_csv(found))
     except OSError as problem:
         raise Problem(f"cannot write to {str(out)!r} ({problem.strerror})") from None
-    files = [str(file) for file in (out / TABLE, *draw(trials, out))]
+    files = [str(file) for file in (out / TABLE, *draw(found, out))]
     if as_json:
         click.echo(json.dumps({"results": as_rows(found), "files": files}))
         return
-    click.echo(table, nl=False)
+    console(WIDTH).print(experiment_table(found))
     for file in files:
         click.echo(file, err=True)

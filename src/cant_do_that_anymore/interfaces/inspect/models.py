@@ -21,7 +21,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from ...errors import BadInput, Problem
 from ...game.rules import rules_named
-from ...models.asking import Ask, seeded
+from ...models.asks import Ask, seeded
 from ...models.hosted import HostedModel, as_chat, layout_for
 from ...models.model import Message, Model, Question, Settings
 from ...models.names import OUR_MODELS, model_named

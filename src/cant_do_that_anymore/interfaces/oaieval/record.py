@@ -146,5 +146,6 @@ def _metrics(sample: Sample) -> dict[str, Any]:
             for violation in violations.NAMES
         },
         **{f"{name}_outcome": reply.outcome for name, reply in replies.items()},
+        **{f"{name}_under_change": reply.under_change for name, reply in replies.items()},
         "game_idx": position.game,
     }

@@ -1,0 +1,206 @@
+"""Who is compared: the runs of one model under one plan, taken together."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+
+from .computing import compute
+from .notes import notes_on
+from .results import Dataset, Results, Run
+from .vocabulary import Plan, Sample
+
+OWN_TEMPERATURE = "the provider's own"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One model, and all its runs that differ in nothing but the seed.
+
+    Attributes:
+        label: what it is called among the others.
+        runs: in the order of their seeds.
+        samples: of all runs, those that enter the measures.
+        results: what they come to together; askings of one position in several runs stay samples
+            of one game, so intervals do not shrink merely because the same was asked again.
+    """
+
+    label: str
+    runs: tuple[Run, ...]
+    samples: list[Sample]
+    results: Results
+
+    @property
+    def plan(self) -> Plan:
+        """Of its first run."""
+        return self.runs[0].plan
+
+    @property
+    def seeds(self) -> list[int]:
+        """Those of its runs, each once."""
+        return list(dict.fromkeys(run.plan.settings.seed for run in self.runs))
+
+    @property
+    def notes(self) -> list[str]:
+        """Those of its run, or those on its runs together and what else one of them has."""
+        if len(self.runs) == 1:
+            return self.runs[0].notes
+        samples = [sample for run in self.runs for sample in run.samples]
+        wanted = sum(run.plan.wanted for run in self.runs)
+        together = notes_on(samples, self.results, replace(self.plan, wanted=wanted))
+        derived = {note for r in self.runs for note in notes_on(r.samples, r.results, r.plan)}
+        others = (note for run in self.runs for note in run.notes if note not in derived)
+        return list(dict.fromkeys((*together, *others)))
+
+    @property
+    def has_junk(self) -> bool:
+        """Whether answers without a move could carry its numbers away."""
+        return bool(self.results.bounds)
+
+    @property
+    def positions(self) -> frozenset[str]:
+        """The ids of all it was asked about."""
+        return frozenset(sample.position.id for run in self.runs for sample in run.samples)
+
+    def by_position(self) -> dict[tuple[str, int], Sample]:
+        """The samples by position, a position's askings by their number."""
+        times: Counter[str] = Counter()
+        found = {}
+        for sample in self.samples:
+            found[sample.position.id, times[sample.position.id]] = sample
+            times[sample.position.id] += 1
+        return found
+
+
+def contenders(runs: Sequence[Run]) -> list[Contender]:
+    """The runs by model and plan; one that is given twice, or repeats kept answers, counts once."""
+    groups: list[list[Run]] = []
+    for run in runs:
+        group = next((group for group in groups if _alike(group[0], run)), None)
+        if group is None:
+            groups.append([run])
+        else:
+            group.append(run)
+    labels = _labels([group[0] for group in groups])
+    return [_contender(label, group) for label, group in zip(labels, groups, strict=True)]
+
+
+def _contender(label: str, runs: Sequence[Run]) -> Contender:
+    # Of runs with one seed the longest comes first, so that what repeats it is seen to.
+    ordered = sorted(runs, key=lambda run: (run.plan.settings.seed, -len(run.samples)))
+    kept: list[tuple[Run, list[Sample]]] = []
+    for run in ordered:
+        new = _new(run, [earlier for earlier, _ in kept])
+        if new or not kept:
+            kept.append((run, new))
+    samples = [sample for _, new in kept for sample in new if sample.answered]
+    plan = kept[0][0].plan
+    return Contender(label, tuple(run for run, _ in kept), samples, compute(samples, plan))
+
+
+def _new(run: Run, earlier: Sequence[Run]) -> list[Sample]:
+    """The samples that no earlier run has: with one seed, kept answers come again."""
+    new = run.samples
+    for other in earlier:
+        if other.plan.settings == run.plan.settings:
+            known = {(s.position.id, s.draw): s.replies for s in other.samples}
+            again = [s for s in new if (s.position.id, s.draw) in known]
+            # Answers that differ were asked anew, and then those that agree were as well.
+            if all(known[s.position.id, s.draw] == s.replies for s in again):
+                new = [s for s in new if (s.position.id, s.draw) not in known]
+    return new
+
+
+def _alike(one: Run, other: Run) -> bool:
+    return (
+        _identity(one) == _identity(other)
+        and (one.version, one.protocol) == (other.version, other.protocol)
+        and not one.plan.differences(other.plan)
+    )
+
+
+def _identity(run: Run) -> str:
+    return json.dumps(run.identity, sort_keys=True, default=str)
+
+
+def _labels(runs: Sequence[Run]) -> list[str]:
+    """The model's version, with as much more as tells those of one name apart."""
+    labels = [run.version for run in runs]
+    for name in dict.fromkeys(labels):
+        same = [index for index, label in enumerate(labels) if label == name]
+        for index, more in zip(same, _told_apart([runs[index] for index in same]), strict=True):
+            labels[index] += more
+    return labels
+
+
+def _told_apart(runs: Sequence[Run]) -> list[str]:
+    if len(runs) == 1:
+        return [""]
+    facts = [dict(_facts(run)) for run in runs]
+    names = [name for name in facts[0] if len({fact[name] for fact in facts}) > 1]
+    told = ["".join(f" {fact[name]}" for name in names if fact[name]) for fact in facts]
+    if len(set(told)) == len(told):
+        return told
+    return [f"{more} #{number}" for number, more in enumerate(told, 1)]
+
+
+def _facts(run: Run) -> Iterator[tuple[str, str]]:
+    """What may tell runs of one version apart, in words, by name."""
+    plan = run.plan
+    yield "model", run.model
+    yield "endpoint", run.endpoint
+    yield "eval", plan.eval
+    yield "wording", f"{plan.wording} wording"
+    yield "reading", f"{plan.reading} reading"
+    yield "protocol", f"protocol {run.protocol}"
+    for each in fields(plan.settings):
+        if not each.metadata.get("incidental"):
+            value = getattr(plan.settings, each.name)
+            yield each.name, f"{each.name.replace('_', ' ')} {_shown(value)}"
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else "none" if value is None else str(value)
+
+
+def differences_in_plan(models: Sequence[Contender]) -> list[str]:
+    """What was not the same for all, one sentence each."""
+    names = {name for model in models[1:] for name in models[0].plan.differences(model.plan)}
+    looked_at: dict[str, Callable[[Run], object]] = {
+        **{name: partial(_of_plan, name) for name in sorted(names - {"temperature"})},
+        "protocol": lambda run: run.protocol,
+        "the temperature that was used": _temperature_used,
+        "how their datasets were selected": lambda run: _selection(run.dataset),
+    }
+    notes = []
+    for what, of in looked_at.items():
+        values = {m.label: " and ".join(sorted({_shown(of(r)) for r in m.runs})) for m in models}
+        if len(set(values.values())) > 1:
+            who = "; ".join(f"{label}: {value}" for label, value in values.items())
+            notes.append(f"the runs differ in {what}, which may be why they score apart ({who})")
+    return notes
+
+
+def _of_plan(name: str, run: Run) -> object:
+    plan, attribute = run.plan, name.replace(" ", "_")
+    if attribute == "conditions":
+        return ", ".join(f"{each.name} {each.text!r:.40}" for each in plan.conditions)
+    return getattr(plan if hasattr(plan, attribute) else plan.settings, attribute)
+
+
+def _temperature_used(run: Run) -> object:
+    return OWN_TEMPERATURE if run.own_temperature else run.plan.settings.temperature
+
+
+def _selection(dataset: Dataset) -> str:
+    if not dataset.asked:
+        return dataset.origin
+    return f"built at temperature {OWN_TEMPERATURE if dataset.own_temperature else '0'}"
+
+
+def common_dataset(models: Sequence[Contender]) -> Dataset | None:
+    """The dataset that all were measured on, if it was the same for all."""
+    datasets = [run.dataset for model in models for run in model.runs]
+    same = len({(each.version, each.origin, each.endpoint) for each in datasets}) == 1
+    return datasets[0] if same and len({model.positions for model in models}) == 1 else None

@@ -1,0 +1,83 @@
+"""One measure of two models on the same samples: the difference, its interval, and its chance."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from .chance import p_value
+from .computing import guesses, matters
+from .intervals import Interval, Ratio, RatioDifference, ratio_difference
+from .vocabulary import Measure, Number, Sample
+
+
+@dataclass(frozen=True)
+class Paired:
+    """What two models' answers to the same questions come to in one measure.
+
+    Attributes:
+        values: the measure of each; None where it does not exist.
+        as_scored: 95 % interval of the second value minus the first, answers taken as they are.
+        interval: the same, but it holds whatever answers without a move would have said.
+        p: the chance of such a difference between equal models; 1 where what those answers would
+            have said decides who is ahead.
+        extremes: the least and the greatest difference over all that they could have said; None
+            where they are too few to matter.
+    """
+
+    values: tuple[Number, Number]
+    as_scored: Interval | None = None
+    interval: Interval | None = None
+    p: float = 1.0
+    extremes: tuple[float, float] | None = None
+
+
+def paired(measure: Measure, first: Sequence[Sample], second: Sequence[Sample]) -> Paired:
+    """Compare two models by their samples of the same positions, in the same order."""
+    values = measure.value(first), measure.value(second)
+    games = [sample.position.game for sample in first]
+    found = _difference(_ratio(measure, first), _ratio(measure, second), games)
+    if not found:
+        return Paired(values)
+    if not any(matters(side, measure.needs) for side in (first, second)):
+        return Paired(values, found.interval, found.interval, found.p)
+    imagined = [
+        difference
+        for one, other in product(_extremes(measure, first), _extremes(measure, second))
+        if (difference := _difference(one, other, games))
+    ]
+    least, greatest = (end([d.value for d in imagined]) for end in (min, max))
+    low = min(d.interval.low for d in imagined)
+    high = max(d.interval.high for d in imagined)
+    one_way = least > 0 or greatest < 0
+    return Paired(
+        values,
+        as_scored=found.interval,
+        interval=Interval(low, high, found.interval.method),
+        p=max(d.p for d in imagined) if one_way else 1.0,
+        extremes=(least, greatest),
+    )
+
+
+def _ratio(measure: Measure, samples: Sequence[Sample]) -> Ratio:
+    parts, wholes = ([int(of(s)) for s in samples] for of in (measure.part, measure.whole))
+    return Ratio(parts, wholes, measure.pairs)
+
+
+def _extremes(measure: Measure, samples: Sequence[Sample]) -> tuple[Ratio, Ratio]:
+    """The measure at its least and at its greatest; what one model said binds no other."""
+    imagined = [_ratio(measure, guess) for guess in guesses(samples)]
+    existing = [ratio for ratio in imagined if sum(ratio.wholes)]
+    return min(existing, key=_value), max(existing, key=_value)
+
+
+def _value(ratio: Ratio) -> float:
+    return sum(ratio.parts) / sum(ratio.wholes)
+
+
+def _difference(first: Ratio, second: Ratio, games: Sequence[int]) -> RatioDifference | None:
+    found = ratio_difference(first, second, games)
+    if not found or len({*first.wholes, *second.wholes}) > 1:
+        return found
+    # Wholes that never vary make plain means, and of these the test can be exact.
+    changes = [after - before for before, after in zip(first.parts, second.parts, strict=True)]
+    return replace(found, p=p_value(changes, games))

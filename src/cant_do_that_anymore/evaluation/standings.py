@@ -1,0 +1,173 @@
+"""What an experiment comes to: where each model stands, by eval and rules, over all its runs."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+from pathlib import Path
+from statistics import stdev
+
+from ..errors import BadInput
+from ..game.rules import Rules
+from .computing import interval_of
+from .contenders import Contender, contenders
+from .folder import load_run
+from .measures import GAIN, HABIT, IMPACT, MEASURES, SHARES
+from .notes import is_broken, notes_on
+from .records import CHANGE, Record, records_in
+from .results import Results, Run
+from .vocabulary import Eval, Sample
+
+METRICS = (*SHARES.values(), "delta", IMPACT, "adaptation_rate", GAIN)
+"""What is told of every model."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One model in one eval under one change of rules.
+
+    Attributes:
+        model: what it is called among the others.
+        eval: the eval.
+        change: the changed rules.
+        runs: the samples of each run that enter the measures.
+        results: of all of them together; of the original's records, what those can tell.
+        notes: what a reader of the numbers should know.
+    """
+
+    model: str
+    eval: Eval
+    change: Rules
+    runs: Sequence[Sequence[Sample]]
+    results: Results
+    notes: Sequence[str] = ()
+
+    @property
+    def samples(self) -> list[Sample]:
+        """Of all runs."""
+        return [sample for samples in self.runs for sample in samples]
+
+    @property
+    def is_junk(self) -> bool:
+        """Whether what looks like dropping the habit may be no more than useless answers."""
+        of_run = GAIN in self.results.metrics
+        return bool(self.results.bounds) or (of_run and is_broken(self.samples))
+
+    @property
+    def sure_gain(self) -> float | None:
+        """The legal gain, or what is left of it whatever the unusable answers would have said."""
+        bounds = self.results.bounds.get(GAIN)
+        return bounds.low if bounds else self.results.metrics.get(GAIN)
+
+    def error_over_seeds(self, metric: str) -> float | None:
+        """The standard error of the runs' mean; None for one run, or where a run has no value."""
+        if metric not in self.results.metrics:
+            return None
+        values = [MEASURES[metric].value(samples) for samples in self.runs]
+        known = [value for value in values if value is not None]
+        return stdev(known) / sqrt(len(known)) if len(known) == len(values) > 1 else None
+
+
+def standings(runs: Iterable[Run], records: Iterable[Record] = ()) -> list[Standing]:
+    """Where the models stand: evals and rules as they come, in each the best first.
+
+    The best has the highest legal gain, which useless answers cannot earn. Runs that differ in
+    anything but the seed are never taken together.
+    """
+    by_rules: dict[tuple[Eval, str], list[Run]] = {}
+    for run in runs:
+        by_rules.setdefault((run.plan.eval, run.plan.change.key), []).append(run)
+    found = [standing for group in by_rules.values() for standing in _of_runs(group)]
+    found += _of_records(records)
+    places = list(dict.fromkeys((each.eval, each.change.key) for each in found))
+    return sorted(found, key=lambda each: (places.index((each.eval, each.change.key)), _rank(each)))
+
+
+def standings_in(paths: Iterable[Path]) -> list[Standing]:
+    """Those of run folders, of record files of the original, and of folders of either.
+
+    Raises:
+        BadInput: if a path holds none, or one that cannot be read.
+    """
+    folders: dict[Path, Path] = {}
+    files: dict[Path, Path] = {}
+    for path in paths:
+        runs_here, records_here = _found_at(path)
+        if not runs_here and not records_here:
+            raise BadInput(f"{str(path)!r} holds no run and no record file (.log, .jsonl)")
+        folders |= {folder.resolve(): folder for folder in runs_here}
+        files |= {file.resolve(): file for file in records_here}
+    return standings(map(load_run, folders.values()), records_in(list(files.values())))
+
+
+def _found_at(path: Path) -> tuple[list[Path], list[Path]]:
+    """Run folders and record files, without those that are still being written."""
+    if path.is_file():
+        return [], [path]
+    runs, *records = (
+        [file for file in sorted(path.rglob(name)) if not _is_half_written(file)]
+        for name in ("run.json", "*.log", "*.jsonl")
+    )
+    folders = [file.parent for file in runs]
+    return folders, [file for found in records for file in found if file.parent not in folders]
+
+
+def _is_half_written(file: Path) -> bool:
+    return any(part.startswith(".part-") for part in file.parts)
+
+
+def _of_runs(runs: Sequence[Run]) -> list[Standing]:
+    """Those of one eval and change of rules."""
+    found = contenders(runs)
+    names = [contender.runs[0].model for contender in found]
+    return [
+        Standing(
+            # The name that it was asked for by, unless this is that of another as well.
+            model=name if names.count(name) == 1 else contender.label,
+            eval=contender.plan.eval,
+            change=contender.plan.change,
+            runs=[run.answered for run in contender.runs],
+            results=contender.results,
+            notes=_notes_on(contender),
+        )
+        for name, contender in zip(names, found, strict=True)
+    ]
+
+
+def _notes_on(contender: Contender) -> list[str]:
+    """As on a run: the same about each of its runs would be much to read."""
+    samples = [sample for run in contender.runs for sample in run.samples]
+    failed = {"n_failed": len(samples) - len(contender.samples)}
+    results = replace(contender.results, metrics=contender.results.metrics | failed)
+    wanted = sum(run.plan.wanted for run in contender.runs)
+    return notes_on(samples, results, replace(contender.plan, wanted=wanted))
+
+
+def _of_records(records: Iterable[Record]) -> list[Standing]:
+    groups: dict[tuple[str, Eval], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record.model, record.eval), []).append(record)
+    return [
+        Standing(model, eval_, CHANGE, runs, _results_of_records(runs))
+        for (model, eval_), group in groups.items()
+        for runs in [[record.samples for record in group]]
+    ]
+
+
+def _results_of_records(runs: Sequence[Sequence[Sample]]) -> Results:
+    samples = [sample for run in runs for sample in run]
+    intervals = {measure.name: interval_of(measure, samples) for measure in HABIT}
+    return Results(
+        metrics={
+            **{measure.name: measure.value(samples) for measure in HABIT},
+            "n_samples": len(samples),
+        },
+        intervals={name: interval for name, interval in intervals.items() if interval},
+        by_special_move={},
+        bounds={},
+        outcomes={},
+    )
+
+
+def _rank(standing: Standing) -> tuple[float, float]:
+    gain, impact = standing.sure_gain, standing.results.metrics[IMPACT]
+    return (inf if gain is None else -gain, inf if impact is None else impact)

@@ -1,0 +1,93 @@
+"""Samples counted by kind and game, and how much less they tell when games give several.
+
+Where each game gives one sample, a score is held against the normal distribution. Otherwise the
+design effect (Kish, 1965; for score statistics Rao and Scott, 1992) divides its square, and it is
+held against Student's t. Too little variation or too few games to learn the design effect from must
+not look like certainty, so to the games seen one is added whose samples all go one way, as far as
+they can.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from math import erfc, inf, sqrt
+from typing import TypeVar
+
+import numpy as np
+
+from . import student
+from .score import Cell, estimate, score
+
+NORMAL = 1.959963984540054
+"""The 97.5th percentile of the normal distribution."""
+
+_Kind = TypeVar("_Kind", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What was counted of the samples behind a ratio.
+
+    Attributes:
+        cells: what a sample can be, and how many are.
+        effect: the design effect, 1 or more, by which samples of one game tell less.
+        freedom: degrees of freedom, infinite where each game gives one sample.
+    """
+
+    cells: list[Cell]
+    effect: float = 1.0
+    freedom: float = inf
+
+    @property
+    def critical(self) -> float:
+        """What the score of a ratio may reach, for this to be in the 95 % interval."""
+        if self.freedom == inf:
+            return NORMAL
+        return student.quantile(self.freedom) * sqrt(self.effect)
+
+    def holds(self, ratio: float) -> bool:
+        """Whether this ratio is in the 95 % interval."""
+        return score(self.cells, ratio) <= self.critical
+
+    def p(self, ratio: float) -> float:
+        """The chance of such samples, or stranger ones, if this were the true ratio."""
+        strange = score(self.cells, ratio) / sqrt(self.effect)
+        if self.freedom == inf:
+            return erfc(strange / sqrt(2))
+        return student.two_sided(strange, self.freedom)
+
+
+def counted(
+    support: Mapping[_Kind, tuple[float, float]],
+    kinds: Sequence[_Kind],
+    games: Sequence[Hashable],
+) -> Tally:
+    """Count samples.
+
+    Args:
+        support: the part and whole of every kind that a sample can be.
+        kinds: the kind of each sample.
+        games: the game of each sample.
+    """
+    counts = Counter(kinds)
+    if strange := counts.keys() - support.keys():
+        raise ValueError(f"a sample is {strange.pop()}, which is not one of {list(support)}")
+    cells = [Cell(*pair, counts[kind]) for kind, pair in support.items()]
+    number = {game: row for row, game in enumerate(dict.fromkeys(games))}
+    if len(number) == len(games):
+        return Tally(cells)
+    column = {kind: column for column, kind in enumerate(support)}
+    by_game = np.zeros((len(number), len(cells)))
+    np.add.at(by_game, ([number[game] for game in games], [column[kind] for kind in kinds]), 1)
+
+    ratio = estimate(cells)
+    deviations = np.array([cell.part - ratio * cell.whole for cell in cells])
+    size = float((by_game.sum(axis=1) ** 2).sum()) / len(games)
+    n_games = len(games) / size
+    together = float(((by_game @ deviations) ** 2).sum())
+    if n_games > 1:
+        together *= n_games / (n_games - 1)
+    apart = float((by_game.sum(axis=0) * deviations**2).sum())
+    furthest = float((deviations**2).max())
+    effect = (together + furthest * size**2) / (apart + furthest * size)
+    return Tally(cells, max(1.0, effect), n_games)

@@ -1,0 +1,63 @@
+"""A question to be asked, and the key that its answer is kept under."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Literal
+
+from .model import Known, Question, Settings
+
+Purpose = Literal["selection", "measuring"]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question to be asked for a purpose under a condition.
+
+    Attributes:
+        draw: tells repeated askings apart.
+        anew: whether only an answer under the same token limit will do.
+    """
+
+    question: Question
+    purpose: Purpose
+    condition: str
+    draw: int = 0
+    anew: bool = False
+
+
+def key_of(
+    model: Known, ask: Ask, settings: Settings, conceded: Iterable[str] | None = None
+) -> str:
+    """A digest of everything that can change the answer, and of which answer is meant.
+
+    ``conceded`` is the form in which it is asked, by default that of the model.
+    """
+    return digest(
+        {
+            "identity": dict(model.identity),
+            "conceded": sorted(model.conceded if conceded is None else conceded),
+            "messages": _texts(ask),
+            "settings": settings.asked,
+            "condition": ask.condition,
+            "purpose": ask.purpose,
+            "draw": ask.draw,
+        }
+    )
+
+
+def seeded(model: Known, ask: Ask, settings: Settings) -> Settings:
+    """The settings with a seed that belongs to one question alone, the same in every version."""
+    parts = [model.name, model.endpoint, _texts(ask), settings.temperature, settings.max_tokens]
+    parts += [settings.seed, ask.purpose, ask.draw]
+    return replace(settings, seed=int(digest(parts)[:12], 16))
+
+
+def _texts(ask: Ask) -> list[tuple[str, str]]:
+    return [(message.role, message.content) for message in ask.question.messages]
+
+
+def digest(value: object) -> str:
+    """A name for any plain value."""
+    return sha256(json.dumps(value).encode()).hexdigest()

@@ -1,0 +1,56 @@
+"""The answers of one model that are kept from before."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from .asks import Ask, digest, key_of
+from .model import Answer, Known, Settings
+from .store import Store
+
+
+class Kept:
+    """The answers of one model in a store, and the form in which it wants its questions."""
+
+    def __init__(self, model: Known, store: Store) -> None:
+        self._model = model
+        self._store = store
+        self._identity = digest(dict(model.identity))
+        model.conceded = store.conceded_to(self._identity)
+
+    def answer(self, ask: Ask, settings: Settings) -> Answer | None:
+        """The answer under this limit, or else one that a smaller limit did not cut off."""
+        saved = self._in_any_form(ask, settings)
+        if saved or ask.anew:
+            return saved
+        shorter = self._shorter(ask, settings)
+        return next((answer for answer in shorter if answer.stop_reason != "length"), None)
+
+    def was_cut_off(self, asks: Iterable[Ask], settings: Settings) -> bool:
+        """Whether a smaller limit has cut off the answer to any of the questions."""
+        return any(
+            shorter.stop_reason == "length"
+            for ask in asks
+            for shorter in self._shorter(ask, settings)
+        )
+
+    async def save(self, ask: Ask, settings: Settings, answer: Answer) -> None:
+        """Keep the answer under the form in which it was asked, and the form for next time."""
+        if answer.conceded:
+            self._store.concede(self._identity, answer.conceded)
+        self._store.note_limit(self._identity, settings.max_tokens)
+        key = key_of(self._model, ask, settings, answer.conceded)
+        await self._store.put(key, self._model.name, answer)
+
+    def _shorter(self, ask: Ask, settings: Settings) -> Iterator[Answer]:
+        for limit in self._store.limits(self._identity):
+            shorter = replace(settings, max_tokens=limit)
+            if limit < settings.max_tokens and (answer := self._in_any_form(ask, shorter)):
+                yield answer
+
+    def _in_any_form(self, ask: Ask, settings: Settings) -> Answer | None:
+        """The answer in the form that the model wants, or in one before that was learnt."""
+        form = self._model.conceded
+        for known in range(len(form), -1, -1):
+            if answer := self._store.get(key_of(self._model, ask, settings, form[:known])):
+                return answer
+        return None

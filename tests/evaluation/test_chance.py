@@ -1,0 +1,65 @@
+"""Exact tests: every exchange of games counts once."""
+
+from itertools import product
+from math import comb
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cant_do_that_anymore.evaluation.chance import holm, p_value
+
+unhurried = settings(deadline=None)
+
+Samples = list[tuple[int, int]]
+samples = st.lists(st.tuples(st.integers(0, 8), st.integers(-2, 2)), max_size=25)
+"""Games and differences."""
+
+
+def columns(rows: Samples) -> tuple[list[int], list[int]]:
+    return [difference for _, difference in rows], [game for game, _ in rows]
+
+
+@unhurried
+@given(samples)
+def test_p_is_the_share_of_all_exchanges_of_games_with_as_large_a_difference(rows: Samples) -> None:
+    differences, games = columns(rows)
+    sums = [sum(d for game, d in rows if game == one) for one in sorted(set(games))]
+    seen = [
+        abs(sum(sign * value for sign, value in zip(signs, sums, strict=True))) >= abs(sum(sums))
+        for signs in product((-1, 1), repeat=len(sums))
+    ]
+    assert p_value(differences, games) == pytest.approx(sum(seen) / len(seen), rel=1e-12)
+
+
+@pytest.mark.parametrize(("lost", "won"), [(0, 0), (1, 0), (5, 0), (10, 2), (6, 6), (300, 100)])
+def test_where_each_game_gives_one_sample_it_is_the_exact_mcnemar_test(lost: int, won: int) -> None:
+    tail = sum(comb(lost + won, k) for k in range(min(lost, won) + 1))
+    expected = min(1.0, 2 * tail / 2 ** (lost + won))
+    differences = [-1] * lost + [1] * won + [0] * 7
+    assert p_value(differences, range(lost + won + 7)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_p_has_no_floor() -> None:
+    assert p_value([1] * 1000, range(1000)) == pytest.approx(2.0**-999)
+
+
+def test_a_game_that_goes_one_way_is_one_piece_of_evidence() -> None:
+    assert p_value([1] * 50, [0] * 50) == 1.0
+
+
+@unhurried
+@given(samples, st.randoms())
+def test_order_direction_and_names_of_games_do_not_matter(rows: Samples, random: Random) -> None:
+    expected = p_value(*columns(rows))
+    shuffled = [(f"game {game}", -difference) for game, difference in rows]
+    random.shuffle(shuffled)
+    found = p_value([difference for _, difference in shuffled], [game for game, _ in shuffled])
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_holm_multiplies_the_smallest_most_and_keeps_the_order() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []

@@ -1,0 +1,261 @@
+"""Protocol 2: what the numbers mean where answers cannot be used, and what they say."""
+
+import json
+from collections.abc import Callable, Sequence
+from math import inf
+from pathlib import Path
+
+import chess
+import pytest
+from aiohttp import web
+from inspect_ai.model import GenerateConfig, ModelAPI, ModelOutput, modelapi
+from inspect_ai.model._model_call import ModelCall
+
+from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
+from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, MEASURES
+from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from cant_do_that_anymore.report.words import headline
+from loopback import Loopback, Request, is_changed, moves_in, serving
+from players import SPECIAL, habit, perfect, silent_when_changed
+from runs import Said, run_of
+
+POOL = shipped_pool("pool")
+
+
+def measured(respond: Callable[[Request], str], n: int = 60, **options: object) -> Run:
+    with serving(Loopback(respond)) as server:
+        return evaluate(Spec(model="m", base_url=server.url, n=n, **options), quiet=True)  # type: ignore[arg-type]
+
+
+Pairs = Sequence[tuple[Said, Said]]
+
+
+def planned(outcomes: Pairs) -> Run:
+    """A run of which the outcomes are known."""
+    pairs = zip(POOL, outcomes, strict=False)
+    return run_of([(p, {"standard": a, "changed": b}) for p, (a, b) in pairs])
+
+
+def test_models_of_known_score_have_no_bounds_and_say_what_they_do() -> None:
+    deaf, adapts = measured(habit), measured(perfect)
+    assert deaf.results.metrics[IMPACT] == deaf.results.metrics[GAIN] == 0
+    assert (adapts.results.metrics[IMPACT], adapts.results.metrics[GAIN]) == (-1, 1)
+    assert adapts.results.metrics["adaptation_rate"] == 1
+    assert not deaf.results.bounds and not adapts.results.bounds
+    assert headline(deaf).endswith("no sign that the habit yields.")
+    assert headline(adapts).endswith("takes away 100.0 % of the habit.")
+
+
+def test_silence_when_the_rules_change_is_no_effect() -> None:
+    """-1 by the original's definition, and nothing by what can be known."""
+    run = measured(silent_when_changed)
+    bounds = run.results.bounds[IMPACT]
+    assert run.results.metrics[IMPACT] == -1
+    assert (bounds.low, bounds.high) == (-1, 0)
+    assert bounds.complete is None
+    assert "too many answers name no move to tell" in headline(run)
+    assert any("100.0 % under the changed rules (60 unreadable)" in note for note in run.notes)
+
+
+def test_replies_cut_off_under_one_condition_only_claim_nothing() -> None:
+    """15 % cut off for a model deaf to rules once made "takes away 16.6 % of the habit"."""
+    outcomes: list[tuple[Said, Said]] = [("special", "special")] * 850
+    run = planned(outcomes + [("special", "truncated")] * 150)
+    bounds = run.results.bounds[IMPACT]
+    assert run.results.metrics[IMPACT] == pytest.approx(-0.15)
+    assert run.results.intervals[IMPACT].high < 0
+    assert bounds.low == pytest.approx(-0.15)
+    assert bounds.high == bounds.complete == 0
+    assert bounds.highest is not None and bounds.highest >= 0
+    assert "takes away" not in headline(run)
+
+
+def test_an_effect_that_no_junk_could_explain_is_claimed_with_its_bounds() -> None:
+    outcomes: list[tuple[Said, Said]] = [("special", "adapted")] * 80
+    run = planned(outcomes + [("special", "special")] * 10 + [("special", "refused")] * 10)
+    assert "takes away between 80.0 % and 90.0 % of the habit" in headline(run)
+
+
+def test_a_hundredth_of_unusable_answers_on_both_sides_is_not_spoken_of() -> None:
+    outcomes: list[tuple[Said, Said]] = [("special", "special")] * 98
+    assert not planned(
+        [*outcomes, ("unreadable", "special"), ("special", "unreadable")]
+    ).results.bounds
+    one_sided = planned([*outcomes, ("special", "refused"), ("special", "refused")])
+    assert one_sided.results.bounds
+
+
+def test_bounds_are_reached_by_guessing_every_unusable_answer() -> None:
+    run = planned([("special", "special"), ("unreadable", "legal"), ("special", "truncated")])
+    bounds = run.results.bounds[IMPACT]
+    guesses = [(2 if b else 1) / (3 if a else 2) - 1 for a in (0, 1) for b in (0, 1)]
+    assert [bounds.low, bounds.high] == pytest.approx([min(guesses), max(guesses)])
+
+
+def test_legal_gain_is_not_earned_by_temperature() -> None:
+    """A model deaf to rules plays other legal moves as often before the change as after it."""
+    run = evaluate(Spec(model="cdta/pocket", eval="all_small", temperature=2.0), quiet=True)
+    interval = run.results.intervals[GAIN]
+    assert run.results.metrics["adaptation_rate"]
+    assert interval.low < 0 < interval.high
+
+
+def test_gain_and_any_forbidden_follow_from_the_moves() -> None:
+    run = evaluate(Spec(model="cdta/pocket", n=80), quiet=True)
+    gained = forbidden = 0
+    for sample in run.samples:
+        board = sample.position.board()
+        before, after = (
+            chess.Move.from_uci(sample.replies[name].move or "a1a1")
+            for name in ("standard", "changed")
+        )
+        gained += BISHOPS_AS_KNIGHTS.is_legal(board, after)
+        gained -= BISHOPS_AS_KNIGHTS.is_legal(board, before)
+        forbidden += STANDARD.is_legal(board, before) and not BISHOPS_AS_KNIGHTS.is_legal(
+            board, before
+        )
+    assert run.results.metrics[GAIN] == pytest.approx(gained / 80)
+    assert run.results.metrics["standard_forbidden_proportion"] == pytest.approx(forbidden / 80)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "sentence"),
+    [
+        ([("special", "special")] * 3, "too few samples to tell whether the habit yields"),
+        ([("special", "special")] * 200, "no sign that the habit yields"),
+        ([("legal", "special")] * 99 + [("special", "special")], "the habit grows"),
+        ([("legal", "legal")] * 5, "there was no habit to drop"),
+        ([("special", "special")], "of 1 position under"),
+    ],
+)
+def test_the_headline_claims_no_more_than_the_samples(outcomes: Pairs, sentence: str) -> None:
+    assert sentence in headline(planned(outcomes))
+
+
+def test_a_weak_habit_and_a_growing_one_are_noted() -> None:
+    grows: tuple[Said, Said] = ("legal", "special")
+    run = planned([("special", "special"), grows, grows, grows, grows])
+    assert any(note.startswith("the habit is weak") for note in run.notes)
+    assert any("above 0" in note for note in run.notes)
+
+
+def test_the_diagonal_eval_says_what_it_counts_and_what_chance_would_give() -> None:
+    run = evaluate(Spec(model="cdta/random", eval="all_diagonal", n=50), quiet=True)
+    assert "moves a bishop diagonally in 0.0 % of 50 positions" in headline(run)
+    assert "moving at random would give" in headline(run)
+    level = run.results.metrics["random_special_proportion"]
+    share = run.results.metrics["predicted_move_proportion"]
+    assert level and share is not None and abs(share - level) < 0.2
+
+
+def test_every_measure_is_a_sum_over_a_sum_that_the_file_gives_again(tmp_path: Path) -> None:
+    run = measured(lambda r: habit(r) if len(moves_in(r)) % 3 else "a2a3")
+    save_run(run, tmp_path / "run")
+    samples = load_run(tmp_path / "run").samples
+    for name, measure in MEASURES.items():
+        parts, wholes = sum(map(measure.part, samples)), sum(map(measure.whole, samples))
+        assert run.results.metrics[name] == (parts / wholes if wholes else None), name
+        assert {(measure.part(s), measure.whole(s)) for s in samples} <= set(measure.pairs), name
+
+
+def test_a_larger_limit_asks_only_what_was_cut_off_and_all_of_those_samples(
+    tmp_path: Path,
+) -> None:
+    write_positions(tmp_path / "some.jsonl", POOL[:40])
+    long_winded = {position.moves for position in POOL[:5]}
+
+    async def fault(request: Request, _: int) -> web.Response | None:
+        if is_changed(request) and moves_in(request) in long_winded and request["max_tokens"] < 50:
+            cut = server.completion(request)
+            cut["choices"][0] |= {"finish_reason": "length", "message": {"content": "Well, I"}}
+            return web.json_response(cut)
+        return None
+
+    options = {"model": "m", "dataset": tmp_path / "some.jsonl", "n": 40}
+    with serving(Loopback(habit, fault=fault)) as server:
+        spec = Spec(base_url=server.url, **options)  # type: ignore[arg-type]
+        short = evaluate(spec, quiet=True)
+        assert len(server.requests) == 80
+        longer = Spec(base_url=server.url, max_tokens=64, **options)  # type: ignore[arg-type]
+        whole = evaluate(longer, quiet=True)
+        assert len(server.requests) == 80 + 2 * 5
+        again = evaluate(longer, quiet=True)
+    assert len(server.requests) == 90
+    assert short.results.outcomes["changed"]["truncated"] == 5
+    assert whole.results.metrics[IMPACT] == 0
+    assert not whole.results.bounds
+    assert again.samples == whole.samples
+
+
+def test_a_temperature_that_was_refused_is_not_recorded_as_used(tmp_path: Path) -> None:
+    async def fault(request: Request, _: int) -> web.Response | None:
+        message = "Unsupported value: 'temperature' does not support 0 with this model."
+        error = web.json_response({"error": {"message": message}}, status=400)
+        return error if "temperature" in request else None
+
+    with serving(Loopback(habit, fault=fault)) as server:
+        run = evaluate(Spec(model="m", base_url=server.url, n=20), quiet=True)
+    assert facts_of(run)["temperature"] == {
+        "selection": "the provider's own",
+        "measuring": "the provider's own",
+    }
+
+
+@modelapi(name="dropping")
+class Dropping(ModelAPI):
+    """A provider that leaves the temperature out and says nothing but what it sent."""
+
+    async def generate(  # type: ignore[no-untyped-def]
+        self, input, tools, tool_choice, config: GenerateConfig
+    ) -> tuple[ModelOutput, ModelCall]:
+        moves = tuple(turn.text for turn in input if turn.text in _MOVES)
+        output = ModelOutput.from_content("dropping-1", SPECIAL.get(moves, "a2a3"))
+        return output, ModelCall(request={"max_tokens": config.max_tokens}, response={})
+
+
+_MOVES = {move for moves in SPECIAL for move in moves}
+
+
+def test_a_temperature_that_inspect_drops_is_not_recorded_as_used(tmp_path: Path) -> None:
+    write_positions(tmp_path / "some.jsonl", POOL[:10])
+    spec = Spec(model="dropping/m", dataset=tmp_path / "some.jsonl", n=10)
+    run = evaluate(spec, quiet=True)
+    assert facts_of(run)["temperature"]["measuring"] == "the provider's own"
+    assert evaluate(spec, quiet=True).samples == run.samples
+
+
+def test_no_interval_excludes_its_value_however_few_the_games(tmp_path: Path) -> None:
+    for games in (1, 2, 5):
+        positions = [Position(p.game % games, p.moves, p.special_moves) for p in POOL[:10]]
+        said: list[tuple[Said, Said]] = [("special", "adapted")] * 9
+        said.append(("special", "special"))
+        pairs = zip(positions, said, strict=True)
+        run = run_of([(p, {"standard": a, "changed": b}) for p, (a, b) in pairs])
+        for name, interval in run.results.intervals.items():
+            value = run.results.metrics[name]
+            assert value is not None
+            assert -inf < interval.low <= value <= interval.high < inf, name
+        assert run.results.intervals[IMPACT] == run.results.intervals["delta"]
+
+
+def test_a_position_that_is_mate_already_is_no_trouble(tmp_path: Path) -> None:
+    mated = Position(1, ("f2f3", "e7e5", "g2g4", "d8h4"), ("f1g2",))
+    write_positions(tmp_path / "mate.jsonl", [mated])
+    run = evaluate(Spec(model="cdta/random", dataset=tmp_path / "mate.jsonl", n=1), quiet=True)
+    assert run.results.metrics["n_samples"] == 1
+
+
+def test_run_json_tells_bounds_and_intervals_by_special_move(tmp_path: Path) -> None:
+    save_run(planned([("special", "adapted"), ("special", "refused")] * 20), tmp_path / "run")
+    facts = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert facts["protocol"] == "2"
+    assert facts["bounds"][IMPACT] | {"lowest": None, "highest": None} == {
+        "low": -1.0,
+        "high": -0.5,
+        "lowest": None,
+        "highest": None,
+        "complete": -1.0,
+    }
+    assert facts["by_special_move"][IMPACT]["method"] == "score by games"

@@ -1,0 +1,104 @@
+"""The general score equals the published ones, of which it is made."""
+
+from math import sqrt
+
+import pytest
+
+from cant_do_that_anymore.evaluation.score import Cell, not_rejected, score
+
+HYPOTHESES = [step / 20 for step in range(1, 20)]
+TABLES = [(1, 1, 7, 12), (43, 0, 1, 0), (4, 9, 3, 16), (53, 16, 8, 9), (5, 0, 0, 3), (0, 0, 6, 2)]
+"""Counts of pairs: yes and yes, yes and no, no and yes, no and no."""
+NINETY = 1.6448536269514722
+NINETY_FIVE = 1.959963984540054
+
+
+def difference(table: tuple[int, int, int, int]) -> list[Cell]:
+    """The share of the first answer less that of the second."""
+    both, first, second, none = table
+    return [Cell(1, 1, first), Cell(-1, 1, second), Cell(0, 1, both + none)]
+
+
+def ratio(table: tuple[int, int, int, int]) -> list[Cell]:
+    """The share of the first answer over that of the second."""
+    both, first, second, none = table
+    return [Cell(1, 1, both), Cell(1, 0, first), Cell(0, 1, second), Cell(0, 0, none)]
+
+
+def wilsons_score(hits: int, n: int, share: float) -> float:
+    return abs(hits - n * share) / sqrt(n * share * (1 - share))
+
+
+def tangos_score(table: tuple[int, int, int, int], delta: float) -> float:
+    """Tango (1998), with the closed form of the constrained estimate."""
+    (_, b, c, _), n = table, sum(table)
+    half = -b - c + (2 * n - b + c) * delta
+    q = (sqrt(half**2 + 8 * n * c * delta * (1 - delta)) - half) / (4 * n)
+    return abs(b - c - n * delta) / sqrt(n * (2 * q + delta * (1 - delta)))
+
+
+def nam_and_blackwelders_score(table: tuple[int, int, int, int], theta: float) -> float:
+    """Nam and Blackwelder (2002), with the closed form of Tang, Tang and Chan (2003)."""
+    (x, b, c, _), n = table, sum(table)
+    square, linear = n * (1 + theta), (x + c) * theta**2 - (x + b + 2 * c)
+    constant = c * (1 - theta) * (x + b + c) / n
+    q = (sqrt(max(0, linear**2 - 4 * square * constant)) - linear) / (2 * square)
+    variance = n * (1 + theta) * q + (x + b + c) * (theta - 1)
+    return abs(x + b - (x + c) * theta) / sqrt(variance)
+
+
+@pytest.mark.parametrize(("hits", "n"), [(8, 10), (0, 10), (10, 10), (1, 1), (3, 1000)])
+def test_of_a_share_it_is_wilsons(hits: int, n: int) -> None:
+    cells = [Cell(1, 1, hits), Cell(0, 1, n - hits)]
+    for share in HYPOTHESES:
+        assert score(cells, share) == pytest.approx(wilsons_score(hits, n, share), abs=1e-9)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_of_a_paired_difference_it_is_tangos(table: tuple[int, int, int, int]) -> None:
+    for delta in [*HYPOTHESES, *(-delta for delta in HYPOTHESES)]:
+        expected = tangos_score(table, delta)
+        assert score(difference(table), delta) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_of_a_paired_ratio_it_is_nam_and_blackwelders(table: tuple[int, int, int, int]) -> None:
+    for theta in [*HYPOTHESES, *(1 / theta for theta in HYPOTHESES)]:
+        expected = nam_and_blackwelders_score(table, theta)
+        assert score(ratio(table), theta) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("table", "critical", "low", "high", "digits"),
+    [
+        ((4, 9, 3, 16), NINETY_FIVE, -0.027, 0.390, 3),  # Tango (1998)
+        ((43, 0, 1, 0), NINETY, -0.096, 0.037, 3),  # Tango (1998)
+        ((53, 16, 8, 9), NINETY_FIVE, -0.020, 0.207, 3),  # Agresti and Min (2005)
+        ((8, 3, 1, 2), NINETY_FIVE, -0.1670, 0.4327, 4),  # Tang, Ling, Ling and Tian (2010)
+        ((1, 1, 7, 12), NINETY_FIVE, -0.517, -0.026, 3),  # Fagerland, Lydersen and Laake (2014)
+    ],
+)
+def test_published_intervals_of_a_difference(
+    table: tuple[int, int, int, int], critical: float, low: float, high: float, digits: int
+) -> None:
+    found = not_rejected(difference(table), critical)
+    assert [round(end, digits) for end in found] == [low, high]
+
+
+@pytest.mark.parametrize(
+    ("table", "critical", "low", "high", "digits"),
+    [
+        ((446, 5, 16, 690), NINETY, 0.958, 0.992, 3),  # Tang, Tang and Chan (2003)
+        ((43, 0, 1, 0), NINETY, 0.904, 1.039, 3),  # Tang, Tang and Chan (2003)
+        ((1, 1, 7, 12), NINETY_FIVE, 0.0653, 0.9069, 4),  # DelRocco et al. (2022)
+    ],
+)
+def test_published_intervals_of_a_ratio(
+    table: tuple[int, int, int, int], critical: float, low: float, high: float, digits: int
+) -> None:
+    found = not_rejected(ratio(table), critical)
+    assert [round(end, digits) for end in found] == [low, high]
+
+
+def test_a_ratio_that_no_samples_could_have_is_beyond_all_scores() -> None:
+    assert score([Cell(1, 1, 3), Cell(0, 1, 2)], 0.0) == float("inf")

@@ -1,0 +1,139 @@
+"""What an experiment comes to: runs taken together, never across rules, and the best first."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cant_do_that_anymore.evaluation.computing import interval_of
+from cant_do_that_anymore.evaluation.folder import load_run, save_run
+from cant_do_that_anymore.evaluation.groups import by_concerned_moves
+from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, MEASURES
+from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.evaluation.standings import METRICS, standings, standings_in
+from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
+from cant_do_that_anymore.game.position import Position, shipped_pool
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
+from cant_do_that_anymore.models.model import Settings
+from runs import plan_of, run_of
+
+POOL = shipped_pool("pool")
+QUEENS = rules_named("queens-as-knights")
+
+
+def run(
+    model: str,
+    after: Sequence[Outcome],
+    *,
+    before: Sequence[Outcome] | None = None,
+    seed: int = 0,
+    change: Rules = BISHOPS_AS_KNIGHTS,
+    **fields: Any,
+) -> Run:
+    """A run over the first positions, with the habit under the standard rules if not told."""
+    said = zip(before or ["special"] * len(after), after, strict=True)
+    asked: Any = [(p, {BEFORE: b, AFTER: a}) for p, (b, a) in zip(POOL, said, strict=False)]
+    plan = plan_of(len(asked), change=change, settings=Settings(seed=seed), **fields)
+    return run_of(asked, plan, model=model, version=model, identity={"name": model})
+
+
+KEEPS: list[Outcome] = ["special"] * 20
+ADAPTS: list[Outcome] = ["adapted"] * 20
+HALF: list[Outcome] = ["special", "legal"] * 10
+JUNK: list[Outcome] = ["unreadable"] * 20
+
+
+def test_value_and_interval_are_those_of_the_samples_of_all_runs() -> None:
+    runs = [run("m", HALF, seed=1), run("m", ADAPTS, seed=2), run("m", KEEPS, seed=3)]
+    (found,) = standings(runs)
+    samples = [sample for each in runs for sample in each.samples]
+    assert len(found.runs) == 3
+    for name in METRICS:
+        assert found.results.metrics[name] == MEASURES[name].value(samples)
+        assert found.results.intervals[name] == interval_of(MEASURES[name], samples)
+    assert found.error_over_seeds(IMPACT) == pytest.approx(0.5 / 3**0.5)
+
+
+def test_asking_the_same_again_makes_no_interval_narrower() -> None:
+    (once,) = standings([run("m", HALF, seed=1)])
+    (thrice,) = standings([run("m", HALF, seed=seed) for seed in (1, 2, 3)])
+    one, three = (each.results.intervals[IMPACT] for each in (once, thrice))
+    assert three.high - three.low >= one.high - one.low
+    assert thrice.error_over_seeds(IMPACT) == 0
+    assert once.error_over_seeds(IMPACT) is None
+
+
+def test_without_a_habit_there_is_no_impact_factor_and_no_error_of_it() -> None:
+    none: list[Outcome] = ["legal"] * 20
+    (found,) = standings([run("m", ADAPTS, before=none, seed=s) for s in (1, 2)])
+    assert found.results.metrics[IMPACT] is None
+    assert found.error_over_seeds(IMPACT) is None
+    assert found.error_over_seeds(GAIN) == 0
+
+
+def test_useless_answers_never_make_a_model_the_best() -> None:
+    illegal: list[Outcome] = ["illegal"] * 20
+    models = {"chatty": JUNK, "wrong": illegal, "half": HALF, "keeps": KEEPS, "adapts": ADAPTS}
+    runs = [run(model, after) for model, after in models.items()]
+    runs.append(run("shy", ADAPTS, before=JUNK))  # gains only because it said nothing before
+    found = standings(runs)
+    assert [each.model for each in found[:2]] == ["adapts", "half"]
+    assert {each.model for each in found if each.is_junk} == {"chatty", "wrong", "shy"}
+    chatty = next(each for each in found if each.model == "chatty")
+    assert chatty.results.metrics[IMPACT] == -1
+    assert (chatty.results.bounds[IMPACT].low, chatty.results.bounds[IMPACT].high) == (-1, 0)
+    assert any("answers that name no move" in note for note in chatty.notes)
+
+
+def test_runs_under_different_rules_are_never_taken_together() -> None:
+    runs = [
+        run("m", HALF, seed=1),
+        run("m", KEEPS, seed=1, change=QUEENS),
+        run("m", HALF, seed=2),
+        run("m", KEEPS, seed=1, eval="all_diagonal"),
+    ]
+    found = standings(runs)
+    assert [(each.eval, each.change.key, len(each.runs)) for each in found] == [
+        ("all", "bishops-as-knights", 2),
+        ("all", "queens-as-knights", 1),
+        ("all_diagonal", "bishops-as-knights", 1),
+    ]
+
+
+def test_runs_that_differ_in_more_than_the_seed_have_names_that_tell_them_apart() -> None:
+    cold = run("m", HALF)
+    cold = replace(cold, plan=replace(cold.plan, settings=Settings(temperature=0.0)))
+    names = [each.model for each in standings([run("m", HALF), cold, run("other", KEEPS)])]
+    assert names == ["m temperature 1", "m temperature 0", "other"]
+
+
+def test_notes_are_about_all_runs_together() -> None:
+    fails: list[Outcome] = ["error", *HALF[1:]]
+    (found,) = standings([run("m", fails, seed=seed) for seed in (1, 2)])
+    assert found.results.metrics["n_samples"] == 38
+    assert any("2 samples without an answer" in note for note in found.notes)
+
+
+def test_the_same_folder_twice_a_copy_and_a_half_written_one_are_no_more_runs(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "runs" / "one"
+    save_run(run("m", HALF), folder)
+    shutil.copytree(folder, tmp_path / "runs" / "copy")
+    half = tmp_path / "runs" / ".part-1"
+    half.mkdir()
+    shutil.copy(folder / "samples.jsonl", half)
+    (found,) = standings_in([tmp_path / "runs", folder, folder / ".." / "one"])
+    assert len(found.runs) == 1
+    assert found.results.metrics == load_run(folder).results.metrics
+
+
+def test_earlier_moves_are_those_that_the_change_concerns() -> None:
+    moves = ("e2e4", "e7e5", "d1h5", "f8c5", "h5f7")
+    asked: Any = [(Position(1, moves, ("e8f7",)), {BEFORE: "special", AFTER: "special"})]
+    samples = run_of(asked).samples
+    labels = [by_concerned_moves(samples, rules)[0].label for rules in (BISHOPS_AS_KNIGHTS, QUEENS)]
+    assert labels == ["1", "2"]
