@@ -15,8 +15,8 @@ import numpy as np
 from known_models import COPYING, DESIGNS, Experiment, Model, experiments, random, restart
 from measuring import print_heading, print_row
 
-from cant_do_that_anymore.evaluation.chance import p_value
-from cant_do_that_anymore.evaluation.intervals import (
+from cant_do_that_anymore.evaluation.statistics.chance import p_value
+from cant_do_that_anymore.evaluation.statistics.intervals import (
     DIFFERENCE,
     RELATIVE_CHANGE,
     Ratio,

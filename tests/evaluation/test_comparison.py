@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import BadInput
-from cant_do_that_anymore.evaluation.chance import holm
 from cant_do_that_anymore.evaluation.comparison import Comparison, compare, models_in, of_measure
 from cant_do_that_anymore.evaluation.contenders import contenders
-from cant_do_that_anymore.evaluation.intervals import Interval
 from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, MEASURES
 from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.evaluation.statistics.chance import holm
+from cant_do_that_anymore.evaluation.statistics.intervals import Interval
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import rules_named

@@ -13,14 +13,14 @@ from statistics import NormalDist
 from typing import Literal
 
 from ..errors import BadInput
-from .chance import holm
 from .contenders import Contender, contenders
-from .intervals import Interval
 from .measures import MEASURES
 from .notes import counted
 from .paired import paired
 from .points import points, range_in_points
 from .results import Run
+from .statistics.chance import holm
+from .statistics.intervals import Interval
 from .vocabulary import Measure, Number
 
 ALPHA = 0.05

@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import product
 
 from ..models.model import Usage
-from .intervals import Interval, ratio_interval
 from .measures import STATISTICS, measures_for
 from .results import Bounds, Results
+from .statistics.intervals import Interval, ratio_interval
 from .vocabulary import (
     AFTER,
     BEFORE,

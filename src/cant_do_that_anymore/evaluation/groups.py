@@ -8,9 +8,9 @@ from ..game.notation import numbered, written_game
 from ..game.position import earlier_moves
 from ..game.rules import Rules
 from .computing import interval_of
-from .intervals import Interval
 from .measures import MEASURES, SHARES
 from .results import Run
+from .statistics.intervals import Interval
 from .vocabulary import Number, Sample
 
 MOST_GROUPS = 8

@@ -9,8 +9,8 @@ from functools import partial
 from math import sqrt
 
 from . import violations
-from .chance import p_value
-from .intervals import DIFFERENCE, RELATIVE_CHANGE, SHARE_OF_SOME
+from .statistics.chance import p_value
+from .statistics.intervals import DIFFERENCE, RELATIVE_CHANGE, SHARE_OF_SOME
 from .vocabulary import AFTER, BEFORE, Eval, Measure, Number, Sample, Statistic
 
 IMPACT, GAIN = "variant_impact_factor", "legal_gain"

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from .chance import p_value
 from .computing import guesses, matters
-from .intervals import Interval, Ratio, RatioDifference, ratio_difference
+from .statistics.chance import p_value
+from .statistics.intervals import Interval, Ratio, RatioDifference, ratio_difference
 from .vocabulary import Measure, Number, Sample
 
 

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from ..game.position import Position
 from ..models.concessions import NO_TEMPERATURE
 from ..models.model import Usage
-from .intervals import Interval
+from .statistics.intervals import Interval
 from .vocabulary import Number, Outcome, Plan, Sample
 
 PROTOCOL = "2"

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from ..game.position import Position
 from ..game.rules import Rules
 from ..models.model import Answer, Message, Question, Settings
-from .intervals import RATE, Support
+from .statistics.intervals import RATE, Support
 
 Eval = Literal["all", "all_small", "all_diagonal"]
 Reading = Literal["lenient", "exact"]

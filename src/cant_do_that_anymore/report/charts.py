@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import chess.svg
 from markupsafe import Markup
 
-from ..evaluation.intervals import Interval
+from ..evaluation.statistics.intervals import Interval
 from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES, Outcome, Sample
 from .markup import tag
 from .words import percentage

@@ -14,9 +14,9 @@ from matplotlib.patches import Patch
 
 from ..errors import Problem
 from ..evaluation.groups import EARLIER, Group, by_concerned_moves
-from ..evaluation.intervals import Interval
 from ..evaluation.measures import GAIN, IMPACT, MEASURES, SHARES
 from ..evaluation.standings import Standing
+from ..evaluation.statistics.intervals import Interval
 from ..evaluation.vocabulary import AFTER, BEFORE, Number
 from ..files import replacing
 from .words import minus

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.evaluation.intervals import (
+from cant_do_that_anymore.evaluation.statistics.intervals import (
     DIFFERENCE,
     RATE,
     RELATIVE_CHANGE,
@@ -20,7 +20,7 @@ from cant_do_that_anymore.evaluation.intervals import (
     ratio_difference,
     ratio_interval,
 )
-from cant_do_that_anymore.evaluation.score import Cell, score
+from cant_do_that_anymore.evaluation.statistics.score import Cell, score
 
 Rows = list[tuple[int, tuple[int, int]]]
 """The game of each sample, its part and its whole."""

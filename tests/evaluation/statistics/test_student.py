@@ -4,7 +4,7 @@ from math import atan, pi, sqrt
 
 import pytest
 
-from cant_do_that_anymore.evaluation.student import quantile, two_sided
+from cant_do_that_anymore.evaluation.statistics.student import quantile, two_sided
 
 
 @pytest.mark.parametrize(
