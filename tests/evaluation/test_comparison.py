@@ -339,6 +339,9 @@ def test_runs_that_cannot_be_compared_are_refused() -> None:
     other = replace(one, plan=replace(one.plan, change=rules_named("rooks-as-knights")))
     with pytest.raises(BadInput, match=r"different rules .*rooks-as-knights"):
         compare([one, other])
+    diagonal = replace(one, plan=replace(one.plan, eval="all_diagonal"))
+    with pytest.raises(BadInput, match=r"different evals .*all, all_diagonal"):
+        compare([one, diagonal])
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))

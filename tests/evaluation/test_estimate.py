@@ -286,3 +286,9 @@ def test_no_tokenizer_makes_more_of_a_question_than_is_put_aside(position: Any) 
     asked = standard.question(position)
     at_worst = len(DEFAULT.standard) / 2 + sum(len(move) for move in position.moves)
     assert most_input_tokens(asked) >= at_worst + 4 * len(asked.messages) + 3
+
+
+def test_a_run_that_is_wholly_kept_leaves_nothing_to_ask() -> None:
+    assert cdta("run", "--model", "cdta/random", "-n", "5", "--quiet").returncode == 0
+    done = cdta("estimate", "--model", "cdta/random", "-n", "5")
+    assert done.stdout == "nothing left to ask: every answer is kept from before\n"

@@ -372,3 +372,11 @@ def test_a_name_with_a_dollar_sign_is_no_formula_and_plots_repeat_exactly(tmp_pa
         first, again = (draw(group, tmp_path / name) for name in ("first", "again"))
         assert first[1].read_bytes() == again[1].read_bytes()
         assert all(name in first[1].read_text() for name in ("$a_b^$", "_hidden"))
+
+
+@pytest.mark.parametrize("model", ["cdta/random", "cdta/pocket"])
+def test_an_experiment_with_our_own_models_goes_on_where_it_was(model: str, tmp_path: Path) -> None:
+    few = ("--model", model, "--runs", "1", "-n", "5", "--eval", "all_diagonal", "--quiet")
+    first, again = (cdta("experiment", *few, "--out", tmp_path / "out") for _ in range(2))
+    assert (first.returncode, again.returncode) == (0, 0), again.stderr
+    assert again.stdout == first.stdout

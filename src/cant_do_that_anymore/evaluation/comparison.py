@@ -154,11 +154,15 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
     """Compare every pair of models in every measure, on the positions the two share.
 
     Raises:
-        BadInput: if there are fewer than two models, or their rules differ.
+        BadInput: if there are fewer than two models, or their rules or evals differ.
     """
-    rules = sorted({run.plan.change.key for run in runs})
-    if len(rules) > 1:
-        raise BadInput(f"runs under different rules cannot be compared: {', '.join(rules)}")
+    for what, kinds in (
+        ("under different rules", {run.plan.change.key for run in runs}),
+        # all_small draws from the same positions as all
+        ("of different evals", {run.plan.eval.removesuffix("_small") for run in runs}),
+    ):
+        if len(kinds) > 1:
+            raise BadInput(f"runs {what} cannot be compared: {', '.join(sorted(kinds))}")
     models = contenders(runs)
     if len(models) < 2:
         raise BadInput(

@@ -87,7 +87,7 @@ def _check_same(run: Run, spec: Spec, folder: Path) -> None:
         differences.append("number of samples")
     if run.protocol != PROTOCOL:
         differences.append("protocol")
-    if json.loads(json.dumps(known.identity)) != run.identity:
+    if json.loads(json.dumps(dict(known.identity))) != run.identity:
         differences.append("model, its address or its arguments")
     if not differences and not _has_positions_of(spec, run):
         differences.append("positions")

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from random import Random
-from types import MappingProxyType
 
 from ..game.rules import board_after
 from .model import CHAT_TOKENS, Answer, Question, Settings
@@ -16,7 +15,11 @@ class RandomModel:
     connections = 64
     max_tokens = CHAT_TOKENS
     conceded: tuple[str, ...] = ()
-    identity: Mapping[str, object] = MappingProxyType({"name": name})
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """The name says it all."""
+        return {"name": self.name}
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
         """Play one move, or nothing where there is none."""

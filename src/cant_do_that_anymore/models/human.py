@@ -4,7 +4,6 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import MappingProxyType
 
 import chess
 
@@ -24,7 +23,11 @@ class HumanModel:
     connections = 1
     max_tokens = CHAT_TOKENS
     conceded: tuple[str, ...] = ()
-    identity: Mapping[str, object] = MappingProxyType({"name": name})
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """The name says it all."""
+        return {"name": self.name}
 
     def __init__(self) -> None:
         self._shown: set[str] = set()

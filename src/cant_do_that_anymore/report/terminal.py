@@ -61,7 +61,7 @@ def _outcomes(run: Run) -> Table:
     for condition in run.plan.conditions:
         heading = condition.rules.key if condition.name == AFTER else condition.name
         table.add_column(heading, justify="right")
-        table.add_column("")
+        table.add_column("", justify="right")
     counts = run.results.outcomes.values()
     for outcome in OUTCOMES:
         if any(count[outcome] for count in counts):

@@ -48,7 +48,11 @@ def estimate_command(
         return
     # Out of a terminal, say into a README, no line is broken.
     terminal = console(width=None if sys.stdout.isatty() else 200)
-    terminal.print(_table(found))
+    table = _table(found)
+    if not table.row_count:
+        terminal.print("nothing left to ask: every answer is kept from before", highlight=False)
+        return
+    terminal.print(table)
     for assumption in dict.fromkeys(a for one in found for a in one.assumptions):
         terminal.print(f"- {assumption}", highlight=False)
 
