@@ -7,6 +7,7 @@ from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import Unfinished
+from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.models import asking
 from loopback import Loopback, Request, is_changed, moves_in, serving
@@ -64,7 +65,10 @@ def test_a_server_that_calls_itself_by_openais_name_gets_no_dataset_of_openais(
         assert named.dataset.provenance == "shipped for gpt-4-0314"
 
 
-@pytest.mark.parametrize("reason", ["error", "abort", "insufficient_system_resource", None])
+@pytest.mark.parametrize(
+    "reason",
+    ["error", "ERROR", "abort", "canceled", "timeout", "insufficient_system_resource", None],
+)
 def test_a_fault_under_http_200_is_no_answer(reason: str | None, tmp_path: Path) -> None:
     """Where it fails under the changed rules only, it once scored a perfect -1, for ever."""
     write_positions(tmp_path / "some.jsonl", POOL[:20])
@@ -195,3 +199,66 @@ def test_a_dataset_that_lost_lines_is_not_taken_for_a_whole_one(home: Path) -> N
         file.write_text("".join(file.read_text().splitlines(keepends=True)[:7]))
         again = measured(server, n=20)
     assert len(again.samples) == 20
+
+
+@pytest.mark.parametrize("message", [OVERLOADED, "GPU temperature too high, node does not respond"])
+def test_a_fault_that_passes_while_it_is_looked_into_changes_no_form(
+    message: str, tmp_path: Path
+) -> None:
+    write_positions(tmp_path / "some.jsonl", POOL[:30])
+
+    async def fault(_: Request, number: int) -> web.Response | None:
+        error = web.json_response({"error": {"message": message}}, status=400)
+        return error if number in (17, 18) else None
+
+    with serving(Loopback(habit, fault=fault)) as server:
+        run = measured(server, dataset=tmp_path / "some.jsonl", n=30, max_connections=1)
+    assert run.notes == []
+    assert run.results.metrics["predicted_move_proportion"] == 1
+
+
+def test_a_run_with_a_smaller_limit_changes_no_run_with_a_larger_one(tmp_path: Path) -> None:
+    write_positions(tmp_path / "some.jsonl", POOL[:20])
+    counted = [0]
+
+    def respond(request: Request) -> str:
+        counted[0] += 1
+        return habit(request) if counted[0] % 3 else "a2a3"
+
+    with serving(Loopback(respond)) as server:
+        runs = [
+            measured(server, dataset=tmp_path / "some.jsonl", n=20, max_tokens=limit)
+            for limit in (16, 64, 8, 64)
+        ]
+    assert runs[3].samples == runs[1].samples
+
+
+def test_a_fresh_run_finds_its_own_dataset_and_leaves_the_kept_one_alone() -> None:
+    with serving(Loopback(habit)) as server:
+        kept = measured(server, n=20)
+        asked = len(server.requests)
+        fresh = measured(server, n=20, fresh=True)
+        assert fresh.dataset.built_now
+        assert len(server.requests) > asked + 40
+        again = len(server.requests)
+        assert measured(server, n=20).samples == kept.samples
+    assert len(server.requests) == again
+
+
+def test_a_name_that_stands_for_another_model_now_is_noted() -> None:
+    with serving(Loopback(habit, model="alias-2024")) as server:
+        measured(server, n=20)
+        server.model = "alias-2025"
+        moved = measured(server, n=20, seed=5)
+    assert any(
+        "the dataset is one of alias-2024, and alias-2025 answered" in n for n in moved.notes
+    )
+
+
+def test_runs_on_other_positions_are_not_taken_together(tmp_path: Path) -> None:
+    for name, part in (("a", POOL[:30]), ("b", POOL[30:60])):
+        write_positions(tmp_path / f"{name}.jsonl", part)
+    with serving(Loopback(habit)) as server:
+        runs = [measured(server, dataset=tmp_path / f"{name}.jsonl", n=30) for name in "ab"]
+        runs += [measured(server, pool=tmp_path / f"{name}.jsonl", n=30) for name in "ab"]
+    assert len(contenders(runs)) == 4

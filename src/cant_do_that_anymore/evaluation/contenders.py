@@ -116,8 +116,14 @@ def _alike(one: Run, other: Run) -> bool:
     return (
         _identity(one) == _identity(other)
         and (one.version, one.protocol) == (other.version, other.protocol)
+        and _positions(one) == _positions(other)
         and not one.plan.differences(other.plan)
     )
+
+
+def _positions(run: Run) -> tuple[str, str, str]:
+    """Where its positions come from, the same for all seeds."""
+    return run.dataset.version, run.dataset.origin, run.dataset.pool
 
 
 def _identity(run: Run) -> str:
@@ -154,6 +160,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "wording", f"{plan.wording} wording"
     yield "reading", f"{plan.reading} reading"
     yield "protocol", f"protocol {run.protocol}"
+    yield "positions", f"on {run.dataset.origin} positions {run.dataset.pool}".strip()
     for each in fields(plan.settings):
         if not each.metadata.get("incidental"):
             value = getattr(plan.settings, each.name)

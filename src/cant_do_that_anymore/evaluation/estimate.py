@@ -7,7 +7,7 @@ asked is counted.
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from ..game.position import shipped_pool
@@ -85,8 +85,9 @@ def estimate(spec: Spec) -> Estimate:
         measuring = [
             ask.question
             for asks in groups
+            for anew in [kept.was_cut_off(asks, plan.settings)]
             for ask in asks
-            if kept.was_cut_off(asks, plan.settings) or not kept.answer(ask, plan.settings)
+            if not kept.answer(replace(ask, anew=anew), plan.settings)
         ]
 
     def step(questions: Sequence[Question]) -> Step:

@@ -57,7 +57,7 @@ def dataset_at_hand(spec: Spec) -> Dataset | None:
 def given_dataset(given: Path | str, rules: Rules) -> Dataset:
     """The positions of a file, or the dataset of that name, as they are."""
     path = Path(given)
-    if path.exists() or path.suffix in (".jsonl", ".gz"):
+    if path.is_file() or path.suffix in (".jsonl", ".gz"):
         return Dataset("", str(given), positions_in(path, rules))
     found, facts = dataset_named(str(given))
     if facts["rules"] != rules.key:

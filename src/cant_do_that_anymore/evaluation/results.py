@@ -66,6 +66,7 @@ class Dataset:
         saved_at: when it was kept.
         built_now: whether the run that uses it has built it.
         own_temperature: whether the model took no temperature, so that selection was at its own.
+        pool: a digest of the positions it was chosen from, if it was built.
     """
 
     version: str
@@ -78,6 +79,7 @@ class Dataset:
     saved_at: str = ""
     built_now: bool = False
     own_temperature: bool = False
+    pool: str = ""
 
     @property
     def provenance(self) -> str:

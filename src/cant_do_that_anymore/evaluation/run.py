@@ -89,11 +89,26 @@ async def _run(spec: Spec, model: Model, *, quiet: bool, purse: Purse | None) ->
         dataset=dataset,
         samples=samples,
         results=results,
-        notes=[*notes_on(samples, results, plan), *([] if asking.asked else [KEPT])],
+        notes=[
+            *notes_on(samples, results, plan),
+            *([] if spec.dataset else _on_moved_alias(dataset, samples)),
+            *([] if asking.asked else [KEPT]),
+        ],
         started_at=started_at,
         seconds=round(time.monotonic() - started, 2),
         cost=cost_of(asking, dataset, samples),
     )
+
+
+def _on_moved_alias(dataset: Dataset, samples: Sequence[Sample]) -> list[str]:
+    """A dataset of one version says little about the habits of the next."""
+    versions = {r.answer.version for sample in samples for r in sample.replies.values()} - {""}
+    if not dataset.version or dataset.version in versions:
+        return []
+    return [
+        f"the dataset is one of {dataset.version}, and {' and '.join(sorted(versions))} answered: "
+        "the name stands for another model now; --fresh finds its habits anew"
+    ]
 
 
 async def _dataset(spec: Spec, plan: Plan, asking: Asking, *, quiet: bool) -> Dataset:
@@ -103,7 +118,7 @@ async def _dataset(spec: Spec, plan: Plan, asking: Asking, *, quiet: bool) -> Da
     criteria = Criteria(asking.model, pool_for(spec), plan)
     version = await version_of(asking, criteria)
     if not spec.fallback_dataset:
-        return await dataset_for(asking, version, criteria, quiet=quiet)
+        return await dataset_for(asking, version, criteria, quiet=quiet, fresh=spec.fresh)
     found = found_dataset(version, criteria)
     if found:
         return found

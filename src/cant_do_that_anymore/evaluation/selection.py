@@ -66,7 +66,8 @@ class Criteria:
         """What to write beside a dataset."""
         return {
             "rules": self.plan.change.key,
-            "pool": {"name": self.pool.name, "digest": self.pool.digest},
+            "pool": self.pool.digest,
+            "pool_name": self.pool.name,
             "text": self.plan.baseline.text,
             "reading": self.plan.reading,
             "settings": self.settings.asked,
@@ -76,7 +77,7 @@ class Criteria:
     @cached_property
     def digest(self) -> str:
         """Tells datasets of one version apart."""
-        facts = self.facts | {"pool": self.pool.digest}
+        facts = {name: fact for name, fact in self.facts.items() if name != "pool_name"}
         return sha256(json.dumps(facts).encode()).hexdigest()[:8]
 
 
@@ -148,6 +149,7 @@ class Search:
             endpoint=self._criteria.model.endpoint,
             built_now=True,
             own_temperature=self._own_temperature,
+            pool=self._criteria.pool.digest,
         )
 
 
@@ -199,11 +201,16 @@ def enough_of(found: Dataset | None, wanted: int) -> Dataset | None:
     return found if found and found.pool_ended else None
 
 
-async def dataset_for(asking: Asking, version: str, criteria: Criteria, *, quiet: bool) -> Dataset:
-    """Find the dataset of a model version, or build as much of it as is wanted and missing."""
+async def dataset_for(
+    asking: Asking, version: str, criteria: Criteria, *, quiet: bool, fresh: bool = False
+) -> Dataset:
+    """Find the dataset of a model version, or build as much of it as is wanted and missing.
+
+    A fresh one is built anew, and not kept.
+    """
     wanted = criteria.plan.wanted
     found = enough_of(found_dataset(version, criteria), wanted)
-    if found:
+    if found and not (fresh and found.origin == BUILT):
         return found
     search, watch = Search(criteria, wanted), Watch(criteria.settings.max_tokens)
     with progress(f"building the dataset of {version}", wanted, quiet=quiet) as advance:
@@ -215,5 +222,6 @@ async def dataset_for(asking: Asking, version: str, criteria: Criteria, *, quiet
                 if search.done:
                     break
     built = search.dataset(version)
-    save_dataset(built, criteria.digest, criteria.facts)
+    if not fresh:
+        save_dataset(built, criteria.digest, criteria.facts)
     return built

@@ -125,7 +125,7 @@ class Asking:
                 paid = self._price.of(answer.usage, 1) if answer.usage != Usage() else None
                 self.asked += 1
                 self.used += answer.usage
-                await self.kept.save(ask, settings, answer)
+                answer = await self.kept.save(ask, settings, answer)
         except Problem as problem:
             self._problem = problem
             self._stop()

@@ -1,6 +1,6 @@
 """The answers of one model that are kept from before."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from .asks import Ask, digest, key_of
@@ -23,29 +23,32 @@ class Kept:
         if saved or ask.anew:
             return saved
         shorter = self._shorter(ask, settings)
-        return next((answer for answer in shorter if answer.stop_reason != "length"), None)
+        return shorter if shorter and shorter.stop_reason != "length" else None
 
     def was_cut_off(self, asks: Iterable[Ask], settings: Settings) -> bool:
-        """Whether a smaller limit has cut off the answer to any of the questions."""
-        return any(
-            shorter.stop_reason == "length"
-            for ask in asks
-            for shorter in self._shorter(ask, settings)
-        )
+        """Whether the next smaller limit has cut off the answer to any of the questions."""
+        shorter = (self._shorter(ask, settings) for ask in asks)
+        return any(answer.stop_reason == "length" for answer in shorter if answer)
 
-    async def save(self, ask: Ask, settings: Settings, answer: Answer) -> None:
-        """Keep the answer under the form in which it was asked, and the form for next time."""
+    async def save(self, ask: Ask, settings: Settings, answer: Answer) -> Answer:
+        """Keep the answer under the form in which it was asked, and the form for next time.
+
+        Returns the answer that is kept: another process may have been first.
+        """
         if answer.conceded:
             self._store.concede(self._identity, answer.conceded)
         self._store.note_limit(self._identity, settings.max_tokens)
         key = key_of(self._model, ask, settings, answer.conceded)
         await self._store.put(key, self._model.name, answer)
+        return self._store.get(key) or answer
 
-    def _shorter(self, ask: Ask, settings: Settings) -> Iterator[Answer]:
-        for limit in self._store.limits(self._identity):
+    def _shorter(self, ask: Ask, settings: Settings) -> Answer | None:
+        """The answer under the next smaller limit, which no still smaller one may change."""
+        for limit in sorted(self._store.limits(self._identity), reverse=True):
             shorter = replace(settings, max_tokens=limit)
             if limit < settings.max_tokens and (answer := self._in_any_form(ask, shorter)):
-                yield answer
+                return answer
+        return None
 
     def _in_any_form(self, ask: Ask, settings: Settings) -> Answer | None:
         """The answer in the form that the model wants, or in one before that was learnt."""

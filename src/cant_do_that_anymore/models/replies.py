@@ -1,6 +1,7 @@
 """What an OpenAI-compatible server sends back: completions, errors, and when to come again."""
 
 import json
+import re
 import time
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
@@ -20,10 +21,13 @@ STOP_REASONS: dict[object, StopReason] = {
     "stop_sequence": "stop",
     "length": "length",
     "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
     "content_filter": "refused",
 }
 """Why an answer ended, as servers say it. An empty text with any other reason is no answer."""
-BROKEN_OFF = {"error", "abort", "cancelled", "insufficient_system_resource"}
+_BROKEN_OFF = re.compile("error|abort|cancel|fail|time.?out|insufficient")
 """Reasons that make no answer of any text."""
 
 
@@ -80,9 +84,10 @@ def _joined(content: Any) -> Any:
 
 def _stop_reason(choice: dict[str, Any], text: str) -> StopReason:
     reason = choice.get("finish_reason")
-    if reason in STOP_REASONS:
-        return STOP_REASONS[reason]
-    if reason in BROKEN_OFF or not text.strip():
+    told = str(reason).lower()
+    if told in STOP_REASONS and not choice.get("error"):
+        return STOP_REASONS[told]
+    if _BROKEN_OFF.search(told) or choice.get("error") or not text.strip():
         raise ValueError(f"the reply ended with {reason!r}")
     return "stop"
 

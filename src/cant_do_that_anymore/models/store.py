@@ -173,6 +173,9 @@ class Store:
         assert database, "a new file is not damaged"
         with database:
             database.executemany(_INSERT, rows.values())
+            for table in ("concessions", "limits"):
+                known = _readable(aside, table)
+                database.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", known)
         log.warning(
             "the store %s was damaged: it was moved to %s, and %d answers that could still be "
             "read were taken over",
@@ -207,6 +210,15 @@ def _readable_rows(path: Path) -> dict[str, _Row]:
                 if _is_whole(row[0], row[2], row[3]):
                     rows[row[0]] = row
     return rows
+
+
+def _readable(path: Path, table: str) -> list[Any]:
+    with (
+        suppress(sqlite3.DatabaseError, UnicodeDecodeError),
+        closing(_connected(path)) as database,
+    ):
+        return database.execute(f"SELECT * FROM {table}").fetchall()
+    return []
 
 
 def _checksum(key: str, text: str) -> int:
