@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import BadInput
@@ -259,6 +259,7 @@ answers: st.SearchStrategy[Outcome] = st.sampled_from(
 two_answers = st.lists(st.tuples(answers, answers), min_size=1, max_size=6)
 
 
+@settings(max_examples=40)
 @given(two_answers, st.data())
 def test_bounds_hold_whatever_each_unusable_answer_would_have_said(
     said: list[tuple[Outcome, Outcome]], data: st.DataObject

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -62,10 +63,12 @@ def measured(model: str, play: Play, *, seed: int = 0, n: int = 200, **fields: A
     return run_of(asked, plan_of(n, settings=Settings(seed=seed)), **usual | fields)
 
 
+@cache
 def two() -> list[Run]:
     return [measured("alpha", keeps(35)), measured("beta", keeps(60))]
 
 
+@cache
 def three_with_three_seeds() -> list[Run]:
     plays: dict[str, Play] = {"alpha": keeps(35), "beta": keeps(60), "gamma": chats}
     return [measured(m, play, seed=seed) for m, play in plays.items() for seed in range(3)]
