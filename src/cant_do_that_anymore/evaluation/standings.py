@@ -11,13 +11,13 @@ from ..game.rules import Rules
 from .computing import interval_of
 from .contenders import Contender, contenders
 from .folder import load_run
-from .measures import GAIN, HABIT, IMPACT, MEASURES, SHARES
+from .measures import FORBIDDEN, GAIN, HABIT, IMPACT, MEASURES, SHARES
 from .notes import is_broken, notes_on
 from .records import CHANGE, Record, records_in
 from .results import Results, Run
 from .vocabulary import Eval, Sample
 
-METRICS = (*SHARES.values(), "delta", IMPACT, "adaptation_rate", GAIN)
+METRICS = (*SHARES.values(), *FORBIDDEN.values(), "delta", IMPACT, "adaptation_rate", GAIN)
 """What is told of every model."""
 
 

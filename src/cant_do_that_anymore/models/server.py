@@ -237,10 +237,8 @@ def _checked_address(address: str) -> str:
     if not usable:
         raise BadInput(f"not the address of a server: {address!r}; try http://localhost:8000/v1")
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise BadInput(
-            f"the address of {parts.hostname} may hold no user name, password or query; "
-            "a key goes into an environment variable"
-        )
+        told = f"the address of {parts.hostname} may hold no user name, password or query"
+        raise BadInput(f"{told}; a key goes into an environment variable")
     return address.rstrip("/")
 
 
