@@ -102,7 +102,7 @@ class ServerModel:
                 answered = await self._ask(question, settings, other)
                 if answered.status == 200:
                     again = await self._ask(question, settings, form)
-                    if again.status == 200:  # it was in passing, after all
+                    if again.status not in FORM_REFUSED:  # it was in passing, after all
                         return form, again
                     self.conceded = other
                     return other, answered
