@@ -30,7 +30,7 @@ from measuring import print_heading, print_row
 
 from cant_do_that_anymore.game.mining import Wanted, mine
 from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, board_after
 
 ROUNDS = 3
 ENOUGH_SECONDS = 10
@@ -87,7 +87,7 @@ def made(file: Path) -> Path:
 
 
 def played_on(position: Position, random: Random) -> chess.pgn.Game:
-    board = position.board()
+    board = board_after(position.moves)
     board.push_uci(position.special_moves[0])
     while len(board.move_stack) < PLIES and (legal := list(board.legal_moves)):
         board.push(random.choice(legal))

@@ -8,7 +8,7 @@ import chess
 import chess.pgn
 
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.game.rules import Rules
+from cant_do_that_anymore.game.rules import Rules, board_after
 
 Line = tuple[int, list[str], str]
 """A position: the game's index, the moves so far and the special move."""
@@ -47,7 +47,7 @@ def random_positions(rules: Rules, count: int, seed: int) -> list[chess.Board]:
 def pool_games(count: int, random: Random) -> Iterator[list[chess.Move]]:
     """Real openings that go on at random."""
     for position in shipped_pool("pool")[:count]:
-        board = position.board()
+        board = board_after(position.moves)
         board.push_uci(position.special_moves[0])
         while len(board.move_stack) < 24 and (legal := list(board.legal_moves)):
             board.push(random.choice(legal))

@@ -174,6 +174,6 @@ def test_reading_exactly_is_noted_where_it_would_differ() -> None:
 )
 def test_violations_are_those_of_the_original(reply: str, expected: tuple[str, ...]) -> None:
     """White to move after 1. e4 d5."""
-    found = violations(reply, ("e2e4", "d7d5"))
+    found = violations(reply, Position(0, ("e2e4", "d7d5"), ()))
     assert ("violation" in found) == bool(expected)
     assert {name.removeprefix("violation_") for name in found - {"violation"}} == set(expected)

@@ -27,6 +27,7 @@ class Scripted:
 
     def __init__(self, script: Callable[[int, int], float | Exception] = lambda *_: 0.0) -> None:
         self.script = script
+        self.says = "answer"
         self.identity: dict[str, object] = {"name": self.name}
         self.asked: Counter[int] = Counter()
         self.in_flight = self.most_in_flight = 0
@@ -41,7 +42,7 @@ class Scripted:
             if isinstance(outcome, Exception):
                 raise outcome
             await asyncio.sleep(outcome)
-            return Answer(f"answer {number}")
+            return Answer(f"{self.says} {number}")
         finally:
             self.in_flight -= 1
 
@@ -93,6 +94,33 @@ def test_nothing_is_asked_twice(store: Store) -> None:
     for count in (20, 50):
         assert texts(asyncio.run(all_answers(Asking(model, store), count))) == in_order(count)
     assert set(model.asked.values()) == {1}
+
+
+def test_a_question_that_is_needed_twice_at_once_has_one_answer(store: Store) -> None:
+    model = Scripted()
+
+    async def twice() -> list[Answer]:
+        asked = [ask for ask in asks(5) for _ in range(2)]
+        return [answer async for answer in Asking(model, store).answers(asked, SETTINGS)]
+
+    assert texts(asyncio.run(twice())) == [text for text in in_order(5) for _ in range(2)]
+    assert set(model.asked.values()) == {1}
+
+
+def test_of_two_who_ask_at_once_the_first_to_save_is_right(tmp_path: Path, store: Store) -> None:
+    same, other = Scripted(), Scripted()
+    other.says = "another answer"
+
+    async def both() -> list[list[Answer]]:
+        elsewhere = Store(tmp_path / "answers.sqlite")
+        asked = [all_answers(Asking(same, store), 9), all_answers(Asking(other, elsewhere), 9)]
+        found = await asyncio.gather(*asked)
+        elsewhere.close()
+        return found
+
+    one, two = asyncio.run(both())
+    assert texts(one) == texts(two)
+    assert set(same.asked.values()) == set(other.asked.values()) == {1}
 
 
 def test_whatever_can_change_the_answer_changes_the_key() -> None:

@@ -6,6 +6,7 @@ which a model shows its habits.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..errors import BadInput, unknown
 from ..game.position import Position
@@ -23,8 +24,14 @@ def as_turns(position: Position, text: str) -> tuple[Message, ...]:
     """
     roles: tuple[Role, Role] = ("assistant", "user")
     to_move = len(position.moves) % 2
-    turns = (Message(roles[(ply - to_move) % 2], move) for ply, move in enumerate(position.moves))
-    return (Message("system", text), *turns)
+    turns = (_turn(roles[(ply - to_move) % 2], move) for ply, move in enumerate(position.moves))
+    return (_turn("system", text), *turns)
+
+
+@lru_cache(maxsize=8192)
+def _turn(role: Role, content: str) -> Message:
+    """The same moves come in many positions."""
+    return Message(role, content)
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ STRICT = (
 
 def _violates(name: str, condition: str, sample: Sample) -> bool:
     reply = sample.replies[condition].answer.text
-    return name in violations.violations(reply, sample.position.moves)
+    return name in violations.violations(reply, sample.position)
 
 
 VIOLATIONS = tuple(

@@ -150,7 +150,7 @@ def _asks(draw: Draw, asking: Asking, plan: Plan) -> list[Ask]:
     """The questions of a sample; all of them anew if a smaller limit has cut off one before."""
     asks = list(draw.asks(plan.conditions))
     anew = asking.kept.was_cut_off(asks, plan.settings)
-    return [replace(ask, anew=anew) for ask in asks]
+    return [replace(ask, anew=True) for ask in asks] if anew else asks
 
 
 def _check_failures(samples: Sequence[Sample], most: float) -> None:

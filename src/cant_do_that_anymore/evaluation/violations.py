@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import chess
 
-from ..game.rules import board_after
+from ..game.position import Position
 
 NAMES = (
     "violation",
@@ -23,8 +23,8 @@ _MOVE_AT_START = re.compile(r"([a-h][1-8])([a-h][1-8])(?:=?[nbrqkNBRQK])?")
 
 
 @lru_cache(maxsize=8192)  # asked once for each of the names
-def violations(reply: str, moves: tuple[str, ...]) -> frozenset[str]:
-    """Which violations a reply after those moves commits.
+def violations(reply: str, position: Position) -> frozenset[str]:
+    """Which violations a reply to that position commits.
 
     As in the original, two empty squares count as the same colour, and since every readable move
     names squares of the board, none leaves it.
@@ -32,7 +32,7 @@ def violations(reply: str, moves: tuple[str, ...]) -> frozenset[str]:
     move = _MOVE_AT_START.match(reply.strip())
     if not move:
         return frozenset(("violation", "violation_incorrect_notation"))
-    board = board_after(moves)
+    board = position.board()
     start, target = (board.color_at(chess.parse_square(square)) for square in move.groups())
     found = {
         "violation_moving_invalid_piece": start != board.turn,

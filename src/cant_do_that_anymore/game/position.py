@@ -49,8 +49,8 @@ class Position:
         return sha256(text.encode()).hexdigest()[:12]
 
     def board(self) -> chess.Board:
-        """The board after the moves played so far."""
-        return _board_after(self.moves).copy()
+        """A board after the moves played so far, without a memory of them."""
+        return _board_after(self.moves).copy(stack=False)
 
     def to_json(self) -> dict[str, Any]:
         """The position as one line of a file."""
@@ -89,13 +89,13 @@ class Position:
         return cls(game, tuple(moves), tuple(specials), source)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2048)
 def _board_after(moves: tuple[str, ...]) -> chess.Board:
-    """A position is judged several times in a row, and playing its moves takes longest."""
+    """A run looks at its positions several times, and playing the moves takes longest."""
     board = chess.Board()
     for uci in moves:
         board.push(chess.Move.from_uci(uci))
-    return board
+    return board.copy(stack=False)
 
 
 def read_positions(path: Path, rules: Rules) -> list[Position]:

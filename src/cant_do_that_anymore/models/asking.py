@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 
 from ..errors import Problem, Unfinished
-from .asks import Ask, key_of, seeded
+from .asks import Ask, seeded
 from .kept import Kept
 from .model import Answer, Model, Passing, Question, Settings, Usage
 from .pressure import Pressure
@@ -55,7 +55,7 @@ class Asking:
         self._price = price
         most = connections or model.connections
         self.kept = Kept(model, store)
-        self._in_flight: dict[str, asyncio.Task[Answer]] = {}
+        self._in_flight: dict[tuple[str, Settings], asyncio.Task[Answer]] = {}
         # As many again may wait for another try or for the disk, so that requests never wait.
         self._open_questions = asyncio.Semaphore(2 * most)
         self._pressure = Pressure(most)
@@ -94,9 +94,9 @@ class Asking:
             await asyncio.gather(*begun, return_exceptions=True)
 
     async def _begin(self, ask: Ask, settings: Settings) -> "asyncio.Future[Answer]":
-        key = key_of(self.model, ask, settings)
-        if key in self._in_flight:  # one question has one answer, however often it is needed
-            return self._in_flight[key]
+        which = ask.id, settings
+        if which in self._in_flight:  # one question has one answer, however often it is needed
+            return self._in_flight[which]
         saved = self.kept.answer(ask, settings)
         if saved:
             known = asyncio.get_running_loop().create_future()
@@ -105,12 +105,12 @@ class Asking:
         await self._open_questions.acquire()
         put_aside = await self._purse.put_aside(self._price.most(ask.question, settings))
         task = asyncio.create_task(self._answered(ask, settings, put_aside))
-        self._in_flight[key] = task
-        task.add_done_callback(lambda _: self._finished(key))
+        self._in_flight[which] = task
+        task.add_done_callback(lambda _: self._finished(which))
         return task
 
-    def _finished(self, key: str) -> None:
-        del self._in_flight[key]
+    def _finished(self, which: tuple[str, Settings]) -> None:
+        del self._in_flight[which]
         self._open_questions.release()
 
     async def _answered(self, ask: Ask, settings: Settings, put_aside: float) -> Answer:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Literal
 
@@ -26,6 +27,11 @@ class Ask:
     draw: int = 0
     anew: bool = False
 
+    @cached_property
+    def id(self) -> str:
+        """A name for what is asked, and for which of its answers is meant."""
+        return digest([_texts(self), self.purpose, self.condition, self.draw])
+
 
 def key_of(
     model: Known, ask: Ask, settings: Settings, conceded: Iterable[str] | None = None
@@ -38,11 +44,8 @@ def key_of(
         {
             "identity": dict(model.identity),
             "conceded": sorted(model.conceded if conceded is None else conceded),
-            "messages": _texts(ask),
             "settings": settings.asked,
-            "condition": ask.condition,
-            "purpose": ask.purpose,
-            "draw": ask.draw,
+            "ask": ask.id,
         }
     )
 

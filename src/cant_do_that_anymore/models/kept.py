@@ -39,14 +39,14 @@ class Kept:
             self._store.concede(self._identity, answer.conceded)
         self._store.note_limit(self._identity, settings.max_tokens)
         key = key_of(self._model, ask, settings, answer.conceded)
-        await self._store.put(key, self._model.name, answer)
-        return self._store.get(key) or answer
+        is_first = await self._store.put(key, self._model.name, answer)
+        return answer if is_first else self._store.get(key) or answer
 
     def _shorter(self, ask: Ask, settings: Settings) -> Answer | None:
         """The answer under the next smaller limit, which no still smaller one may change."""
-        for limit in sorted(self._store.limits(self._identity), reverse=True):
-            shorter = replace(settings, max_tokens=limit)
-            if limit < settings.max_tokens and (answer := self._in_any_form(ask, shorter)):
+        smaller = (n for n in self._store.limits(self._identity) if n < settings.max_tokens)
+        for limit in sorted(smaller, reverse=True):
+            if answer := self._in_any_form(ask, replace(settings, max_tokens=limit)):
                 return answer
         return None
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Literal, Protocol, get_args
 
 from ..game.rules import Rules
@@ -48,7 +49,7 @@ class Settings:
     max_tokens: int = CHAT_TOKENS
     seed: int = field(default=0, metadata={"incidental": True})
 
-    @property
+    @cached_property
     def asked(self) -> dict[str, object]:
         """All that differs from the defaults, by name: for keys, digests, files and pages.
 

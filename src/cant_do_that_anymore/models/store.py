@@ -51,7 +51,7 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._pending: list[tuple[_Row, asyncio.Future[None]]] = []
+        self._pending: list[tuple[_Row, asyncio.Future[bool]]] = []
         self._writing: asyncio.Task[None] | None = None
         self._limits: dict[str, list[int]] = {}
         self._thread = ThreadPoolExecutor(1)
@@ -72,8 +72,11 @@ class Store:
             self._run("DELETE FROM saved_answers WHERE key = ?", key)
         return None
 
-    def put(self, key: str, model: str, answer: Answer) -> "asyncio.Future[None]":
-        """Save an answer; the future is done when it is on disk."""
+    def put(self, key: str, model: str, answer: Answer) -> "asyncio.Future[bool]":
+        """Save an answer; the future is done when it is on disk, and says if none was there before.
+
+        The first answer under a key is the one that stays.
+        """
         text = json.dumps(answer.to_json())
         printable = model.encode("ascii", "backslashreplace").decode()
         saved = asyncio.get_running_loop().create_future()
@@ -128,23 +131,22 @@ class Store:
         while self._pending:
             pending, self._pending = self._pending, []
             rows = [row for row, _ in pending]
-            problem = await asyncio.wrap_future(self._thread.submit(self._insert, rows))
-            for _, saved in pending:
+            done = await asyncio.wrap_future(self._thread.submit(self._insert, rows))
+            for number, (_, saved) in enumerate(pending):
                 if saved.done():  # whoever waited for it was stopped
                     continue
-                if problem:
-                    saved.set_exception(self._unusable(problem))
+                if isinstance(done, sqlite3.Error):
+                    saved.set_exception(self._unusable(done))
                 else:
-                    saved.set_result(None)
+                    saved.set_result(done[number])
 
-    def _insert(self, rows: list[_Row]) -> sqlite3.Error | None:
-        """Save rows in one transaction; returns what went wrong, if anything did."""
+    def _insert(self, rows: list[_Row]) -> list[bool] | sqlite3.Error:
+        """Save rows in one transaction; says which were not there before, or what went wrong."""
         try:
             with self._writer:
-                self._writer.executemany(_INSERT, rows)
+                return [self._writer.execute(_INSERT, row).rowcount > 0 for row in rows]
         except sqlite3.Error as problem:
             return problem
-        return None
 
     def _opened(self) -> sqlite3.Connection | None:
         """The database, or None if it is damaged."""

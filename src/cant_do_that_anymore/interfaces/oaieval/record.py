@@ -131,8 +131,7 @@ def _metrics(sample: Sample) -> dict[str, Any]:
     position = sample.position
     replies = {name: sample.replies[condition] for condition, name in _NAMES.items()}
     found = {
-        name: violations.violations(reply.answer.text, position.moves)
-        for name, reply in replies.items()
+        name: violations.violations(reply.answer.text, position) for name, reply in replies.items()
     }
     return {
         "move": list(position.special_moves),
