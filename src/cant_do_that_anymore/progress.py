@@ -33,7 +33,8 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Advance]:
             nonlocal done
             done += 1
             rate = done / max(time.monotonic() - started, 1e-9)
-            parts = (f"{done}/{total}", f"{rate:.0f}/s", remark)
+            pace = f"{rate:.0f}/s" if rate >= 1 else f"{1 / rate:.0f} s each"
+            parts = (f"{done}/{total}", pace, remark)
             show(done / total, ", ".join(filter(None, parts)))
 
         yield advance

@@ -103,7 +103,6 @@ def test_a_habit_in_standard_notation_never_passes_for_a_move_of_the_changed_rul
         ("Since bishops move like knights, f1b5 is ill", None),
         ("f1b5", "f1b5"),
         ("f1b5\nUs", "f1b5"),
-        ("<think>\nf1b5\n", None),
     ],
 )
 def test_a_reply_that_was_cut_off_counts_only_by_its_first_line(
@@ -111,13 +110,6 @@ def test_a_reply_that_was_cut_off_counts_only_by_its_first_line(
 ) -> None:
     read = read_move(reply, BOARD, BISHOPS_AS_KNIGHTS, cut_off=True)
     assert (read.uci() if read else None) == move
-
-
-def test_thoughts_between_tags_are_not_the_reply() -> None:
-    assert read_move("<think>e4e5? d2d4?</think>f1b5", BOARD, STANDARD) == chess.Move.from_uci(
-        "f1b5"
-    )
-    assert read_move("<think>\nf1b5\n", BOARD, STANDARD) is None
 
 
 @given(st.text())

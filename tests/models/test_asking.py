@@ -13,7 +13,7 @@ from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.models import asking as module
 from cant_do_that_anymore.models.asking import Asking
 from cant_do_that_anymore.models.asks import Ask, key_of
-from cant_do_that_anymore.models.model import Answer, Message, Passing, Question, Settings
+from cant_do_that_anymore.models.model import Answer, Form, Message, Passing, Question, Settings
 from cant_do_that_anymore.models.store import Store
 
 SETTINGS = Settings(1.0, 16)
@@ -23,7 +23,7 @@ class Scripted:
     """A model that does what the script says of a question's number and of how often it came."""
 
     name, endpoint, provider, connections, max_tokens = "scripted", "", "", 4, 16
-    conceded: tuple[str, ...] = ()
+    may_think = False
 
     def __init__(self, script: Callable[[int, int], float | Exception] = lambda *_: 0.0) -> None:
         self.script = script
@@ -32,7 +32,7 @@ class Scripted:
         self.asked: Counter[int] = Counter()
         self.in_flight = self.most_in_flight = 0
 
-    async def answer(self, question: Question, settings: Settings) -> Answer:
+    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
         number = int(question.messages[0].content)
         self.asked[number] += 1
         self.in_flight += 1
@@ -124,13 +124,12 @@ def test_of_two_who_ask_at_once_the_first_to_save_is_right(tmp_path: Path, store
 
 
 def test_whatever_can_change_the_answer_changes_the_key() -> None:
-    model, other, elsewhere = Scripted(), Scripted(), Scripted()
-    other.identity, elsewhere.conceded = {"name": "other"}, ("no system",)
+    model, other = Scripted(), Scripted()
+    other.identity = {"name": "other"}
     ask, different = asks(2)
     variations = [
         (model, ask, SETTINGS),
         (other, ask, SETTINGS),
-        (elsewhere, ask, SETTINGS),
         (model, different, SETTINGS),
         (model, Ask(ask.question, "selection", "standard"), SETTINGS),
         (model, Ask(ask.question, "measuring", "changed"), SETTINGS),
@@ -140,7 +139,9 @@ def test_whatever_can_change_the_answer_changes_the_key() -> None:
         (model, ask, Settings(1.0, 17)),
         (model, ask, Settings(1.0, 16, 5)),
     ]
-    assert len({key_of(*variation) for variation in variations}) == len(variations)
+    keys = {key_of(*variation) for variation in variations}
+    keys.add(key_of(model, ask, SETTINGS, ("no system",)))
+    assert len(keys) == len(variations) + 1
 
 
 def test_a_question_that_waits_for_another_try_holds_up_no_other(store: Store) -> None:

@@ -108,9 +108,13 @@ def test_a_registry_adds_solvers_and_comes_first(tmp_path: Path) -> None:
         "human_cli: {model: cdta/random}\n"
         "team/*: {model: openai/*, max_tokens: 9}\n"
     )
-    assert solver_named("mine", [file]) == Solver("mine", "cdta/random", temperature=0)
+    assert solver_named("mine", [file]) == Solver(
+        "mine", "cdta/random", settings={"temperature": 0}
+    )
     assert solver_named("human_cli", [file]).model == "cdta/random"
-    assert solver_named("team/a", [file]) == Solver("team/a", "openai/a", max_tokens=9)
+    assert solver_named("team/a", [file]) == Solver(
+        "team/a", "openai/a", settings={"max_tokens": 9}
+    )
     assert solver_named("mine", [file], "http://x/v1").base_url == "http://x/v1"
 
 
@@ -121,10 +125,11 @@ def test_a_registry_of_the_original_is_understood(tmp_path: Path) -> None:
         "claude: {class: 'a:AnthropicSolver', args: {model_name: claude-x, max_tokens: 9}}\n"
         "me: {class: 'evals.solvers.human_cli_solver:HumanCliSolver'}\n"
     )
-    thinker = Solver("thinker", "openai/gpt-4", 0.5, max_tokens=10, thinking_tokens=300)
+    asked = {"temperature": 0.5, "max_tokens": 10}
+    thinker = Solver("thinker", "openai/gpt-4", thinking_tokens=300, settings=asked)
     assert solver_named("thinker", [tmp_path]) == thinker
     assert solver_named("claude", [tmp_path]) == Solver(
-        "claude", "anthropic/claude-x", max_tokens=9
+        "claude", "anthropic/claude-x", settings={"max_tokens": 9}
     )
     assert solver_named("me", [tmp_path]) == Solver("me", "human")
 

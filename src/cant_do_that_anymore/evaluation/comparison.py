@@ -154,7 +154,8 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
     """Compare every pair of models in every measure, on the positions the two share.
 
     Raises:
-        BadInput: if there are fewer than two models, or their rules or evals differ.
+        BadInput: if there are fewer than two models, or their rules, evals or ways of selection
+            differ.
     """
     for what, kinds in (
         ("under different rules", {run.plan.change.key for run in runs}),
@@ -163,6 +164,13 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
     ):
         if len(kinds) > 1:
             raise BadInput(f"runs {what} cannot be compared: {', '.join(sorted(kinds))}")
+    selections = {run.dataset.selection for run in runs} - {""}
+    if len(selections) > 1:
+        raise BadInput(
+            f"runs on positions selected {' and '.join(sorted(selections))} cannot be ranked "
+            "together; measure all on one set: cdta dataset union A B -o both.jsonl, then cdta run "
+            "--dataset both.jsonl"
+        )
     models = contenders(runs)
     if len(models) < 2:
         raise BadInput(

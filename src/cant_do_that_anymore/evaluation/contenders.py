@@ -178,7 +178,9 @@ def differences_in_plan(models: Sequence[Contender]) -> list[str]:
         **{name: partial(_of_plan, name) for name in sorted(names - {"temperature"})},
         "protocol": lambda run: run.protocol,
         "the temperature that was used": _temperature_used,
-        "how their datasets were selected": lambda run: _selection(run.dataset),
+        "how their datasets were selected": lambda run: (
+            f"{run.dataset.origin} {run.dataset.selection}".strip()
+        ),
     }
     notes = []
     for what, of in looked_at.items():
@@ -198,12 +200,6 @@ def _of_plan(name: str, run: Run) -> object:
 
 def _temperature_used(run: Run) -> object:
     return OWN_TEMPERATURE if run.own_temperature else run.plan.settings.temperature
-
-
-def _selection(dataset: Dataset) -> str:
-    if not dataset.asked:
-        return dataset.origin
-    return f"built at temperature {OWN_TEMPERATURE if dataset.own_temperature else '0'}"
 
 
 def common_dataset(models: Sequence[Contender]) -> Dataset | None:

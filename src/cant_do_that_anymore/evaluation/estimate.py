@@ -12,6 +12,7 @@ from statistics import median
 
 from ..game.position import shipped_pool
 from ..home import answers_file
+from ..models.concessions import NO_TEMPERATURE
 from ..models.kept import Kept
 from ..models.model import Known, Question, Usage
 from ..models.names import OUR_MODELS, known_by_name
@@ -22,7 +23,8 @@ from .pools import dataset_at_hand, drawn, pool_for
 from .prices import price_of
 from .results import Dataset
 from .samples import draws_of
-from .selection import Criteria, Search, enough_of, found_dataset
+from .search import DRAWS, Criteria, Search
+from .selection import enough_of, found_dataset
 from .spec import DEFAULT_MODEL, Spec, plan_for
 from .tokens import MOVE_ANSWER_TOKENS, counter_for
 from .vocabulary import Eval, Plan
@@ -115,7 +117,8 @@ def _dataset(
     if at_hand:
         return at_hand, [], ()
     criteria = Criteria(known, pool_for(spec), plan)
-    search, asks = Search(criteria, plan.wanted), criteria.asks()
+    search = Search(criteria, plan.wanted)
+    asks = search.asks()
     version = str(known.identity["name"]).rpartition("/")[2]
     unanswered: list[Question] = []
     for ask in asks:
@@ -132,10 +135,16 @@ def _dataset(
         first_question = unanswered if not search.asked else []
         return found, first_question, ()
     rate, basis = _hit_rate(search, version)
-    hits_due = float(len(search.hits))
+    draws = DRAWS if NO_TEMPERATURE in kept.form(criteria.settings) else 1
+    hits, hits_due = len(search.hits), float(len(search.hits))
     while not search.done:
-        hits_due += rate
-        search.take(hit=len(search.hits) + 1 <= hits_due)
+        if search.asks_again:
+            hit = True
+        else:
+            hits_due += rate
+            hit = hits + 1 <= hits_due
+            hits += hit
+        search.take(hit, draws)
         if search.done:
             break
         unanswered.append(next(asks).question)

@@ -147,6 +147,7 @@ def facts_of(run: Run) -> dict[str, Any]:
         "reading": plan.reading,
         "settings": plan.settings.asked,
         "temperature": temperatures(run),
+        "select_effort": plan.select_effort,
         "wanted": plan.wanted,
         "dataset": dataset | {"positions": None, "provenance": run.dataset.provenance},
         "metrics": run.results.metrics,
@@ -183,6 +184,7 @@ def _plan_in(facts: dict[str, Any]) -> Plan:
         reading=facts["reading"],
         settings=Settings(**facts["settings"]),
         wanted=facts["wanted"],
+        select_effort=facts["select_effort"],
     )
 
 

@@ -59,7 +59,7 @@ def read_move(
     """
     if reading == "exact":
         return _exact(reply.strip())
-    reply = _without_thoughts(reply).strip()
+    reply = reply.strip()
     lines = reply.splitlines() or [""]
     lone = _lone_move(reply, board, rules) or _lone_move(lines[0 if cut_off else -1], board, rules)
     if lone or cut_off:
@@ -83,13 +83,6 @@ def _without_move(answer: Answer) -> Outcome:
     if answer.stop_reason == "refused":
         return "refused"
     return "truncated" if answer.stop_reason == "length" else "unreadable"
-
-
-def _without_thoughts(reply: str) -> str:
-    """What follows the thoughts that some models write between tags before they reply."""
-    if "</think>" in reply:
-        return reply.rpartition("</think>")[2]
-    return "" if "<think>" in reply else reply
 
 
 def _exact(text: str) -> chess.Move | None:

@@ -59,7 +59,7 @@ class Dataset:
         version: the model they belong to, as the API names it.
         origin: "shipped", "imported", "built", or the file they were read from.
         positions: in the order they were found.
-        asked: how many positions of the pool the model was asked, if known.
+        asked: how many questions it took to find them, if known.
         pool_ended: whether the pool holds no more for this model.
         usage: the tokens of all questions asked to find them.
         endpoint: where the model was asked, if it has an address.
@@ -87,10 +87,17 @@ class Dataset:
         on = f" on {self.saved_at[:10]}" if self.saved_at else ""
         if not self.asked:
             return f"{self.origin}{on} for {self.version}" if self.version else self.origin
-        if self.built_now:
-            return f"built now from {self.asked:,} questions"
         at = f" at {self.endpoint}" if self.endpoint else ""
-        return f"built{on}{at} from {self.asked:,} questions"
+        when = " now" if self.built_now else f"{on}{at}"
+        drawn = f", {self.selection}" if self.own_temperature else ""
+        return f"built{when} from {self.asked:,} questions{drawn}"
+
+    @property
+    def selection(self) -> str:
+        """How its positions were selected, as far as that is known."""
+        if self.own_temperature:
+            return "by 2 of 3 draws at the provider's own temperature"
+        return "at temperature 0" if self.asked or self.origin == "shipped" else ""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ from .pools import dataset_at_hand, drawn, given_dataset, pool_for
 from .prices import cost_of, price_of, purse_for
 from .results import Dataset, Run
 from .samples import Draw, draws_of
-from .selection import Criteria, dataset_for, found_dataset, version_of
+from .search import Criteria
+from .selection import dataset_for, found_dataset, version_of
 from .spec import DEFAULT_MODEL, Spec, plan_for
 from .vocabulary import BEFORE, Plan, Sample
 from .watch import Watch
@@ -131,7 +132,7 @@ async def _measured(
 ) -> list[Sample]:
     """Ask every position under every condition and judge the answers."""
     samples: list[Sample] = []
-    watch = Watch(plan.settings.max_tokens)
+    watch = Watch(plan.settings)
     draws = list(draws_of(positions))
     asks = (ask for draw in draws for ask in _asks(draw, asking, plan))
     with progress(f"measuring {asking.model.name}", len(draws), quiet=quiet) as advance:

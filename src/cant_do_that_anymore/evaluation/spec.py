@@ -1,19 +1,28 @@
 """What can be asked of a run, the defaults, and what cannot work."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from math import inf
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from ..errors import BadInput, unknown
 from ..game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules, rules_named
-from ..models.model import Known, Settings
+from ..models.model import EFFORTS, Effort, Known, Settings
 from .conditions import CONDITIONS, check, conditions_for
 from .vocabulary import AFTER, BEFORE, Eval, Plan, Reading
 from .wordings import DEFAULT, wording_named
 
 DEFAULT_MODEL = "cdta/pocket"
 DEFAULT_SEED = 20_220_722
+SETTINGS = [each.name for each in fields(Settings) if each.name != "max_tokens"]
+"""Settings that are fields of the spec under the same name, and need no model to be known."""
+OUR_FIELDS = {
+    *("model", "messages", "prompt", "stop", "stream", "n", "temperature"),
+    *("max_tokens", "max_completion_tokens", "reasoning_effort"),
+}
+"""What every request has anyway, or must not have."""
 SAMPLES: dict[Eval, int] = {"all": 1000, "all_small": 100, "all_diagonal": 1000}
 
 
@@ -29,6 +38,10 @@ class Spec:
         fallback_dataset: the dataset that serves a model that has none; None builds one.
         rules: the changed rules, or their key.
         n: how many samples are drawn, of which at most ``max_samples`` are measured.
+        reasoning_effort: how much the model is asked to think; None for as it does by itself.
+        reasoning_tokens: room for thoughts beside ``max_tokens``; None for as much as is needed.
+        select_effort: the effort when its habits are found; None for as when it is measured.
+        extra_body: more for the body of every request, as JSON.
         max_cost: in US dollars; no question is asked that could pass it.
         fresh: ask anew instead of taking answers of earlier runs, and keep none.
 
@@ -51,6 +64,10 @@ class Spec:
     seed: int = DEFAULT_SEED
     temperature: float = 1.0
     max_tokens: int | None = None
+    reasoning_effort: Effort | None = None
+    reasoning_tokens: int | None = None
+    select_effort: Effort | None = None
+    extra_body: str | Mapping[str, Any] = ""
     max_connections: int | None = None
     max_error_rate: float = 0.05
     max_cost: float | None = None
@@ -60,10 +77,12 @@ class Spec:
         for what, given, valid in (
             ("eval", self.eval, SAMPLES),
             ("reading", self.reading, get_args(Reading)),
+            ("reasoning effort", self.reasoning_effort, (None, *EFFORTS)),
+            ("reasoning effort", self.select_effort, (None, *EFFORTS)),
             *(("condition", name, CONDITIONS) for name in self.conditions),
         ):
             if given not in valid:
-                raise unknown(what, given, valid)
+                raise unknown(what, str(given), [each for each in valid if each])
         for name, least, most in (
             ("temperature", 0.0, inf),
             ("max_cost", 0.0, inf),
@@ -71,6 +90,7 @@ class Spec:
             ("n", 1, inf),
             ("max_samples", 1, inf),
             ("max_tokens", 1, inf),
+            ("reasoning_tokens", 0, inf),
             ("max_connections", 1, inf),
         ):
             given = getattr(self, name)
@@ -80,6 +100,7 @@ class Spec:
         if self.pool and self.dataset:
             raise BadInput("give a pool to choose from or a dataset to take as it is, not both")
         check(self.conditions)
+        object.__setattr__(self, "extra_body", _checked_body(self.extra_body))
 
     @property
     def to_draw(self) -> int:
@@ -99,6 +120,21 @@ class Spec:
         return change
 
 
+def _checked_body(given: str | Mapping[str, Any]) -> str:
+    """One JSON text for all that say the same."""
+    if not given:
+        return ""
+    try:
+        body = json.loads(given) if isinstance(given, str) else dict(given)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise BadInput(f'extra_body must be a JSON object such as {{"top_k": 20}}, not {given!r}')
+    for name in OUR_FIELDS & body.keys():
+        raise BadInput(f"extra_body may not hold {name!r}: that is set by other options")
+    return json.dumps(body, sort_keys=True)
+
+
 def plan_for(spec: Spec, model: Known) -> Plan:
     """Look up what the spec names.
 
@@ -106,12 +142,19 @@ def plan_for(spec: Spec, model: Known) -> Plan:
         BadInput: if something it names does not exist or does not fit.
     """
     change, wording = spec.change, wording_named(spec.wording)
+    for effort in (spec.reasoning_effort, spec.select_effort):
+        if effort not in (None, "none") and not model.may_think:
+            raise BadInput(f"{model.name} does not think; leave out the effort {effort!r}")
     return Plan(
         eval=spec.eval,
         change=change,
         wording=wording.name,
         conditions=conditions_for(spec.conditions, change, wording),
         reading=spec.reading,
-        settings=Settings(spec.temperature, spec.max_tokens or model.max_tokens, spec.seed),
+        settings=Settings(
+            **{name: getattr(spec, name) for name in SETTINGS},
+            max_tokens=spec.max_tokens or model.max_tokens,
+        ),
+        select_effort=spec.select_effort or spec.reasoning_effort,
         wanted=min(spec.to_draw, spec.max_samples or spec.to_draw),
     )

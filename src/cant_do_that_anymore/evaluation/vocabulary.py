@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from ..game.position import Position
 from ..game.rules import Rules
-from ..models.model import Answer, Message, Question, Settings
+from ..models.model import Answer, Effort, Message, Question, Settings
 from .statistics.intervals import RATE, Support
 
 Eval = Literal["all", "all_small", "all_diagonal"]
@@ -79,6 +79,7 @@ class Plan:
         wording: the name of the texts.
         conditions: what each position is asked under; the first is the baseline of selection.
         wanted: how many samples.
+        select_effort: how much the model was asked to think when its habits were found.
     """
 
     eval: Eval
@@ -88,6 +89,7 @@ class Plan:
     reading: Reading
     settings: Settings
     wanted: int = field(metadata=INCIDENTAL)
+    select_effort: Effort | None = None
 
     @property
     def baseline(self) -> Condition:

@@ -1,7 +1,8 @@
 """Stops early when the answers cannot be used, before more is spent on them."""
 
 from ..errors import Unfinished
-from ..models.model import Answer
+from ..models.concessions import limit_of
+from ..models.model import Answer, Settings
 
 FEWEST_TO_JUDGE = 20
 MOST_SPOILED = 0.2
@@ -15,8 +16,8 @@ class Watch:
     of a model that falls silent when the rules change: that is a result.
     """
 
-    def __init__(self, max_tokens: int) -> None:
-        self._max_tokens = max_tokens
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._seen = 0
         self._spoiled = 0
         self._standard = 0
@@ -38,8 +39,7 @@ class Watch:
         if self._seen >= FEWEST_TO_JUDGE and self._spoiled > MOST_SPOILED * self._seen:
             raise Unfinished(
                 f"{self._spoiled} of the first {self._seen} replies were empty or cut off before a "
-                f"move; raise --max-tokens (now {self._max_tokens}): models that reason first need "
-                "hundreds"
+                f"move; raise {self._too_small(answer)}"
             )
         if (
             self._standard >= 2 * FEWEST_TO_JUDGE
@@ -49,3 +49,10 @@ class Watch:
                 f"{self._unreadable} of the first {self._standard} replies under the standard "
                 f"rules name no move; the last one was {answer.text[:80]!r}"
             )
+
+    def _too_small(self, answer: Answer) -> str:
+        """The limit that cuts such replies off."""
+        limit = limit_of(answer.conceded, self._settings)
+        if limit > self._settings.max_tokens:
+            return f"--reasoning-tokens (now {limit - self._settings.max_tokens:,})"
+        return f"--max-tokens (now {self._settings.max_tokens})"

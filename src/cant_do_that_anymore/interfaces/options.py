@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from ..evaluation.spec import DEFAULT_MODEL, SAMPLES, Spec
+from ..models.model import EFFORTS
 
 MODEL, ASKED, LIMITS, OUTPUT = "Model", "What is asked", "Limits and cost", "Output"
 HEADINGS = (MODEL, ASKED, LIMITS, OUTPUT)
@@ -45,12 +46,14 @@ class Command(click.Command):
 def _of_spec(heading: str, flag: str, **about: Any) -> Option:
     """The option for a field of the spec, with the field's default."""
     default = getattr(Spec, flag.lstrip("-").replace("-", "_"))
-    shown = default is not None and not about.get("is_flag")
+    shown = default not in (None, "") and not about.get("is_flag")
     return Option([flag], heading=heading, default=default, show_default=shown, **about)
 
 
 _PATH = click.Path(path_type=Path)
 _EVALS = f"{', '.join(list(SAMPLES)[:-1])} or {list(SAMPLES)[-1]}"
+
+_EFFORTS = f"{', '.join(EFFORTS[:-1])} or {EFFORTS[-1]}"
 
 OPTIONS: dict[str, click.Parameter] = {
     str(option.name): option
@@ -71,6 +74,21 @@ OPTIONS: dict[str, click.Parameter] = {
             metavar="K",
             help="Longest reply.  [default: 16; base models: 4]",
         ),
+        _of_spec(MODEL, "--reasoning-effort", metavar="E", help=f"How much to think: {_EFFORTS}."),
+        _of_spec(
+            MODEL,
+            "--reasoning-tokens",
+            type=int,
+            metavar="K",
+            help="Room for thoughts beside the reply.  [default: 16000 where it thinks]",
+        ),
+        _of_spec(
+            MODEL,
+            "--select-effort",
+            metavar="E",
+            help="The effort when its habits are found.  [default: as measured]",
+        ),
+        _of_spec(MODEL, "--extra-body", metavar="JSON", help="More for every request."),
         _of_spec(ASKED, "--eval", metavar="E", help=f"{_EVALS}."),
         _of_spec(ASKED, "--rules", metavar="KEY", help="One of cdta rules."),
         _of_spec(
@@ -132,6 +150,10 @@ OPTIONS: dict[str, click.Parameter] = {
         Option(["--quiet"], heading=OUTPUT, is_flag=True, help="Show no progress."),
     )
 }
+
+
+THINKING = ("reasoning_effort", "reasoning_tokens", "select_effort", "extra_body")
+"""The options for models that think first."""
 
 
 def shared(*names: str) -> list[click.Parameter]:

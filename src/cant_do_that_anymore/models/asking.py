@@ -12,10 +12,12 @@ from collections.abc import AsyncGenerator, Iterable
 
 from ..errors import Problem, Unfinished
 from .asks import Ask, seeded
+from .concessions import limit_of
+from .forms import Forms
 from .kept import Kept
-from .model import Answer, Model, Passing, Question, Settings, Usage
+from .model import Answer, Form, Model, Passing, Question, Settings, Usage
 from .pressure import Pressure
-from .purse import FREE, Price, Purse
+from .purse import FREE, Aside, Price, Purse
 from .store import Store
 
 log = logging.getLogger(__name__)
@@ -24,7 +26,7 @@ FAILURES = 7
 """So many tries of one question may fail; being told of overload is no failure."""
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 30.0
-PATIENCE = 1800.0
+PATIENCE = 3600.0
 """So many seconds a question waits for its answer, whatever the reason."""
 FAILURES_IN_A_ROW = 10
 """So many questions without an answer, and none answered between them: the model is gone."""
@@ -37,7 +39,7 @@ class Asking:
         model: who is asked.
         kept: the answers that need not be asked for again.
         asked: how many answers were new; the others came from the store.
-        used: the tokens of the new answers.
+        used: the tokens of the new answers, and of those that were asked for again.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Asking:
         self._price = price
         most = connections or model.connections
         self.kept = Kept(model, store)
+        self._forms = Forms(model, self.kept)
         self._in_flight: dict[tuple[str, Settings], asyncio.Task[Answer]] = {}
         # As many again may wait for another try or for the disk, so that requests never wait.
         self._open_questions = asyncio.Semaphore(2 * most)
@@ -103,38 +106,57 @@ class Asking:
             known.set_result(saved)
             return known
         await self._open_questions.acquire()
-        put_aside = await self._purse.put_aside(self._price.most(ask.question, settings))
-        task = asyncio.create_task(self._answered(ask, settings, put_aside))
+        most = self._most(ask, settings, self.kept.form(settings))
+        task = asyncio.create_task(self._answered(ask, settings, await self._purse.put_aside(most)))
         self._in_flight[which] = task
         task.add_done_callback(lambda _: self._finished(which))
         return task
+
+    def _most(self, ask: Ask, settings: Settings, form: Form) -> float:
+        """The most that the question can cost."""
+        return self._price.most(ask.question, limit_of(form, settings))
 
     def _finished(self, which: tuple[str, Settings]) -> None:
         del self._in_flight[which]
         self._open_questions.release()
 
-    async def _answered(self, ask: Ask, settings: Settings, put_aside: float) -> Answer:
-        paid: float | None = 0.0
+    async def _answered(self, ask: Ask, settings: Settings, aside: Aside) -> Answer:
+        async def paid(form: Form | None) -> Answer:
+            if form is None:
+                return await self._paid(ask, settings, aside, form)
+            more = await self._purse.put_aside(self._most(ask, settings, form))
+            return await self._paid(ask, settings, more, form)
+
         try:
-            own = seeded(self.model, ask, settings)
-            answer = await self._patiently_asked(ask.question, own)
+            answer = await self._forms.satisfied(paid, settings)
             if answer.stop_reason == "error":
                 self._count_failure(answer.error)
             else:
                 self._failures_in_a_row = 0
-                paid = self._price.of(answer.usage, 1) if answer.usage != Usage() else None
                 self.asked += 1
-                self.used += answer.usage
                 answer = await self.kept.save(ask, settings, answer)
         except Problem as problem:
             self._problem = problem
             self._stop()
             raise
-        finally:
-            self._purse.pay(put_aside, paid)
         return answer
 
-    async def _patiently_asked(self, question: Question, settings: Settings) -> Answer:
+    async def _paid(self, ask: Ask, settings: Settings, aside: Aside, form: Form | None) -> Answer:
+        """One answer, asked patiently and paid from what was put aside."""
+        try:
+            own = seeded(self.model, ask, settings)
+            answer = await self._patiently_asked(ask.question, own, aside, form)
+            if answer.stop_reason != "error":
+                self.used += answer.usage
+                counted = answer.usage.input_tokens or answer.usage.output_tokens
+                aside.pay(self._price.of(answer.usage, 1) if counted else aside.most)
+            return answer
+        finally:
+            aside.pay(0.0)
+
+    async def _patiently_asked(
+        self, question: Question, settings: Settings, aside: Aside, form: Form | None
+    ) -> Answer:
         """One answer, after as many tries as it takes or as make sense."""
         started, tries, failures = time.monotonic(), 0, 0
         while not self._stopping.is_set():
@@ -142,7 +164,7 @@ class Asking:
                 if self._stopping.is_set():
                     break
                 try:
-                    answer = await self.model.answer(question, settings)
+                    answer = await self._forms.answer(question, settings, form)
                     self._pressure.rise()
                     return answer
                 except Passing as passing:
@@ -151,9 +173,12 @@ class Asking:
                         self._pressure.fall(entered, fault.retry_after)
             failures += not fault.overloaded
             waited = time.monotonic() - started
+            if fault.given_up:
+                aside.pay(aside.most)
             out_of_patience = failures >= FAILURES or waited > PATIENCE
             if out_of_patience or await self._stopped_within(_wait(tries, fault.retry_after)):
                 return Answer("", stop_reason="error", error=str(fault))
+            await aside.renew()
             tries += 1
         return Answer("", stop_reason="error", error="stopped before it was asked")
 

@@ -1,13 +1,12 @@
 """A question to be asked, and the key that its answer is kept under."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Literal
 
-from .model import Known, Question, Settings
+from .model import Form, Known, Question, Settings
 
 Purpose = Literal["selection", "measuring"]
 
@@ -33,17 +32,12 @@ class Ask:
         return digest([_texts(self), self.purpose, self.condition, self.draw])
 
 
-def key_of(
-    model: Known, ask: Ask, settings: Settings, conceded: Iterable[str] | None = None
-) -> str:
-    """A digest of everything that can change the answer, and of which answer is meant.
-
-    ``conceded`` is the form in which it is asked, by default that of the model.
-    """
+def key_of(model: Known, ask: Ask, settings: Settings, form: Form = ()) -> str:
+    """A digest of everything that can change the answer, and of which answer is meant."""
     return digest(
         {
             "identity": dict(model.identity),
-            "conceded": sorted(model.conceded if conceded is None else conceded),
+            "form": sorted(form),
             "settings": settings.asked,
             "ask": ask.id,
         }

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from random import Random
 
 from ..game.rules import board_after
-from .model import CHAT_TOKENS, Answer, Question, Settings
+from .model import CHAT_TOKENS, Answer, Form, Question, Settings
 
 
 class RandomModel:
@@ -14,14 +14,14 @@ class RandomModel:
     endpoint = provider = ""
     connections = 64
     max_tokens = CHAT_TOKENS
-    conceded: tuple[str, ...] = ()
+    may_think = False
 
     @property
     def identity(self) -> Mapping[str, object]:
         """The name says it all."""
         return {"name": self.name}
 
-    async def answer(self, question: Question, settings: Settings) -> Answer:
+    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
         """Play one move, or nothing where there is none."""
         board = board_after(question.moves)
         moves = sorted(move.uci() for move in question.rules.legal_moves(board))

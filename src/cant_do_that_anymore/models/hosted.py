@@ -1,5 +1,6 @@
 """Any provider that Inspect AI reaches, through its ``get_model(...).generate(...)``."""
 
+import json
 import re
 from contextvars import ContextVar
 from dataclasses import replace
@@ -10,18 +11,33 @@ from inspect_ai.model import (
     ChatMessageAssistant,
     ChatMessageSystem,
     ChatMessageUser,
+    ContentReasoning,
     GenerateConfig,
     ModelAPI,
     ModelOutput,
+    ModelUsage,
     get_model,
 )
 
 from ..errors import BadInput, Problem
-from .concessions import NO_TEMPERATURE
+from .concessions import NO_SYSTEM, NO_TEMPERATURE, effort_way, laid_out, limit_of
+from .efforts import BY_EFFORT, ways_of
 from .layout import STOP_SEQUENCES, as_text, user_first
-from .model import CHAT_TOKENS, Answer, Message, Passing, Question, Settings, StopReason, Usage
+from .model import (
+    CHAT_TOKENS,
+    Answer,
+    Form,
+    Message,
+    Passing,
+    Question,
+    Refused,
+    Settings,
+    StopReason,
+    Usage,
+)
 from .names import OUR_MODELS, PROVIDERS, TEXT_PROVIDER, inspect_identity
-from .server import BASE_MODEL_TOKENS, OVERLOADED
+from .server import BASE_MODEL_TOKENS, FORM_REFUSED, OVERLOADED, SHORTEST_SECRET, UNFINISHED
+from .thoughts import thinking_tokens, without_thoughts
 
 _STOP_REASONS: dict[str, StopReason] = {
     "max_tokens": "length",
@@ -34,13 +50,12 @@ class HostedModel:
     """A model of a hosted provider, by its Inspect name such as ``anthropic/claude-...``."""
 
     connections = 16
-    conceded: tuple[str, ...] = ()
 
     def __init__(self, name: str, base_url: str | None = None, **model_args: Any) -> None:
         self.name = name
         self.provider = name.split("/")[0]
-        self._has_answered = False
         self.max_tokens = BASE_MODEL_TOKENS if _takes_text(name) else CHAT_TOKENS
+        self.may_think = not _takes_text(name)
         try:
             self._model = get_model(
                 name,
@@ -57,48 +72,56 @@ class HostedModel:
         except Exception as problem:  # Inspect says by its own exceptions what is missing
             raise BadInput(f"cannot use {name!r}: {_plain(str(problem))}") from None
         self.endpoint = self._model.api.base_url or ""
+        self._version = self.name.partition("/")[2]
         _watch_requests(self._model.api)
         self.identity = inspect_identity(name, base_url, model_args)
 
-    async def answer(self, question: Question, settings: Settings) -> Answer:
+    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
         """Ask the provider once."""
-        config = config_for(self.name, settings)
+        config = config_for(self.name, settings, form)
         config.max_connections = 1000  # how many are in flight is for `asking` to say
-        messages = layout_for(self.name, question.messages)
+        messages = layout_for(self.name, question.messages, form)
         sent: list[object] = []
         _SENT.set(sent)
         try:
             output = await self._model.generate(as_chat(messages), config=config)
         except Exception as fault:  # every provider raises exceptions of its own
-            return self._refused(_own_fault(fault))
+            if is_unfinished(fault):
+                return Answer("", stop_reason="length", version=self._version, conceded=form)
+            raise self._fault(_own_fault(fault)) from None
         answer = answer_in(output)
         if answer.error:
             raise Passing(answer.error)
-        self._has_answered = True
-        if settings.temperature is not None and sent and not _has_temperature(sent[-1]):
-            self.conceded = (NO_TEMPERATURE,)
-        return replace(answer, conceded=self.conceded)
+        self._version = answer.version
+        dropped = config.temperature is not None and sent and not _has_temperature(sent[-1])
+        return replace(answer, conceded=(*form, NO_TEMPERATURE) if dropped else form)
 
     async def close(self) -> None:
         """Close the provider's connections."""
         await self._model.api.aclose()
 
-    def _refused(self, fault: Exception) -> Answer:
-        """Raise what an exception means, or give it as the answer to this question."""
+    def _fault(self, fault: Exception) -> Passing | Problem | Refused:
+        """What an exception means."""
         api = self._model.api
         status = getattr(fault, "status_code", None) or getattr(fault, "code", None)
-        message = _plain(f"{type(fault).__name__}: {fault}".replace(api.api_key or "\0", "***"))
+        words = f"{type(fault).__name__}: {fault}"
+        key = api.api_key or ""
+        message = _plain(words.replace(key, "***") if len(key) >= SHORTEST_SECRET else words)
         if api.is_auth_failure(fault) or status in (401, 403):
-            raise Problem(f"the provider of {self.name} refuses the key ({message})")
+            return Problem(f"the provider of {self.name} refuses the key ({message})")
         decision = api.should_retry(fault)
         overloaded = status in OVERLOADED or getattr(decision, "kind", "") == "rate_limit"
         out_of_money = status == 402 or "insufficient_quota" in message
         if (decision or overloaded) and not out_of_money:
             retry_after = getattr(decision, "retry_after", None)
-            raise Passing(message, retry_after=retry_after, overloaded=overloaded)
-        if out_of_money or status == 404 or not self._has_answered:
-            raise Problem(f"{self.name} cannot answer ({message})")
-        return Answer("", stop_reason="error", error=message)
+            given_up = "timeout" in type(fault).__name__.lower()
+            return Passing(
+                message, retry_after=retry_after, overloaded=overloaded, given_up=given_up
+            )
+        refused = f"{self.name} cannot answer ({message})"
+        if out_of_money or status == 404:
+            return Problem(refused)
+        return Refused(refused, words if status in FORM_REFUSED else "")
 
 
 _SENT: ContextVar[list[object]] = ContextVar("sent")
@@ -125,19 +148,29 @@ def _has_temperature(request: object) -> bool:
     return False
 
 
-def config_for(name: str, settings: Settings) -> GenerateConfig:
-    """The settings as Inspect takes them for the model of that name."""
-    stop = list(STOP_SEQUENCES) if _takes_text(name) else None
+def config_for(name: str, settings: Settings, form: Form = ()) -> GenerateConfig:
+    """The settings as Inspect takes them for the model of that name, in that form."""
+    extra: dict[str, Any] = json.loads(settings.extra_body or "{}")
+    effort, way = settings.reasoning_effort, effort_way(form, settings)
+    if effort and way != BY_EFFORT:  # Inspect has no word for it
+        extra = ways_of(effort)[way] | extra
+        effort = None
     return GenerateConfig(
-        max_tokens=settings.max_tokens, temperature=settings.temperature, stop_seqs=stop
+        max_tokens=limit_of(form, settings),
+        temperature=None if NO_TEMPERATURE in form else settings.temperature,
+        stop_seqs=list(STOP_SEQUENCES) if _takes_text(name) else None,
+        reasoning_effort=effort,
+        reasoning_tokens=settings.reasoning_tokens,
+        extra_body=extra or None,
     )
 
 
-def layout_for(name: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The conversation as the provider of that model takes it."""
+def layout_for(name: str, messages: tuple[Message, ...], form: Form = ()) -> tuple[Message, ...]:
+    """The conversation as the provider of that model takes it, in that form."""
     if _takes_text(name):
         return (Message("user", as_text(messages)),)
-    if name in OUR_MODELS or name.split("/")[0] in PROVIDERS:
+    messages = laid_out(messages, form)
+    if name in OUR_MODELS or name.split("/")[0] in PROVIDERS or NO_SYSTEM in form:
         return messages  # as when they are asked without Inspect
     return user_first(messages)
 
@@ -159,18 +192,34 @@ def answer_in(output: ModelOutput) -> Answer:
         fault = "an empty reply that ended for an unknown reason"
     if fault:
         return Answer("", stop_reason="error", error=fault)
-    usage = output.usage
-    if usage:
-        cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
-        tokens = Usage(usage.input_tokens + cached, usage.output_tokens)
-    else:
-        tokens = Usage()
+    content = output.choices[0].message.content
+    parts = content if isinstance(content, list) else []
+    told = [part for part in parts if isinstance(part, ContentReasoning)]
+    shown = "\n".join(part.summary or "" if part.redacted else part.reasoning for part in told)
+    thoughts, text = without_thoughts(output.completion)
+    thoughts = shown.strip() or thoughts
     return Answer(
-        text=output.completion,
+        text=text,
         stop_reason=_STOP_REASONS.get(output.stop_reason, "stop"),
-        usage=tokens,
+        usage=_usage(output.usage, thoughts, text),
         version=output.model,
+        reasoning=thoughts,
     )
+
+
+def _usage(usage: ModelUsage | None, thoughts: str, text: str) -> Usage:
+    if not usage:
+        return Usage(thinking_tokens=thinking_tokens({}, 0, thoughts, text))
+    cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+    asked = usage.input_tokens + cached
+    output = max(usage.output_tokens, usage.total_tokens - asked)
+    counts = {"reasoning_tokens": usage.reasoning_tokens}
+    return Usage(asked, output, thinking_tokens(counts, output, thoughts, text))
+
+
+def is_unfinished(fault: Exception) -> bool:
+    """Whether it only says that thoughts took all tokens."""
+    return UNFINISHED.decode() in str(_own_fault(fault))
 
 
 def _own_fault(fault: Exception) -> Exception:

@@ -9,7 +9,7 @@ import chess
 
 from ..errors import Stopped
 from ..game.rules import board_after
-from .model import CHAT_TOKENS, Answer, Question, Settings
+from .model import CHAT_TOKENS, Answer, Form, Question, Settings
 
 
 class HumanModel:
@@ -22,7 +22,7 @@ class HumanModel:
     endpoint = provider = ""
     connections = 1
     max_tokens = CHAT_TOKENS
-    conceded: tuple[str, ...] = ()
+    may_think = False
 
     @property
     def identity(self) -> Mapping[str, object]:
@@ -33,7 +33,7 @@ class HumanModel:
         self._shown: set[str] = set()
         self._has_left = False
 
-    async def answer(self, question: Question, settings: Settings) -> Answer:
+    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
         """Show the question and wait for a move.
 
         Waiting blocks the event loop on purpose: nobody answers two questions at once.

@@ -1,59 +1,89 @@
-"""The answers of one model that are kept from before."""
+"""What is kept of one model: its answers, and the form in which it wants its questions."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from .asks import Ask, digest, key_of
-from .model import Answer, Known, Settings
+from .concessions import limit_of
+from .model import Answer, Form, Known, Settings
 from .store import Store
 
 
 class Kept:
-    """The answers of one model in a store, and the form in which it wants its questions."""
+    """The answers of one model in a store, and the form in which it wants its questions.
+
+    What is learnt of a model holds for one effort, since it may take a temperature only when it
+    does not think.
+    """
 
     def __init__(self, model: Known, store: Store) -> None:
         self._model = model
         self._store = store
-        self._identity = digest(dict(model.identity))
-        model.conceded = store.conceded_to(self._identity)
+        self._forms: dict[str, Form] = {}
+        self._mode = cache(self._mode_of)
+
+    def form(self, settings: Settings) -> Form:
+        """The form in which the model wants its questions, as far as known."""
+        mode = self._mode(settings)
+        if mode not in self._forms:
+            self._forms[mode] = self._store.form(mode)
+        return self._forms[mode]
+
+    def learnt(self, settings: Settings, form: Form) -> None:
+        """Use that form from now on."""
+        if set(form) != set(self.form(settings)):
+            self._forms[self._mode(settings)] = form
+            self._store.learn(self._mode(settings), form)
 
     def answer(self, ask: Ask, settings: Settings) -> Answer | None:
         """The answer under this limit, or else one that a smaller limit did not cut off."""
-        saved = self._in_any_form(ask, settings)
-        if saved or ask.anew:
-            return saved
-        shorter = self._shorter(ask, settings)
-        return shorter if shorter and shorter.stop_reason != "length" else None
+        limit = limit_of(self.form(settings), settings)
+        for other, form in self._ways(settings):
+            same = limit_of(form, other) == limit
+            if ask.anew and not same:
+                return None
+            if saved := self._store.get(key_of(self._model, ask, other, form)):
+                return saved if same or saved.stop_reason != "length" else None
+        return None
 
     def was_cut_off(self, asks: Iterable[Ask], settings: Settings) -> bool:
         """Whether the next smaller limit has cut off the answer to any of the questions."""
-        shorter = (self._shorter(ask, settings) for ask in asks)
-        return any(answer.stop_reason == "length" for answer in shorter if answer)
+        limit = limit_of(self.form(settings), settings)
+        smaller = [way for way in self._ways(settings) if limit_of(way[1], way[0]) < limit]
+        for ask in asks if smaller else ():
+            keys = (key_of(self._model, ask, *way) for way in smaller)
+            saved = next(filter(None, map(self._store.get, keys)), None)
+            if saved and saved.stop_reason == "length":
+                return True
+        return False
 
     async def save(self, ask: Ask, settings: Settings, answer: Answer) -> Answer:
-        """Keep the answer under the form in which it was asked, and the form for next time.
+        """Keep the answer, by the form in which it was asked.
 
         Returns the answer that is kept: another process may have been first.
         """
-        if answer.conceded:
-            self._store.concede(self._identity, answer.conceded)
-        self._store.note_limit(self._identity, settings.max_tokens)
+        way = [settings.max_tokens, settings.reasoning_tokens, *sorted(answer.conceded)]
+        self._store.note_way(self._mode(settings), json.dumps(way))
         key = key_of(self._model, ask, settings, answer.conceded)
         is_first = await self._store.put(key, self._model.name, answer)
         return answer if is_first else self._store.get(key) or answer
 
-    def _shorter(self, ask: Ask, settings: Settings) -> Answer | None:
-        """The answer under the next smaller limit, which no still smaller one may change."""
-        smaller = (n for n in self._store.limits(self._identity) if n < settings.max_tokens)
-        for limit in sorted(smaller, reverse=True):
-            if answer := self._in_any_form(ask, replace(settings, max_tokens=limit)):
-                return answer
-        return None
+    def _ways(self, settings: Settings) -> Iterator[tuple[Settings, Form]]:
+        """How the model was asked until now, under no larger limit; as it is now first."""
+        form = self.form(settings)
+        yield settings, form
+        others = []
+        for way in self._store.ways(self._mode(settings)):
+            max_tokens, reasoning_tokens, *conceded = json.loads(way)
+            other = replace(settings, max_tokens=max_tokens, reasoning_tokens=reasoning_tokens)
+            if (other, set(conceded)) != (settings, set(form)):
+                others.append((other, tuple(conceded)))
+        limit = limit_of(form, settings)
+        others.sort(key=lambda way: -limit_of(way[1], way[0]))
+        yield from (way for way in others if limit_of(way[1], way[0]) <= limit)
 
-    def _in_any_form(self, ask: Ask, settings: Settings) -> Answer | None:
-        """The answer in the form that the model wants, or in one before that was learnt."""
-        form = self._model.conceded
-        for known in range(len(form), -1, -1):
-            if answer := self._store.get(key_of(self._model, ask, settings, form[:known])):
-                return answer
-        return None
+    def _mode_of(self, settings: Settings) -> str:
+        asked = settings.reasoning_effort, settings.extra_body
+        return digest([dict(self._model.identity), *asked])

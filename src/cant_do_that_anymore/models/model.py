@@ -9,7 +9,15 @@ from ..game.rules import Rules
 
 CHAT_TOKENS = 16
 """Enough for any move in any tokenizer, promotions included."""
+ROOM_TO_THINK = 16_000
+"""How many tokens a model that thinks first may think, unless the user says otherwise."""
 
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""How much a model is asked to think before it replies."""
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+"""The least first."""
+Form = tuple[str, ...]
+"""In what other form than the usual one a question is put; see `concessions`."""
 Role = Literal["system", "user", "assistant"]
 StopReason = Literal["stop", "length", "refused", "error"]
 
@@ -43,11 +51,17 @@ class Settings:
         temperature: 0 for the most likely answer; None for models that take no temperature.
         max_tokens: where a reply is cut off.
         seed: makes our own models repeatable; servers and providers never see it.
+        reasoning_effort: how much to think first; None for as much as the model does by itself.
+        reasoning_tokens: room for thoughts beside the reply; None for as much as is needed.
+        extra_body: what no other setting names, as JSON that the API takes.
     """
 
     temperature: float | None = 1.0
     max_tokens: int = CHAT_TOKENS
     seed: int = field(default=0, metadata={"incidental": True})
+    reasoning_effort: Effort | None = None
+    reasoning_tokens: int | None = None
+    extra_body: str = ""
 
     @cached_property
     def asked(self) -> dict[str, object]:
@@ -59,18 +73,24 @@ class Settings:
         values = ((each, getattr(self, each.name)) for each in fields(self))
         return {each.name: value for each, value in values if value != each.default}
 
+    @property
+    def room_to_think(self) -> int:
+        """How many tokens are for thoughts before it is known whether the model thinks."""
+        if self.reasoning_tokens is not None:
+            return self.reasoning_tokens
+        return 0 if self.reasoning_effort in (None, "none") else ROOM_TO_THINK
+
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one or more answers."""
+    """Tokens of one or more answers, as they are paid; those of thoughts are output, too."""
 
     input_tokens: int = 0
     output_tokens: int = 0
+    thinking_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens
-        )
+        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Usage":
@@ -80,7 +100,7 @@ class Usage:
             KeyError: if a field is missing.
             ValueError: if one is no number.
         """
-        return cls(int(fields["input_tokens"]), int(fields["output_tokens"]))
+        return cls(**{name: int(fields[name]) for name in cls.__dataclass_fields__})
 
 
 @dataclass(frozen=True)
@@ -88,11 +108,11 @@ class Answer:
     """What the model said.
 
     Attributes:
-        text: the reply as it came.
+        text: the reply as it came, without the thoughts.
         stop_reason: why it ended there; "error" when there was no reply after all tries.
         usage: tokens, as the provider counted them.
         version: the exact model that answered, as it names itself.
-        reasoning: what it wrote to think before it replied, if it was asked to.
+        reasoning: what it thought before it replied, as far as it is shown.
         conceded: in what other form than the usual one it was asked (see `concessions`).
         error: what went wrong, if anything did.
     """
@@ -102,8 +122,13 @@ class Answer:
     usage: Usage = Usage()
     version: str = ""
     reasoning: str = ""
-    conceded: tuple[str, ...] = ()
+    conceded: Form = ()
     error: str = ""
+
+    @property
+    def is_thoughtful(self) -> bool:
+        """Whether the model thought first, by its thoughts or by their number."""
+        return bool(self.reasoning or self.usage.thinking_tokens)
 
     def to_json(self) -> dict[str, Any]:
         """The answer as plain values."""
@@ -140,13 +165,13 @@ class Known(Protocol):
         connections: how many questions at once suit it.
         max_tokens: where its replies are cut off unless the user says otherwise.
         identity: everything about the model that can change an answer, by name.
-        conceded: in what other form than the usual one it wants to be asked, as far as known.
+        may_think: whether it may turn out to think by itself before it replies.
     """
 
     name: str
     endpoint: str
     connections: int
-    conceded: tuple[str, ...]
+    may_think: bool
 
     @property
     def max_tokens(self) -> int:
@@ -164,10 +189,11 @@ class Known(Protocol):
 class Model(Known, Protocol):
     """Whoever answers."""
 
-    async def answer(self, question: Question, settings: Settings) -> Answer:
-        """Answer one question.
+    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
+        """Answer one question, put in that form.
 
         Raises:
+            Refused: if it does not take the question in this form.
             Passing: a fault that may be gone on the next try.
             Problem: a fault that no further try will mend.
         """
@@ -176,17 +202,36 @@ class Model(Known, Protocol):
         """Let go of connections; the model answers no more."""
 
 
+class Refused(Exception):
+    """A question was not taken in the form it was put in.
+
+    Attributes:
+        words: what the other side said, untouched, to find out what it wants.
+    """
+
+    def __init__(self, message: str, words: str) -> None:
+        super().__init__(message)
+        self.words = words
+
+
 class Passing(Exception):
     """A fault that may be gone on the next try.
 
     Attributes:
         retry_after: seconds the other side asked to wait, if it did.
         overloaded: whether fewer questions at once would help.
+        given_up: whether the answer may have been made, and paid, and only did not arrive.
     """
 
     def __init__(
-        self, message: str, *, retry_after: float | None = None, overloaded: bool = False
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        overloaded: bool = False,
+        given_up: bool = False,
     ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
         self.overloaded = overloaded
+        self.given_up = given_up

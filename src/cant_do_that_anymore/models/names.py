@@ -184,7 +184,7 @@ class _Unreached:
     name: str
     endpoint: str = ""
     connections: int = 16
-    conceded: tuple[str, ...] = ()
+    may_think: bool = True
 
     @property
     def max_tokens(self) -> int:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..errors import Problem
 from ..game.position import DATA
 from ..game.rules import board_after
-from .model import CHAT_TOKENS, Answer, Question, Settings
+from .model import CHAT_TOKENS, Answer, Form, Question, Settings
 
 POCKET = "cdta/pocket"
 POCKET_RULES = "cdta/pocket-rules"
@@ -94,7 +94,7 @@ class PocketModel:
     endpoint = provider = ""
     connections = 4 * BATCH
     max_tokens = CHAT_TOKENS
-    conceded: tuple[str, ...] = ()
+    may_think = False
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -103,7 +103,7 @@ class PocketModel:
         self._open: dict[int, _Batch] = {}
         self._workers = asyncio.Semaphore(WORKERS)
 
-    async def answer(self, question: Question, settings: Settings) -> Answer:
+    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
         """Play the likeliest move, or one drawn by likelihood; nothing where there is no move."""
         scores = await self._scores(self._network.tokens(question.moves))
         moves = self._network.moves

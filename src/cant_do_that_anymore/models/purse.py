@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import inf
 
 from ..errors import Unfinished
-from .model import Question, Settings, Usage
+from .model import Question, Usage
 
 MOST_TOKENS_A_TURN = 8
 """No chat layout wraps a turn in more tokens than this."""
@@ -25,9 +25,9 @@ class Price:
         tokens = usage.input_tokens * self.input + usage.output_tokens * self.output
         return tokens + requests * self.request
 
-    def most(self, question: Question, settings: Settings) -> float:
-        """The most that a question can cost."""
-        return self.of(Usage(most_input_tokens(question), settings.max_tokens), 1)
+    def most(self, question: Question, limit: int) -> float:
+        """The most that a question can cost under a token limit."""
+        return self.of(Usage(most_input_tokens(question), limit), 1)
 
 
 FREE = Price(0.0, 0.0)
@@ -51,12 +51,17 @@ class Purse:
         self._put_aside: list[float] = []
         self._settled = asyncio.Event()
 
-    async def put_aside(self, most: float) -> float:
-        """Put aside the most that a question can cost, and say how much that is.
+    async def put_aside(self, most: float) -> "Aside":
+        """Put aside the most that a question can cost.
 
         Raises:
             Spent: if so much is not left, and no question in flight can free any of it.
         """
+        await self.take(most)
+        return Aside(self, most)
+
+    async def take(self, most: float) -> None:
+        """Take so much out of what may still be spent."""
         while self._paid + sum(self._put_aside) + most > self._limit:
             if not self._put_aside:
                 raise Spent(
@@ -68,16 +73,33 @@ class Purse:
                 self._settled = asyncio.Event()
             await self._settled.wait()
         self._put_aside.append(most)
-        return most
 
-    def pay(self, put_aside: float, cost: float | None) -> None:
-        """Settle a question by what it cost, 0 if it was never answered.
-
-        None is for a server that counts no tokens: it is taken to have used all that was put aside.
-        """
+    def settle(self, put_aside: float, cost: float) -> None:
+        """Pay what a question cost, and free the rest of what was put aside for it."""
         self._put_aside.remove(put_aside)
-        self._paid += put_aside if cost is None else cost
+        self._paid += cost
         self._settled.set()
+
+
+class Aside:
+    """What is put aside for one question, until that is settled."""
+
+    def __init__(self, purse: Purse, most: float) -> None:
+        self.most = most
+        self._purse = purse
+        self._is_open = True
+
+    def pay(self, cost: float) -> None:
+        """Settle the question by what it cost, unless it is settled."""
+        if self._is_open:
+            self._is_open = False
+            self._purse.settle(self.most, cost)
+
+    async def renew(self) -> None:
+        """Put aside as much again, if it is settled; raises what `Purse.put_aside` does."""
+        if not self._is_open:
+            await self._purse.take(self.most)
+            self._is_open = True
 
 
 def most_input_tokens(question: Question) -> int:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from .model import Answer, Known, Message, Model, Question, Settings
+from .concessions import ASKED_ONCE
+from .model import Answer, Form, Known, Message, Model, Question, Settings
 
 THINKING_TOKENS = 1024
 
@@ -30,6 +31,7 @@ class Thinker:
         self.connections = inner.connections
         self.max_tokens = inner.max_tokens
         self.thinking_tokens = thinking_tokens
+        self.may_think = False  # until it is seen to think by itself
         self._known = inner
 
     @property
@@ -37,15 +39,6 @@ class Thinker:
         """The inner model's, and how it is let to think."""
         thinking = {"thinking_tokens": self.thinking_tokens, "think": THINK, "conclude": CONCLUDE}
         return {**self._known.identity, **thinking}
-
-    @property
-    def conceded(self) -> tuple[str, ...]:
-        """The inner model's."""
-        return self._known.conceded
-
-    @conceded.setter
-    def conceded(self, forms: tuple[str, ...]) -> None:
-        self._known.conceded = forms
 
 
 class ThinkingModel(Thinker):
@@ -55,20 +48,26 @@ class ThinkingModel(Thinker):
         super().__init__(inner, thinking_tokens)
         self._inner = inner
 
-    async def answer(self, question: Question, settings: Settings) -> Answer:
-        """Ask twice: for thoughts, then for the reply."""
+    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
+        """Ask twice, for thoughts and then for the reply; once if it thinks by itself."""
+        if ASKED_ONCE in form:
+            self.may_think = True
+            reply = await self._inner.answer(question, settings, form)
+            return replace(reply, version=f"{self.prefix}/{reply.version}")
         think = _with_user_turn(question.messages, THINK)
         longer = replace(settings, max_tokens=max(self.thinking_tokens, settings.max_tokens))
-        thoughts = await self._inner.answer(replace(question, messages=think), longer)
-        if thoughts.stop_reason == "error":
-            return thoughts
+        thoughts = await self._inner.answer(replace(question, messages=think), longer, form)
+        silent = thoughts.stop_reason == "length" and not thoughts.text.strip()
+        if self._known.may_think and (thoughts.is_thoughtful or silent):
+            return await self.answer(question, settings, (*form, ASKED_ONCE))
         said = Message("assistant", thoughts.text.strip() or "...")  # some refuse an empty turn
         conclude = _with_user_turn((*think, said), CONCLUDE)
-        reply = await self._inner.answer(replace(question, messages=conclude), settings)
+        reply = await self._inner.answer(replace(question, messages=conclude), settings, form)
+        usage = thoughts.usage + reply.usage
         return replace(
             reply,
             reasoning=thoughts.text,
-            usage=thoughts.usage + reply.usage,
+            usage=replace(usage, thinking_tokens=thoughts.usage.output_tokens),
             version=f"{self.prefix}/{reply.version}",
         )
 

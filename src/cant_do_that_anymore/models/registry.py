@@ -24,6 +24,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "max_tokens": (int,),
     "thinking_tokens": (int,),
     "base_url": (str,),
+    "reasoning_effort": (str,),
+    "reasoning_tokens": (int,),
+    "select_effort": (str,),
+    "extra_body": (str, dict),
 }
 _PROVIDERS = {
     "OpenAISolver": "openai",

@@ -6,11 +6,10 @@ import time
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-from .model import Answer, StopReason, Usage
+from .model import Answer, Form, StopReason, Usage
+from .thoughts import shown_in, thinking_tokens, without_thoughts
 
 Api = Literal["chat", "completions"]
-Form = tuple[str, ...]
-"""The concessions made in a request."""
 
 LONGEST_RETRY_AFTER = 600.0
 STOP_REASONS: dict[object, StopReason] = {
@@ -42,20 +41,21 @@ def completion_in(body: bytes, api: Api, served_as: str, form: Form) -> Answer:
         if reply.get("error"):
             raise ValueError("an error beside the reply")
         choice, usage = reply["choices"][0], reply.get("usage") or {}
-        if api == "chat":
-            refusal = choice["message"].get("refusal")
-            text = _joined(choice["message"].get("content")) or refusal or ""
-        else:
-            refusal, text = None, choice["text"]
+        message = choice["message"] if api == "chat" else {"content": choice["text"]}
+        refusal = message.get("refusal")
+        text = _joined(message.get("content")) or refusal or ""
         if not isinstance(text, str):
             raise ValueError("the reply is no text")
+        thoughts = ""
+        if api == "chat":
+            thoughts, text = without_thoughts(text)
+            thoughts = shown_in(message) or thoughts
         return Answer(
             text=text,
-            stop_reason="refused" if refusal else _stop_reason(choice, text),
-            usage=Usage(
-                int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
-            ),
+            stop_reason="refused" if refusal else _stop_reason(choice, text or thoughts),
+            usage=_usage(usage, thoughts, text),
             version=str(reply.get("model") or served_as),
+            reasoning=thoughts,
             conceded=form,
         )
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as fault:
@@ -73,6 +73,15 @@ def error_message(body: bytes) -> str:
     except (ValueError, RecursionError):
         text = body.decode("utf-8", "replace")
     return " ".join(text.split())
+
+
+def _usage(counts: dict[str, Any], thoughts: str, text: str) -> Usage:
+    """The tokens that are paid: some servers count thoughts in the total alone."""
+    asked, replied, total = (
+        int(counts.get(f"{kind}_tokens") or 0) for kind in ("prompt", "completion", "total")
+    )
+    output = max(replied, total - asked)
+    return Usage(asked, output, thinking_tokens(counts, output, thoughts, text))
 
 
 def _joined(content: Any) -> Any:

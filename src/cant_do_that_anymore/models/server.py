@@ -1,6 +1,6 @@
 """Any OpenAI-compatible server, lean: one HTTP client, JSON in and out, chat and completions."""
 
-import asyncio
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -8,18 +8,25 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from ..errors import BadInput, Problem
-from .concessions import NO_SYSTEM, NO_TEMPERATURE, RENAMED_LIMIT, USER_FIRST, concessions_to
-from .layout import STOP_SEQUENCES, as_text, user_first, without_system
-from .model import CHAT_TOKENS, Answer, Passing, Question, Settings
-from .replies import Api, Form, completion_in, error_message, seconds_of
+from .concessions import NO_TEMPERATURE, RENAMED_LIMIT, effort_way, laid_out, limit_of
+from .efforts import ways_of
+from .layout import STOP_SEQUENCES, as_text
+from .model import CHAT_TOKENS, Answer, Form, Passing, Question, Refused, Settings
+from .replies import Api, completion_in, error_message, seconds_of
 
 BASE_MODEL_TOKENS = 4
 TEXT_PREFIX = "completions/"
 """Before the name of a base model: it is asked over the completions API, with one text."""
 TIME_OUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
+LONG_TIME_OUT = aiohttp.ClientTimeout(total=1800, sock_connect=30)
+"""For models that think first, some of them for ten minutes and more."""
 OVERLOADED = {429, 503, 529}
 FORM_REFUSED = {400, 422}
 """Only these speak of the request; a server in trouble says all kinds of things."""
+UNFINISHED = b"Could not finish the message"
+"""How OpenAI says with HTTP 400 that the thoughts took all tokens."""
+SHORTEST_SECRET = 8
+"""What is shorter, such as EMPTY, is no key, and may be a part of any word."""
 LONGEST_REPLY = 2**25
 """In bytes; whatever is longer is no reply to a question about a move."""
 
@@ -31,11 +38,7 @@ class _Response(NamedTuple):
 
 
 class ServerModel:
-    """A model behind an OpenAI-compatible address.
-
-    Servers differ in what they take. When one refuses the form of a request, twice, and takes it
-    in another form, that concession is made from then on, and every answer says which were.
-    """
+    """A model behind an OpenAI-compatible address."""
 
     connections = 32
 
@@ -55,10 +58,9 @@ class ServerModel:
         self.max_tokens = CHAT_TOKENS if api == "chat" else BASE_MODEL_TOKENS
         self.api: Api = api
         self.provider = provider
-        self.conceded: tuple[str, ...] = ()
+        self.may_think = api == "chat"
         self._key = _checked_key(key, key_variable)
         self._key_variable = key_variable
-        self._learning = asyncio.Lock()
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
 
@@ -72,53 +74,14 @@ class ServerModel:
             "stop": STOP_SEQUENCES if self.api == "completions" else (),
         }
 
-    async def answer(self, question: Question, settings: Settings) -> Answer:
-        """Ask the server once, or again at once if it wants the request in another form."""
-        form = self.conceded
-        response = await self._ask(question, settings, form)
-        if self._wants_another_form(response, form):
-            async with self._learning:  # what one question teaches, the others need not find out
-                if form != self.conceded:
-                    form = self.conceded
-                    response = await self._ask(question, settings, form)
-                if self._wants_another_form(response, form):
-                    form, response = await self._learn(question, settings, form)
+    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
+        """Ask the server once."""
+        limit = limit_of(form, settings)
+        request = self._request(question, settings, form, limit)
+        response = await self._post(
+            request, LONG_TIME_OUT if limit > settings.max_tokens else TIME_OUT
+        )
         return self._answer_in(response, form)
-
-    async def _learn(
-        self, question: Question, settings: Settings, form: Form
-    ) -> tuple[Form, _Response]:
-        """The form that the server takes, by trying; the one it refused again first.
-
-        What is refused in passing is not refused twice, and a form that is not taken either is no
-        remedy.
-        """
-        tried = {frozenset(form): (form, await self._ask(question, settings, form))}
-        for known, response in (open_ends := list(tried.values())):
-            for concession in self._remedies(response, known):
-                other = (*known, concession)
-                if frozenset(other) in tried:
-                    continue
-                answered = await self._ask(question, settings, other)
-                if answered.status == 200:
-                    again = await self._ask(question, settings, form)
-                    if again.status not in FORM_REFUSED:  # it was in passing, after all
-                        return form, again
-                    self.conceded = other
-                    return other, answered
-                tried[frozenset(other)] = other, answered
-                open_ends.append((other, answered))
-        # A server in trouble has refused no form: it is to be asked again later.
-        troubled = [response for _, response in open_ends if response.status not in FORM_REFUSED]
-        return form, troubled[0] if troubled else open_ends[0][1]
-
-    def _wants_another_form(self, response: _Response, form: Form) -> bool:
-        return bool(self._remedies(response, form))
-
-    def _remedies(self, response: _Response, form: Form) -> list[str]:
-        if response.status not in FORM_REFUSED:
-            return []
-        return concessions_to(error_message(response.body), form)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -138,15 +101,10 @@ class ServerModel:
                 f"the server at {self.endpoint} does not list its models; name one with --model"
             ) from None
 
-    async def _ask(self, question: Question, settings: Settings, form: Form) -> _Response:
-        return await self._post(self._request(question, settings, form))
-
-    def _request(self, question: Question, settings: Settings, form: Form) -> dict[str, Any]:
-        messages = question.messages
-        if NO_SYSTEM in form:
-            messages = without_system(messages)
-        elif USER_FIRST in form:
-            messages = user_first(messages)
+    def _request(
+        self, question: Question, settings: Settings, form: Form, limit: int
+    ) -> dict[str, Any]:
+        messages = laid_out(question.messages, form)
         request: dict[str, Any] = {"model": self._served_as}
         if self.api == "completions":
             request |= {"prompt": as_text(messages), "stop": list(STOP_SEQUENCES)}
@@ -154,24 +112,29 @@ class ServerModel:
             request["messages"] = [{"role": m.role, "content": m.content} for m in messages]
         if settings.temperature is not None and NO_TEMPERATURE not in form:
             request["temperature"] = settings.temperature
-        request[RENAMED_LIMIT if RENAMED_LIMIT in form else "max_tokens"] = settings.max_tokens
-        return request
+        request[RENAMED_LIMIT if RENAMED_LIMIT in form else "max_tokens"] = limit
+        if settings.reasoning_effort:
+            request |= ways_of(settings.reasoning_effort)[effort_way(form, settings)]
+        extra: dict[str, Any] = json.loads(settings.extra_body or "{}")
+        return request | extra
 
-    async def _post(self, request: dict[str, Any]) -> _Response:
-        path = "/chat/completions" if self.api == "chat" else "/completions"
+    async def _post(self, request: dict[str, Any], time_out: aiohttp.ClientTimeout) -> _Response:
+        address = self.endpoint + ("/chat/completions" if self.api == "chat" else "/completions")
         try:
-            async with self._client().post(self.endpoint + path, json=request) as response:
+            async with self._client().post(address, json=request, timeout=time_out) as response:
                 body = b""
                 async for chunk in response.content.iter_any():
                     body += chunk
                     if len(body) > LONGEST_REPLY:
-                        raise Passing(f"a reply of more than {LONGEST_REPLY} bytes")
+                        raise Passing(f"a reply of more than {LONGEST_REPLY} bytes", given_up=True)
                 retry_after = seconds_of(response.headers.get("Retry-After"))
                 return _Response(response.status, retry_after, body)
         except (aiohttp.ClientError, TimeoutError, OSError) as fault:
-            if not self._has_answered and isinstance(fault, aiohttp.ClientConnectorError):
+            not_sent = isinstance(fault, aiohttp.ClientConnectorError)
+            if not self._has_answered and not_sent:
                 raise self._unreachable(fault) from None
-            raise Passing(f"{type(fault).__name__}: {self._without_key(str(fault))}") from None
+            told = f"{type(fault).__name__}: {self._without_key(str(fault))}"
+            raise Passing(told, given_up=not not_sent) from None
 
     def _answer_in(self, response: _Response, form: Form) -> Answer:
         if response.status == 200:
@@ -185,27 +148,31 @@ class ServerModel:
             return answer
         if response.status == 400 and b'"content_filter"' in response.body:  # as a code, no prose
             return Answer("", stop_reason="refused", version=self._version, conceded=form)
-        return self._refused(response)
+        if response.status == 400 and UNFINISHED in response.body:
+            return Answer("", stop_reason="length", version=self._version, conceded=form)
+        raise self._fault(response)
 
-    def _refused(self, response: _Response) -> Answer:
-        """Raise what a status other than 200 means, or give it as the answer to this question."""
+    def _fault(self, response: _Response) -> Passing | Problem | Refused:
+        """What a status other than 200 means."""
         status, retry_after = response.status, response.retry_after
-        told = self._without_key(error_message(response.body))
+        words = error_message(response.body)
+        told = self._without_key(words)
         message = f"HTTP {status}: {told}" if told else f"HTTP {status}"
         if status == 402 or b"insufficient_quota" in response.body:
-            raise Problem(f"{self.endpoint} wants money ({message})")
+            return Problem(f"{self.endpoint} wants money ({message})")
         if status in OVERLOADED:
-            raise Passing(message, retry_after=retry_after, overloaded=True)
+            return Passing(message, retry_after=retry_after, overloaded=True)
         if status >= 500 or status == 408:
-            raise Passing(message, retry_after=retry_after)
+            return Passing(message, retry_after=retry_after)
         if status in (401, 403):
-            raise Problem(
+            return Problem(
                 f"{self.endpoint} refuses the key ({message}); "
                 f"set {self._key_variable} to a valid one"
             )
-        if not self._has_answered or status == 404:
-            raise Problem(f"{self.endpoint} refuses {self.name!r} ({message})")
-        return Answer("", stop_reason="error", error=message)
+        refused = f"{self.endpoint} refuses {self.name!r} ({message})"
+        if status == 404:
+            return Problem(refused)
+        return Refused(refused, words if status in FORM_REFUSED else "")
 
     def _client(self) -> aiohttp.ClientSession:
         if not self._session:
@@ -224,7 +191,8 @@ class ServerModel:
 
     def _without_key(self, text: str) -> str:
         """A server's words for people: without the key, should it repeat that, and no novel."""
-        return (text.replace(self._key, "***") if self._key else text)[:300]
+        is_secret = len(self._key) >= SHORTEST_SECRET
+        return (text.replace(self._key, "***") if is_secret else text)[:300]
 
 
 def _checked_address(address: str) -> str:

@@ -1,10 +1,11 @@
 """Solver names, as the original's users write them: ``generation/direct/gpt-4`` and the like."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -26,18 +27,16 @@ class Solver:
     Attributes:
         name: the solver's name, as it was given.
         model: its model, as ``cdta run --model`` names it.
-        temperature: None for the default.
-        max_tokens: where replies are cut off; None for the model's default.
+        settings: how to ask it, by field of the spec of a run.
         thinking_tokens: how much it may think before it replies; None for as its name says.
         base_url: the address of the server that has the model, where one was given.
     """
 
     name: str
     model: str
-    temperature: float | None = None
-    max_tokens: int | None = None
     thinking_tokens: int | None = None
     base_url: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> Model:
         """The model, ready to be asked.
@@ -70,8 +69,14 @@ def solver_named(name: str, registries: Sequence[Path] = (), base_url: str | Non
         raise _unknown(name, solvers, table["models"])
     if pattern := _fitting(name, solvers):
         fields = solver_fields(name, solvers[pattern])
-        fields["model"] = _filled(fields["model"], pattern, name)
-        return Solver(name, **fields | ({"base_url": base_url} if base_url else {}))
+        own_url = fields.pop("base_url", None)
+        return Solver(
+            name,
+            model=_filled(fields.pop("model"), pattern, name),
+            thinking_tokens=fields.pop("thinking_tokens", None),
+            base_url=base_url or own_url,
+            settings=fields,
+        )
     model, thinking_tokens = _split(name)
     if model != name or "/" not in name:
         if pattern := _fitting(model, table["models"]):

@@ -12,7 +12,7 @@ from typing import Any
 from zlib import crc32
 
 from ..errors import Problem
-from .model import Answer
+from .model import Answer, Form
 
 log = logging.getLogger(__name__)
 
@@ -21,10 +21,8 @@ CREATE TABLE IF NOT EXISTS saved_answers (
     key TEXT NOT NULL UNIQUE, model TEXT NOT NULL, answer TEXT NOT NULL, checksum INTEGER NOT NULL,
     saved_at REAL NOT NULL
 );
-CREATE TABLE IF NOT EXISTS concessions (identity TEXT NOT NULL PRIMARY KEY, made TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS limits (
-    identity TEXT NOT NULL, max_tokens INTEGER NOT NULL, UNIQUE (identity, max_tokens)
-);
+CREATE TABLE IF NOT EXISTS forms (model TEXT NOT NULL PRIMARY KEY, form TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS ways (model TEXT NOT NULL, way TEXT NOT NULL, UNIQUE (model, way));
 """
 _INSERT = "INSERT OR IGNORE INTO saved_answers VALUES (?, ?, ?, ?, ?)"
 
@@ -53,7 +51,7 @@ class Store:
         self._path = path
         self._pending: list[tuple[_Row, asyncio.Future[bool]]] = []
         self._writing: asyncio.Task[None] | None = None
-        self._limits: dict[str, list[int]] = {}
+        self._ways: dict[str, list[str]] = {}
         self._thread = ThreadPoolExecutor(1)
         try:
             self._database = self._opened() or self._rescued()
@@ -85,32 +83,27 @@ class Store:
             self._writing = asyncio.create_task(self._write())
         return saved
 
-    def conceded_to(self, identity: str) -> tuple[str, ...]:
-        """The form in which the model of that identity was found to want its questions."""
-        rows = self._run("SELECT made FROM concessions WHERE identity = ?", identity)
-        return tuple(rows[0][0].split("|")) if rows else ()
+    def form(self, model: str) -> Form:
+        """The form in which a model was found to want its questions."""
+        rows = self._run("SELECT form FROM forms WHERE model = ?", model)
+        return tuple(json.loads(rows[0][0])) if rows else ()
 
-    def concede(self, identity: str, made: tuple[str, ...]) -> None:
-        """Remember that form, unless one with more concessions is known."""
-        self._run(
-            "INSERT INTO concessions VALUES (?, ?) ON CONFLICT (identity) DO UPDATE "
-            "SET made = excluded.made WHERE length(excluded.made) > length(made)",
-            identity,
-            "|".join(made),
-        )
+    def learn(self, model: str, form: Form) -> None:
+        """Remember that form."""
+        self._run("INSERT OR REPLACE INTO forms VALUES (?, ?)", model, json.dumps(form))
 
-    def limits(self, identity: str) -> list[int]:
-        """The token limits under which the model of that identity has answers here."""
-        if identity not in self._limits:
-            rows = self._run("SELECT max_tokens FROM limits WHERE identity = ?", identity)
-            self._limits[identity] = [limit for (limit,) in rows]
-        return self._limits[identity]
+    def ways(self, model: str) -> list[str]:
+        """The ways of asking a model in which it has answers here."""
+        if model not in self._ways:
+            rows = self._run("SELECT way FROM ways WHERE model = ?", model)
+            self._ways[model] = [way for (way,) in rows]
+        return self._ways[model]
 
-    def note_limit(self, identity: str, max_tokens: int) -> None:
-        """Remember that there is an answer under this limit."""
-        if max_tokens not in self.limits(identity):
-            self._run("INSERT OR IGNORE INTO limits VALUES (?, ?)", identity, max_tokens)
-            self._limits[identity].append(max_tokens)
+    def note_way(self, model: str, way: str) -> None:
+        """Remember that there is an answer to a question that was asked in this way."""
+        if way not in self.ways(model):
+            self._run("INSERT OR IGNORE INTO ways VALUES (?, ?)", model, way)
+            self._ways[model].append(way)
 
     def close(self) -> None:
         """Write what is left and close the file."""
@@ -120,7 +113,7 @@ class Store:
         self._writer.close()
         self._database.close()
 
-    def _run(self, query: str, *values: str | int) -> list[Any]:
+    def _run(self, query: str, *values: str) -> list[Any]:
         try:
             with self._database:
                 return self._database.execute(query, values).fetchall()
@@ -175,7 +168,7 @@ class Store:
         assert database, "a new file is not damaged"
         with database:
             database.executemany(_INSERT, rows.values())
-            for table in ("concessions", "limits"):
+            for table in ("forms", "ways"):
                 known = _readable(aside, table)
                 database.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", known)
         log.warning(

@@ -6,13 +6,13 @@ import click
 
 from ...evaluation.run import build_dataset
 from ...evaluation.spec import Spec
-from ..options import Command, shared
+from ..options import THINKING, Command, shared
 
 
 @click.command(
     cls=Command,
     params=shared(
-        *("model", "base_url", "max_tokens"),
+        *("model", "base_url", "max_tokens", *THINKING),
         *("rules", "pool", "wording", "reading", "n"),
         *("max_connections", "max_cost", "quiet"),
     ),

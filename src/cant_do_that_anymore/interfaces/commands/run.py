@@ -13,11 +13,12 @@ from ...evaluation.spec import Spec
 from ...evaluation.vocabulary import Reading
 from ...report.page import save_with_page
 from ...report.terminal import summary
-from ..options import Command, out_option, shared
+from ..options import THINKING, Command, out_option, shared
 from ..printing import console
 
 RUN_OPTIONS = shared(
     *("model", "base_url", "temperature", "max_tokens"),
+    *THINKING,
     *("eval", "rules", "pool", "dataset", "wording", "reading", "n", "seed"),
     *("max_connections", "max_error_rate", "max_cost", "fresh"),
 )

@@ -147,8 +147,7 @@ def _spec(
 ) -> Spec:
     if params.get("diagonal_variation", False) != (split == "all_diagonal"):
         split = "all" if split == "all_diagonal" else "all_diagonal"
-    asked = {"temperature": solver.temperature, "max_tokens": solver.max_tokens, **args}
-    given = {key: value for key, value in asked.items() if value is not None and key != "base_url"}
+    given = {key: value for key, value in args.items() if key != "base_url"}
     rebuild = params.get("remake_dataset_if_not_found", True)
     return Spec(
         eval=split,
@@ -158,7 +157,7 @@ def _spec(
         seed=flags.seed,
         max_connections=1 if _is_person(solver) else threads(),
         fresh=not flags.cache,
-        **{"reading": "exact", **given},
+        **{"reading": "exact", **solver.settings, **given},
     )
 
 

@@ -1,7 +1,7 @@
 """What ``oaieval`` is given: its flags, the parameters in them, and the environment."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import click
 from ...errors import BadInput, unknown
 from ...evaluation.spec import SAMPLES
 from ...evaluation.vocabulary import Eval
-from ..options import OPTIONS
+from ..options import OPTIONS, THINKING
 
 BASE_EVAL = "cant_do_that_anymore"
 EVALS: dict[str, Eval] = {BASE_EVAL: "all", **{f"{BASE_EVAL}.{split}": split for split in SAMPLES}}
@@ -58,7 +58,7 @@ EVAL_PARAMS: dict[str, Callable[[str], Any]] = {
 }
 COMPLETION_ARGS: dict[str, Callable[[str], Any]] = {
     name: OPTIONS[name].type
-    for name in ("wording", "reading", "temperature", "max_tokens", "base_url")
+    for name in ("wording", "reading", "temperature", "max_tokens", "base_url", *THINKING)
 }
 """Read as the options of `cdta run` are."""
 
@@ -88,7 +88,7 @@ def pairs(flag: str, text: str, kinds: Mapping[str, Callable[[str], Any]]) -> di
         BadInput: if the text is none, or has an unknown key or an impossible value.
     """
     values = {}
-    for pair in filter(None, text.split(",")):
+    for pair in filter(None, _split(text)):
         key, equals, value = pair.partition("=")
         if not equals:
             raise BadInput(f"{flag} takes K=V,K=V, not {pair!r}")
@@ -99,6 +99,19 @@ def pairs(flag: str, text: str, kinds: Mapping[str, Callable[[str], Any]]) -> di
         except (ValueError, click.BadParameter):
             raise BadInput(f"{flag}: {key} cannot be {value!r}") from None
     return values
+
+
+def _split(text: str) -> Iterator[str]:
+    """The parts between commas, of which those inside braces are no ends."""
+    part, depth = "", 0
+    for character in text:
+        depth += (character in "{[") - (character in "}]")
+        if character == "," and depth <= 0:
+            yield part
+            part = ""
+        else:
+            part += character
+    yield part
 
 
 def threads() -> int:

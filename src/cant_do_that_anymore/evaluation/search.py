@@ -1,0 +1,216 @@
+"""The search for positions whose special move a model plays by itself.
+
+It goes through a pool in seeded order at temperature 0 under the baseline condition. A model that
+takes no temperature draws its answers, and one draw says little: the positions that it hits are
+asked again, and selected when at least two of three draws are the special move.
+"""
+
+import json
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from random import Random
+from typing import NamedTuple
+
+from ..errors import Unfinished
+from ..game.position import Position
+from ..models.asks import Ask
+from ..models.concessions import NO_TEMPERATURE
+from ..models.model import Answer, Known, Settings, Usage
+from .pools import Pool
+from .results import Dataset
+from .vocabulary import Plan
+from .watch import Watch
+
+ORDER_SEED = 20_220_722
+"""The pool's order is the same for all models and runs, so that datasets can only grow."""
+FEWEST_FAILURES, MOST_FAILURES = 5, 0.05
+"""So many questions may fail, or such a share of them, before a dataset is given up."""
+BUILT = "built"
+NOTHING_USED = Usage()
+DRAWS = 3
+"""So often a position is asked that a model hits which takes no temperature."""
+
+
+class Which(NamedTuple):
+    """A position by its number in the pool's order, and how often it was asked before."""
+
+    number: int
+    draw: int
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """What a dataset depends on besides the version that answers."""
+
+    model: Known
+    pool: Pool
+    plan: Plan
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Selection is always at temperature 0, whatever the seed."""
+        return replace(
+            self.plan.settings,
+            temperature=0.0,
+            seed=Settings.seed,
+            reasoning_effort=self.plan.select_effort,
+        )
+
+    @cached_property
+    def ordered(self) -> list[Position]:
+        """The pool in seeded order."""
+        return Random(ORDER_SEED).sample(self.pool.positions, len(self.pool.positions))
+
+    def ask(self, which: Which) -> Ask:
+        """The question about a position."""
+        baseline = self.plan.baseline
+        question = baseline.question(self.ordered[which.number])
+        return Ask(question, "selection", baseline.name, which.draw)
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What to write beside a dataset."""
+        return {
+            "rules": self.plan.change.key,
+            "pool": self.pool.digest,
+            "pool_name": self.pool.name,
+            "text": self.plan.baseline.text,
+            "reading": self.plan.reading,
+            "settings": self.settings.asked,
+            "identity": dict(self.model.identity),
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """Tells datasets of one version apart."""
+        facts = {name: fact for name, fact in self.facts.items() if name != "pool_name"}
+        return sha256(json.dumps(facts).encode()).hexdigest()[:8]
+
+
+@dataclass
+class _Drawn:
+    """What came of asking about one position, and how often it is to be asked."""
+
+    wanted: int
+    hits: list[bool] = field(default_factory=list)
+    usage: Usage = NOTHING_USED
+
+
+class Search:
+    """Goes through the pool until enough positions are found.
+
+    It says what to ask next, and takes the answers in that order. Positions are found in the order
+    of the pool, whatever the answers to later ones.
+    """
+
+    def __init__(self, criteria: Criteria, wanted: int) -> None:
+        self._criteria = criteria
+        self._wanted = wanted
+        self._begun = 0
+        self._again: deque[Which] = deque()
+        self._awaited: deque[Which] = deque()
+        self._open: dict[int, _Drawn] = {}
+        self._seen = 0
+        self._failed = 0
+        self._questions = 0
+        self._usage = Usage()
+        self._own_temperature = False
+        self.hits: list[Position] = []
+        self.asked = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether enough were found, or there are no more."""
+        return len(self.hits) >= self._wanted or self.asked == len(self._criteria.ordered)
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether the question that is next has been asked before."""
+        return self._awaited[0].draw > 0
+
+    def asks(self) -> Iterator[Ask]:
+        """The next questions, as far as they are known: again what was hit, then the pool's."""
+        while self._again or self._begun < len(self._criteria.ordered):
+            if self._again:
+                which = self._again.popleft()
+            else:
+                which = Which(self._begun, 0)
+                self._begun += 1
+            self._awaited.append(which)
+            yield self._criteria.ask(which)
+
+    def see(self, answer: Answer, watch: Watch | None = None) -> None:
+        """Take the answer to the question that was next.
+
+        Raises:
+            Unfinished: if too many questions have no answer, or the watch finds the replies of no
+                use.
+        """
+        position, plan = self._criteria.ordered[self._awaited[0].number], self._criteria.plan
+        judgement = plan.baseline.read(answer, position, plan.baseline.rules, plan.reading)
+        drawn = NO_TEMPERATURE in answer.conceded
+        self._own_temperature |= drawn
+        self._seen += 1
+        self._failed += answer.stop_reason == "error"
+        self.take(judgement.outcome == "special", DRAWS if drawn else 1, answer.usage)
+        if self._failed > max(FEWEST_FAILURES, MOST_FAILURES * self._seen):
+            raise Unfinished(
+                f"{self._failed} of the {self._seen} questions to find a dataset have no answer "
+                f"(the last: {answer.error}); the others are saved, run the same command again "
+                "to go on"
+            )
+        if watch:
+            watch.see(answer, judgement.move, baseline=True)
+
+    def take(self, hit: bool, draws: int, usage: Usage = NOTHING_USED) -> None:
+        """Go on from the question that was next, by whether it was the special move.
+
+        A position that is hit is asked for again, until there are as many draws.
+        """
+        which = self._awaited.popleft()
+        drawn = self._open.setdefault(which.number, _Drawn(draws if hit else 1))
+        drawn.hits.append(hit)
+        drawn.usage += usage
+        if not which.draw:
+            self._again += [Which(which.number, more) for more in range(1, drawn.wanted)]
+        while not self.done and (decided := self._decided()):
+            if sum(decided.hits) > decided.wanted / 2:
+                self.hits.append(self._criteria.ordered[self.asked])
+            self._questions += decided.wanted
+            self._usage += decided.usage
+            self.asked += 1
+
+    def _decided(self) -> "_Drawn | None":
+        """What is known of the next position of the pool, once that is all."""
+        drawn = self._open.get(self.asked)
+        if not drawn or len(drawn.hits) < drawn.wanted:
+            return None
+        return self._open.pop(self.asked)
+
+    def dataset(self, version: str) -> Dataset:
+        """What was found.
+
+        Raises:
+            Unfinished: if that is nothing.
+        """
+        if not self.hits:
+            raise Unfinished(
+                f"{version} plays the special move in none of the {self.asked} positions of the "
+                "pool, so there is no habit to measure"
+            )
+        ended = self.asked == len(self._criteria.ordered)
+        return Dataset(
+            version=version,
+            origin=BUILT,
+            positions=self.hits,
+            asked=self._questions,
+            pool_ended=ended and not self._failed,  # who failed is asked again next time
+            usage=self._usage,
+            endpoint=self._criteria.model.endpoint,
+            built_now=True,
+            own_temperature=self._own_temperature,
+            pool=self._criteria.pool.digest,
+        )

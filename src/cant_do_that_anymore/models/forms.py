@@ -1,0 +1,168 @@
+"""In what form a model takes its questions, learnt by asking.
+
+Models differ in what they take, and names say little: so it is learnt from what they refuse and
+from what they answer. A concession is made when the usual form is refused twice, another is taken,
+and the usual one is refused after that still. A model that is seen to think gets room for that.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from ..errors import BadInput, Problem
+from .concessions import MORE, other_efforts, remedies, room_in, with_room
+from .kept import Kept
+from .model import ROOM_TO_THINK, Answer, Form, Model, Passing, Question, Refused, Settings
+
+RAISES = 3
+"""So many times more room is tried for a reply that is cut off all the same."""
+
+AskIn = Callable[[Form | None], Awaitable[Answer]]
+"""Asks one question in a form, or in the one that is known."""
+
+
+class Forms:
+    """The forms in which one model is asked."""
+
+    def __init__(self, model: Model, kept: Kept) -> None:
+        self._model = model
+        self._kept = kept
+        self._learning = asyncio.Lock()
+        self._has_answered = False
+        self._has_probed = False
+        self._raises_left = RAISES
+
+    async def answer(
+        self, question: Question, settings: Settings, wanted: Form | None = None
+    ) -> Answer:
+        """Ask once, or again at once if the model wants the question in another form.
+
+        The form is the one that is known, unless another is wanted.
+
+        Raises:
+            Passing, Problem: as the model does.
+        """
+        form = self._kept.form(settings) if wanted is None else wanted
+        try:
+            return await self._ask(question, settings, form)
+        except Refused as refused:
+            if not any(remedies(refused.words, form, settings)):
+                return self._given_up(refused)
+        async with self._learning:  # what one question teaches, the others need not find out
+            form = self._kept.form(settings) if wanted is None else wanted
+            return await self._learnt(question, settings, form)
+
+    async def _ask(self, question: Question, settings: Settings, form: Form) -> Answer:
+        answer = await self._model.answer(question, settings, form)
+        self._has_answered = True
+        if answer.conceded != form:  # what was left out on the way
+            self._kept.learnt(settings, answer.conceded)
+        return answer
+
+    async def _learnt(self, question: Question, settings: Settings, usual: Form) -> Answer:
+        """The answer in a form that the model takes, by trying; the usual form again first.
+
+        What is refused in passing is not refused twice, and a form that is not taken either is no
+        remedy.
+        """
+        try:
+            return await self._ask(question, settings, usual)
+        except Refused as fault:
+            first = fault
+        open_ends, tried = [(usual, first)], {frozenset(usual)}
+        trouble: Passing | None = None
+        for known, refused in open_ends:
+            for other in remedies(refused.words, known, settings):
+                if frozenset(other) in tried:
+                    continue
+                tried.add(frozenset(other))
+                try:
+                    answer = await self._ask(question, settings, other)
+                except Refused as again:
+                    open_ends.append((other, again))
+                    continue
+                except Passing as passing:
+                    trouble = passing
+                    continue
+                try:
+                    return await self._ask(
+                        question, settings, usual
+                    )  # it was in passing, after all
+                except Refused:
+                    self._kept.learnt(settings, other)
+                    return answer
+        if trouble:  # a server in trouble has refused no form: it is to be asked again later
+            raise trouble
+        return self._given_up(first)
+
+    def _given_up(self, refused: Refused) -> Answer:
+        if not self._has_answered:
+            raise Problem(str(refused))
+        return Answer("", stop_reason="error", error=str(refused))
+
+    async def satisfied(self, ask: AskIn, settings: Settings) -> Answer:
+        """Ask in the form that is known, and in others while an answer shows that they are needed.
+
+        Raises:
+            BadInput: if the model thinks and was told in every way not to.
+        """
+        answer = await ask(None)
+        while form := self._better(answer, settings):
+            settled = self._settled(answer, await ask(form), settings)
+            if settled is answer:
+                break
+            answer = settled
+        return answer
+
+    def _better(self, answer: Answer, settings: Settings) -> Form | None:
+        """Another form to ask the same question in, if the answer shows that it is needed."""
+        form, known = answer.conceded, self._kept.form(settings)
+        if not self._model.may_think or answer.stop_reason == "error":
+            return None
+        cut_off, thinks = answer.stop_reason == "length", _thinks(answer)
+        if settings.reasoning_effort == "none":
+            return self._without_thinking(form, settings) if thinks else None
+        room = room_in(form, settings)
+        if room:
+            raised = cut_off and settings.reasoning_tokens is None and room <= ROOM_TO_THINK
+            return with_room(form, MORE * room) if raised and self._raises_left else None
+        if settings.reasoning_tokens is not None:
+            return None
+        roomy = known if room_in(known, settings) else with_room(known, ROOM_TO_THINK)
+        if thinks and not cut_off:
+            self._kept.learnt(settings, roomy)
+        if not cut_off:
+            return None
+        if not thinks and roomy != known:  # perhaps thoughts that nothing marks as such
+            if self._has_probed:
+                return None
+            self._has_probed = True
+        return roomy
+
+    def _settled(self, before: Answer, after: Answer, settings: Settings) -> Answer:
+        """Which of two answers counts, the second in the form that the first called for."""
+        if after.stop_reason == "error":
+            return after
+        if settings.reasoning_effort == "none":
+            if not _thinks(after):
+                self._kept.learnt(settings, after.conceded)
+            return after
+        if not (_thinks(before) or after.is_thoughtful):
+            return before  # it talks much, and does not think
+        if after.stop_reason == "length":
+            self._raises_left -= room_in(after.conceded, settings) > ROOM_TO_THINK
+        else:
+            self._kept.learnt(settings, after.conceded)
+        return after
+
+    def _without_thinking(self, form: Form, settings: Settings) -> Form:
+        for other in other_efforts(form, settings):
+            return other
+        raise BadInput(
+            f"{self._model.name} thinks although --reasoning-effort none was asked for, in every "
+            "way that is known; say it in the model's own way by --extra-body, or leave it out"
+        )
+
+
+def _thinks(answer: Answer) -> bool:
+    """Whether it thought first: it shows that, or has spent all tokens before the first word."""
+    return answer.is_thoughtful or (answer.stop_reason == "length" and not answer.text.strip())

@@ -1,0 +1,69 @@
+"""The thoughts in what a model sends: in fields of their own, or between tags in the text."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_LETTERS_A_TOKEN = 4
+_NAMES = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning)"
+_CLOSING = re.compile(rf"</{_NAMES}>|◁/think▷|\[/THINK\]|<\|?/?thinking_end\|>", re.IGNORECASE)
+_OPENING = re.compile(rf"^\s*(?:<{_NAMES}>|◁think▷|\[THINK\])", re.IGNORECASE)
+_CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]*<\|message\|>")
+_MARK = re.compile(r"<\|(?:start|end|return|channel|message)\|>")
+
+
+def without_thoughts(text: str) -> tuple[str, str]:
+    """The thoughts in a text, and the reply after them.
+
+    Many templates open the thoughts in the question, so that only their end is in the text. What
+    is opened and never closed is thought to its end.
+
+    >>> without_thoughts("<think>The bishop?</think>c1g5")
+    ('The bishop?', 'c1g5')
+    """
+    if _CHANNEL.search(text):
+        return _by_channel(text)
+    *_, last = (None, *_CLOSING.finditer(text))
+    opened = _OPENING.match(text)
+    if last:
+        return text[opened.end() if opened else 0 : last.start()].strip(), text[last.end() :]
+    return (text[opened.end() :].strip(), "") if opened else ("", text)
+
+
+def _by_channel(text: str) -> tuple[str, str]:
+    """The same where a model says on what channel it speaks; only the final one is the reply."""
+    _, *parts = _CHANNEL.split(text)
+    said = list(zip(parts[::2], (_MARK.split(part)[0] for part in parts[1::2]), strict=True))
+    thoughts = "\n".join(words.strip() for name, words in said if name != "final")
+    return thoughts, "".join(words for name, words in said if name == "final")
+
+
+def shown_in(message: Mapping[str, Any]) -> str:
+    """The thoughts in the fields that servers have for them."""
+    for field in ("reasoning_content", "reasoning"):
+        if isinstance(message.get(field), str) and message[field].strip():
+            return str(message[field])
+    details = message.get("reasoning_details")
+    parts = details if isinstance(details, list) else []
+    texts = (p.get("text") or p.get("summary") for p in parts if isinstance(p, dict))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def thinking_tokens(counts: Mapping[str, Any], output: int, thoughts: str, text: str) -> int:
+    """How many tokens the thoughts took.
+
+    Where they are not counted apart, their share of all output is that of their letters; where
+    nothing is counted, four letters are taken for a token.
+    """
+    for place in ("completion_tokens_details", "output_tokens_details"):
+        details = counts.get(place)
+        for name in ("reasoning_tokens", "thinking_tokens"):
+            if isinstance(details, dict) and details.get(name):
+                return int(details[name])
+    if counts.get("reasoning_tokens"):
+        return int(counts["reasoning_tokens"])
+    if not thoughts:
+        return 0
+    if not output:
+        return max(1, len(thoughts) // _LETTERS_A_TOKEN)
+    return max(1, round(output * len(thoughts) / (len(thoughts) + len(text))))

@@ -1,0 +1,81 @@
+"""Where thoughts stand in what a server sends, and how many tokens they took."""
+
+import json
+
+import pytest
+
+from cant_do_that_anymore.models.model import Usage
+from cant_do_that_anymore.models.replies import completion_in
+from cant_do_that_anymore.models.thoughts import shown_in, without_thoughts
+
+
+@pytest.mark.parametrize(
+    ("text", "thoughts", "reply"),
+    [
+        ("f1b5", "", "f1b5"),
+        ("<think>e4e5? d2d4?</think>f1b5", "e4e5? d2d4?", "f1b5"),
+        ("<think>\n\n</think>\n\nf1b5", "", "\n\nf1b5"),
+        ("e4e5? d2d4?</think>f1b5", "e4e5? d2d4?", "f1b5"),
+        ("<think>\nf1b5\n", "f1b5", ""),
+        ("\n<Thinking>a</Thinking> f1b5", "a", " f1b5"),
+        ("<think>a</think>b<think>c</think>f1b5", "a</think>b<think>c", "f1b5"),
+        ("◁think▷a◁/think▷f1b5", "a", "f1b5"),
+        ("[THINK]a[/THINK]f1b5", "a", "f1b5"),
+        ("<seed:think>a</seed:think>f1b5", "a", "f1b5"),
+        (
+            "<|channel|>analysis<|message|>a<|end|><|start|>assistant"
+            "<|channel|>final<|message|>f1b5<|return|>",
+            "a",
+            "f1b5",
+        ),
+        ("<|channel|>analysis<|message|>a f1b5", "a f1b5", ""),
+        ("I think f1b5 is <best>", "", "I think f1b5 is <best>"),
+    ],
+)
+def test_thoughts_between_tags_are_not_the_reply(text: str, thoughts: str, reply: str) -> None:
+    assert without_thoughts(text) == (thoughts, reply)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"reasoning_content": "so"},
+        {"reasoning": "so"},
+        {"reasoning": "so", "reasoning_details": [{"type": "reasoning.text", "text": "no"}]},
+        {"reasoning": None, "reasoning_details": [{"type": "reasoning.summary", "summary": "so"}]},
+        {"reasoning_content": "", "reasoning": "so"},
+        {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}, {"text": "so"}, 3]},
+    ],
+)
+def test_every_field_for_thoughts_is_read(message: dict[str, object]) -> None:
+    assert shown_in(message) == "so"
+
+
+@pytest.mark.parametrize(
+    ("usage", "paid"),
+    [
+        ({"completion_tokens": 50}, Usage(10, 50, 48)),
+        (
+            {"completion_tokens": 50, "completion_tokens_details": {"reasoning_tokens": 40}},
+            Usage(10, 50, 40),
+        ),
+        (
+            {
+                "completion_tokens": 2,
+                "total_tokens": 52,
+                "completion_tokens_details": {"reasoning_tokens": 40},
+            },
+            Usage(10, 42, 40),
+        ),
+        ({"completion_tokens": 50, "reasoning_tokens": 30}, Usage(10, 50, 30)),
+        ({"completion_tokens": 50, "output_tokens_details": None}, Usage(10, 50, 48)),
+        ({}, Usage(10, 0, 24)),
+    ],
+)
+def test_what_is_paid_is_counted(usage: dict[str, object], paid: Usage) -> None:
+
+    message = {"content": "f1b5", "reasoning": "x" * 96}
+    choice = {"finish_reason": "stop", "message": message}
+    body = json.dumps({"choices": [choice], "usage": {"prompt_tokens": 10, **usage}})
+    answer = completion_in(body.encode(), "chat", "m", ())
+    assert (answer.text, answer.reasoning, answer.usage) == ("f1b5", "x" * 96, paid)

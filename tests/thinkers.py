@@ -1,0 +1,186 @@
+"""Servers whose models think first, each as one family of them does, over the loopback interface.
+
+What they think takes a known number of tokens, and a token is four letters. The words of their
+refusals are those of the services.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from loopback import Loopback, Request, moves_in
+from players import number_of
+
+LETTERS = 4
+REPLY_TOKENS = 2
+Thinks = Callable[[Request], int]
+
+
+def tokens_of(request: Request) -> int:
+    """From 500 to 8,000, by the moves so far: most models think longer about some positions."""
+    return 500 + number_of(moves_in(request)) * 37 % 7_501
+
+
+def thoughts_of(request: Request, tokens: int) -> str:
+    """So many tokens of thinking, without a move in them."""
+    return ("Let me see what the rules say and what I would play now. " * tokens)[
+        : LETTERS * tokens
+    ]
+
+
+@dataclass
+class Thinker(Loopback):
+    """Thinks in a field of the message, takes everything, counts thoughts among the completion.
+
+    Attributes:
+        thinks: how many tokens.
+        place: where the thoughts stand in a message; "" if they are not shown.
+        empty: what a reply is whose limit the thoughts have spent.
+        most: the largest limit that it takes.
+    """
+
+    thinks: Thinks = tokens_of
+    place: str = "reasoning"
+    empty: str | None = None
+    most: int = 100_000
+    limits: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.fault = self._answer
+
+    async def _answer(self, request: Request, _: int) -> web.Response:
+        words = self.refuses(request)
+        if words:
+            return web.json_response({"error": {"message": words}}, status=400)
+        self.limits.append(self.limit(request))
+        return web.json_response(self.thoughtful(request))
+
+    def limit(self, request: Request) -> int:
+        return int(request.get("max_tokens") or request["max_completion_tokens"])
+
+    def refuses(self, request: Request) -> str:
+        """What it says to a request that it does not take."""
+        if self.limit(request) > self.most:
+            return (
+                f"max_tokens is too large: {self.limit(request)}. This model supports at most "
+                f"{self.most} completion tokens, whereas you provided {self.limit(request)}."
+            )
+        return ""
+
+    def thoughtful(self, request: Request) -> dict[str, Any]:
+        tokens, limit = self.thinks(request), self.limit(request)
+        cut_off = tokens + REPLY_TOKENS > limit
+        spent = min(tokens, limit)
+        completion = self.completion(request)
+        (choice,) = completion["choices"]
+        if cut_off:
+            choice["message"]["content"], choice["finish_reason"] = self.empty, "length"
+        thoughts = thoughts_of(request, spent)
+        if self.place and thoughts:
+            choice["message"][self.place] = thoughts
+        usage = completion["usage"]
+        usage["completion_tokens"] = spent if cut_off else spent + REPLY_TOKENS
+        usage["total_tokens"] = usage["prompt_tokens"] + usage["completion_tokens"]
+        return completion
+
+
+@dataclass
+class OpenAI(Thinker):
+    """Strict about names and temperature, shows no thoughts but counts them."""
+
+    place: str = ""
+    empty: str | None = ""
+
+    def refuses(self, request: Request) -> str:
+        if "max_tokens" in request:
+            return (
+                "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+                "'max_completion_tokens' instead."
+            )
+        if request.get("temperature", 1) != 1:
+            return (
+                "Unsupported value: 'temperature' does not support 0 with this model. Only the "
+                "default (1) value is supported."
+            )
+        return super().refuses(request)
+
+    def thoughtful(self, request: Request) -> dict[str, Any]:
+        completion = super().thoughtful(request)
+        spent = min(self.thinks(request), self.limit(request))
+        completion["usage"]["completion_tokens_details"] = {"reasoning_tokens": spent}
+        return completion
+
+
+class Unfinished(OpenAI):
+    """The same, but says with HTTP 400 that it could not finish."""
+
+    def refuses(self, request: Request) -> str:
+        refused = super().refuses(request)
+        if not refused and self.thinks(request) + REPLY_TOKENS > self.limit(request):
+            return (
+                "Could not finish the message because max_tokens or model output limit was "
+                "reached. Please try again with higher max_tokens."
+            )
+        return refused
+
+
+@dataclass
+class Kimi(Thinker):
+    """Takes no temperature but 1, and thinks in ``reasoning_content``."""
+
+    place: str = "reasoning_content"
+    empty: str | None = ""
+
+    def refuses(self, request: Request) -> str:
+        if request.get("temperature", 1) != 1:
+            return "invalid temperature: only 1 is allowed for this model"
+        return super().refuses(request)
+
+
+class Untaking(Thinker):
+    """Knows no temperature at all."""
+
+    def refuses(self, request: Request) -> str:
+        if "temperature" in request:
+            return "temperature: Extra inputs are not permitted"
+        return super().refuses(request)
+
+
+class Outside(Thinker):
+    """Counts its thoughts in the total alone, as xAI does."""
+
+    def thoughtful(self, request: Request) -> dict[str, Any]:
+        completion = super().thoughtful(request)
+        usage, spent = completion["usage"], min(self.thinks(request), self.limit(request))
+        usage["completion_tokens"] -= spent
+        usage["completion_tokens_details"] = {"reasoning_tokens": spent}
+        return completion
+
+
+class Template(Thinker):
+    """Thinks unless a template argument turns that off, and passes over all else."""
+
+    def thoughtful(self, request: Request) -> dict[str, Any]:
+        if request.get("chat_template_kwargs", {}).get("enable_thinking", True):
+            return super().thoughtful(request)
+        return self.completion(request)
+
+
+@dataclass
+class Tagged(Thinker):
+    """Writes its thoughts into the text, between these tags."""
+
+    tags: tuple[str, str] = ("<think>", "</think>")
+
+    def thoughtful(self, request: Request) -> dict[str, Any]:
+        completion = super().thoughtful(request)
+        (choice,) = completion["choices"]
+        opening, closing = self.tags
+        thoughts = choice["message"].pop(self.place)
+        text = opening + thoughts
+        if choice["finish_reason"] != "length":
+            text += closing + choice["message"]["content"]
+        choice["message"]["content"] = text
+        return completion
