@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from aiohttp import web
 
@@ -86,8 +86,11 @@ class Loopback:
         return web.json_response({"object": "list", "data": [{"id": self.model or "served"}]})
 
 
+Served = TypeVar("Served", bound=Loopback)
+
+
 @contextmanager
-def serving(server: Loopback, port: int = 0) -> Iterator[Loopback]:
+def serving(server: Served, port: int = 0) -> Iterator[Served]:
     """Serve in a thread while the body runs; ``server.url`` is the base URL."""
     loop = asyncio.new_event_loop()
     app = web.Application(client_max_size=2**26)
@@ -124,14 +127,15 @@ def serving(server: Loopback, port: int = 0) -> Iterator[Loopback]:
 def moves_in(request: Request) -> tuple[str, ...]:
     """The moves so far, read back from any form of the question.
 
-    A turn may begin with the task, and a first turn may be there only for the user to begin.
+    A turn may begin with the task or end in another, and a first turn may be there only for the
+    user to begin.
     """
     if "messages" in request:
         said = [turn["content"] for turn in request["messages"] if turn["role"] != "system"]
     else:
         said = re.findall(r"^(?:User|Assistant): (.*)$", request["prompt"], re.MULTILINE)
-    last_lines = (turn.split("\n")[-1] for turn in said)
-    return tuple(line for line in last_lines if re.fullmatch(r"([a-h][1-8]){2}[nbrq]?", line))
+    found = (re.findall(r"^(?:[a-h][1-8]){2}[nbrq]?$", turn, re.MULTILINE) for turn in said)
+    return tuple(lines[-1] for lines in found if lines)
 
 
 def is_changed(request: Request) -> bool:

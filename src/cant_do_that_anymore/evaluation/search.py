@@ -92,11 +92,22 @@ class Criteria:
 
 @dataclass
 class _Drawn:
-    """What came of asking about one position, and how often it is to be asked."""
+    """What came of asking about one position, and how often it may be asked."""
 
-    wanted: int
+    draws: int
     hits: list[bool] = field(default_factory=list)
     usage: Usage = NOTHING_USED
+
+    @property
+    def found(self) -> bool | None:
+        """Whether most draws are the special move; None if that is open.
+
+        A first draw that is another move decides, and so do enough of one kind.
+        """
+        enough, hits = self.draws // 2 + 1, sum(self.hits)
+        if hits >= enough:
+            return True
+        return False if not self.hits[0] or len(self.hits) - hits >= enough else None
 
 
 class Search:
@@ -168,27 +179,24 @@ class Search:
     def take(self, hit: bool, draws: int, usage: Usage = NOTHING_USED) -> None:
         """Go on from the question that was next, by whether it was the special move.
 
-        A position that is hit is asked for again, until there are as many draws.
+        A position that is hit is asked again until as many draws would not change what most are.
         """
         which = self._awaited.popleft()
-        drawn = self._open.setdefault(which.number, _Drawn(draws if hit else 1))
+        drawn = self._open.setdefault(which.number, _Drawn(draws))
         drawn.hits.append(hit)
         drawn.usage += usage
-        if not which.draw:
-            self._again += [Which(which.number, more) for more in range(1, drawn.wanted)]
-        while not self.done and (decided := self._decided()):
-            if sum(decided.hits) > decided.wanted / 2:
+        if drawn.found is None:
+            self._again.append(Which(which.number, which.draw + 1))
+        while not self.done and self.asked in self._open:
+            drawn = self._open[self.asked]
+            if drawn.found is None:
+                break
+            if drawn.found:
                 self.hits.append(self._criteria.ordered[self.asked])
-            self._questions += decided.wanted
-            self._usage += decided.usage
+            self._questions += len(drawn.hits)
+            self._usage += drawn.usage
+            del self._open[self.asked]
             self.asked += 1
-
-    def _decided(self) -> "_Drawn | None":
-        """What is known of the next position of the pool, once that is all."""
-        drawn = self._open.get(self.asked)
-        if not drawn or len(drawn.hits) < drawn.wanted:
-            return None
-        return self._open.pop(self.asked)
 
     def dataset(self, version: str) -> Dataset:
         """What was found.

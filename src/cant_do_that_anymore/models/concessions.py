@@ -58,7 +58,8 @@ def remedies(words: str, form: Form, settings: Settings) -> Iterator[Form]:
         yield with_room(form, MORE * room)
     elif room // 2 >= LEAST_ROOM and _OF_LIMIT.search(told):
         yield with_room(form, room // 2)
-    if settings.reasoning_effort and _OF_EFFORT.search(told):
+    effort = settings.reasoning_effort
+    if effort and (_OF_EFFORT.search(told) or f"'{effort}'" in told):
         yield from other_efforts(form, settings)
 
 
