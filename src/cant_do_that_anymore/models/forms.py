@@ -7,10 +7,10 @@ and the usual one is refused after that still. A model that is seen to think get
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from ..errors import BadInput, Problem
 from .concessions import MORE, other_efforts, remedies, room_in, with_room
-from .kept import Kept
 from .model import ROOM_TO_THINK, Answer, Form, Model, Passing, Question, Refused, Settings
 
 RAISES = 3
@@ -20,12 +20,22 @@ AskIn = Callable[[Form | None], Awaitable[Answer]]
 """Asks one question in a form, or in the one that is known."""
 
 
+class Memory(Protocol):
+    """Where it is kept what was learnt."""
+
+    def form(self, settings: Settings) -> Form:
+        """The form in which the model wants its questions, as far as known."""
+
+    def learnt(self, settings: Settings, form: Form) -> None:
+        """Use that form from now on."""
+
+
 class Forms:
     """The forms in which one model is asked."""
 
-    def __init__(self, model: Model, kept: Kept) -> None:
+    def __init__(self, model: Model, memory: Memory) -> None:
         self._model = model
-        self._kept = kept
+        self._memory = memory
         self._learning = asyncio.Lock()
         self._has_answered = False
         self._has_probed = False
@@ -41,21 +51,21 @@ class Forms:
         Raises:
             Passing, Problem: as the model does.
         """
-        form = self._kept.form(settings) if wanted is None else wanted
+        form = self._memory.form(settings) if wanted is None else wanted
         try:
             return await self._ask(question, settings, form)
         except Refused as refused:
             if not any(remedies(refused.words, form, settings)):
                 return self._given_up(refused)
         async with self._learning:  # what one question teaches, the others need not find out
-            form = self._kept.form(settings) if wanted is None else wanted
+            form = self._memory.form(settings) if wanted is None else wanted
             return await self._learnt(question, settings, form)
 
     async def _ask(self, question: Question, settings: Settings, form: Form) -> Answer:
         answer = await self._model.answer(question, settings, form)
         self._has_answered = True
         if answer.conceded != form:  # what was left out on the way
-            self._kept.learnt(settings, answer.conceded)
+            self._memory.learnt(settings, answer.conceded)
         return answer
 
     async def _learnt(self, question: Question, settings: Settings, usual: Form) -> Answer:
@@ -88,7 +98,7 @@ class Forms:
                         question, settings, usual
                     )  # it was in passing, after all
                 except Refused:
-                    self._kept.learnt(settings, other)
+                    self._memory.learnt(settings, other)
                     return answer
         if trouble:  # a server in trouble has refused no form: it is to be asked again later
             raise trouble
@@ -115,7 +125,7 @@ class Forms:
 
     def _better(self, answer: Answer, settings: Settings) -> Form | None:
         """Another form to ask the same question in, if the answer shows that it is needed."""
-        form, known = answer.conceded, self._kept.form(settings)
+        form, known = answer.conceded, self._memory.form(settings)
         if not self._model.may_think or answer.stop_reason == "error":
             return None
         cut_off, thinks = answer.stop_reason == "length", _thinks(answer)
@@ -129,7 +139,7 @@ class Forms:
             return None
         roomy = known if room_in(known, settings) else with_room(known, ROOM_TO_THINK)
         if thinks and not cut_off:
-            self._kept.learnt(settings, roomy)
+            self._memory.learnt(settings, roomy)
         if not cut_off:
             return None
         if not thinks and roomy != known:  # perhaps thoughts that nothing marks as such
@@ -144,14 +154,14 @@ class Forms:
             return after
         if settings.reasoning_effort == "none":
             if not _thinks(after):
-                self._kept.learnt(settings, after.conceded)
+                self._memory.learnt(settings, after.conceded)
             return after
         if not (_thinks(before) or after.is_thoughtful):
             return before  # it talks much, and does not think
         if after.stop_reason == "length":
             self._raises_left -= room_in(after.conceded, settings) > ROOM_TO_THINK
         else:
-            self._kept.learnt(settings, after.conceded)
+            self._memory.learnt(settings, after.conceded)
         return after
 
     def _without_thinking(self, form: Form, settings: Settings) -> Form:

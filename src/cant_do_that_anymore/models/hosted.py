@@ -20,7 +20,7 @@ from inspect_ai.model import (
 )
 
 from ..errors import BadInput, Problem
-from .concessions import NO_SYSTEM, NO_TEMPERATURE, effort_way, laid_out, limit_of
+from .concessions import NO_SYSTEM, NO_TEMPERATURE, RENAMED_LIMIT, effort_way, laid_out, limit_of
 from .efforts import BY_EFFORT, ways_of
 from .layout import STOP_SEQUENCES, as_text, user_first
 from .model import (
@@ -88,7 +88,7 @@ class HostedModel:
         except Exception as fault:  # every provider raises exceptions of its own
             if is_unfinished(fault):
                 return Answer("", stop_reason="length", version=self._version, conceded=form)
-            raise self._fault(_own_fault(fault)) from None
+            raise self._fault(own_fault(fault)) from None
         answer = answer_in(output)
         if answer.error:
             raise Passing(answer.error)
@@ -103,7 +103,7 @@ class HostedModel:
     def _fault(self, fault: Exception) -> Passing | Problem | Refused:
         """What an exception means."""
         api = self._model.api
-        status = getattr(fault, "status_code", None) or getattr(fault, "code", None)
+        status = _status(fault)
         words = f"{type(fault).__name__}: {fault}"
         key = api.api_key or ""
         message = _plain(words.replace(key, "***") if len(key) >= SHORTEST_SECRET else words)
@@ -121,7 +121,7 @@ class HostedModel:
         refused = f"{self.name} cannot answer ({message})"
         if out_of_money or status == 404:
             return Problem(refused)
-        return Refused(refused, words if status in FORM_REFUSED else "")
+        return Refused(refused, refusal_in(fault))
 
 
 _SENT: ContextVar[list[object]] = ContextVar("sent")
@@ -155,8 +155,11 @@ def config_for(name: str, settings: Settings, form: Form = ()) -> GenerateConfig
     if effort and way != BY_EFFORT:  # Inspect has no word for it
         extra = ways_of(effort)[way] | extra
         effort = None
+    limit: int | None = limit_of(form, settings)
+    if RENAMED_LIMIT in form:
+        extra, limit = extra | {RENAMED_LIMIT: limit}, None
     return GenerateConfig(
-        max_tokens=limit_of(form, settings),
+        max_tokens=limit,
         temperature=None if NO_TEMPERATURE in form else settings.temperature,
         stop_seqs=list(STOP_SEQUENCES) if _takes_text(name) else None,
         reasoning_effort=effort,
@@ -219,10 +222,19 @@ def _usage(usage: ModelUsage | None, thoughts: str, text: str) -> Usage:
 
 def is_unfinished(fault: Exception) -> bool:
     """Whether it only says that thoughts took all tokens."""
-    return UNFINISHED.decode() in str(_own_fault(fault))
+    return UNFINISHED.decode() in str(own_fault(fault))
 
 
-def _own_fault(fault: Exception) -> Exception:
+def refusal_in(fault: Exception) -> str:
+    """The words in which a provider refuses the form of a question; "" if it does not."""
+    return f"{type(fault).__name__}: {fault}" if _status(fault) in FORM_REFUSED else ""
+
+
+def _status(fault: Exception) -> object:
+    return getattr(fault, "status_code", None) or getattr(fault, "code", None)
+
+
+def own_fault(fault: Exception) -> Exception:
     """The provider's exception, where Inspect put one of its own around it."""
     last_attempt = getattr(fault, "last_attempt", None)
     if last_attempt:

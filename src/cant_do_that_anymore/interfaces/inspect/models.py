@@ -5,6 +5,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
@@ -22,8 +24,17 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from ...errors import BadInput, Problem
 from ...game.rules import rules_named
 from ...models.asks import Ask, seeded
-from ...models.hosted import HostedModel, as_chat, layout_for
-from ...models.model import Message, Model, Question, Settings
+from ...models.hosted import (
+    HostedModel,
+    answer_in,
+    as_chat,
+    config_for,
+    is_unfinished,
+    layout_for,
+    own_fault,
+    refusal_in,
+)
+from ...models.model import Answer, Form, Message, Model, Question, Refused, Settings
 from ...models.names import OUR_MODELS, model_named
 
 OURS = "cdta"
@@ -88,13 +99,13 @@ class OurModelAPI(ModelAPI):
         await self._model.close()
 
 
-def chat_for(model: InspectModel, ask: Ask, seed: int) -> list[ChatMessage]:
+def chat_for(model: InspectModel, ask: Ask, seed: int, form: Form = ()) -> list[ChatMessage]:
     """A question as Inspect's messages, in the layout that `cdta run` uses for that model.
 
     The first message notes what our models need to know beside the text: the rules, the draw and
     the seed of the run. Other providers never see it.
     """
-    chat = as_chat(layout_for(str(model), ask.question.messages))
+    chat = as_chat(layout_for(str(model), ask.question.messages, form))
     chat[0].metadata = {
         "rules": ask.question.rules.key,
         "condition": ask.condition,
@@ -102,6 +113,67 @@ def chat_for(model: InspectModel, ask: Ask, seed: int) -> list[ChatMessage]:
         "seed": seed,
     }
     return chat
+
+
+@dataclass
+class Exchange:
+    """What is asked within a task, and all that is said until there is an answer to it."""
+
+    ask: Ask
+    seed: int
+    said: list[ChatMessage] = field(default_factory=list)
+    output: ModelOutput | None = None
+
+
+EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
+"""The one of the sample that is being solved."""
+
+
+class WithinTask:
+    """The model of a task as one of ours; Inspect logs, tries again and limits how many at once."""
+
+    def __init__(self, model: InspectModel) -> None:
+        self._model = model
+        ours = one_of_ours(model)
+        self.name, self.endpoint, self.provider = ours.name, ours.endpoint, ours.provider
+        self.connections, self.max_tokens = ours.connections, ours.max_tokens
+        self.identity, self.may_think = ours.identity, ours.may_think
+
+    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
+        """Ask as the exchange of this sample says, and note there what was said."""
+        exchange = EXCHANGE.get()
+        chat = chat_for(self._model, exchange.ask, exchange.seed, form)
+        config = config_for(self.name, settings, form)
+        try:
+            output = await self._model.generate(chat, config=config)
+        except Exception as fault:  # every provider raises exceptions of its own
+            if is_unfinished(fault):
+                return Answer("", stop_reason="length", version=self.name, conceded=form)
+            words = refusal_in(own_fault(fault))
+            if not words:
+                raise
+            raise Refused(f"{self.name} cannot answer ({fault})", words) from None
+        exchange.output = output
+        exchange.said += [*chat, *(choice.message for choice in output.choices or ())]
+        return replace(answer_in(output), conceded=form)
+
+    async def close(self) -> None:
+        """Inspect does that."""
+
+
+@dataclass
+class Learnt:
+    """What is known of a model within a task."""
+
+    known: Form
+
+    def form(self, settings: Settings) -> Form:
+        """The form in which it wants its questions."""
+        return self.known
+
+    def learnt(self, settings: Settings, form: Form) -> None:
+        """Use that form from now on."""
+        self.known = form
 
 
 def one_of_ours(model: InspectModel) -> Model:

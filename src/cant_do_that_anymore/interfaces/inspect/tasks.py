@@ -10,13 +10,15 @@ A sample is a position: its solver asks under every condition, its score says wh
 """
 
 from collections.abc import Callable
-from typing import get_args
+from contextlib import closing
+from functools import partial
+from typing import Any, get_args
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.dataset import Sample as InspectSample
 from inspect_ai.log import HeadlineMetric
-from inspect_ai.model import get_model
+from inspect_ai.model import Model, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from pydantic import TypeAdapter, ValidationError
 
@@ -28,16 +30,30 @@ from ...evaluation.run import build_dataset
 from ...evaluation.samples import Draw, draws_of
 from ...evaluation.spec import Spec, plan_for
 from ...evaluation.vocabulary import Eval, Reading
+from ...evaluation.watch import Watch
 from ...game.notation import numbered, written, written_game
 from ...game.position import Position
 from ...game.rules import BISHOPS_AS_KNIGHTS
-from ...models.hosted import answer_in, config_for
+from ...home import answers_file
+from ...models.forms import Forms
+from ...models.hosted import config_for
 from ...models.human import drawing
-from .models import chat_for, one_of_ours, one_sentence
+from ...models.kept import Kept
+from ...models.model import Settings
+from ...models.store import Store
+from .models import EXCHANGE, Exchange, Learnt, WithinTask, one_of_ours, one_sentence
 from .scoring import DRAW, GAME, conditions_of, habit, position_in
 
 FIELDS = {"samples": "n"}
 """Arguments of the tasks with a name of their own: what field of the spec they are."""
+OPTIONS_OF_INSPECT = (
+    "temperature",
+    "max_tokens",
+    "reasoning_effort",
+    "reasoning_tokens",
+    "extra_body",
+)
+"""Options of ``inspect eval`` that are fields of the spec; ``-T`` goes before them."""
 DRAWS_AN_EPOCH = 1_000_000
 """More often than this no dataset holds a position, so no two epochs share a draw."""
 
@@ -52,20 +68,31 @@ def _registered(eval: Eval) -> Callable[..., Task]:
         reading: Reading = Spec.reading,
         samples: int | None = Spec.n,
         seed: int = Spec.seed,
-        temperature: float = Spec.temperature,
-        max_tokens: int | None = Spec.max_tokens,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        reasoning_effort: str | None = None,
+        reasoning_tokens: int | None = None,
+        select_effort: str | None = None,
+        extra_body: dict[str, Any] | None = None,
         pool: str | None = None,
         dataset: str | None = None,
     ) -> Task:
-        given = dict(locals())
-        arguments = {FIELDS.get(name, name): value for name, value in given.items()}
+        given = {name: value for name, value in locals().items() if value is not None}
+        model = get_model()
+        arguments = _inspects_own(model) | {FIELDS.get(name, name): given[name] for name in given}
         with one_sentence():
-            return task_for(_spec(arguments | {"model": str(get_model()), "eval": eval}))
+            return task_for(_spec(arguments | {"model": str(model), "eval": eval}))
 
     return cant_do_that_anymore
 
 
 TASKS = {eval: _registered(eval) for eval in get_args(Eval)}
+
+
+def _inspects_own(model: Model) -> dict[str, object]:
+    """What Inspect was told of settings, as in ``inspect eval --reasoning-effort high``."""
+    told = {name: getattr(model.config, name) for name in OPTIONS_OF_INSPECT}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _spec(arguments: dict[str, object]) -> Spec:
@@ -88,12 +115,18 @@ def task_for(spec: Spec) -> Task:
     plan = plan_for(spec, model)
     dataset = build_dataset(spec, model)
     draws = draws_of(position for _, position in drawn(dataset, spec))
-    asked_how = {"rules": plan.change.key, "wording": spec.wording}
+    with closing(Store(answers_file())) as store:
+        form = Kept(model, store).form(plan.settings)
+    asked_how: dict[str, Any] = {
+        "rules": plan.change.key,
+        "wording": spec.wording,
+        "reading": spec.reading,
+    }
     return Task(
         dataset=MemoryDataset(list(map(_sample, draws)), name=dataset.version or dataset.origin),
-        solver=every_condition(**asked_how, seed=spec.seed),
-        scorer=habit(**asked_how, reading=spec.reading),
-        config=config_for(str(asked), plan.settings),
+        solver=every_condition(**asked_how, settings=plan.settings.asked, form=list(form)),
+        scorer=habit(**asked_how),
+        config=config_for(str(asked), plan.settings, form),
         fail_on_error=spec.max_error_rate,
         version=PROTOCOL,
         headline_metric=HeadlineMetric(scorer="habit", metric=IMPACT),
@@ -102,23 +135,34 @@ def task_for(spec: Spec) -> Task:
 
 
 @solver
-def every_condition(rules: str, wording: str, seed: int) -> Solver:
-    """Ask for the next move under every condition: the standard rules, and the changed ones."""
-    conditions = conditions_of(rules, wording)
+def every_condition(
+    rules: str, wording: str, reading: Reading, settings: dict[str, Any], form: list[str]
+) -> Solver:
+    """Ask for the next move under every condition: the standard rules, and the changed ones.
+
+    The settings are those that differ from the defaults, the form is what was learnt of the model.
+    """
+    conditions, how = conditions_of(rules, wording), Settings(**settings)
+    watch = Watch(how)
+    forms: list[Forms] = []  # made when there is a model to ask
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        model = get_model()
+        if not forms:
+            forms.append(Forms(WithinTask(get_model()), Learnt(tuple(form))))
         number = state.metadata[DRAW] + (state.epoch - 1) * DRAWS_AN_EPOCH
         draw = Draw(position_in(state.metadata), number)
         state.messages = []
-        for ask in draw.asks(conditions):
-            chat = chat_for(model, ask, seed)
-            state.output = await model.generate(chat)
-            replies = [choice.message for choice in state.output.choices or ()]
-            state.messages += [*chat, *replies]
-            answer = answer_in(state.output)
+        for condition, ask in zip(conditions, draw.asks(conditions), strict=True):
+            exchange = Exchange(ask, how.seed)
+            EXCHANGE.set(exchange)
+            asked_in = partial(forms[0].answer, ask.question, how)
+            answer = await forms[0].satisfied(asked_in, how)
+            state.messages += exchange.said
+            state.output = exchange.output or state.output
             if answer.error:  # an error, so that Inspect counts it and eval-retry asks again
                 raise Problem(f"no answer under the {ask.condition} rules: {answer.error}")
+            read = condition.read(answer, draw.position, condition.rules, reading)
+            watch.see(answer, read.move, baseline=condition == conditions[0])
             state.store.set(ask.condition, answer.to_json())
         return state
 
