@@ -44,6 +44,8 @@ def test_thoughts_between_tags_are_not_the_reply(text: str, thoughts: str, reply
         {"reasoning": "so", "reasoning_details": [{"type": "reasoning.text", "text": "no"}]},
         {"reasoning": None, "reasoning_details": [{"type": "reasoning.summary", "summary": "so"}]},
         {"reasoning_content": "", "reasoning": "so"},
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "so"}]}]},
+        {"content": [{"type": "thinking", "thinking": "so"}, {"type": "text", "text": "f1b5"}]},
         {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}, {"text": "so"}, 3]},
     ],
 )
@@ -68,6 +70,8 @@ def test_every_field_for_thoughts_is_read(message: dict[str, object]) -> None:
             Usage(10, 42, 40),
         ),
         ({"completion_tokens": 50, "reasoning_tokens": 30}, Usage(10, 50, 30)),
+        ({"completion_tokens": 2, "total_tokens": 112}, Usage(10, 102, 100)),
+        ({"completion_tokens": 50, "total_tokens": 61}, Usage(10, 51, 49)),
         ({"completion_tokens": 50, "output_tokens_details": None}, Usage(10, 50, 48)),
         ({}, Usage(10, 0, 24)),
     ],

@@ -81,7 +81,8 @@ def _usage(counts: dict[str, Any], thoughts: str, text: str) -> Usage:
         int(counts.get(f"{kind}_tokens") or 0) for kind in ("prompt", "completion", "total")
     )
     output = max(replied, total - asked)
-    return Usage(asked, output, thinking_tokens(counts, output, thoughts, text))
+    thinking = thinking_tokens(counts, output, thoughts, text, uncounted=output - replied)
+    return Usage(asked, output, thinking)
 
 
 def _joined(content: Any) -> Any:

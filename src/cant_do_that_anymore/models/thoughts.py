@@ -1,10 +1,12 @@
 """The thoughts in what a model sends: in fields of their own, or between tags in the text."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 _LETTERS_A_TOKEN = 4
+_A_FEW = 16
+"""Servers do not agree on how to count the tokens around a reply."""
 _NAMES = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning)"
 _CLOSING = re.compile(rf"</{_NAMES}>|◁/think▷|\[/THINK\]|<\|?/?thinking_end\|>", re.IGNORECASE)
 _OPENING = re.compile(rf"^\s*(?:<{_NAMES}>|◁think▷|\[THINK\])", re.IGNORECASE)
@@ -43,17 +45,35 @@ def shown_in(message: Mapping[str, Any]) -> str:
     for field in ("reasoning_content", "reasoning"):
         if isinstance(message.get(field), str) and message[field].strip():
             return str(message[field])
-    details = message.get("reasoning_details")
-    parts = details if isinstance(details, list) else []
-    texts = (p.get("text") or p.get("summary") for p in parts if isinstance(p, dict))
-    return "\n".join(text for text in texts if isinstance(text, str))
+    details, content = message.get("reasoning_details"), message.get("content")
+    parts = [*(details if isinstance(details, list) else ())]
+    parts += [part for part in content if _is_thought(part)] if isinstance(content, list) else []
+    return "\n".join(_words(parts))
 
 
-def thinking_tokens(counts: Mapping[str, Any], output: int, thoughts: str, text: str) -> int:
+def _is_thought(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in ("thinking", "reasoning")
+
+
+def _words(parts: Iterable[Any]) -> Iterator[str]:
+    """The texts in parts of a message, which some servers put into further parts."""
+    for part in parts:
+        for name in ("text", "summary", "thinking", "reasoning") if isinstance(part, dict) else ():
+            inner = part.get(name)
+            if isinstance(inner, list):
+                yield from _words(inner)
+            elif isinstance(inner, str):
+                yield inner
+
+
+def thinking_tokens(
+    counts: Mapping[str, Any], output: int, thoughts: str, text: str, *, uncounted: int = 0
+) -> int:
     """How many tokens the thoughts took.
 
-    Where they are not counted apart, their share of all output is that of their letters; where
-    nothing is counted, four letters are taken for a token.
+    Where they are not counted apart, they are what the completion leaves out of all output, if that
+    is more than a few; else their share of the output is that of their letters; where nothing is
+    counted, four letters are taken for a token.
     """
     for place in ("completion_tokens_details", "output_tokens_details"):
         details = counts.get(place)
@@ -62,6 +82,8 @@ def thinking_tokens(counts: Mapping[str, Any], output: int, thoughts: str, text:
                 return int(details[name])
     if counts.get("reasoning_tokens"):
         return int(counts["reasoning_tokens"])
+    if uncounted > _A_FEW:
+        return uncounted
     if not thoughts:
         return 0
     if not output:
