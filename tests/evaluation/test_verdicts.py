@@ -160,12 +160,16 @@ def test_a_temperature_that_was_not_taken_is_a_difference() -> None:
 @pytest.mark.parametrize(
     ("dataset", "told"),
     [
-        (Dataset("b", "built", asked=90), "(a: shipped; b: built at temperature 0)"),
+        (
+            Dataset("b", "built", asked=90),
+            "(a: shipped at temperature 0; b: built at temperature 0)",
+        ),
         (
             Dataset("b", "built", asked=90, own_temperature=True),
-            "(a: shipped; b: built at temperature the provider's own)",
+            "(a: shipped at temperature 0; b: built by 2 of 3 draws at the provider's own "
+            "temperature)",
         ),
-        (Dataset("", "x.jsonl"), "(a: shipped; b: x.jsonl)"),
+        (Dataset("", "x.jsonl"), "(a: shipped at temperature 0; b: x.jsonl)"),
     ],
 )
 def test_datasets_that_were_selected_in_other_ways_are_a_difference(

@@ -15,7 +15,7 @@ from cant_do_that_anymore.evaluation.search import ORDER_SEED
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models.concessions import NO_SYSTEM, NO_TEMPERATURE, remedies, with_room
 from cant_do_that_anymore.models.model import Settings
-from loopback import Request, moves_in, serving
+from loopback import Request, is_changed, moves_in, serving
 from players import SPECIAL, habit, number_of, perfect
 from processes import cdta
 from thinkers import (
@@ -143,6 +143,23 @@ def test_who_thinks_without_end_is_given_more_room_a_few_times_only() -> None:
     truncated = run.results.outcomes["standard"]["truncated"]
     assert truncated == 0  # no such position was ever selected
     assert "16,000 and then" not in " ".join(run.notes)
+
+
+def test_who_is_always_cut_off_is_not_asked_again_by_the_same_command(tmp_path: Path) -> None:
+    write_positions(tmp_path / "some.jsonl", shipped_pool("pool")[:40])
+
+    def endless(request: Request) -> int:
+        return 10**6 if is_changed(request) and number_of(moves_in(request)) % 7 == 3 else 0
+
+    with serving(Thinker(habit, thinks=endless, place="")) as server:
+        spec = Spec(base_url=server.url, dataset=tmp_path / "some.jsonl", n=40)
+        run = evaluate(spec, quiet=True)
+        asked = len(server.requests)
+        again = evaluate(spec, quiet=True)
+    assert run.results.outcomes["changed"]["truncated"] > 1
+    assert run.results.bounds["variant_impact_factor"].high == 0
+    assert len(server.requests) == asked
+    assert again.samples == run.samples
 
 
 def test_room_that_the_user_gave_is_not_made_larger(tmp_path: Path) -> None:

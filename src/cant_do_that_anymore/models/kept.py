@@ -41,11 +41,11 @@ class Kept:
         """The answer under this limit, or else one that a smaller limit did not cut off."""
         limit = limit_of(self.form(settings), settings)
         for other, form in self._ways(settings):
-            same = limit_of(form, other) == limit
-            if ask.anew and not same:
+            smaller = limit_of(form, other) < limit
+            if ask.anew and smaller:
                 return None
             if saved := self._store.get(key_of(self._model, ask, other, form)):
-                return saved if same or saved.stop_reason != "length" else None
+                return None if smaller and saved.stop_reason == "length" else saved
         return None
 
     def was_cut_off(self, asks: Iterable[Ask], settings: Settings) -> bool:
@@ -71,7 +71,11 @@ class Kept:
         return answer if is_first else self._store.get(key) or answer
 
     def _ways(self, settings: Settings) -> Iterator[tuple[Settings, Form]]:
-        """How the model was asked until now, under no larger limit; as it is now first."""
+        """How the model was asked until now, as it is now first, then from the largest limit down.
+
+        A larger limit counts only if the user did not ask for a smaller one: room to think is ours
+        to give.
+        """
         form = self.form(settings)
         yield settings, form
         others = []
@@ -82,7 +86,9 @@ class Kept:
                 others.append((other, tuple(conceded)))
         limit = limit_of(form, settings)
         others.sort(key=lambda way: -limit_of(way[1], way[0]))
-        yield from (way for way in others if limit_of(way[1], way[0]) <= limit)
+        yield from (
+            way for way in others if way[0] == settings or limit_of(way[1], way[0]) <= limit
+        )
 
     def _mode_of(self, settings: Settings) -> str:
         asked = settings.reasoning_effort, settings.extra_body
