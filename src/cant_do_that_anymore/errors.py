@@ -1,4 +1,4 @@
-"""Problems a user can act on: one sentence each, and the exit code they lead to."""
+"""Sentences for people: problems a user can act on, and the exit codes they lead to."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -42,3 +42,12 @@ def unknown(what: str, given: str, valid: Iterable[str]) -> BadInput:
     else:
         hint = "valid: " + ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
     return BadInput(f"unknown {what}: {given!r} ({hint})")
+
+
+def counted(n: int, what: str) -> str:
+    """So many of them.
+
+    >>> counted(1, "sample"), counted(1200, "sample")
+    ('1 sample', '1,200 samples')
+    """
+    return f"{n:,} {what}" + ("" if n == 1 else "s")

@@ -12,10 +12,9 @@ from math import ceil
 from statistics import NormalDist
 from typing import Literal
 
-from ..errors import BadInput
+from ..errors import BadInput, counted
 from .contenders import Contender, contenders
 from .measures import MEASURES
-from .notes import counted
 from .paired import paired
 from .points import points, range_in_points
 from .results import Run

@@ -22,6 +22,8 @@ SHARES = {
 """The share of special moves, by condition."""
 FORBIDDEN = {BEFORE: "standard_forbidden_proportion", AFTER: "changed_forbidden_proportion"}
 """The share of any forbidden moves, by condition."""
+UNUSABLE = {name: f"{name}_unusable_proportion" for name in SHARES}
+"""The share of answers that name no move, by condition."""
 
 
 def _change(sample: Sample) -> int:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from ..errors import counted
 from ..models.concessions import notes_on as notes_on_form
 from .measures import HABIT, IMPACT
 from .results import Results
@@ -136,15 +137,6 @@ def _on_model(samples: Sequence[Sample]) -> list[str]:
         names = ", ".join(f"{version} ({count})" for version, count in versions.most_common())
         notes.append(f"more than one model version answered: {names}")
     return notes
-
-
-def counted(n: int, what: str) -> str:
-    """So many of them.
-
-    >>> counted(1, "sample"), counted(1200, "sample")
-    ('1 sample', '1,200 samples')
-    """
-    return f"{n:,} {what}" + ("" if n == 1 else "s")
 
 
 def _number(value: Number) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
+from ..errors import counted
 from ..game.position import Position
 from ..models.concessions import NO_TEMPERATURE
 from ..models.model import Usage
@@ -90,7 +91,7 @@ class Dataset:
         at = f" at {self.endpoint}" if self.endpoint else ""
         when = " now" if self.built_now else f"{on}{at}"
         drawn = f", {self.selection}" if self.own_temperature else ""
-        return f"built{when} from {self.asked:,} questions{drawn}"
+        return f"built{when} from {counted(self.asked, 'question')}{drawn}"
 
     @property
     def selection(self) -> str:

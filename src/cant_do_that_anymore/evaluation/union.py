@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from ..errors import counted
 from ..game.position import Position
 from ..game.rules import Rules
-from .notes import counted
 from .pools import given_dataset
 
 SEED = 0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from .comparison import MATTERS, Comparison, as_sentence, models_in, of_measure
 from .contenders import Contender, common_dataset
-from .measures import GAIN, IMPACT
+from .measures import GAIN, IMPACT, UNUSABLE
 from .points import chance, in_points, points
 from .vocabulary import AFTER
 
@@ -50,7 +50,7 @@ def _is_muddled(model: Contender, by_impact: Sequence[Comparison]) -> bool:
 
 
 def _why_not(model: Contender) -> str:
-    share = model.results.metrics[f"{AFTER}_unusable_proportion"] or 0.0
+    share = model.results.metrics[UNUSABLE[AFTER]] or 0.0
     return (
         f"{model.label} cannot be ranked: {100 * share:.1f} % of its answers under the changed "
         "rules name no move"

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from ..evaluation.comparison import MATTERS, Comparison, models_in
-from ..evaluation.measures import FORBIDDEN, GAIN, IMPACT, MEASURES, SHARES
+from ..evaluation.measures import FORBIDDEN, GAIN, IMPACT, MEASURES, SHARES, UNUSABLE
 from ..evaluation.points import in_points, range_in_points
 from ..evaluation.verdicts import advice, heading, verdict
-from .comparison_words import UNUSABLE, all_notes, better, by_pair, measures_in, sentences, value
+from .comparison_words import all_notes, better, by_pair, measures_in, sentences, value
 from .templating import rendered
 
 SCALES = (0.1, 0.2, 0.5, 1.0, 2.0)

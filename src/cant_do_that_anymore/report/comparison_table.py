@@ -6,13 +6,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..errors import counted
 from ..evaluation.comparison import Comparison, models_in, of_measure
 from ..evaluation.contenders import Contender
-from ..evaluation.measures import FORBIDDEN, GAIN, IMPACT, SHARES
-from ..evaluation.notes import counted
+from ..evaluation.measures import FORBIDDEN, GAIN, IMPACT, SHARES, UNUSABLE
 from ..evaluation.points import in_points, range_in_points
 from ..evaluation.verdicts import advice, heading, verdict
-from .comparison_words import UNUSABLE, all_notes, better, by_pair, measures_in, sentences, value
+from .comparison_words import all_notes, better, by_pair, measures_in, sentences, value
 from .words import interval, number, p_value, percentage
 
 WIDE = 100
@@ -99,7 +99,8 @@ def _own(models: Sequence[Contender], *, wide: bool) -> Table:
     for model in models:
         metrics, bounds = model.results.metrics, model.results.bounds.get(IMPACT)
         ends = f"bounds [{number(bounds.low)}, {number(bounds.high)}]" if bounds else ""
-        size = f"{number(metrics['n_samples'])} samples, {counted(len(model.seeds), 'seed')}"
+        samples = counted(len(model.samples), "sample")
+        size = f"{samples}, {counted(len(model.seeds), 'seed')}"
         shares = [
             [percentage(metrics[by_rules[rules]]) for rules in SHARES]
             for by_rules in (SHARES, FORBIDDEN, UNUSABLE)

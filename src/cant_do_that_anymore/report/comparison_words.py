@@ -5,12 +5,9 @@ from itertools import groupby
 
 from ..evaluation.comparison import Comparison, models_in, of_measure
 from ..evaluation.contenders import Contender, differences_in_plan
-from ..evaluation.measures import IMPACT, SHARES
+from ..evaluation.measures import IMPACT
 from ..evaluation.vocabulary import Measure, Number
 from .words import number, percentage
-
-UNUSABLE = {name: f"{name}_unusable_proportion" for name in SHARES}
-"""The share of answers that name no move, by condition."""
 
 
 def by_pair(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
+from ..errors import counted
 from ..evaluation.measures import IMPACT, MEASURES, SHARES, VIOLATIONS
-from ..evaluation.notes import counted
 from ..evaluation.results import Bounds, Run
 from ..evaluation.statistics.intervals import Interval
 from ..evaluation.vocabulary import AFTER, BEFORE, Measure, Number, Outcome

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from ...errors import counted
 from ...evaluation.run import build_dataset
 from ...evaluation.spec import Spec
 from ..options import THINKING, Command, shared
@@ -24,5 +25,5 @@ def build(quiet: bool, **options: Any) -> None:
     does this by itself where it has to.
     """
     built = build_dataset(Spec(**options), quiet=quiet)
-    line = f"{built.version}: {len(built.positions):,} positions, {built.provenance}"
+    line = f"{built.version}: {counted(len(built.positions), 'position')}, {built.provenance}"
     click.echo(line + (", the pool holds no more" if built.pool_ended and built.asked else ""))

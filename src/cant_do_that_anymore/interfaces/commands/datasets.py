@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ...errors import Problem
+from ...errors import Problem, counted
 from ...evaluation.datasets import all_datasets, dataset_named, import_dataset
 from ...evaluation.union import union
 from ...game.position import Position, write_positions
@@ -53,7 +53,7 @@ def export(name: str, output: Path | None) -> None:
     found, _ = dataset_named(name)
     if output:
         _write(output, found.positions)
-        click.echo(f"{len(found.positions):,} positions in {output}", err=True)
+        click.echo(f"{counted(len(found.positions), 'position')} in {output}", err=True)
     else:
         for position in found.positions:
             sys.stdout.write(json.dumps(position.to_json()) + "\n")
@@ -68,7 +68,7 @@ def import_command(version: str, file: Path, rules: str) -> None:
     MODEL is its name, as its API answers.
     """
     imported = import_dataset(version, file, rules_named(rules))
-    click.echo(f"{version}: {len(imported.positions):,} positions, imported")
+    click.echo(f"{version}: {counted(len(imported.positions), 'position')}, imported")
 
 
 @click.command("union", params=shared("rules"))

@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 
 import click
 
-from ...errors import BadInput, Unfinished
+from ...errors import BadInput, Unfinished, counted
 from ...files import replacing
 from ...game import mining
 from ...game.position import packing
@@ -146,7 +146,8 @@ class _Tally:
 
     def __str__(self) -> str:
         rate = self.games / max(time.monotonic() - self.started, 1e-9)
-        return f"{self.positions:,} positions in {self.games:,} games, {rate:,.0f} games/s"
+        found = f"{counted(self.positions, 'position')} in {counted(self.games, 'game')}"
+        return f"{found}, {rate:,.0f} games/s"
 
     def summary(self) -> str:
         skipped = {"damaged": self.damaged, **self.skipped}

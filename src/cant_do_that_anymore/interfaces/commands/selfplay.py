@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 
 import click
 
-from ...errors import BadInput, Unfinished
+from ...errors import BadInput, Unfinished, counted
 from ...game.position import Position, write_positions
 from ...game.rules import Rules, rules_named
 from ...game.selfplay import POOL_PLAY, find_engine, opened_engine, play_positions
@@ -69,7 +69,7 @@ def selfplay(rules: str, count: int, seed: int, engine_path: Path | None, output
     finally:
         if found:
             write_positions(output, found)
-            click.echo(f"{output}: {len(found)} positions", err=True)
+            click.echo(f"{output}: {counted(len(found), 'position')}", err=True)
     click.echo(json.dumps(_record(found, change, seed, engine_name), indent=2))
 
 
