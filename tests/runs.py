@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
+
+import chess
 
 from cant_do_that_anymore.evaluation.computing import compute
 from cant_do_that_anymore.evaluation.conditions import conditions_for
+from cant_do_that_anymore.evaluation.judging import outcome_of
 from cant_do_that_anymore.evaluation.notes import notes_on
 from cant_do_that_anymore.evaluation.results import Dataset, Run
 from cant_do_that_anymore.evaluation.samples import draws_of, reply_of
@@ -13,16 +17,15 @@ from cant_do_that_anymore.evaluation.vocabulary import (
     AFTER,
     BEFORE,
     Condition,
-    Judgement,
     Outcome,
     Plan,
     Reply,
     Sample,
 )
 from cant_do_that_anymore.evaluation.wordings import DEFAULT
-from cant_do_that_anymore.game.position import Position
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, Rules
-from cant_do_that_anymore.models.model import Answer, Settings
+from cant_do_that_anymore.game.position import Position, shipped_pool
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
+from cant_do_that_anymore.models.model import Answer, Settings, StopReason
 
 Said = Answer | Outcome
 """An answer that is to be judged, or the outcome alone."""
@@ -47,6 +50,17 @@ def plan_of(
         wanted=wanted,
     )
     return replace(plan, **fields)
+
+
+def with_other_forbidden_moves(n: int) -> list[Position]:
+    """The first positions of the pool where the change forbids more than the special move."""
+    return list(islice((p for p in shipped_pool("pool") if _others(p)), n))
+
+
+def _others(position: Position) -> bool:
+    board = position.board()
+    forbids = (BISHOPS_AS_KNIGHTS.forbids(board, move) for move in board.legal_moves)
+    return sum(forbids) > 1
 
 
 def samples_of(asked: Sequence[Asked], plan: Plan) -> list[Sample]:
@@ -84,7 +98,25 @@ def run_of(asked: Sequence[Asked], plan: Plan | None = None, **fields: Any) -> R
 
 
 def _reply(said: Said, position: Position, condition: Condition, plan: Plan) -> Reply:
-    if isinstance(said, Answer):
-        return reply_of(said, position, condition, plan.reading, plan.change)
-    move = position.special_moves[0] if said == "special" else None
-    return Reply(Answer("e2e4", version="model-1"), Judgement(said, move), said)
+    answer = said if isinstance(said, Answer) else _answer(said, position, plan.change)
+    return reply_of(answer, position, condition, plan.reading, plan.change)
+
+
+def _answer(outcome: Outcome, position: Position, change: Rules) -> Answer:
+    """One that is judged so, under the changed rules at least."""
+    if outcome in _WITHOUT_MOVE:
+        return Answer("", _WITHOUT_MOVE[outcome], version="model-1")
+    board = position.board()
+    legal = dict.fromkeys((*STANDARD.legal_moves(board), *change.legal_moves(board)))
+    moves = [chess.Move.from_uci(uci) for uci in position.special_moves]
+    moves += [*legal, chess.Move.from_uci("a1h7")]  # which no piece can play
+    named = next(move for move in moves if outcome_of(move, position, change) == outcome)
+    return Answer(named.uci(), version="model-1")
+
+
+_WITHOUT_MOVE: dict[Outcome, StopReason] = {
+    "unreadable": "stop",
+    "truncated": "length",
+    "refused": "refused",
+    "error": "error",
+}

@@ -1,7 +1,10 @@
 """A run as a folder: written whole, read back, judged again."""
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +18,10 @@ from cant_do_that_anymore.evaluation.folder import (
     rescored,
     save_run,
 )
+from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
+from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.models.model import Answer
+from runs import run_of
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +48,93 @@ def test_rescoring_asks_nothing_and_gives_the_same_numbers(run: Run, tmp_path: P
     assert again.notes == [note for note in run.notes if "kept from" not in note]
 
 
-def test_rescoring_follows_the_answers_not_the_old_outcomes(run: Run, tmp_path: Path) -> None:
+def test_rescoring_follows_the_answers_not_the_old_outcomes() -> None:
+    decorated = [
+        (position, dict.fromkeys((BEFORE, AFTER), Answer(f"**{position.special_moves[0]}**")))
+        for position in shipped_pool("pool")[:3]
+    ]
+    run = run_of(decorated)
+    assert run.results.metrics["predicted_move_proportion"] == 1
+    exact = rescored(run, "exact")
+    assert exact.results.metrics["predicted_move_proportion"] == 0
+    assert exact.plan.reading == "exact"
+
+
+Line = dict[str, Any]
+
+
+def twice(lines: list[Line]) -> None:
+    lines[4] = lines[2]
+
+
+def other_outcome(lines: list[Line]) -> None:
+    lines[1]["replies"]["changed"] |= {"outcome": "adapted", "under_change": "adapted"}
+
+
+def other_under_change(lines: list[Line]) -> None:
+    lines[1]["replies"]["standard"]["under_change"] = "illegal"
+
+
+def other_text(lines: list[Line]) -> None:
+    lines[1]["replies"]["changed"]["text"] = "I cannot tell."
+
+
+def other_position(lines: list[Line]) -> None:
+    lines[3]["previous_moves"] = lines[2]["previous_moves"]
+
+
+def other_tokens(lines: list[Line]) -> None:
+    lines[0]["replies"]["standard"]["usage"]["input_tokens"] += 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        (twice, r"samples.jsonl, line 5: the same sample as in line 3; the file was changed"),
+        (other_outcome, r"samples.jsonl, line 2: the changed reply '.*' is .* not adapted"),
+        (other_under_change, r"samples.jsonl, line 2: the standard reply .* illegal under"),
+        (other_text, r"samples.jsonl, line 2: the changed reply 'I cannot tell.' is unreadable"),
+        (other_position, r"samples.jsonl, line 4: the id is not that of the position; the file"),
+        (other_tokens, r"run.json says that usage_\w+ is 0, and samples.jsonl gives 1: one of"),
+    ],
+)
+def test_an_edited_file_of_samples_is_not_believed(
+    run: Run, tmp_path: Path, edit: Callable[[list[Line]], None], sentence: str
+) -> None:
     save_run(run, tmp_path / "run")
     path = tmp_path / "run" / "samples.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        line["replies"]["standard"]["text"] = f"**{line['next_filtered_moves'][0]}**"
+    edit(lines)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    altered = load_run(tmp_path / "run")
-    assert rescored(altered, "lenient").results.metrics["predicted_move_proportion"] == 1
-    exact = rescored(altered, "exact")
-    assert exact.results.metrics["predicted_move_proportion"] == 0
-    assert exact.plan.reading == "exact"
+    with pytest.raises(BadInput, match=sentence):
+        load_run(tmp_path / "run")
+
+
+def test_an_edited_number_is_not_believed(run: Run, tmp_path: Path) -> None:
+    save_run(run, tmp_path / "run")
+    path = tmp_path / "run" / "run.json"
+    facts = json.loads(path.read_text())
+    facts["metrics"]["predicted_move_proportion"] = 0.987
+    path.write_text(json.dumps(facts))
+    with pytest.raises(BadInput, match=r"run.json says that predicted_move_proportion is 0.987, "):
+        load_run(tmp_path / "run")
+
+
+def test_a_run_of_another_protocol_may_have_judged_and_measured_otherwise(
+    run: Run, tmp_path: Path
+) -> None:
+    save_run(replace(run, protocol="3"), tmp_path / "run")
+    path = tmp_path / "run" / "run.json"
+    facts = json.loads(path.read_text())
+    facts["metrics"]["predicted_move_proportion"] = 0.987
+    path.write_text(json.dumps(facts))
+    assert load_run(tmp_path / "run").protocol == "3"
+
+
+def test_a_position_that_was_drawn_twice_is_two_samples(tmp_path: Path) -> None:
+    said: Any = {BEFORE: "special", AFTER: "legal"}
+    save_run(run_of([(shipped_pool("pool")[0], said)] * 2), tmp_path / "run")
+    assert [sample.draw for sample in load_run(tmp_path / "run").samples] == [0, 1]
 
 
 def test_two_runs_of_one_second_get_two_folders(run: Run) -> None:

@@ -1,36 +1,26 @@
 """A run as a folder of plain files: ``run.json``, and ``samples.jsonl`` with one line a sample."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
+from math import isclose
 from pathlib import Path
-from reprlib import repr as shortened
 from typing import Any
 
 from ..errors import BadInput, Problem
 from ..files import new_folder, replacing_text
-from ..game.position import Position
-from ..game.rules import board_after, rules_named
+from ..game.rules import rules_named
 from ..home import home, safe_name
-from ..models.model import Answer, Settings, Usage
+from ..models.model import Settings, Usage
 from .computing import compute
 from .conditions import condition_named
 from .notes import notes_on
-from .results import Cost, Dataset, Run, versions_here
+from .results import PROTOCOL, Cost, Dataset, Results, Run, versions_here
+from .sample_file import AGAIN, DAMAGE, check_judgements, line_of, read_samples
 from .samples import reread
-from .vocabulary import OUTCOMES, Judgement, Plan, Reading, Reply, Sample
+from .vocabulary import Number, Plan, Reading
 
 FORMAT = 2
 """Of the files; those of another one are refused."""
-DAMAGE = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
-"""What reading may raise where a file is not what it should be."""
 
 
 def free_folder(run: Run) -> Path:
@@ -57,10 +47,9 @@ def save_run(run: Run, folder: Path) -> None:
     Raises:
         Problem: if it cannot be written.
     """
-    lines = (json.dumps(_sample_facts(sample)) + "\n" for sample in run.samples)
     try:
         with new_folder(folder) as half:
-            replacing_text(half / "samples.jsonl", "".join(lines))
+            replacing_text(half / "samples.jsonl", "".join(map(line_of, run.samples)))
             replacing_text(half / "run.json", json.dumps(facts_of(run), indent=2) + "\n")
     except OSError as problem:
         raise Problem(
@@ -70,10 +59,11 @@ def save_run(run: Run, folder: Path) -> None:
 
 
 def load_run(folder: Path) -> Run:
-    """Read a run back.
+    """Read a run back, judge its answers again and compute everything anew.
 
     Raises:
-        BadInput: naming the file and the fault, if the folder is not a whole run.
+        BadInput: naming the file and the fault, if the folder is not a whole run, or not as it was
+            written.
     """
     try:
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
@@ -86,26 +76,45 @@ def load_run(folder: Path) -> Run:
             f"{folder / 'run.json'} was written by another version of this program (its format is "
             f"{facts.get('format')!r}, not {FORMAT}); measure again"
         )
-    samples = list(_read_samples(folder / "samples.jsonl"))
+    file = folder / "samples.jsonl"
+    samples = read_samples(file)
     try:
         whole = sum(facts["outcomes"][facts["conditions"][0]["name"]].values())
         if len(samples) != whole:
-            raise BadInput(
-                f"{folder / 'samples.jsonl'} is damaged: it has {len(samples)} of {whole} samples"
-            )
+            raise BadInput(f"{file} is damaged: it has {len(samples)} of {whole} samples")
         plan = _plan_in(facts)
+        results = compute(samples, plan)
+        if facts["protocol"] == PROTOCOL:  # another one judges and measures otherwise
+            check_judgements(samples, plan, file)
+            _check_metrics(facts["metrics"], results, folder / "run.json")
         return Run(
             **{name: facts[name] for name in _PLAIN},
             plan=plan,
             dataset=_dataset_in(facts["dataset"]),
             samples=samples,
-            results=compute(samples, plan),
+            results=results,
             cost=Cost(**facts["cost"]),
         )
     except BadInput:
         raise
     except DAMAGE as problem:
         raise BadInput(f"{folder / 'run.json'} is damaged: {problem!r}") from None
+
+
+def _check_metrics(kept: dict[str, Any], results: Results, path: Path) -> None:
+    """Refuse numbers that the samples do not give."""
+    for name in kept.keys() & results.metrics.keys():
+        if not _same(kept[name], results.metrics[name]):
+            raise BadInput(
+                f"{path} says that {name} is {kept[name]!r}, and samples.jsonl gives "
+                f"{results.metrics[name]!r}: one of the two was changed; {AGAIN}"
+            )
+
+
+def _same(kept: object, now: Number) -> bool:
+    if isinstance(kept, float) and isinstance(now, float):
+        return isclose(kept, now, rel_tol=1e-9)  # another machine may round otherwise
+    return kept == now
 
 
 def rescored(run: Run, reading: Reading) -> Run:
@@ -191,46 +200,3 @@ def _plan_in(facts: dict[str, Any]) -> Plan:
 def _dataset_in(facts: dict[str, Any]) -> Dataset:
     told = {each.name: facts[each.name] for each in fields(Dataset)}
     return Dataset(**told | {"positions": [], "usage": Usage.from_json(facts["usage"])})
-
-
-def _sample_facts(sample: Sample) -> dict[str, Any]:
-    return {
-        "id": sample.position.id,
-        **sample.position.to_json(),
-        "draw": sample.draw,
-        "replies": {
-            name: {
-                **reply.answer.to_json(),
-                **asdict(reply.judgement),
-                "under_change": reply.under_change,
-            }
-            for name, reply in sample.replies.items()
-        },
-    }
-
-
-def _read_samples(path: Path) -> Iterator[Sample]:
-    try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                yield _sample_in(line, f"{path}, line {number}")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise BadInput(f"cannot read {path}: {problem}") from None
-
-
-def _sample_in(line: str, where: str) -> Sample:
-    try:
-        fields = json.loads(line)
-        position = Position.from_json(fields)
-        board_after(position.moves)
-        replies = {name: _reply_in(reply) for name, reply in fields["replies"].items()}
-        return Sample(position, int(fields["draw"]), replies)
-    except DAMAGE as problem:
-        raise BadInput(f"{where}: not a sample of a run ({shortened(problem)})") from None
-
-
-def _reply_in(fields: dict[str, Any]) -> Reply:
-    outcome, move, changed = fields["outcome"], fields["move"], fields["under_change"]
-    if {outcome, changed} - set(OUTCOMES) or not isinstance(move, str | None):
-        raise ValueError(f"no outcome and move: {outcome!r}, {changed!r}, {move!r}")
-    return Reply(Answer.from_json(fields), Judgement(outcome, move), changed)

@@ -1,0 +1,111 @@
+"""The samples of a run as a file: one JSON object a line, and no line believed unseen."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any
+
+from ..errors import BadInput
+from ..game.position import Position
+from ..game.rules import board_after
+from ..models.model import Answer
+from .samples import reread
+from .vocabulary import OUTCOMES, Judgement, Plan, Reply, Sample
+
+DAMAGE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What reading may raise where a file is not what it should be."""
+AGAIN = "the run's command makes it anew, and asks nothing twice"
+CHANGED = f"the file was changed; {AGAIN}"
+
+
+def line_of(sample: Sample) -> str:
+    """The sample as a line of the file."""
+    facts = {
+        "id": sample.position.id,
+        **sample.position.to_json(),
+        "draw": sample.draw,
+        "replies": {
+            name: {
+                **reply.answer.to_json(),
+                **asdict(reply.judgement),
+                "under_change": reply.under_change,
+            }
+            for name, reply in sample.replies.items()
+        },
+    }
+    return json.dumps(facts) + "\n"
+
+
+def read_samples(path: Path) -> list[Sample]:
+    """The samples in a file, each once.
+
+    Raises:
+        BadInput: naming the line that is no sample, or one that came before.
+    """
+    lines: dict[tuple[str, int], int] = {}
+    samples = []
+    for number, sample in enumerate(_samples_in(path), 1):
+        first = lines.setdefault((sample.position.id, sample.draw), number)
+        if first != number:
+            raise BadInput(f"{path}, line {number}: the same sample as in line {first}; {CHANGED}")
+        samples.append(sample)
+    return samples
+
+
+def check_judgements(samples: Sequence[Sample], plan: Plan, path: Path) -> None:
+    """Judge the kept answers again.
+
+    Raises:
+        BadInput: naming the first line of the file that says something else.
+    """
+    again = reread(samples, plan, plan.reading)
+    for number, (kept, now) in enumerate(zip(samples, again, strict=True), 1):
+        for name, reply in now.replies.items():
+            if kept.replies[name] != reply:
+                raise BadInput(
+                    f"{path}, line {number}: the {name} reply {shortened(reply.answer.text)} is "
+                    f"{_told(reply)}, not {_told(kept.replies[name])}; {CHANGED}"
+                )
+
+
+def _told(reply: Reply) -> str:
+    return f"{reply.outcome} ({reply.move or 'no move'}, {reply.under_change} under the change)"
+
+
+def _samples_in(path: Path) -> Iterator[Sample]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                yield _sample_in(line, f"{path}, line {number}")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise BadInput(f"cannot read {path}: {problem}") from None
+
+
+def _sample_in(line: str, where: str) -> Sample:
+    try:
+        fields = json.loads(line)
+        position = Position.from_json(fields)
+        board_after(position.moves)
+        replies = {name: _reply_in(reply) for name, reply in fields["replies"].items()}
+        sample, named = Sample(position, int(fields["draw"]), replies), fields["id"]
+    except DAMAGE as problem:
+        raise BadInput(f"{where}: not a sample of a run ({shortened(problem)})") from None
+    if named != position.id:
+        raise BadInput(f"{where}: the id is not that of the position; {CHANGED}")
+    return sample
+
+
+def _reply_in(fields: dict[str, Any]) -> Reply:
+    outcome, move, changed = fields["outcome"], fields["move"], fields["under_change"]
+    if {outcome, changed} - set(OUTCOMES) or not isinstance(move, str | None):
+        raise ValueError(f"no outcome and move: {outcome!r}, {changed!r}, {move!r}")
+    return Reply(Answer.from_json(fields), Judgement(outcome, move), changed)
