@@ -2,12 +2,15 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.errors import BadInput, Stopped
@@ -18,11 +21,12 @@ from cant_do_that_anymore.evaluation.standings import Standing, standings, stand
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import rules_named
+from cant_do_that_anymore.report.experiment_table import experiment_table
 from cant_do_that_anymore.report.plots import bar_chart, headline_chart, line_chart
 from loopback import Loopback, Request, is_changed, moves_in, serving
 from players import adapting, habit, number_of
 from processes import Done, cdta
-from runs import plan_of, run_of
+from runs import plan_of, run_of, with_other_forbidden_moves
 
 N = 20
 
@@ -102,7 +106,7 @@ def test_the_error_over_seeds_of_a_model_that_always_does_the_same_is_0_as_the_d
 def test_a_model_that_chats_does_not_win_and_is_marked(server: Loopback, tmp_path: Path) -> None:
     models = ("--model", "chatty", "--model", "other", "--model", "adapts", "--eval", "all")
     printed = measure(server, tmp_path, *models, "--runs", "1").stdout.splitlines()
-    assert max(map(len, printed)) <= 100
+    assert max(map(len, printed)) <= 80
     first, *_, last = (line for line in printed if line.startswith(("chatty", "other", "adapts")))
     assert first.startswith("adapts ")
     assert last.startswith("chatty (!) ")
@@ -364,6 +368,62 @@ def standing(model: str) -> Standing:
     positions = shipped_pool("diagonal")[:2]
     run = run_of(list(zip(positions, said, strict=True)), plan_of(eval="all_diagonal"), model=model)
     return standings([run])[0]
+
+
+def shifting() -> Standing:
+    """Of a model that puts another forbidden move in the habit's place in half of all positions."""
+    said: Any = [{BEFORE: "special", AFTER: after} for after in ("special", "forbidden")]
+    asked = [(p, said[n % 2]) for n, p in enumerate(with_other_forbidden_moves(40))]
+    run = run_of(asked, model="provider-of-models/a-model-with-a-name-2026-11-15-preview")
+    return standings([run])[0]
+
+
+def of_the_original(folder: Path) -> Standing:
+    path = folder / "record.jsonl"
+    record(path, "m", [sample(GAME, before=True, after=False)], diagonal_variation=True)
+    return standings_in([path])[0]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_table_has_any_forbidden_moves_below_the_special_ones_and_fits(width: int) -> None:
+    screen = Console(width=width, file=StringIO(), legacy_windows=False)
+    screen.print(experiment_table([shifting()]))
+    lines = screen.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert max(map(len, lines)) <= width
+    heads = [line.split() for line in lines[1:3]]
+    assert heads[0][:2] == ["habit", "kept"]
+    assert heads[1][3:5] == ["any", "any"]
+    above, below = (re.findall(r" (\d\.\d\d)", line)[:2] for line in lines[3:5])
+    assert (above, below) == (["1.00", "0.50"], ["1.00", "1.00"])
+    assert not any("…" in line for line in lines)
+
+
+def test_the_original_s_records_tell_of_no_other_forbidden_moves(tmp_path: Path) -> None:
+    screen = Console(width=80, file=StringIO(), legacy_windows=False)
+    screen.print(experiment_table([of_the_original(tmp_path)]))
+    above, below = (line.split() for line in screen.file.getvalue().splitlines()[3:5])  # type: ignore[attr-defined]
+    assert above[3:5] == ["1.00", "0.00"]
+    assert below[:2] == ["–", "–"]
+
+
+def written_in(picture: Path) -> list[str]:
+    """The texts of a picture: each is a comment beside its outlines."""
+    return re.findall(r"<!-- (.*?) -->", picture.read_text(), re.DOTALL)
+
+
+def test_bars_have_any_forbidden_moves_beside_the_special_ones(tmp_path: Path) -> None:
+    group = [shifting(), of_the_original(tmp_path)]
+    texts = written_in(bar_chart(group, tmp_path / "bars")[1])
+    numbers = [text for text in texts if re.fullmatch(r"\d+ %|–", text)]
+    # By column, by rules, by model.
+    assert numbers == ["100 %", "100 %", "50 %", "0 %", "100 %", "–", "100 %", "–"]
+    assert "other forbidden moves" in texts
+
+
+def test_lines_have_any_forbidden_moves_where_they_are_known(tmp_path: Path) -> None:
+    label = "any forbidden move"
+    assert label in written_in(line_chart([shifting()], tmp_path / "ours")[1])
+    assert label not in written_in(line_chart([of_the_original(tmp_path)], tmp_path / "theirs")[1])
 
 
 def test_a_name_with_a_dollar_sign_is_no_formula_and_plots_repeat_exactly(tmp_path: Path) -> None:

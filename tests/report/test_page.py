@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from browser import NoBrowser, opened_browser
 from cant_do_that_anymore.evaluation.conditions import CONDITIONS, Kind
@@ -24,7 +24,7 @@ from cant_do_that_anymore.report.markup import visible
 from cant_do_that_anymore.report.page import page, write_page
 from cant_do_that_anymore.report.words import headline
 from processes import cdta
-from runs import Asked, plan_of, run_of
+from runs import Asked, Said, plan_of, run_of, with_other_forbidden_moves
 
 BIDI = "f1b5 \u202e\u2066evil\u2069\u202c \u200f\ufeff\x00\x1b[2J"
 HOSTILE = [
@@ -53,6 +53,10 @@ class Opened:
     @property
     def place(self) -> str:
         return self.text("#samples output")
+
+    def expect_place(self, place: str) -> None:
+        """After a link, which the browser follows in its own time."""
+        expect(self.page.locator("#samples output")).to_have_text(place)
 
 
 class Opener:
@@ -317,14 +321,57 @@ def test_an_opening_links_to_its_samples(habitual_page: Path, open_page: Opener)
     row = opened.page.locator(".groups:last-of-type tbody tr", has_text="1. e4 e5").first
     count = row.locator("td").first.text_content()
     row.locator("a").click()
-    assert opened.place == f"1 of {count}"
+    opened.expect_place(f"1 of {count}")
     assert opened.text(".game").startswith("1.\u00a0e4 e5")
+
+
+@pytest.fixture
+def other_bishop_moves(tmp_path: Path) -> Path:
+    """The page of a model that puts another forbidden move in the habit's place, every time."""
+    said: dict[str, Said] = {BEFORE: "special", AFTER: "forbidden"}
+    return saved(
+        run_of([(position, said) for position in with_other_forbidden_moves(50)]), tmp_path
+    )
+
+
+def test_any_forbidden_move_stands_beside_the_special_ones_in_every_group(
+    other_bishop_moves: Path, open_page: Opener
+) -> None:
+    opened = open_page(other_bishop_moves)
+    tables = opened.page.locator(".groups")
+    assert tables.count() == 2
+    for table in tables.all():
+        heads = table.locator("thead th").all_text_contents()
+        assert heads[2:4] == ["standard any forbidden", "changed any forbidden"]
+        for row in table.locator("tbody tr").all():
+            cells = row.locator("td").all_inner_texts()
+            assert [cell.split() for cell in cells[1:3]] == [
+                ["100.0", "%", "100.0", "%"],
+                ["0.0", "%", "100.0", "%"],
+            ]
+
+
+@pytest.mark.parametrize("width", [320, 390, 1440])
+def test_headings_of_groups_do_not_run_into_each_other(
+    other_bishop_moves: Path, open_page: Opener, width: int
+) -> None:
+    opened = open_page(other_bishop_moves, width=width)
+    for table in opened.page.locator(".groups").all():
+        ends = table.locator("thead small").evaluate_all(
+            """all => all.map(small => {
+                const range = document.createRange();
+                range.selectNodeContents(small);
+                const box = range.getBoundingClientRect();
+                return [box.left, box.right];
+            })"""
+        )
+        assert ends[0][1] < ends[1][0] < ends[1][1] <= width
 
 
 def test_a_band_of_the_flow_links_to_its_samples(habitual_page: Path, open_page: Opener) -> None:
     opened = open_page(habitual_page)
     opened.page.locator(".bands a.is-unreadable").press("Enter")
-    assert opened.place == "1 of 250"
+    opened.expect_place("1 of 250")
     assert opened.text("article.changed .outcome") == "unreadable"
 
 

@@ -8,7 +8,7 @@ from ..game.notation import numbered, written_game
 from ..game.position import earlier_moves
 from ..game.rules import Rules
 from .computing import interval_of
-from .measures import MEASURES, SHARES
+from .measures import FORBIDDEN, MEASURES, SHARES
 from .results import Run
 from .statistics.intervals import Interval
 from .vocabulary import Number, Sample
@@ -21,25 +21,30 @@ MANY = 8
 EARLIER = (*map(str, range(MANY)), f"{MANY} or more")
 """The labels of those groups."""
 
-_SHARES = [MEASURES[name] for name in SHARES.values()]
-
 
 @dataclass(frozen=True)
 class Share:
-    """The share of special moves under one condition."""
+    """The share of special moves under one condition, and that of any forbidden ones."""
 
     value: Number
     interval: Interval | None
+    forbidden: Number
 
 
 @dataclass(frozen=True)
 class Group:
-    """Samples that have something in common; if that is an opening, ``opening`` is its moves."""
+    """Samples that have something in common.
+
+    Attributes:
+        label: what that is.
+        n: how many there are.
+        shares: what they come to, by condition.
+        opening: if they have an opening in common, its moves.
+    """
 
     label: str
     n: int
-    standard: Share
-    changed: Share
+    shares: Mapping[str, Share]
     opening: str = ""
 
 
@@ -105,5 +110,10 @@ def _labelled(
 
 
 def _group(label: str, samples: Sequence[Sample], *, opening: str = "") -> Group:
-    standard, changed = (Share(m.value(samples), interval_of(m, samples)) for m in _SHARES)
-    return Group(label, len(samples), standard, changed, opening)
+    shares = {condition: _share(samples, condition) for condition in SHARES}
+    return Group(label, len(samples), shares, opening)
+
+
+def _share(samples: Sequence[Sample], condition: str) -> Share:
+    special, forbidden = (MEASURES[names[condition]] for names in (SHARES, FORBIDDEN))
+    return Share(special.value(samples), interval_of(special, samples), forbidden.value(samples))

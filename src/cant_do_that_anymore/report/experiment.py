@@ -6,9 +6,9 @@ from io import StringIO
 from itertools import groupby
 from pathlib import Path
 
-from ..evaluation.measures import IMPACT
+from ..evaluation.measures import IMPACT, UNUSABLE
 from ..evaluation.standings import METRICS, Standing
-from ..evaluation.vocabulary import AFTER, BEFORE, Number
+from ..evaluation.vocabulary import Number
 from .plots import bar_chart, headline_chart, line_chart
 
 Value = str | Number | list[str]
@@ -34,9 +34,7 @@ def _row(standing: Standing) -> dict[str, Value]:
         row[f"{name}_low"] = interval.low if interval else None
         row[f"{name}_high"] = interval.high if interval else None
         row[f"{name}_standard_error_over_seeds"] = standing.error_over_seeds(name)
-    for condition in (BEFORE, AFTER):
-        share = f"{condition}_unusable_proportion"
-        row[share] = results.metrics.get(share)
+    row |= {name: results.metrics.get(name) for name in UNUSABLE.values()}
     bounds = results.bounds.get(IMPACT)
     row[f"{IMPACT}_bounds_low"] = bounds.low if bounds else None
     row[f"{IMPACT}_bounds_high"] = bounds.high if bounds else None

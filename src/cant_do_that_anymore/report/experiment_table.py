@@ -6,17 +6,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..evaluation.measures import GAIN, IMPACT, SHARES
+from ..evaluation.measures import FORBIDDEN, GAIN, IMPACT, SHARES, UNUSABLE
 from ..evaluation.standings import Standing
 from ..evaluation.vocabulary import AFTER
+from .drawing import JUNK, marked
 from .experiment import by_rules
-from .plots import JUNK, marked
 
-WIDTH = 100
-"""So wide is a line at most."""
 LEGEND = (
     "Highest legal gain first. habit and kept: special moves under the standard and the "
-    "changed rules. [95 % interval], all runs together. adapts: adaptation rate."
+    "changed rules; below them, any forbidden moves. [95 % interval], all runs together. "
+    "adapts: adaptation rate."
 )
 BOUNDS = (
     "; where they name no move, numbers are given from the least to the greatest that they could "
@@ -25,7 +24,7 @@ BOUNDS = (
 
 
 def experiment_table(found: Sequence[Standing]) -> RenderableType:
-    """A table for each eval and rules, a line a model, and what should be known about them."""
+    """A table for each eval and rules, and what should be known about the models."""
     parts = [part for group in by_rules(found) for part in (*_of_group(group), Text())]
     legend = [LEGEND, *([JUNK + BOUNDS] if any(standing.is_junk for standing in found) else [])]
     return Group(*parts, *(Text(line, style="dim") for line in legend))
@@ -42,10 +41,11 @@ def _of_group(group: Sequence[Standing]) -> list[RenderableType]:
 
 
 def _table(group: Sequence[Standing]) -> Table:
+    """Two lines a model, so that it fits 80 columns."""
     # One space between columns: names of models are long.
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("model", overflow="fold")
-    for heading in ("runs", "n", "habit", "kept"):
+    for heading in ("runs", "n", "habit\nany", "kept\nany"):
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("impact factor", "legal gain"):
         table.add_column(heading, no_wrap=True)
@@ -57,23 +57,34 @@ def _table(group: Sequence[Standing]) -> Table:
             Text(marked(standing)),
             str(len(standing.runs)),
             f"{metrics['n_samples']:,}",
-            *(_number(metrics[name]) for name in SHARES.values()),
+            *(_special(standing, condition) for condition in SHARES),
             _range(standing, IMPACT),
             _range(standing, GAIN),
             _number(metrics.get("adaptation_rate")),
-            _percent(metrics.get(f"{AFTER}_unusable_proportion")),
+            _percent(metrics.get(UNUSABLE[AFTER])),
             style="yellow" if standing.is_junk else "",
         )
     return table
 
 
-def _range(standing: Standing, name: str) -> str:
-    """The value with its interval, or between what bounds it lies."""
+def _special(standing: Standing, condition: str) -> Text:
+    """The share of special moves, and below it that of any forbidden ones."""
+    metrics = standing.results.metrics
+    any_forbidden = _number(metrics.get(FORBIDDEN[condition]))
+    return _stacked(_number(metrics[SHARES[condition]]), any_forbidden)
+
+
+def _range(standing: Standing, name: str) -> Text:
+    """The value and below it its interval, or between what bounds it lies."""
     if bounds := standing.results.bounds.get(name):
-        return f"{_number(bounds.low)} to {_number(bounds.high)}"
+        return Text(f"{_number(bounds.low)} to {_number(bounds.high)}")
     interval = standing.results.intervals.get(name)
-    around = f" [{_number(interval.low)}, {_number(interval.high)}]" if interval else ""
-    return _number(standing.results.metrics.get(name)) + around
+    around = f"[{_number(interval.low)}, {_number(interval.high)}]" if interval else ""
+    return _stacked(_number(standing.results.metrics.get(name)), around)
+
+
+def _stacked(value: str, below: str) -> Text:
+    return Text.assemble(value, "\n", (below, "dim"))
 
 
 def _number(value: float | None) -> str:

@@ -14,7 +14,7 @@ from ...evaluation.standings import Standing, standings, standings_in
 from ...evaluation.vocabulary import Eval
 from ...files import replacing_text
 from ...report.experiment import as_csv, as_rows, draw
-from ...report.experiment_table import WIDTH, experiment_table
+from ...report.experiment_table import experiment_table
 from ...report.page import save_with_page
 from ..options import (
     ASKED,
@@ -124,6 +124,6 @@ def _show(found: Sequence[Standing], out: Path, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"results": as_rows(found), "files": files}))
         return
-    console(WIDTH).print(experiment_table(found))
+    console().print(experiment_table(found))
     for file in files:
         click.echo(file, err=True)

@@ -1,0 +1,105 @@
+"""What all pictures of an experiment share: colours, marks, legends, titles and files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from ..errors import Problem
+from ..evaluation.standings import Standing
+from ..evaluation.statistics.intervals import Interval
+from ..evaluation.vocabulary import Number
+from ..files import replacing
+
+COLOURS = ("#0072b2", "#c44f00", "#009e73", "#b5588c", "#e69f00", "#56b4e9", "#1c1d1f")
+"""Told apart by colour-blind readers as well."""
+MARKERS = "osD^vP"
+"""Fewer than colours, so that the same pair comes back only after many models."""
+INK, GRID = "#1c1d1f", "#dedbd2"
+GROUND = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+HATCH = "////"
+STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the keys
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "font.size": 10.0,
+    "hatch.linewidth": 0.6,
+    "savefig.dpi": 160,
+    "svg.hashsalt": "cdta",  # the same numbers make the same file
+    "text.parse_math": False,  # a dollar sign in a model's name is a dollar sign
+}
+JUNK = "(!) useless answers look like a dropped habit"
+"""What the mark means."""
+
+
+def marked(standing: Standing) -> str:
+    """The model's name, with a mark if its numbers are not to be trusted."""
+    return f"{standing.model} (!)" if standing.is_junk else standing.model
+
+
+def measured(standing: Standing, name: str) -> tuple[Number, Interval | None]:
+    """A measure and its interval; None where there is none."""
+    return standing.results.metrics.get(name), standing.results.intervals.get(name)
+
+
+def whisker(axes: Axes, value: float, interval: Interval, place: float, colour: str) -> None:
+    """Draw an interval around its value."""
+    reach = [[max(0.0, value - interval.low)], [max(0.0, interval.high - value)]]
+    axes.errorbar(value, place, xerr=reach, fmt="none", color=colour, capsize=3, linewidth=1)
+
+
+def rows(axes: Axes, group: Sequence[Standing]) -> None:
+    """A row for each model, the first on top."""
+    axes.set_yticks(range(len(group)), [marked(standing) for standing in group])
+    axes.set_ylim(len(group) - 0.4, -0.6)
+
+
+def grid(axes: Axes, across: Literal["x", "y"]) -> None:
+    """Lines to read values by, behind everything else."""
+    axes.grid(axis=across, color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def title(figure: Figure, what: str, group: Sequence[Standing]) -> None:
+    """Say what is drawn, under which rules, and of how many samples."""
+    numbers = sorted({int(standing.results.metrics["n_samples"] or 0) for standing in group})
+    n = f"{numbers[0]:,}" + (f" to {numbers[-1]:,}" if len(numbers) > 1 else "")
+    change = group[0].change.title
+    figure.suptitle(
+        f"{what} when {change[0].lower()}{change[1:]} ({group[0].eval}, n = {n})",
+        fontsize=11,
+        x=0.01,
+        ha="left",
+    )
+
+
+def legend(figure: Figure, handles: Sequence[Artist], group: Sequence[Standing]) -> None:
+    """Say what the marks mean, below the picture."""
+    if any(standing.is_junk for standing in group):
+        handles = [*handles, Patch(fill=False, linewidth=0, label=JUNK)]
+    if handles:
+        columns = 2 if len(handles) == 4 else 3
+        style: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": 9}
+        figure.legend(handles=handles, loc="outside lower center", **style)
+
+
+def saved(figure: Figure, stem: Path) -> list[Path]:
+    """Write the picture as PNG and SVG.
+
+    Raises:
+        Problem: if it cannot be written.
+    """
+    files = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
+    try:
+        for file in files:
+            form = file.suffix[1:]
+            with replacing(file) as picture:
+                figure.savefig(
+                    picture, format=form, metadata={"Date": None} if form == "svg" else None
+                )
+    except OSError as problem:
+        raise Problem(f"cannot write the plots to {str(stem.parent)!r} ({problem})") from None
+    return files
