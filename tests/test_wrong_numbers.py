@@ -1,14 +1,18 @@
 """What once made a number wrong without anybody noticing."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.errors import Unfinished
+from cant_do_that_anymore.errors import BadInput, Unfinished
 from cant_do_that_anymore.evaluation.contenders import contenders
+from cant_do_that_anymore.evaluation.datasets import import_dataset
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.models import asking
 from loopback import Loopback, Request, is_changed, moves_in, serving
 from players import habit, number_of
@@ -65,11 +69,26 @@ def test_a_server_that_calls_itself_by_openais_name_gets_no_dataset_of_openais(
         assert named.dataset.provenance == "shipped for gpt-4-0314"
 
 
-@pytest.mark.parametrize(
-    "reason",
-    ["error", "ERROR", "abort", "canceled", "timeout", "insufficient_system_resource", None],
+REASONS = ("error", "ERROR", "abort", "canceled", "timeout", "insufficient_system_resource", None)
+CALLED_ERRORS = (
+    {"error": {"message": OVERLOADED}},
+    {"errors": [{"message": OVERLOADED}]},
+    {"object": "error"},
+    {"type": "error"},
+    {"status": "error"},
 )
-def test_a_fault_under_http_200_is_no_answer(reason: str | None, tmp_path: Path) -> None:
+
+
+@pytest.mark.parametrize(
+    ("body", "choice"),
+    [
+        *(({}, {"finish_reason": reason, "message": {"content": ""}}) for reason in REASONS),
+        *((body, {}) for body in CALLED_ERRORS),
+    ],
+)
+def test_a_fault_under_http_200_is_no_answer(
+    body: dict[str, object], choice: dict[str, object], tmp_path: Path
+) -> None:
     """Where it fails under the changed rules only, it once scored a perfect -1, for ever."""
     write_positions(tmp_path / "some.jsonl", POOL[:20])
     broken = True
@@ -77,8 +96,8 @@ def test_a_fault_under_http_200_is_no_answer(reason: str | None, tmp_path: Path)
     async def fault(request: Request, _: int) -> web.Response | None:
         if not (broken and is_changed(request)):
             return None
-        completion = server.completion(request)
-        completion["choices"][0] |= {"finish_reason": reason, "message": {"content": ""}}
+        completion = server.completion(request) | body
+        completion["choices"][0] |= choice
         return web.json_response(completion)
 
     with serving(Loopback(habit, fault=fault)) as server:
@@ -86,6 +105,18 @@ def test_a_fault_under_http_200_is_no_answer(reason: str | None, tmp_path: Path)
             measured(server, dataset=tmp_path / "some.jsonl")
         broken = False
         assert measured(server, dataset=tmp_path / "some.jsonl").results.metrics["delta"] == 0
+
+
+def test_a_body_that_says_it_has_no_error_is_an_answer(tmp_path: Path) -> None:
+    write_positions(tmp_path / "some.jsonl", POOL[:20])
+
+    async def fault(request: Request, _: int) -> web.Response:
+        none = {"error": None, "errors": [], "status": "completed", "type": "message"}
+        return web.json_response(server.completion(request) | none)
+
+    with serving(Loopback(habit, fault=fault)) as server:
+        run = measured(server, dataset=tmp_path / "some.jsonl")
+    assert run.results.metrics["n_failed"] == 0
 
 
 @pytest.mark.parametrize("status", [500, 503, 400])
@@ -192,13 +223,64 @@ def test_conditions_with_the_same_text_are_different_questions(tmp_path: Path) -
     assert second.samples == first.samples
 
 
-def test_a_dataset_that_lost_lines_is_not_taken_for_a_whole_one(home: Path) -> None:
+def without_most(lines: list[str]) -> list[str]:
+    return lines[:7]
+
+
+def with_a_line_twice(lines: list[str]) -> list[str]:
+    return [*lines[:19], lines[0]]
+
+
+def with_one_game(lines: list[str]) -> list[str]:
+    return [json.dumps(json.loads(line) | {"game_idx": 1}) for line in lines]
+
+
+@pytest.mark.parametrize("edit", [without_most, with_a_line_twice, with_one_game])
+def test_a_dataset_that_was_changed_since_it_was_built_is_built_again(
+    home: Path, caplog: pytest.LogCaptureFixture, edit: Callable[[list[str]], list[str]]
+) -> None:
     with serving(Loopback(habit)) as server:
-        measured(server, n=20)
+        first = measured(server, n=20)
+        asked = len(server.requests)
         (file,) = home.glob("datasets/*/positions.jsonl")
-        file.write_text("".join(file.read_text().splitlines(keepends=True)[:7]))
+        file.write_text("\n".join(edit(file.read_text().splitlines())))
         again = measured(server, n=20)
-    assert len(again.samples) == 20
+    assert again.samples == first.samples
+    assert len(server.requests) == asked
+    assert "was changed since it was built" in caplog.text
+    assert len(list(home.glob("damaged/*/positions.jsonl"))) == 1
+
+
+def test_a_dataset_that_was_changed_since_it_was_imported_is_said_and_nothing_asked(
+    home: Path, tmp_path: Path
+) -> None:
+    """To build another would cost what the import was to save."""
+    write_positions(tmp_path / "mine.jsonl", POOL[:20])
+    import_dataset("some-name", tmp_path / "mine.jsonl", BISHOPS_AS_KNIGHTS)
+    (file,) = home.glob("datasets/*/positions.jsonl")
+    write_positions(file, POOL[1:21])
+    with serving(Loopback(habit)) as server:
+        with pytest.raises(BadInput, match=r"was changed since it was imported.* import it again"):
+            measured(server, n=20)
+        assert len(server.requests) <= 1  # which learns the version
+        by_file = measured(server, n=20, dataset=file)
+    assert len(by_file.samples) == 20
+
+
+def test_a_dataset_that_only_looks_otherwise_is_the_same(home: Path) -> None:
+    """Other line ends, and keys in another order: a way through an editor changes no position."""
+    with serving(Loopback(habit)) as server:
+        first = measured(server, n=20)
+        (file,) = home.glob("datasets/*/positions.jsonl")
+        lines = [
+            json.dumps(json.loads(line), sort_keys=True)
+            for line in file.read_text().split("\n")
+            if line
+        ]
+        file.write_text("\r\n".join(lines))
+        again = measured(server, n=20)
+    assert not again.dataset.built_now
+    assert again.samples == first.samples
 
 
 @pytest.mark.parametrize("message", [OVERLOADED, "GPU temperature too high, node does not respond"])

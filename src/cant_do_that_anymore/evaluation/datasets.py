@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,11 @@ def imported_for(rules: Rules) -> str:
 def saved_dataset(version: str, kind: str) -> Dataset | None:
     """The dataset of a model version that was kept as this kind.
 
-    The kind is `imported_for` some rules, or the digest of the criteria it was built by.
+    The kind is `imported_for` some rules, or the digest of the criteria it was built by. One that
+    was built and is not as it was is moved aside: its answers are kept, so it can be built again.
+
+    Raises:
+        BadInput: if one that was imported is not as it was.
     """
     folder = _folder(version, kind)
     if not folder.exists():
@@ -47,6 +52,8 @@ def saved_dataset(version: str, kind: str) -> Dataset | None:
     try:
         return _load(folder)[0]
     except BadInput as problem:
+        if kind.startswith(IMPORTED):
+            raise BadInput(f"{problem}; import it again, or delete that folder") from None
         aside = home() / "damaged" / f"{folder.name}-{int(time.time())}"
         aside.parent.mkdir(exist_ok=True)
         folder.rename(aside)
@@ -62,6 +69,7 @@ def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> No
     """
     folder = _folder(dataset.version, kind)
     told = asdict(dataset) | {"positions": len(dataset.positions), **facts}
+    told |= {"digest": _digest(dataset.positions)}
     told |= {"saved_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     try:
         with replacing_folder(folder) as half:
@@ -117,13 +125,24 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
     try:
         facts = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
         positions = read_positions(folder / "positions.jsonl", rules_named(facts["rules"]))
-        if len(positions) != facts["positions"]:
-            raise ValueError(f"{len(positions)} of {facts['positions']} positions are left")
+        as_it_was = _digest(positions) == facts["digest"]
         told = {each.name: facts[each.name] for each in fields(Dataset)}
         told |= {"positions": positions, "usage": Usage(**facts["usage"]), "built_now": False}
-        return Dataset(**told), facts
+        dataset = Dataset(**told)
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise BadInput(f"the dataset in {str(folder)!r} is damaged ({problem})") from None
+    if not as_it_was:
+        raise BadInput(
+            f"the dataset in {str(folder)!r} was changed since it was {dataset.origin}; positions "
+            "of your own go by --dataset FILE"
+        )
+    return dataset, facts
+
+
+def _digest(positions: Sequence[Position]) -> str:
+    """Differs whenever anything about the positions differs, however the file is written."""
+    lines = (json.dumps(position.to_json(), sort_keys=True) for position in positions)
+    return sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _home() -> Path:

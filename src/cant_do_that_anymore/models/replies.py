@@ -38,8 +38,8 @@ def completion_in(body: bytes, api: Api, served_as: str, form: Form) -> Answer:
     """
     try:
         reply = json.loads(body)
-        if reply.get("error"):
-            raise ValueError("an error beside the reply")
+        if _is_error(reply):
+            raise ValueError("the server calls it an error")
         choice, usage = reply["choices"][0], reply.get("usage") or {}
         message = choice["message"] if api == "chat" else {"content": choice["text"]}
         refusal = message.get("refusal")
@@ -60,6 +60,12 @@ def completion_in(body: bytes, api: Api, served_as: str, form: Form) -> Answer:
         )
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as fault:
         raise ValueError(f"no completion: {fault}") from None
+
+
+def _is_error(reply: dict[str, Any]) -> bool:
+    """Whether a body says at its top that it is an error, whatever choices stand below."""
+    kinds = [reply.get(key) for key in ("object", "type", "status")]
+    return bool(reply.get("error") or reply.get("errors")) or "error" in kinds
 
 
 def error_message(body: bytes) -> str:
