@@ -1,9 +1,10 @@
 """The page of a run, opened from disk in a real browser."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from time import monotonic
 
@@ -151,11 +152,31 @@ def saved(run: Run, folder: Path) -> Path:
     return path
 
 
+def unbroken(text: str) -> str:
+    """As pages write it: no line ends before a per cent."""
+    return text.replace(" %", "\u00a0%")
+
+
+def test_no_line_can_end_between_a_number_and_its_per_cent(habitual: Run) -> None:
+    # Pictures have lines of their own, and never break them.
+    shown = re.sub(r"<(script|style|svg).*?</\1>", "", page(habitual), flags=re.DOTALL)
+    assert len(re.findall(r"\d(?:\u00a0|&nbsp;)%", shown)) > 50
+    assert re.findall(r".{20}\d[ \n]%", shown) == []
+
+
+def test_texts_are_told_as_they_were_asked() -> None:
+    plan = plan_of()
+    first, *others = plan.conditions
+    asked = replace(first, text="In 90 % of games & more, <think>.")
+    made = page(run_of([], replace(plan, conditions=(asked, *others))))
+    assert "<pre>In 90 % of games &amp; more, &lt;think&gt;.</pre>" in made
+
+
 def test_run_command_writes_a_page_that_shows_the_headline_and_a_board(
     real: Path, open_page: Opener
 ) -> None:
     opened = open_page(real / "report.html")
-    assert opened.text(".lede") == headline(load_run(real))
+    assert opened.text(".lede") == unbroken(headline(load_run(real)))
     assert opened.page.locator(".board use").count() >= 16
     assert opened.page.locator(".board .last").count() == 2
     assert opened.page.locator(".board polygon.special").count() == 1
@@ -185,7 +206,7 @@ def test_numbers_in_the_page_equal_those_in_run_json(real: Path, open_page: Open
         condition, outcome = name.split(".")
         assert int(value) == facts["outcomes"][condition][outcome]
     for note in facts["notes"]:
-        assert note in opened.text(".notes")
+        assert unbroken(note) in opened.text(".notes")
 
 
 def test_how_the_run_was_made_is_told_in_full(real: Path, open_page: Opener) -> None:
@@ -515,7 +536,9 @@ def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(
         plan_of(len(positions), eval="all_diagonal"),
     )
     opened = open_page(saved(run, tmp_path))
-    assert opened.text(".lede").startswith("model-1 moves a bishop diagonally in 100.0 % of 50")
+    assert opened.text(".lede").startswith(
+        "model-1 moves a bishop diagonally in 100.0\u00a0% of 50"
+    )
     assert "earlier moves of bishops" in opened.text("#where")
     for position in positions[:5]:
         arrows = opened.page.locator(".board polygon.special").count()

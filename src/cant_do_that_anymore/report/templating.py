@@ -1,5 +1,6 @@
 """What all pages share: the templates, their filters, and the rule that text stays text."""
 
+import re
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
@@ -13,6 +14,7 @@ from . import words
 from .charts import Mark, intervals
 from .markup import visible
 
+_PER_CENT = re.compile(r"(?<=\d) %")
 _ASSETS = files("cant_do_that_anymore") / "report" / "assets"
 
 
@@ -31,7 +33,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= words.FILTERS | {"digest": _digest, "unbroken": _unbroken}
+    environment.filters |= words.FILTERS | {"digest": _digest}
     environment.globals |= {"asset": _asset, "intervals": intervals, "Mark": Mark}
     return environment
 
@@ -39,14 +41,12 @@ def _environment() -> Environment:
 def _shown(value: Any) -> Any:
     """Whatever a template writes passes through here, so that no text can forget to be visible.
 
-    What a filter or a macro has escaped already stays as it is, except for its control characters.
+    No line ends between a number and its per cent. What a filter or a macro has escaped already
+    stays as it is, except for its control characters.
     """
-    return type(value)(visible(value)) if isinstance(value, str) else value
-
-
-def _unbroken(text: str) -> str:
-    """Text in which no line ends between a number and its per cent."""
-    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+    if isinstance(value, Markup):
+        return Markup(visible(value))
+    return _PER_CENT.sub("\N{NO-BREAK SPACE}%", visible(value)) if isinstance(value, str) else value
 
 
 def _asset(*names: str) -> Markup:
