@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -19,6 +20,7 @@ from cant_do_that_anymore.evaluation.vocabulary import (
     Condition,
     Outcome,
     Plan,
+    Reading,
     Reply,
     Sample,
 )
@@ -71,7 +73,9 @@ def samples_of(asked: Sequence[Asked], plan: Plan) -> list[Sample]:
             draw.position,
             draw.number,
             {
-                condition.name: _reply(said[condition.name], draw.position, condition, plan)
+                condition.name: _reply(
+                    said[condition.name], draw.position, condition, plan.reading, plan.change
+                )
                 for condition in plan.conditions
             },
         )
@@ -97,9 +101,12 @@ def run_of(asked: Sequence[Asked], plan: Plan | None = None, **fields: Any) -> R
     return Run(plan=plan, samples=samples, results=results, **usual | fields)
 
 
-def _reply(said: Said, position: Position, condition: Condition, plan: Plan) -> Reply:
-    answer = said if isinstance(said, Answer) else _answer(said, position, plan.change)
-    return reply_of(answer, position, condition, plan.reading, plan.change)
+@cache  # many tests ask about the same positions
+def _reply(
+    said: Said, position: Position, condition: Condition, reading: Reading, change: Rules
+) -> Reply:
+    answer = said if isinstance(said, Answer) else _answer(said, position, change)
+    return reply_of(answer, position, condition, reading, change)
 
 
 def _answer(outcome: Outcome, position: Position, change: Rules) -> Answer:

@@ -111,7 +111,12 @@ def test_a_body_that_says_it_has_no_error_is_an_answer(tmp_path: Path) -> None:
     write_positions(tmp_path / "some.jsonl", POOL[:20])
 
     async def fault(request: Request, _: int) -> web.Response:
-        none = {"error": None, "errors": [], "status": "completed", "type": "message"}
+        none: dict[str, object] = {
+            "error": None,
+            "errors": [],
+            "status": "completed",
+            "type": "message",
+        }
         return web.json_response(server.completion(request) | none)
 
     with serving(Loopback(habit, fault=fault)) as server:

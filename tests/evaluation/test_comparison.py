@@ -221,6 +221,21 @@ def cut_off(percent: int) -> Play:
     return lambda number: "truncated" if number % 100 < percent else "special"
 
 
+def failing(percent: int) -> Play:
+    """Yields in half of the rest, and gives no answer in so many of a hundred positions."""
+    return lambda n: "error" if n % 100 < percent else "special" if n % 2 else "adapted"
+
+
+def test_answers_that_never_came_make_no_difference_sure() -> None:
+    """All of them may have been habits, or none."""
+    runs = [run_of("a", POOL[:400], keeps(65)), run_of("b", POOL[:400], failing(30))]
+    found = impact(compare(runs))
+    assert found.n_samples == 280
+    assert found.extremes == pytest.approx((-0.3, 0))
+    assert found.verdict == "open"
+    assert found.blurred
+
+
 @pytest.mark.parametrize("percent", [3, 15, 59, 100])
 def test_junk_never_wins(percent: int) -> None:
     runs = [run_of("deaf", POOL[:900], keeps(100)), run_of("junk", POOL[:900], cut_off(percent))]
@@ -254,7 +269,7 @@ def test_more_samples_are_not_advised_where_junk_keeps_it_open() -> None:
 
 
 answers: st.SearchStrategy[Outcome] = st.sampled_from(
-    ["special", "legal", "adapted", "illegal", "unreadable"]
+    ["special", "legal", "adapted", "illegal", "unreadable", "error"]
 )
 two_answers = st.lists(st.tuples(answers, answers), min_size=1, max_size=6)
 
@@ -267,7 +282,7 @@ def test_bounds_hold_whatever_each_unusable_answer_would_have_said(
     filler: st.SearchStrategy[Outcome] = st.sampled_from(["special", "legal"])
 
     def truly(outcome: Outcome) -> Outcome:
-        return data.draw(filler) if outcome == "unreadable" else outcome
+        return data.draw(filler) if outcome in ("unreadable", "error") else outcome
 
     told = [(truly(before), truly(after)) for before, after in said]
     other = run_of("other", POOL[: len(said)], keeps(50))

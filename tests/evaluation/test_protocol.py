@@ -72,6 +72,33 @@ def test_replies_cut_off_under_one_condition_only_claim_nothing() -> None:
     assert "takes away" not in headline(run)
 
 
+def test_answers_that_never_came_claim_nothing_either() -> None:
+    """A provider that fails just where the habit would be kept must not make an effect."""
+    outcomes: list[tuple[Said, Said]] = [("special", "special")] * 40
+    outcomes += [("special", "adapted")] * 3
+    alone, failing = planned(outcomes), planned(outcomes + [("special", "error")] * 20)
+    for name in MEASURES:
+        assert failing.results.metrics[name] == alone.results.metrics[name]
+        assert failing.results.intervals[name] == alone.results.intervals[name]
+    bounds = failing.results.bounds[IMPACT]
+    assert bounds.low == pytest.approx(-23 / 63)
+    assert bounds.high == pytest.approx(-3 / 63)
+    assert bounds.complete == alone.results.metrics[IMPACT]
+    assert failing.results.metrics["changed_unusable_proportion"] == pytest.approx(20 / 63)
+    assert any("(20 error)" in note and "left out" in note for note in failing.notes)
+    assert not alone.results.bounds
+
+
+def test_a_number_lies_within_its_bounds_also_where_samples_are_left_out() -> None:
+    """Without a habit, whatever the missing answer was makes the difference smaller."""
+    outcomes: list[tuple[Said, Said]] = [("special", "legal")] * 5
+    run = planned([*outcomes, ("legal", "error"), ("error", "special")])
+    for name, bounds in run.results.bounds.items():
+        value = run.results.metrics[name]
+        assert bounds.low is not None and bounds.high is not None and value is not None
+        assert bounds.low <= value <= bounds.high, name
+
+
 def test_an_effect_that_no_junk_could_explain_is_claimed_with_its_bounds() -> None:
     outcomes: list[tuple[Said, Said]] = [("special", "adapted")] * 80
     run = planned(outcomes + [("special", "special")] * 10 + [("special", "refused")] * 10)
@@ -136,9 +163,23 @@ def test_the_headline_claims_no_more_than_the_samples(outcomes: Pairs, sentence:
 
 def test_a_weak_habit_and_a_growing_one_are_noted() -> None:
     grows: tuple[Said, Said] = ("legal", "special")
-    run = planned([("special", "special"), grows, grows, grows, grows])
+    few: list[tuple[Said, Said]] = [("special", "special"), grows, grows, grows, grows]
+    run = planned(few * 4)
     assert any(note.startswith("the habit is weak") for note in run.notes)
     assert any("above 0" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("pair", [("legal", "special"), ("special", "illegal")])
+def test_few_samples_are_said_to_be_too_few_instead(pair: tuple[Said, Said]) -> None:
+    """One habit dropped for an illegal move is no sign of anything."""
+    others: list[tuple[Said, Said]] = [("special", "special")] * 18
+    few, enough = planned([pair, *others]), planned([pair, *others, others[0]])
+    assert few.notes == [
+        "too few samples to tell how strong the habit is or what takes its place: 19"
+    ]
+    assert len(enough.notes) == 1
+    assert "too few" not in enough.notes[0]
+    assert planned(others).notes == []  # nothing would be claimed
 
 
 def test_the_diagonal_eval_says_what_it_counts_and_what_chance_would_give() -> None:

@@ -38,7 +38,7 @@ class Comparison:
 
     Attributes:
         first: one model, and ``second`` the other.
-        n_samples: how many samples they share, and ``n_games`` of how many games.
+        n_samples: how many answered samples they share, and ``n_games`` of how many games.
         values: the measure of each on the shared positions; None where it does not exist.
         interval: 95 % interval of the second value minus the first, paired; it holds whatever
             answers without a move would have said.
@@ -207,21 +207,22 @@ def _compared(
     mine, yours = first.by_position(), second.by_position()
     shared = [key for key in mine if key in yours]
     ours, theirs = [mine[key] for key in shared], [yours[key] for key in shared]
-    n_games = len({sample.position.game for sample in ours})
+    answered = [key for key in shared if mine[key].answered and yours[key].answered]
+    n_games = len({mine[key].position.game for key in answered})
     found = [(measure, paired(measure, ours, theirs)) for measure in measures]
     return [
         Comparison(
             first=first,
             second=second,
             measure=measure,
-            n_samples=len(shared),
+            n_samples=len(answered),
             n_games=n_games,
             values=each.values,
             interval=each.interval,
             p=each.p,
             corrected_p=each.p,
             extremes=each.extremes,
-            enough=_enough(each.as_scored, len(shared), tests),
+            enough=_enough(each.as_scored, len(answered), tests),
         )
         for measure, each in found
     ]

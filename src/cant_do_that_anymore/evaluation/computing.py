@@ -40,14 +40,14 @@ def compute(samples: Sequence[Sample], plan: Plan) -> Results:
             "n_samples": len(answered),
             "n_games": len({sample.position.game for sample in answered}),
             "n_failed": len(samples) - len(answered),
-            **{f"{name}_unusable_proportion": unusable_share(answered, name) for name in names},
+            **{f"{name}_unusable_proportion": unusable_share(samples, name) for name in names},
             **_usage(samples),
         },
         intervals=_existing(intervals),
         by_special_move=_existing({m.name: interval_by_special_move(m, answered) for m in bounded}),
         bounds=(
-            {measure.name: bounds_of(measure, answered) for measure in bounded}
-            if matters(answered, names)
+            {measure.name: bounds_of(measure, samples) for measure in bounded}
+            if matters(samples, names)
             else {}
         ),
         outcomes={name: _outcomes(samples, name) for name in names},
@@ -72,7 +72,7 @@ def _interval(
 
 
 def unusable_share(samples: Sequence[Sample], condition: str) -> float | None:
-    """The share of answers that name no move."""
+    """The share of answers that name no move, those included that never came."""
     unusable = sum(sample.replies[condition].outcome in UNUSABLE_OUTCOMES for sample in samples)
     return unusable / len(samples) if samples else None
 
@@ -84,7 +84,7 @@ def matters(samples: Sequence[Sample], conditions: Sequence[str]) -> bool:
 
 def bounds_of(measure: Measure, samples: Sequence[Sample]) -> Bounds:
     """What the measure would be, whatever the unusable answers would have said."""
-    imagined = list(guesses(samples))
+    imagined = [[sample for sample in samples if sample.answered], *guesses(samples)]
     values = [value for guess in imagined if (value := measure.value(guess)) is not None]
     intervals = [interval for guess in imagined if (interval := interval_of(measure, guess))]
     return Bounds(

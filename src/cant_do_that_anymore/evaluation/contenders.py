@@ -21,7 +21,7 @@ class Contender:
     Attributes:
         label: what it is called among the others.
         runs: in the order of their seeds.
-        samples: of all runs, those that enter the measures.
+        samples: of all runs, each once.
         results: what they come to together; askings of one position in several runs stay samples
             of one game, so intervals do not shrink merely because the same was asked again.
     """
@@ -94,7 +94,7 @@ def _contender(label: str, runs: Sequence[Run]) -> Contender:
         new = _new(run, [earlier for earlier, _ in kept])
         if new or not kept:
             kept.append((run, new))
-    samples = [sample for _, new in kept for sample in new if sample.answered]
+    samples = [sample for _, new in kept for sample in new]
     plan = kept[0][0].plan
     return Contender(label, tuple(run for run, _ in kept), samples, compute(samples, plan))
 

@@ -21,14 +21,15 @@ from .vocabulary import (
 
 WEAK = 0.3
 """Below this share of special moves under the standard rules, the habit is a weak one."""
+ENOUGH = 20
+"""With fewer samples, no note says what the habit is or what became of it."""
 
 
 def notes_on(samples: Sequence[Sample], results: Results, plan: Plan) -> list[str]:
     """All notes on a run."""
     return [
         *_on_size(samples, results.metrics, plan.wanted),
-        *_on_habit(results, plan),
-        *_on_broken_answers(samples, plan),
+        *_on_habit_and_drop(samples, results, plan),
         *_on_unusable_answers(results),
         *_on_reading(samples, results.metrics, plan),
         *_on_model(samples),
@@ -53,8 +54,16 @@ def _on_size(samples: Sequence[Sample], metrics: dict[str, Number], wanted: int)
     return notes
 
 
+def _on_habit_and_drop(samples: Sequence[Sample], results: Results, plan: Plan) -> list[str]:
+    """What the special moves alone do not tell, or that there are too few to tell it."""
+    notes = [*_on_habit(results, plan), *_on_broken_answers(samples, plan)]
+    n = int(results.metrics["n_samples"] or 0)
+    if notes and n < ENOUGH:
+        return [f"too few samples to tell how strong the habit is or what takes its place: {n}"]
+    return notes
+
+
 def _on_habit(results: Results, plan: Plan) -> list[str]:
-    """What the special moves alone do not tell."""
     p, impact = results.metrics["predicted_move_proportion"], results.metrics[IMPACT]
     notes = []
     if p and p < WEAK and plan.eval != "all_diagonal":
@@ -109,9 +118,10 @@ def _on_unusable_answers(results: Results) -> list[str]:
         which = f" ({kinds})" if kinds else ""
         told.append(f"{100 * share:.1f} % under the {condition} rules{which}")
     bounds = results.bounds[IMPACT]
+    missing = " and missing ones are left out" if results.metrics["n_failed"] else ""
     return [
         f"answers that name no move: {'; '.join(told)}; by the original's definition they count as "
-        f"dropped habits, so the impact factor lies between {_number(bounds.low)} and "
+        f"dropped habits{missing}, so the impact factor lies between {_number(bounds.low)} and "
         f"{_number(bounds.high)}, depending on what they would have said"
     ]
 

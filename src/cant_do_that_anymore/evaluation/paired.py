@@ -33,17 +33,21 @@ class Paired:
 
 def paired(measure: Measure, first: Sequence[Sample], second: Sequence[Sample]) -> Paired:
     """Compare two models by their samples of the same positions, in the same order."""
-    values = measure.value(first), measure.value(second)
-    games = [sample.position.game for sample in first]
-    found = _difference(_ratio(measure, first), _ratio(measure, second), games)
+    answered = [both for both in zip(first, second, strict=True) if all(s.answered for s in both)]
+    ours, theirs = ([both[side] for both in answered] for side in (0, 1))
+    values = measure.value(ours), measure.value(theirs)
+    found = _difference(_ratio(measure, ours), _ratio(measure, theirs), _games(ours))
     if not found:
         return Paired(values)
     if not any(matters(side, measure.needs) for side in (first, second)):
         return Paired(values, found.interval, found.interval, found.p)
     imagined = [
-        difference
-        for one, other in product(_extremes(measure, first), _extremes(measure, second))
-        if (difference := _difference(one, other, games))
+        found,
+        *(
+            difference
+            for one, other in product(_extremes(measure, first), _extremes(measure, second))
+            if (difference := _difference(one, other, _games(first)))
+        ),
     ]
     least, greatest = (end([d.value for d in imagined]) for end in (min, max))
     low = min(d.interval.low for d in imagined)
@@ -56,6 +60,10 @@ def paired(measure: Measure, first: Sequence[Sample], second: Sequence[Sample]) 
         p=max(d.p for d in imagined) if one_way else 1.0,
         extremes=(least, greatest),
     )
+
+
+def _games(samples: Sequence[Sample]) -> list[int]:
+    return [sample.position.game for sample in samples]
 
 
 def _ratio(measure: Measure, samples: Sequence[Sample]) -> Ratio:

@@ -21,7 +21,8 @@ class Bounds:
     """Where a number lies whatever the unusable answers would have said.
 
     Attributes:
-        low: its least value, and ``high`` its greatest, over all that they could have said.
+        low: its least value, and ``high`` its greatest, over all that they could have said and
+            the samples of missing ones left out.
         lowest: the least end of a 95 % interval over all of that, and ``highest`` the greatest.
         complete: its value over the samples of which every answer named a move.
     """

@@ -136,10 +136,8 @@ def _of_runs(runs: Sequence[Run]) -> list[Standing]:
 def _notes_on(contender: Contender) -> list[str]:
     """As on a run: the same about each of its runs would be much to read."""
     samples = [sample for run in contender.runs for sample in run.samples]
-    failed = {"n_failed": len(samples) - len(contender.samples)}
-    results = replace(contender.results, metrics=contender.results.metrics | failed)
     wanted = sum(run.plan.wanted for run in contender.runs)
-    return notes_on(samples, results, replace(contender.plan, wanted=wanted))
+    return notes_on(samples, contender.results, replace(contender.plan, wanted=wanted))
 
 
 def _of_records(records: Iterable[Record]) -> list[Standing]:

@@ -25,7 +25,7 @@ Outcome = Literal[
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
 FORBIDDEN_OUTCOMES: frozenset[Outcome] = frozenset(("special", "forbidden"))
-UNUSABLE_OUTCOMES: frozenset[Outcome] = frozenset(("unreadable", "truncated", "refused"))
+UNUSABLE_OUTCOMES: frozenset[Outcome] = frozenset(("unreadable", "truncated", "refused", "error"))
 
 BEFORE, AFTER = "standard", "changed"
 """The two conditions of every run: the rules as they always were, and with one change."""

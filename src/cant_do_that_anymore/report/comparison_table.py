@@ -99,7 +99,7 @@ def _own(models: Sequence[Contender], *, wide: bool) -> Table:
     for model in models:
         metrics, bounds = model.results.metrics, model.results.bounds.get(IMPACT)
         ends = f"bounds [{number(bounds.low)}, {number(bounds.high)}]" if bounds else ""
-        samples = counted(len(model.samples), "sample")
+        samples = counted(int(metrics["n_samples"] or 0), "sample")
         size = f"{samples}, {counted(len(model.seeds), 'seed')}"
         shares = [
             [percentage(metrics[by_rules[rules]]) for rules in SHARES]

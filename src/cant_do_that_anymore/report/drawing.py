@@ -31,7 +31,7 @@ STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the ke
     "svg.hashsalt": "cdta",  # the same numbers make the same file
     "text.parse_math": False,  # a dollar sign in a model's name is a dollar sign
 }
-JUNK = "(!) useless answers look like a dropped habit"
+JUNK = "(!) dropped habits may be useless or missing answers"
 """What the mark means."""
 
 

@@ -20,7 +20,7 @@ MEANINGS: dict[Outcome, str] = {
     "unreadable": "no move, or more than one, could be read",
     "truncated": "cut off before a move was named",
     "refused": "the model declined to answer",
-    "error": "no answer came; left out of all metrics",
+    "error": "no answer came; left out of all numbers but the bounds",
 }
 WORTH_THE_NAME = 0.1
 """A habit that yields by a tenth yields; by less, nobody would say so."""
