@@ -9,6 +9,7 @@ from ..models.model import Usage
 from .measures import STATISTICS, measures_for
 from .results import Bounds, Results
 from .statistics.intervals import Interval, ratio_interval
+from .thinking import amounts_for
 from .vocabulary import (
     AFTER,
     BEFORE,
@@ -30,12 +31,15 @@ def compute(samples: Sequence[Sample], plan: Plan) -> Results:
     """Compute everything; sound for any number of samples."""
     answered = [sample for sample in samples if sample.answered]
     names = [condition.name for condition in plan.conditions]
-    measures = measures_for(names)
+    amounts = amounts_for(names, answered)
+    measures = [m for m in measures_for(names) if not m.optional or m.value(answered) is not None]
     intervals = {measure.name: interval_of(measure, answered) for measure in measures}
+    intervals |= {amount.name: amount.interval(answered) for amount in amounts}
     bounded = [measure for measure in measures if measure.bounded]
     return Results(
         metrics={
             **{measure.name: measure.value(answered) for measure in measures},
+            **{amount.name: amount.value(answered) for amount in amounts},
             **{statistic.name: statistic.value(answered) for statistic in STATISTICS.values()},
             "n_samples": len(answered),
             "n_games": len({sample.position.game for sample in answered}),

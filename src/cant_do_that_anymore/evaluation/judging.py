@@ -64,9 +64,28 @@ def read_move(
     lone = _lone_move(reply, board, rules) or _lone_move(lines[0 if cut_off else -1], board, rules)
     if lone or cut_off:
         return lone
-    written = {match[0] for match in _IN_RUNNING_TEXT.finditer(reply)}
-    named = {_from_coordinates(text) or _from_san(text, board, rules) for text in written}
+    named = set(named_moves(reply, board, rules).values())
     return named.pop() if len(named) == 1 else None
+
+
+def named_moves(text: str, board: chess.Board, rules: Rules) -> dict[str, chess.Move | None]:
+    """All that looks like a move in a running text, and the move that it means, if it means one.
+
+    >>> named_moves("Bb5? No, f1b5 is illegal.", chess.Board(), STANDARD)
+    {'Bb5': None, 'f1b5': Move.from_uci('f1b5')}
+    """
+    words = dict.fromkeys(text.split())  # long texts repeat themselves, and no move has a space
+    written = (found for word in words for found in _IN_RUNNING_TEXT.findall(word))
+    return {
+        each: _from_coordinates(each) or _from_san(each, board, rules)
+        for each in dict.fromkeys(written)
+    }
+
+
+def names_special(text: str, position: Position) -> bool:
+    """Whether a running text names a special move; standard chess says what notation means."""
+    named = named_moves(text, position.board(), STANDARD).values()
+    return any(move is not None and move.uci() in position.special_moves for move in named)
 
 
 def outcome_of(move: chess.Move, position: Position, rules: Rules) -> Outcome:

@@ -11,6 +11,7 @@ from math import sqrt
 from . import violations
 from .statistics.chance import p_value
 from .statistics.intervals import DIFFERENCE, RELATIVE_CHANGE, SHARE_OF_SOME
+from .thinking import TEMPTATION
 from .vocabulary import AFTER, BEFORE, Eval, Measure, Number, Sample, Statistic
 
 IMPACT, GAIN = "variant_impact_factor", "legal_gain"
@@ -179,7 +180,7 @@ ALSO = (
     ),
 )
 
-MEASURES: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *VIOLATIONS)}
+MEASURES: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *VIOLATIONS)}
 STATISTICS: dict[str, Statistic] = {s.name: s for s in ALSO}
 
 TILES: dict[Eval, tuple[str, ...]] = {

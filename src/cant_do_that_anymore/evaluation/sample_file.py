@@ -38,6 +38,7 @@ def line_of(sample: Sample) -> str:
                 **reply.answer.to_json(),
                 **asdict(reply.judgement),
                 "under_change": reply.under_change,
+                "thought_of_special": reply.thought_of_special,
             }
             for name, reply in sample.replies.items()
         },
@@ -108,4 +109,6 @@ def _reply_in(fields: dict[str, Any]) -> Reply:
     outcome, move, changed = fields["outcome"], fields["move"], fields["under_change"]
     if {outcome, changed} - set(OUTCOMES) or not isinstance(move, str | None):
         raise ValueError(f"no outcome and move: {outcome!r}, {changed!r}, {move!r}")
-    return Reply(Answer.from_json(fields), Judgement(outcome, move), changed)
+    if not isinstance(tempted := fields["thought_of_special"], bool):
+        raise ValueError(f"neither true nor false: {tempted!r}")
+    return Reply(Answer.from_json(fields), Judgement(outcome, move), changed, tempted)

@@ -10,7 +10,7 @@ from ..game.position import Position
 from ..game.rules import Rules
 from ..models.asks import Ask
 from ..models.model import Answer
-from .judging import outcome_of
+from .judging import names_special, outcome_of
 from .vocabulary import AFTER, Condition, Plan, Reading, Reply, Sample
 
 
@@ -44,10 +44,10 @@ def reply_of(
 ) -> Reply:
     """The answer, judged under its condition and as if given under the changed rules."""
     judgement = condition.read(answer, position, condition.rules, reading)
-    if judgement.move is None or condition.rules == change:
-        return Reply(answer, judgement, judgement.outcome)
-    move = chess.Move.from_uci(judgement.move)
-    return Reply(answer, judgement, outcome_of(move, position, change))
+    under_change = judgement.outcome
+    if judgement.move is not None and condition.rules != change:
+        under_change = outcome_of(chess.Move.from_uci(judgement.move), position, change)
+    return Reply(answer, judgement, under_change, names_special(answer.reasoning, position))
 
 
 def draws_of(positions: Iterable[Position]) -> Iterator[Draw]:

@@ -115,12 +115,14 @@ def _differing(one: object, other: object) -> list[str]:
 class Reply:
     """An answer with its judgement.
 
-    ``under_change`` is what the same move would be under the changed rules.
+    ``under_change`` is what the same move would be under the changed rules, and
+    ``thought_of_special`` whether the thoughts before it name a special move.
     """
 
     answer: Answer
     judgement: Judgement
     under_change: Outcome
+    thought_of_special: bool = False
 
     @property
     def outcome(self) -> Outcome:
@@ -202,6 +204,7 @@ class Measure:
         remark: what stands beside it in the terminal, where that is not the perfect value.
         compared: what a model does that is better by it; "" if `cdta compare` does not look at it.
         bounded: whether unusable answers can carry it away, so that it has bounds.
+        optional: whether a run that does not have it does not mention it.
     """
 
     name: str
@@ -215,6 +218,7 @@ class Measure:
     remark: str = ""
     compared: str = ""
     bounded: bool = False
+    optional: bool = False
 
     @property
     def signed(self) -> bool:

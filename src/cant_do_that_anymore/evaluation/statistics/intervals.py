@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from .score import estimate, not_rejected
 from .tally import Tally, counted
 
-Method = Literal["score", "score by games"]
+Method = Literal["score", "score by games", "t over games"]
 Support = Collection[tuple[int, int]]
 
 RATE: Support = ((0, 1), (1, 1))

@@ -1,0 +1,119 @@
+"""What thinking shows: how long a model thinks, and whether it thinks of the special move."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from .statistics.intervals import SHARE_OF_SOME, Interval
+from .statistics.means import mean_interval
+from .vocabulary import AFTER, BEFORE, Measure, Number, Sample
+
+TOKENS = {BEFORE: "standard_thinking_tokens", AFTER: "changed_thinking_tokens"}
+"""The mean number of thinking tokens, by condition; other conditions are named alike."""
+LONGER = "thinking_tokens_difference"
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A mean over samples of numbers without bounds.
+
+    Attributes:
+        name: as in ``run.json``.
+        title: for people.
+        meaning: one line for people.
+        of: the number that a sample adds.
+        needs: the conditions whose replies it looks at.
+        signed: whether a sample's number may be below 0.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    of: Callable[[Sample], int]
+    needs: tuple[str, ...]
+    signed: bool = False
+
+    def value(self, samples: Sequence[Sample]) -> Number:
+        """The mean, or None where there are no samples."""
+        return sum(map(self.of, samples)) / len(samples) if samples else None
+
+    def interval(self, samples: Sequence[Sample]) -> Interval | None:
+        """Its 95 % interval, if there is one; samples of one game go together."""
+        games = [sample.position.game for sample in samples]
+        return mean_interval([self.of(sample) for sample in samples], games, signed=self.signed)
+
+
+def amounts_for(conditions: Sequence[str], samples: Sequence[Sample]) -> list[Amount]:
+    """How long the model thinks under these conditions; nothing of one that does not think."""
+    thinks = any(tokens(name, sample) for sample in samples for name in conditions)
+    return [*map(_by_condition, conditions), _DIFFERENCE] if thinks else []
+
+
+def tokens(condition: str, sample: Sample) -> int:
+    """How many tokens it thought before the reply."""
+    return sample.replies[condition].answer.usage.thinking_tokens
+
+
+def thought_longer(sample: Sample) -> bool:
+    """Whether it thought longer under the changed rules than under the standard ones."""
+    return sample.answered and _difference(sample) > 0
+
+
+def _difference(sample: Sample) -> int:
+    return tokens(AFTER, sample) - tokens(BEFORE, sample)
+
+
+def _by_condition(name: str) -> Amount:
+    return Amount(
+        f"{name}_thinking_tokens",
+        f"Thinking tokens, {name.replace('_', ' ')}{' rules' if name in TOKENS else ''}",
+        "how long it thinks before a reply, on average",
+        of=partial(tokens, name),
+        needs=(name,),
+    )
+
+
+_DIFFERENCE = Amount(
+    LONGER,
+    "Thinking tokens, difference",
+    "thinking tokens under the changed rules minus the standard ones, sample by sample",
+    of=_difference,
+    needs=(BEFORE, AFTER),
+    signed=True,
+)
+
+
+def _shows_thoughts(sample: Sample) -> bool:
+    return bool(sample.replies[AFTER].answer.reasoning)
+
+
+def _is_tempted(sample: Sample) -> bool:
+    return sample.replies[AFTER].thought_of_special
+
+
+TEMPTATION = (
+    Measure(
+        "temptation_rate",
+        "Temptation",
+        "the special move is in the thoughts although it is illegal now, where these are shown",
+        part=_is_tempted,
+        whole=_shows_thoughts,
+        pairs=SHARE_OF_SOME,
+        needs=(AFTER,),
+        remark="thinks of the special move",
+        optional=True,
+    ),
+    Measure(
+        "resistance_rate",
+        "Resistance",
+        "the special move is in the thoughts and then not played",
+        part=lambda sample: _is_tempted(sample) and not sample.kept_habit,
+        whole=_is_tempted,
+        pairs=SHARE_OF_SOME,
+        perfect=1,
+        needs=(AFTER,),
+        bounded=True,
+        optional=True,
+    ),
+)
+"""Whether the habit comes to its mind, and what comes of that."""
