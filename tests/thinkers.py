@@ -10,12 +10,14 @@ from typing import Any
 
 from aiohttp import web
 
-from loopback import Loopback, Request, moves_in
-from players import number_of
+from cant_do_that_anymore.game.rules import board_after
+from loopback import Loopback, Request, is_changed, moves_in
+from players import adapting, habit, number_of
 
 LETTERS = 4
 REPLY_TOKENS = 2
 Thinks = Callable[[Request], int]
+Thoughts = Callable[[Request, int], str]
 
 
 def tokens_of(request: Request) -> int:
@@ -30,18 +32,54 @@ def thoughts_of(request: Request, tokens: int) -> str:
     ]
 
 
+def longer_when_changed(request: Request) -> int:
+    """The same, and 1,000 more when the rules change, but for every fourth position."""
+    more = is_changed(request) and number_of(moves_in(request)) % 4 > 0
+    return tokens_of(request) + 1_000 * more
+
+
+def is_tempted(moves: tuple[str, ...]) -> bool:
+    """In six positions of ten."""
+    return number_of(moves) % 10 < 6
+
+
+def gives_in(moves: tuple[str, ...]) -> bool:
+    """In two of these six, and in one of the other four."""
+    return number_of(moves) % 10 in (0, 1, 9)
+
+
+def tempted_thoughts(request: Request, tokens: int) -> str:
+    """Thoughts of some moves, and where it is tempted of the special one, in either notation."""
+    moves = moves_in(request)
+    special = habit(request)
+    if number_of(moves) % 2:
+        board = board_after(moves)
+        special = f"**{board.san(board.parse_uci(special))}**"
+    tempting = f"I would play {special}, " if is_tempted(moves) or not is_changed(request) else ""
+    words = f"Castling (O-O) or h7h5, and on {special[-2:]} there is nothing. {tempting}or Na3. "
+    return words + thoughts_of(request, tokens)
+
+
+def tempted(request: Request) -> str:
+    """The habit, dropped when the rules change for a legal move, where it does not give in."""
+    kept = gives_in(moves_in(request)) or not is_changed(request)
+    return habit(request) if kept else adapting(request)
+
+
 @dataclass
 class Thinker(Loopback):
     """Thinks in a field of the message, takes everything, counts thoughts among the completion.
 
     Attributes:
         thinks: how many tokens.
+        thoughts: what it thinks in so many.
         place: where the thoughts stand in a message; "" if they are not shown.
         empty: what a reply is whose limit the thoughts have spent.
         most: the largest limit that it takes.
     """
 
     thinks: Thinks = tokens_of
+    thoughts: Thoughts = thoughts_of
     place: str = "reasoning"
     empty: str | None = None
     most: int = 100_000
@@ -77,7 +115,7 @@ class Thinker(Loopback):
         (choice,) = completion["choices"]
         if cut_off:
             choice["message"]["content"], choice["finish_reason"] = self.empty, "length"
-        thoughts = thoughts_of(request, spent)
+        thoughts = self.thoughts(request, spent)
         if self.place and thoughts:
             choice["message"][self.place] = thoughts
         usage = completion["usage"]

@@ -7,7 +7,7 @@ from rich.text import Text
 from ..evaluation.measures import FORBIDDEN, SHARES
 from ..evaluation.results import Results, Run
 from ..evaluation.vocabulary import AFTER, OUTCOMES, Measure
-from .words import dollars, headline, interval, main_measures, number, percentage, plain
+from .words import dollars, headline, interval, main_measures, number, percentage, plain, thinking
 
 _ELSEWHERE = {*FORBIDDEN.values(), "variant_legal_proportion"}
 """These stand beside other numbers, or follow from the table of outcomes."""
@@ -19,12 +19,18 @@ def summary(run: Run) -> RenderableType:
         Text(headline(run), style="bold"),
         Text(),
         _metrics(run),
+        *_thinking(run),
         Text(),
         _outcomes(run),
         Text(),
         Text(_footer(run), style="dim"),
         *(Text(f"note: {note}", style="yellow") for note in run.notes),
     )
+
+
+def _thinking(run: Run) -> list[Text]:
+    sentence = thinking(run.results)
+    return [Text(), Text(sentence)] if sentence else []
 
 
 def _metrics(run: Run) -> Table:

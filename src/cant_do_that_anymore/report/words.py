@@ -7,8 +7,9 @@ from typing import Any
 
 from ..errors import counted
 from ..evaluation.measures import IMPACT, MEASURES, SHARES, VIOLATIONS
-from ..evaluation.results import Bounds, Run
+from ..evaluation.results import Bounds, Results, Run
 from ..evaluation.statistics.intervals import Interval
+from ..evaluation.thinking import LONGER, TOKENS
 from ..evaluation.vocabulary import AFTER, BEFORE, Measure, Number, Outcome
 
 MEANINGS: dict[Outcome, str] = {
@@ -122,6 +123,28 @@ def main_measures(run: Run) -> list[Measure]:
     """Those that a reader looks at: all that the run has, but for the original's violations."""
     apart = {measure.name for measure in VIOLATIONS}
     return [m for m in MEASURES.values() if m.name in run.results.metrics.keys() - apart]
+
+
+def thinking(results: Results) -> str:
+    """The plain sentence that says how long the model thinks; "" of one that does not think."""
+    before, after, more = (results.metrics.get(name) for name in (*TOKENS.values(), LONGER))
+    if before is None or after is None or more is None:
+        return ""
+    ranges = [_whole(results.intervals.get(name)) for name in TOKENS.values()]
+    by_how_much = f"{abs(more):,.0f}{_whole(results.intervals.get(LONGER), turned=more < 0)}"
+    return (
+        f"thinks {before:,.0f}{ranges[0]} tokens under the standard rules and "
+        f"{after:,.0f}{ranges[1]} under the changed ones: {by_how_much} "
+        f"{'fewer' if more < 0 else 'more'}"
+    )
+
+
+def _whole(around: Interval | None, *, turned: bool = False) -> str:
+    """An interval in whole numbers, after a value; turned round for one that lost its sign."""
+    if not around:
+        return ""
+    low, high = (-around.high, -around.low) if turned else (around.low, around.high)
+    return f" [{low:,.0f}, {high:,.0f}]"
 
 
 def headline(run: Run) -> str:
