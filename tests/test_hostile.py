@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.folder import free_folder, load_run, save_run
-from cant_do_that_anymore.evaluation.judging import read_move
+from cant_do_that_anymore.evaluation.judging import names_special, read_move
 from cant_do_that_anymore.evaluation.records import records_in
 from cant_do_that_anymore.evaluation.vocabulary import Reading
 from cant_do_that_anymore.evaluation.wordings import wording_named
@@ -90,6 +90,12 @@ def test_the_move_reader_takes_any_reply(reply: str, position: Position, reading
     move = read_move(reply, board, BISHOPS_AS_KNIGHTS, reading)
     assert move is None or chess.Move.from_uci(move.uci()) == move
     assert board.fen() == before
+
+
+@settings(max_examples=300)
+@given(any_text | moveish, any_text | moveish, st.sampled_from(POOL))
+def test_a_move_is_found_in_any_thoughts(before: str, after: str, position: Position) -> None:
+    assert names_special(f"{before} {position.special_moves[0]} {after}", position)
 
 
 @pytest.mark.parametrize(

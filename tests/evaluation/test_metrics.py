@@ -51,7 +51,7 @@ def samples_of(
         sample_of(
             position,
             Answer(standard(position), usage=Usage(10, 2)),
-            Answer(changed(position), usage=Usage(12, 1)),
+            Answer(changed(position), usage=Usage(12, 1), reasoning=f"Not {special(position)}!"),
         )
         for position in (POOL if positions is None else positions)
     ]

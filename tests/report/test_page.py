@@ -440,6 +440,146 @@ def test_replies_are_text_and_never_act(tmp_path: Path, open_page: Opener) -> No
     assert opened.page.locator("script").count() == 2
 
 
+def thinking(thoughts: str, text: str, tokens: int) -> Answer:
+    return Answer(text, usage=Usage(1, tokens + 2, tokens), reasoning=thoughts)
+
+
+@pytest.fixture(scope="module")
+def thoughtful() -> Run:
+    """Positions that were thought about longer, with the special move in mind, both or neither."""
+    asked = []
+    for number, position in enumerate(shipped_pool("pool")[:12]):
+        special = position.special_moves[0]
+        before = thinking(f"{special} as ever", special, 100)
+        longer, tempted = number % 2 == 0, number % 3 == 0
+        thoughts = f"Once **{written(position.board(), special)}**!" if tempted else "Nothing."
+        asked.append(pair(position, before, thinking(thoughts, "", 1_200 if longer else 50)))
+    return run_of(asked)
+
+
+def test_thoughts_are_folded_beside_the_board(
+    thoughtful: Run, tmp_path: Path, open_page: Opener
+) -> None:
+    opened = open_page(saved(thoughtful, tmp_path))
+    position = thoughtful.samples[0].position
+    thoughts = opened.page.locator("article.changed details pre")
+    assert thoughts.is_hidden()
+    summary = "article.changed details summary"
+    assert opened.text(summary) == "Thoughts: 1,200 tokens, with the special move"
+    opened.page.click(summary)
+    assert thoughts.is_visible()
+    special = written(position.board(), position.special_moves[0])
+    assert thoughts.text_content() == f"Once **{special}**!"
+    opened.page.keyboard.press("ArrowRight")
+    assert opened.text(summary) == "Thoughts: 50 tokens"
+    assert thoughts.text_content() == "Nothing."
+
+
+def test_samples_are_found_by_what_was_thought(
+    thoughtful: Run, tmp_path: Path, open_page: Opener
+) -> None:
+    opened = open_page(saved(thoughtful, tmp_path))
+    options = opened.page.locator("[name=thoughts] option").all_text_contents()
+    assert options == ["any thoughts", "thought of the special move (4)", "thought longer (6)"]
+    opened.page.select_option("[name=thoughts]", "special")
+    assert opened.place == "1 of 4"
+    opened.page.select_option("[name=thoughts]", "longer")
+    assert opened.place == "1 of 6"
+    assert "1,200 tokens" in opened.text("article.changed summary")
+    opened.page.select_option("[name=changed]", "unreadable")
+    assert opened.place == "1 of 6"
+    linked = open_page(tmp_path / "report.html", link="#thoughts=special")
+    assert linked.place == "1 of 4"
+
+
+def test_a_move_in_the_thoughts_is_drawn_where_it_is_pointed_at(
+    tmp_path: Path, open_page: Opener
+) -> None:
+    position = Position(1, ("e2e4", "c7c5"), ("f1b5",))
+    thoughts = "No Bb5, not O-O-O; Bg3? (f1b5, b5) a1a1 h2h4!"
+    answer = thinking(thoughts, "d2d4", 9)
+    opened = open_page(saved(run_of([pair(position, "f1b5", answer)]), tmp_path))
+    opened.page.click("article.changed summary")
+    moves = opened.page.locator("article.changed .pointer")
+    assert moves.all_text_contents() == ["Bb5", "Bg3", "f1b5", "h2h4"]
+    assert moves.evaluate_all("all => all.map(move => move.dataset.uci)") == [
+        *("f1b5", "f1g3"),
+        *("f1b5", "h2h4"),
+    ]
+    assert opened.page.locator(".pointer.special").all_text_contents() == ["Bb5", "f1b5"]
+    assert opened.page.locator("article.changed details pre").text_content() == thoughts
+    pointed = opened.page.locator(".board .pointed")
+    assert pointed.count() == 0
+    moves.nth(1).hover()
+    assert pointed.count() == 1
+    opened.page.hover("h1")
+    assert pointed.count() == 0
+    moves.nth(3).focus()
+    assert pointed.count() == 1
+
+
+def test_thoughts_are_text_and_never_act(tmp_path: Path, open_page: Opener) -> None:
+    positions = shipped_pool("pool")
+    asked = [
+        pair(positions[n], thinking(words, "a2a3", 5), thinking(words[::-1] + " e2e4", "a2a3", 5))
+        for n, words in enumerate(HOSTILE)
+    ]
+    opened = open_page(saved(run_of(asked), tmp_path))
+    for words in HOSTILE:
+        assert opened.text("article.standard details pre") == visible(words)
+        assert opened.text("article.changed details pre") == visible(words[::-1] + " e2e4")
+        opened.page.keyboard.press("ArrowRight")
+    assert opened.page.locator("img, iframe, object, [onload], [onerror]").count() == 0
+
+
+def test_thoughts_that_are_counted_and_not_shown_are_told_of(
+    tmp_path: Path, open_page: Opener
+) -> None:
+    run = run_of([pair(shipped_pool("pool")[0], "a2a3", thinking("", "a2a3", 70))])
+    opened = open_page(saved(run, tmp_path))
+    assert opened.page.locator("article.changed details").is_hidden()
+    assert opened.text("article.changed .remark").endswith(" 72 out, 70 of them thoughts")
+    assert opened.text("article.standard .remark") == "stop, 0 tokens in, 0 out"
+
+
+def test_amounts_of_tokens_are_in_the_table(
+    thoughtful: Run, tmp_path: Path, open_page: Opener
+) -> None:
+    opened = open_page(saved(thoughtful, tmp_path))
+    row = opened.page.locator(".metrics tr", has_text="changed_thinking_tokens")
+    around = thoughtful.results.intervals["changed_thinking_tokens"]
+    assert row.locator("data").text_content() == "625"
+    assert f"[{around.low:,.0f}, {around.high:,.0f}]" in (row.text_content() or "")
+    assert row.locator(".whisker.changed").count() == 1
+    assert "temptation_rate" in opened.text("#metrics")
+
+
+def test_a_page_of_a_model_that_does_not_think_has_nothing_on_thoughts(habitual_page: Path) -> None:
+    shown = habitual_page.read_text(encoding="utf-8").partition("<body>")[2].partition("<script")[0]
+    assert "hought" not in shown
+    assert "hinking" not in shown
+
+
+def test_long_thoughts_are_cut_as_replies_are(tmp_path: Path, open_page: Opener) -> None:
+    thoughts = "a" * 30_000 + " f1b5 " + "b" * 30_000 + " g1f3"
+    position = Position(1, ("e2e4", "c7c5"), ("f1b5",))
+    opened = open_page(saved(run_of([pair(position, "", thinking(thoughts, "", 9))]), tmp_path))
+    shown = opened.text("article.changed details pre")
+    assert shown.startswith("a" * 10_000 + "…")
+    assert "40,011 characters are left out here" in shown
+    assert opened.page.locator(".pointer").all_text_contents() == ["g1f3"]
+    assert opened.text("article.changed summary") == "Thoughts: 9 tokens, with the special move"
+    assert "Replies and thoughts are shown" in opened.text("#samples .fine")
+
+
+def test_many_long_thoughts_stay_below_ten_megabytes() -> None:
+    answer = thinking("Maybe f1b5, e4e5 or Nf3 and then castle (O-O)? " * 600, "a2a3", 7_000)
+    run = run_of([pair(position, answer, answer) for position in shipped_pool("pool")[:300]])
+    made = page(run)
+    assert len(made.encode()) < 10_000_000
+    assert "longer than 10,000 characters" in " ".join(made.split())
+
+
 def test_policy_stops_scripts_and_requests_whatever_gets_into_the_page(
     browser: Browser, real: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """From a reply to an outcome: which move it names, and what that move is under the rules."""
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 
 import chess
 
@@ -75,11 +76,9 @@ def named_moves(text: str, board: chess.Board, rules: Rules) -> dict[str, chess.
     {'Bb5': None, 'f1b5': Move.from_uci('f1b5')}
     """
     words = dict.fromkeys(text.split())  # long texts repeat themselves, and no move has a space
-    written = (found for word in words for found in _IN_RUNNING_TEXT.findall(word))
-    return {
-        each: _from_coordinates(each) or _from_san(each, board, rules)
-        for each in dict.fromkeys(written)
-    }
+    written = dict.fromkeys(found for word in words for found in _IN_RUNNING_TEXT.findall(word))
+    legal = list(_legal(board, rules)) if written else []
+    return {each: _from_coordinates(each) or _from_san(each, board, legal) for each in written}
 
 
 def names_special(text: str, position: Position) -> bool:
@@ -117,7 +116,7 @@ def _lone_move(text: str, board: chess.Board, rules: Rules) -> chess.Move | None
     if len(bare) > _LONGEST_LONE_MOVE:
         return None
     bare = _MOVE_NUMBER.sub("", bare, count=1).strip(_DECORATION)
-    return _from_coordinates(bare) or _from_san(bare, board, rules)
+    return _from_coordinates(bare) or _from_san(bare, board, _legal(board, rules))
 
 
 def _from_coordinates(text: str) -> chess.Move | None:
@@ -125,16 +124,25 @@ def _from_coordinates(text: str) -> chess.Move | None:
     return _exact("".join(part or "" for part in match.groups()).lower()) if match else None
 
 
-def _from_san(text: str, board: chess.Board, rules: Rules) -> chess.Move | None:
-    """The move that standard notation means in standard chess, else under the rules in force.
+def _legal(board: chess.Board, rules: Rules) -> Iterator[list[chess.Move]]:
+    """What notation can mean: a move of standard chess, else one under the rules in force.
 
     In this order, since otherwise a habit written so could pass for a move of the changed rules.
     """
+    for in_force in dict.fromkeys((STANDARD, rules)):
+        yield list(in_force.legal_moves(board))
+
+
+def _from_san(
+    text: str, board: chess.Board, legal: Iterable[Sequence[chess.Move]]
+) -> chess.Move | None:
+    """The move that standard notation means among the first legal moves of which it fits any."""
     match = _SAN.fullmatch(text)
     if not match:
         return None
-    for in_force in dict.fromkeys((STANDARD, rules)):
-        meant = [move for move in in_force.legal_moves(board) if _fits(match, move, board)]
+    to = chess.parse_square(match["to"].lower()) if match["to"] else None
+    for moves in legal:
+        meant = [m for m in moves if to in (None, m.to_square) and _fits(match, m, board)]
         if meant:
             return meant[0] if len(meant) == 1 else None
     return None
@@ -153,7 +161,6 @@ def _fits(san: "re.Match[str]", move: chess.Move, board: chess.Board) -> bool:
     promotion = (san.groups()[-1] or "").lower()
     return (
         piece == chess.PIECE_SYMBOLS.index(symbol)
-        and chess.square_name(move.to_square) == san["to"].lower()
         and (
             not origin_file or chess.FILE_NAMES[chess.square_file(move.from_square)] == origin_file
         )

@@ -10,6 +10,7 @@ from ..evaluation.measures import FORBIDDEN, MEASURES, SHARES, STATISTICS, TILES
 from ..evaluation.results import Run
 from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES
 from ..files import replacing_text
+from . import thoughts
 from .charts import flow, pieces
 from .sample_data import samples_json
 from .templating import rendered
@@ -70,6 +71,9 @@ def page(run: Run) -> str:
         },
         tiles=[MEASURES[name] for name in TILES[run.plan.eval]],
         measures=main_measures(run),
+        amounts=thoughts.amounts(run),
+        scale=thoughts.scale(run),
+        thought_filters=thoughts.filters(run),
         statistics=list(STATISTICS.values()),
         shares=SHARES,
         forbidden=FORBIDDEN,

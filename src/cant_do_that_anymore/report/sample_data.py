@@ -2,34 +2,49 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import astuple
 from typing import Any
 
 import chess
 from markupsafe import Markup
 
+from ..evaluation.judging import named_moves
 from ..evaluation.results import Run
 from ..evaluation.vocabulary import Reply
 from ..game.notation import numbered, written, written_game
+from ..game.rules import Rules
 from .markup import visible
+from .thoughts import remarkable
 
 LONGEST_REPLY = 20_000
+_CUT = ("text", "thoughts")
 _SHORTEST_CUT = 200
 _MOST_BYTES = 8_000_000
 
 
 def samples_json(run: Run) -> tuple[Markup, int]:
-    """All samples, safe inside a script element, and the length that longer replies are cut to.
+    """All samples, safe inside a script element, and the length that longer texts are cut to.
 
-    That length is shorter for runs of many long replies, so that the page stays small enough to
-    open on any machine.
+    That length is shorter for runs of many long replies or thoughts, so that the page stays small
+    enough to open on any machine.
     """
     samples = list(_entries(run))
-    longest = LONGEST_REPLY
+    longest = _hopeful(run)
     while True:
         text = _safe_json([_with_cut_replies(sample, longest) for sample in samples])
         if len(text.encode()) <= _MOST_BYTES or longest <= _SHORTEST_CUT:
             return text, longest
         longest //= 2
+
+
+def _hopeful(run: Run) -> int:
+    """The greatest such length at which the texts alone do not make too large a page."""
+    answers = [reply.answer for sample in run.samples for reply in sample.replies.values()]
+    lengths = [len(text) for answer in answers for text in (answer.text, answer.reasoning)]
+    longest = LONGEST_REPLY
+    while sum(min(length, longest) for length in lengths) > _MOST_BYTES and longest > _SHORTEST_CUT:
+        longest //= 2
+    return longest
 
 
 def _safe_json(value: Any) -> Markup:
@@ -60,22 +75,31 @@ def _entries(run: Run) -> Iterator[dict[str, Any]]:
             "last": position.moves[-1] if position.moves else "",
             "moves": numbered(written_game(position.moves)),
             "special": [_move(board, uci) for uci in position.special_moves],
+            "remarkable": remarkable(sample),
             "replies": {
-                condition.name: _reply(sample.replies[condition.name], board)
+                condition.name: _reply(sample.replies[condition.name], board, condition.rules)
                 for condition in run.plan.conditions
             },
         }
 
 
-def _reply(reply: Reply, board: chess.Board) -> dict[str, Any]:
+def _reply(reply: Reply, board: chess.Board, rules: Rules) -> dict[str, Any]:
     answer = reply.answer
-    return {
+    shown = {
         "outcome": reply.outcome,
         "move": _move(board, reply.move) if reply.move else None,
         "text": answer.text,
         "stop": answer.stop_reason,
-        "tokens": [answer.usage.input_tokens, answer.usage.output_tokens],
+        "tokens": list(astuple(answer.usage)),
         "error": answer.error,
+    }
+    if not answer.reasoning:
+        return shown
+    named = named_moves(answer.reasoning, board, rules)
+    return shown | {
+        "thoughts": answer.reasoning,
+        "named": {written: move.uci() for written, move in named.items() if move},
+        "tempted": reply.thought_of_special,
     }
 
 
@@ -84,17 +108,23 @@ def _move(board: chess.Board, uci: str) -> dict[str, str]:
 
 
 def _with_cut_replies(sample: dict[str, Any], longest: int) -> dict[str, Any]:
-    return sample | {
-        "replies": {
-            name: reply | {"text": _cut(reply["text"], longest)}
-            for name, reply in sample["replies"].items()
-        }
-    }
+    replies = sample["replies"].items()
+    return sample | {"replies": {name: _with_cut_texts(reply, longest) for name, reply in replies}}
 
 
-def _cut(reply: str, longest: int) -> str | list[str | int]:
-    """The reply, or its beginning, how much is left out, and its end, where the move often is."""
-    if len(reply) <= longest:
-        return reply
+def _with_cut_texts(reply: dict[str, Any], longest: int) -> dict[str, Any]:
+    """The reply with its texts cut, and of the moves in them those that are still there."""
+    cut = reply | {kind: _cut(reply[kind], longest) for kind in _CUT if kind in reply}
+    if "named" in reply:
+        still_there = str(cut["thoughts"])
+        named = reply["named"].items()
+        cut["named"] = {written: uci for written, uci in named if written in still_there}
+    return cut
+
+
+def _cut(text: str, longest: int) -> str | list[str | int]:
+    """The text, or its beginning, how much is left out, and its end, where the move often is."""
+    if len(text) <= longest:
+        return text
     half = longest // 2
-    return [reply[:half], len(reply) - 2 * half, reply[-half:]]
+    return [text[:half], len(text) - 2 * half, text[-half:]]

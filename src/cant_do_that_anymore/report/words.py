@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from ..errors import counted
@@ -45,6 +45,20 @@ def bounds(found: Bounds) -> str:
         f"bounds [{number(found.low)}, {number(found.high)}], "
         f"complete cases {number(found.complete)}"
     )
+
+
+def amount(value: Number) -> str:
+    """A number of tokens as text.
+
+    >>> amount(1234.5678), amount(None)
+    ('1,235', '–')
+    """
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def amount_interval(around: Interval | None) -> str:
+    """The 95 % interval of such a number."""
+    return f"[{amount(around.low)}, {amount(around.high)}]" if around else ""
 
 
 def percentage(share: Number) -> str:
@@ -109,6 +123,8 @@ FILTERS: dict[str, Callable[..., object]] = {
     "number": number,
     "interval": interval,
     "bounds": bounds,
+    "amount": amount,
+    "amount_interval": amount_interval,
     "percentage": percentage,
     "p_value": p_value,
     "dollars": dollars,
@@ -127,24 +143,20 @@ def main_measures(run: Run) -> list[Measure]:
 
 def thinking(results: Results) -> str:
     """The plain sentence that says how long the model thinks; "" of one that does not think."""
-    before, after, more = (results.metrics.get(name) for name in (*TOKENS.values(), LONGER))
-    if before is None or after is None or more is None:
+    more, around = results.metrics.get(LONGER), results.intervals.get(LONGER)
+    if more is None:
         return ""
-    ranges = [_whole(results.intervals.get(name)) for name in TOKENS.values()]
-    by_how_much = f"{abs(more):,.0f}{_whole(results.intervals.get(LONGER), turned=more < 0)}"
-    return (
-        f"thinks {before:,.0f}{ranges[0]} tokens under the standard rules and "
-        f"{after:,.0f}{ranges[1]} under the changed ones: {by_how_much} "
-        f"{'fewer' if more < 0 else 'more'}"
+    if more < 0 and around:
+        around = replace(around, low=-around.high, high=-around.low)
+    before, after = (
+        f"{amount(results.metrics[name])} {amount_interval(results.intervals.get(name))}".strip()
+        for name in TOKENS.values()
     )
-
-
-def _whole(around: Interval | None, *, turned: bool = False) -> str:
-    """An interval in whole numbers, after a value; turned round for one that lost its sign."""
-    if not around:
-        return ""
-    low, high = (-around.high, -around.low) if turned else (around.low, around.high)
-    return f" [{low:,.0f}, {high:,.0f}]"
+    by = f"{amount(abs(more))} {amount_interval(around)}".strip()
+    return (
+        f"thinks {before} tokens under the standard rules and {after} under the changed ones: "
+        f"{by} {'fewer' if more < 0 else 'more'}"
+    )
 
 
 def headline(run: Run) -> str:

@@ -9,7 +9,7 @@ const conditions = [...section.querySelectorAll("article")].map((article) => ({
   name: article.dataset.condition,
   style: article.className,
 }));
-const filters = [...conditions.map(({ name }) => name), "move"];
+const filters = [...form.querySelectorAll("select, input")].map(({ name }) => name);
 
 let matching = [];
 let shown = null;
@@ -47,12 +47,14 @@ function hasMove(sample, wanted) {
 
 function applyFilters() {
   const wanted = form.elements.move.value.trim().toLowerCase();
+  const thought = form.elements.thoughts?.value;
   const chosen = conditions
     .map(({ name }) => [name, form.elements[name].value])
     .filter(([, outcome]) => outcome);
   matching = samples.filter(
     (sample) =>
       chosen.every(([name, outcome]) => sample.replies[name].outcome === outcome) &&
+      (!thought || sample.remarkable.includes(thought)) &&
       hasMove(sample, wanted),
   );
   list.replaceChildren(...matching.map(listed));
@@ -109,23 +111,29 @@ function describeGame(sample) {
     .join(", ");
 }
 
+/** Write a text, which may be cut in the middle, in the pieces that are made of its parts. */
+function fill(pre, text, pieces = (part) => [part]) {
+  const [beginning, leftOut, end] = [text].flat();
+  pre.replaceChildren(...pieces(beginning));
+  if (leftOut) {
+    const note = `… ${leftOut.toLocaleString("en")} characters are left out here …`;
+    pre.append(element("span", "left-out", note), ...pieces(end));
+  }
+  pre.classList.toggle("empty", !beginning);
+}
+
 function describeReply(name, reply) {
   const ours = `[data-condition="${name}"]`;
   const panel = section.querySelector(`article${ours}`);
   const outcome = panel.querySelector(".outcome");
   outcome.textContent = reply.outcome;
   outcome.className = `outcome is-${reply.outcome}`;
-  const [beginning, leftOut, end] = [reply.text].flat();
-  const written = panel.querySelector("pre");
-  written.textContent = beginning;
-  if (leftOut) {
-    const note = `… ${leftOut.toLocaleString("en")} characters are left out here …`;
-    written.append(element("span", "left-out", note), end);
-  }
-  written.classList.toggle("empty", !beginning);
-  const [tokensIn, tokensOut] = reply.tokens;
+  fill(panel.querySelector("pre"), reply.text);
+  const [tokensIn, tokensOut, thinking] = reply.tokens;
+  const thoughts = thinking && !reply.thoughts ? `, ${thinking} of them thoughts` : "";
   panel.querySelector(".remark").textContent =
-    reply.error || `${reply.stop}, ${tokensIn} tokens in, ${tokensOut} out`;
+    reply.error || `${reply.stop}, ${tokensIn} tokens in, ${tokensOut} out${thoughts}`;
+  describeThoughts(panel, reply);
   section.querySelector(`.legend ${ours} b`).textContent = reply.move
     ? reply.move.text === reply.move.uci
       ? reply.move.uci
