@@ -88,7 +88,7 @@ class Thinker(Loopback):
     def __post_init__(self) -> None:
         self.fault = self._answer
 
-    async def _answer(self, request: Request, _: int) -> web.Response:
+    async def _answer(self, request: Request, _: int) -> web.StreamResponse:
         words = self.refuses(request)
         if words:
             return web.json_response({"error": {"message": words}}, status=400)

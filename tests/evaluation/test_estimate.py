@@ -2,14 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiktoken
-from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
-from genai_prices.types import ClauseEquals, ModelInfo, ModelPrice, Provider
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,31 +22,23 @@ from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.models.model import Usage
 from cant_do_that_anymore.models.names import known_by_name
 from cant_do_that_anymore.models.purse import Price, most_input_tokens
+from charging import INPUT, OUTPUT, charge, price_list
 from loopback import Loopback, Request, serving
 from players import habit, in_every_second
 from processes import cdta
 
 POOL = shipped_pool("pool")
-INPUT, OUTPUT = 1e-4, 1e-3
-"""Dollars a token of the model "priced" on the loopback server."""
 
 
 @pytest.fixture
 def priced() -> Iterator[None]:
-    """The price list knows the model "priced" behind loopback addresses."""
-    price = ModelPrice(input_mtok=Decimal(INPUT * 1e6), output_mtok=Decimal(OUTPUT * 1e6))
-    model = ModelInfo(id="priced", match=ClauseEquals(equals="priced"), prices=price)
-    provider = Provider("loopback", "Loopback", r"http://127\.0\.0\.1.*", models=[model])
-    set_custom_snapshot(DataSnapshot([provider], from_auto_update=False))
-    yield
-    set_custom_snapshot(None)
+    with price_list():
+        yield
 
 
 def paid(server: Loopback, first: int | None = None) -> float:
     """What the server's answers cost, or the first so many, by its own count of tokens."""
-    usages = [server.completion(request)["usage"] for request in server.requests[:first]]
-    tokens_in = sum(usage["prompt_tokens"] for usage in usages)
-    return float(tokens_in * INPUT + sum(usage["completion_tokens"] for usage in usages) * OUTPUT)
+    return sum(charge(server.completion(request)["usage"]) for request in server.requests[:first])
 
 
 def test_hosted_and_own_models_have_prices_and_strange_servers_none() -> None:

@@ -13,7 +13,16 @@ from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.models import asking as module
 from cant_do_that_anymore.models.asking import Asking
 from cant_do_that_anymore.models.asks import Ask, key_of
-from cant_do_that_anymore.models.model import Answer, Form, Message, Passing, Question, Settings
+from cant_do_that_anymore.models.model import (
+    Answer,
+    Form,
+    Message,
+    Passing,
+    Question,
+    Settings,
+    Usage,
+)
+from cant_do_that_anymore.models.purse import Price, Purse
 from cant_do_that_anymore.models.store import Store
 
 SETTINGS = Settings(1.0, 16)
@@ -27,7 +36,7 @@ class Scripted:
 
     def __init__(self, script: Callable[[int, int], float | Exception] = lambda *_: 0.0) -> None:
         self.script = script
-        self.says = "answer"
+        self.says, self.usage = "answer", Usage()
         self.identity: dict[str, object] = {"name": self.name}
         self.asked: Counter[int] = Counter()
         self.in_flight = self.most_in_flight = 0
@@ -42,7 +51,7 @@ class Scripted:
             if isinstance(outcome, Exception):
                 raise outcome
             await asyncio.sleep(outcome)
-            return Answer(f"{self.says} {number}")
+            return Answer(f"{self.says} {number}", usage=self.usage)
         finally:
             self.in_flight -= 1
 
@@ -194,6 +203,25 @@ def test_one_interruption_finishes_and_saves_what_is_in_flight(store: Store) -> 
     asyncio.run(interrupted())
     assert len(model.asked) == 8
     assert all(store.get(key_of(model, ask, SETTINGS)) for ask in asks(8))
+
+
+def test_after_an_interruption_money_that_comes_free_is_spent_on_nothing(store: Store) -> None:
+    """A question may cost 16 dollars at most, and there are 40: the third waits for the others."""
+    model = Scripted(lambda *_: 0.02)
+    model.usage = Usage(output_tokens=1)
+    asking = Asking(model, store, 4, Purse(40.0), Price(0.0, 1.0))
+
+    async def interrupted() -> None:
+        task = asyncio.create_task(all_answers(asking, 1000))
+        while len(model.asked) < 2:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(interrupted())
+    assert len(model.asked) == model.most_in_flight == 2
+    assert all(store.get(key_of(model, ask, SETTINGS)) for ask in asks(2))
 
 
 def test_an_interruption_does_not_wait_for_a_server_that_said_when_to_come_back(

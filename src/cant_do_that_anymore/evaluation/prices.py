@@ -80,5 +80,5 @@ def cost_of(asking: Asking, dataset: Dataset, samples: Sequence[Sample]) -> Cost
     return Cost(
         measuring=price.of(used, len(answers)),
         dataset=price.of(dataset.usage, dataset.asked) if dataset.asked and own_dataset else None,
-        spent=price.of(asking.used, asking.asked),
+        spent=price.of(asking.till.used, asking.till.requests),
     )

@@ -12,12 +12,12 @@ from collections.abc import AsyncGenerator, Iterable
 
 from ..errors import Problem, Unfinished
 from .asks import Ask, seeded
-from .concessions import limit_of
 from .forms import Forms
 from .kept import Kept
-from .model import Answer, Form, Model, Passing, Question, Settings, Usage
+from .model import Answer, Form, Model, Passing, Question, Settings
+from .paying import STOPPED, Till, paid
 from .pressure import Pressure
-from .purse import FREE, Aside, Price, Purse
+from .purse import FREE, Price, Purse
 from .store import Store
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Asking:
         model: who is asked.
         kept: the answers that need not be asked for again.
         asked: how many answers were new; the others came from the store.
-        used: the tokens of the new answers, and of those that were asked for again.
+        till: where the new answers were paid, and those that were asked for again.
     """
 
     def __init__(
@@ -52,17 +52,15 @@ class Asking:
     ) -> None:
         self.model = model
         self.asked = 0
-        self.used = Usage()
-        self._purse = purse or Purse()
-        self._price = price
+        self._stopping = asyncio.Event()
+        self.till = Till(purse or Purse(), price, self._stopping)
         most = connections or model.connections
         self.kept = Kept(model, store)
-        self._forms = Forms(model, self.kept)
+        self._forms = Forms(paid(model, self.till), self.kept)
         self._in_flight: dict[tuple[str, Settings], asyncio.Task[Answer]] = {}
         # As many again may wait for another try or for the disk, so that requests never wait.
         self._open_questions = asyncio.Semaphore(2 * most)
         self._pressure = Pressure(most)
-        self._stopping = asyncio.Event()
         self._failures_in_a_row = 0
         self._problem: Problem | None = None
 
@@ -106,29 +104,23 @@ class Asking:
             known.set_result(saved)
             return known
         await self._open_questions.acquire()
-        most = self._most(ask, settings, self.kept.form(settings))
-        task = asyncio.create_task(self._answered(ask, settings, await self._purse.put_aside(most)))
+        task = asyncio.create_task(self._answered(ask, settings))
         self._in_flight[which] = task
         task.add_done_callback(lambda _: self._finished(which))
         return task
-
-    def _most(self, ask: Ask, settings: Settings, form: Form) -> float:
-        """The most that the question can cost."""
-        return self._price.most(ask.question, limit_of(form, settings))
 
     def _finished(self, which: tuple[str, Settings]) -> None:
         del self._in_flight[which]
         self._open_questions.release()
 
-    async def _answered(self, ask: Ask, settings: Settings, aside: Aside) -> Answer:
-        async def paid(form: Form | None) -> Answer:
-            if form is None:
-                return await self._paid(ask, settings, aside, form)
-            more = await self._purse.put_aside(self._most(ask, settings, form))
-            return await self._paid(ask, settings, more, form)
+    async def _answered(self, ask: Ask, settings: Settings) -> Answer:
+        own = seeded(self.model, ask, settings)
+
+        async def ask_in(form: Form | None) -> Answer:
+            return await self._patiently_asked(ask.question, own, form)
 
         try:
-            answer = await self._forms.satisfied(paid, settings)
+            answer = await self._forms.satisfied(ask_in, settings)
             if answer.stop_reason == "error":
                 self._count_failure(answer.error)
             else:
@@ -141,21 +133,8 @@ class Asking:
             raise
         return answer
 
-    async def _paid(self, ask: Ask, settings: Settings, aside: Aside, form: Form | None) -> Answer:
-        """One answer, asked patiently and paid from what was put aside."""
-        try:
-            own = seeded(self.model, ask, settings)
-            answer = await self._patiently_asked(ask.question, own, aside, form)
-            if answer.stop_reason != "error":
-                self.used += answer.usage
-                counted = answer.usage.input_tokens or answer.usage.output_tokens
-                aside.pay(self._price.of(answer.usage, 1) if counted else aside.most)
-            return answer
-        finally:
-            aside.pay(0.0)
-
     async def _patiently_asked(
-        self, question: Question, settings: Settings, aside: Aside, form: Form | None
+        self, question: Question, settings: Settings, form: Form | None
     ) -> Answer:
         """One answer, after as many tries as it takes or as make sense."""
         started, tries, failures = time.monotonic(), 0, 0
@@ -173,14 +152,11 @@ class Asking:
                         self._pressure.fall(entered, fault.retry_after)
             failures += not fault.overloaded
             waited = time.monotonic() - started
-            if fault.given_up:
-                aside.pay(aside.most)
             out_of_patience = failures >= FAILURES or waited > PATIENCE
             if out_of_patience or await self._stopped_within(_wait(tries, fault.retry_after)):
                 return Answer("", stop_reason="error", error=str(fault))
-            await aside.renew()
             tries += 1
-        return Answer("", stop_reason="error", error="stopped before it was asked")
+        return Answer("", stop_reason="error", error=STOPPED)
 
     def _stop(self) -> None:
         """Ask nothing more; what is in flight goes on."""

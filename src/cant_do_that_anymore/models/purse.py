@@ -40,9 +40,9 @@ class Spent(Unfinished):
 class Purse:
     """The dollars a command may spend, on one model or on several.
 
-    Before a question is asked, the most that it can cost is put aside; once it is answered, its
-    true cost is paid and the rest is free again. So the limit holds with any number of questions
-    in flight.
+    Before a request is sent, the most that it can cost is put aside; once it is answered, its true
+    cost is paid and the rest is free again. So the limit holds with any number of requests under
+    way.
     """
 
     def __init__(self, limit: float = inf) -> None:
@@ -51,17 +51,13 @@ class Purse:
         self._put_aside: list[float] = []
         self._settled = asyncio.Event()
 
-    async def put_aside(self, most: float) -> "Aside":
-        """Put aside the most that a question can cost.
+    async def put_aside(self, most: float) -> bool:
+        """Put aside the most that a request can cost; says whether that had to be waited for.
 
         Raises:
-            Spent: if so much is not left, and no question in flight can free any of it.
+            Spent: if so much is not left, and no request under way can free any of it.
         """
-        await self.take(most)
-        return Aside(self, most)
-
-    async def take(self, most: float) -> None:
-        """Take so much out of what may still be spent."""
+        waited = False
         while self._paid + sum(self._put_aside) + most > self._limit:
             if not self._put_aside:
                 raise Spent(
@@ -72,34 +68,15 @@ class Purse:
             if self._settled.is_set():  # a new one: the next run waits in another event loop
                 self._settled = asyncio.Event()
             await self._settled.wait()
+            waited = True
         self._put_aside.append(most)
+        return waited
 
     def settle(self, put_aside: float, cost: float) -> None:
-        """Pay what a question cost, and free the rest of what was put aside for it."""
+        """Pay what a request cost, and free the rest of what was put aside for it."""
         self._put_aside.remove(put_aside)
         self._paid += cost
         self._settled.set()
-
-
-class Aside:
-    """What is put aside for one question, until that is settled."""
-
-    def __init__(self, purse: Purse, most: float) -> None:
-        self.most = most
-        self._purse = purse
-        self._is_open = True
-
-    def pay(self, cost: float) -> None:
-        """Settle the question by what it cost, unless it is settled."""
-        if self._is_open:
-            self._is_open = False
-            self._purse.settle(self.most, cost)
-
-    async def renew(self) -> None:
-        """Put aside as much again, if it is settled; raises what `Purse.put_aside` does."""
-        if not self._is_open:
-            await self._purse.take(self.most)
-            self._is_open = True
 
 
 def most_input_tokens(question: Question) -> int:

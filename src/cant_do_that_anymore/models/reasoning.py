@@ -46,23 +46,23 @@ class ThinkingModel(Thinker):
 
     def __init__(self, inner: Model, thinking_tokens: int = THINKING_TOKENS) -> None:
         super().__init__(inner, thinking_tokens)
-        self._inner = inner
+        self.inner = inner
 
     async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
         """Ask twice, for thoughts and then for the reply; once if it thinks by itself."""
         if ASKED_ONCE in form:
             self.may_think = True
-            reply = await self._inner.answer(question, settings, form)
+            reply = await self.inner.answer(question, settings, form)
             return replace(reply, version=f"{self.prefix}/{reply.version}")
         think = _with_user_turn(question.messages, THINK)
         longer = replace(settings, max_tokens=max(self.thinking_tokens, settings.max_tokens))
-        thoughts = await self._inner.answer(replace(question, messages=think), longer, form)
+        thoughts = await self.inner.answer(replace(question, messages=think), longer, form)
         silent = thoughts.stop_reason == "length" and not thoughts.text.strip()
         if self._known.may_think and (thoughts.is_thoughtful or silent):
             return await self.answer(question, settings, (*form, ASKED_ONCE))
         said = Message("assistant", thoughts.text.strip() or "...")  # some refuse an empty turn
         conclude = _with_user_turn((*think, said), CONCLUDE)
-        reply = await self._inner.answer(replace(question, messages=conclude), settings, form)
+        reply = await self.inner.answer(replace(question, messages=conclude), settings, form)
         usage = thoughts.usage + reply.usage
         return replace(
             reply,
@@ -73,7 +73,7 @@ class ThinkingModel(Thinker):
 
     async def close(self) -> None:
         """Let go of the inner model's connections."""
-        await self._inner.close()
+        await self.inner.close()
 
 
 def _with_user_turn(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:

@@ -21,6 +21,8 @@ TIME_OUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
 LONG_TIME_OUT = aiohttp.ClientTimeout(total=1800, sock_connect=30)
 """For models that think first, some of them for ten minutes and more."""
 OVERLOADED = {429, 503, 529}
+GATEWAY_GAVE_UP = {408, 504, 524}
+"""Somebody on the way waited no longer: the answer may have been made, and be paid."""
 FORM_REFUSED = {400, 422}
 """Only these speak of the request; a server in trouble says all kinds of things."""
 UNFINISHED = b"Could not finish the message"
@@ -142,7 +144,8 @@ class ServerModel:
                 answer = completion_in(response.body, self.api, self._served_as, form)
             except ValueError:
                 message = self._without_key(error_message(response.body)) or "an empty body"
-                raise Passing(f"a reply that is no completion: {message}") from None
+                told = f"a reply that is no completion: {message}"
+                raise Passing(told, given_up=True) from None
             self._has_answered = True
             self._version = answer.version
             return answer
@@ -163,7 +166,8 @@ class ServerModel:
         if status in OVERLOADED:
             return Passing(message, retry_after=retry_after, overloaded=True)
         if status >= 500 or status == 408:
-            return Passing(message, retry_after=retry_after)
+            given_up = status in GATEWAY_GAVE_UP
+            return Passing(message, retry_after=retry_after, given_up=given_up)
         if status in (401, 403):
             return Problem(
                 f"{self.endpoint} refuses the key ({message}); "

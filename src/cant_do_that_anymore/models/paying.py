@@ -1,0 +1,88 @@
+"""Every single request to a model is paid from a purse, also those whose answer never comes."""
+
+import asyncio
+
+from ..errors import Problem
+from .concessions import limit_of
+from .model import Answer, Form, Model, Passing, Question, Refused, Settings, Usage
+from .purse import Price, Purse
+from .reasoning import ThinkingModel
+
+STOPPED = "stopped before it was asked"
+
+
+class Till:
+    """Where the requests of one command to one model are paid.
+
+    Money is put aside for requests under way and for nothing else. These end by themselves, so
+    whoever waits for money never waits for somebody who waits.
+
+    Attributes:
+        used: the tokens of all answers.
+        requests: how many answers were paid.
+    """
+
+    def __init__(self, purse: Purse, price: Price, stopping: asyncio.Event) -> None:
+        self.used = Usage()
+        self.requests = 0
+        self._purse = purse
+        self._price = price
+        self._stopping = stopping
+
+    async def pay(self, model: Model, question: Question, settings: Settings, form: Form) -> Answer:
+        """Ask a model once, and pay for it: the most it can cost, unless it is known what it did.
+
+        Raises:
+            Spent: if the purse does not hold the most that it can cost.
+            Refused, Passing, Problem: as the model does.
+        """
+        most = self._price.most(question, limit_of(form, settings))
+        waited = await self._purse.put_aside(most)
+        cost = most
+        try:
+            if waited and self._stopping.is_set():
+                raise Passing(STOPPED)
+            answer = await model.answer(question, settings, form)
+            self.used += answer.usage
+            self.requests += 1
+            if answer.usage.input_tokens or answer.usage.output_tokens:
+                cost = self._price.of(answer.usage, 1)
+            return answer
+        except (Refused, Problem):
+            cost = 0.0
+            raise
+        except Passing as fault:
+            cost = most if fault.given_up else 0.0
+            raise
+        finally:
+            self._purse.settle(most, cost)
+
+
+class Paid:
+    """A model whose requests are paid at a till."""
+
+    def __init__(self, model: Model, till: Till) -> None:
+        self.name = model.name
+        self.endpoint = model.endpoint
+        self.provider = model.provider
+        self.connections = model.connections
+        self.max_tokens = model.max_tokens
+        self.identity = model.identity
+        self.may_think = model.may_think
+        self._model = model
+        self._till = till
+
+    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
+        """Ask the model once."""
+        return await self._till.pay(self._model, question, settings, form)
+
+    async def close(self) -> None:
+        """Close the model."""
+        await self._model.close()
+
+
+def paid(model: Model, till: Till) -> Model:
+    """The same model, paid at that till; one that is let to think aloud sends two requests."""
+    if isinstance(model, ThinkingModel):
+        return ThinkingModel(paid(model.inner, till), model.thinking_tokens)
+    return Paid(model, till)
