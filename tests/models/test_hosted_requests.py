@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from aiohttp import web
 
 from cant_do_that_anymore.models.hosted import HostedModel
-from cant_do_that_anymore.models.model import Answer, Settings
-from loopback import Loopback, serving
+from cant_do_that_anymore.models.model import Answer, Passing, Settings
+from faults import FAULTS
+from loopback import Loopback, Request, serving
 from questions import question
 
 
@@ -47,3 +49,48 @@ def test_base_model_gets_one_text_four_tokens_and_a_stop(server: Loopback) -> No
 
 def test_model_can_be_asked_again_after_it_was_closed(server: Loopback) -> None:
     assert answer("openai-api/loop/someone", "e2e4") == answer("openai-api/loop/someone", "e2e4")
+
+
+@pytest.mark.parametrize(
+    ("fault", "given_up"),
+    [
+        ("HTTP 408", True),
+        ("HTTP 429", False),
+        ("HTTP 500", False),
+        ("reset", True),
+        ("cut off", True),
+        ("silence", True),
+        ("no JSON", True),
+    ],
+)
+def test_a_provider_is_asked_once_and_what_may_have_been_answered_is_known(
+    fault: str, given_up: bool, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client would ask three times, and tell nobody."""
+
+    async def failing(request: Request, number: int) -> web.StreamResponse | None:
+        return FAULTS[fault]()
+
+    server.fault = failing
+    monkeypatch.setenv("INSPECT_HTTP_REQUEST_TIMEOUT", "0.5")
+    with pytest.raises(Passing) as passing:
+        answer("openai-api/loop/someone", "e2e4")
+    assert len(server.requests) == 1
+    assert passing.value.given_up == given_up
+
+
+def test_a_server_that_is_not_there_was_asked_nothing(server: Loopback) -> None:
+    with serving(Loopback(lambda _: "e7e5")) as gone:
+        pass
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Passing) as passing:
+        patch.setenv("LOOP_BASE_URL", gone.url)
+        answer("openai-api/loop/someone", "e2e4")
+    assert not passing.value.given_up
+
+
+def test_a_provider_may_think_for_half_an_hour(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("INSPECT_HTTP_REQUEST_TIMEOUT", raising=False)
+    client = HostedModel("openai-api/loop/someone")._model.api.client  # type: ignore[attr-defined]
+    assert client.timeout.read >= 1800

@@ -1,6 +1,7 @@
 """A server that misbehaves in every way: answers are retried, or recorded as what they are."""
 
 import asyncio
+import socket
 import time
 from collections import Counter
 from pathlib import Path
@@ -14,7 +15,7 @@ from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.vocabulary import Sample
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models import asking, server
+from cant_do_that_anymore.models import asking, clients, server
 from cant_do_that_anymore.models.names import model_named
 from faults import FAULTS
 from loopback import Loopback, Request, moves_in, serving
@@ -214,6 +215,22 @@ def test_a_server_that_dies_ends_the_run_with_a_sentence_and_the_answers_saved(
         run = measured(loopback, 100, tmp_path, max_connections=4)
     assert len(loopback.requests) == 200 - answered
     assert run.results.metrics["n_samples"] == 100
+
+
+def test_a_connection_is_kept_alive_while_a_model_thinks() -> None:
+    address = socket.getaddrinfo("127.0.0.1", 80, type=socket.SOCK_STREAM)[0]
+    with clients.kept_alive(address) as made:
+        assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert made.type == socket.SOCK_STREAM
+
+
+def test_a_long_answer_is_waited_for_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "LONG_TIME_OUT", aiohttp.ClientTimeout(total=60))
+    with serving(Loopback(wavering, delay=0.6)) as loopback:  # TIME_OUT is 0.4 here
+        measured(loopback, 1, tmp_path, max_tokens=8_000)
+    assert len(loopback.requests) == 2
 
 
 def test_no_server_at_all_is_one_sentence(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from inspect_ai.model import (
 )
 
 from ..errors import BadInput, Problem
+from .clients import ask_once, own_fault, wait_long, was_sent
 from .concessions import NO_SYSTEM, NO_TEMPERATURE, RENAMED_LIMIT, effort_way, laid_out, limit_of
 from .efforts import BY_EFFORT, ways_of
 from .layout import STOP_SEQUENCES, as_text, user_first
@@ -36,7 +37,14 @@ from .model import (
     Usage,
 )
 from .names import OUR_MODELS, PROVIDERS, TEXT_PROVIDER, inspect_identity
-from .server import BASE_MODEL_TOKENS, FORM_REFUSED, OVERLOADED, SHORTEST_SECRET, UNFINISHED
+from .server import (
+    BASE_MODEL_TOKENS,
+    FORM_REFUSED,
+    GATEWAY_GAVE_UP,
+    OVERLOADED,
+    SHORTEST_SECRET,
+    UNFINISHED,
+)
 from .thoughts import thinking_tokens, without_thoughts
 
 _STOP_REASONS: dict[str, StopReason] = {
@@ -56,6 +64,7 @@ class HostedModel:
         self.provider = name.split("/")[0]
         self.max_tokens = BASE_MODEL_TOKENS if _takes_text(name) else CHAT_TOKENS
         self.may_think = not _takes_text(name)
+        wait_long()
         try:
             self._model = get_model(
                 name,
@@ -73,6 +82,7 @@ class HostedModel:
             raise BadInput(f"cannot use {name!r}: {_plain(str(problem))}") from None
         self.endpoint = self._model.api.base_url or ""
         self._version = self.name.partition("/")[2]
+        ask_once(self._model.api)
         _watch_requests(self._model.api)
         self.identity = inspect_identity(name, base_url, model_args)
 
@@ -91,7 +101,7 @@ class HostedModel:
             raise self._fault(own_fault(fault)) from None
         answer = answer_in(output)
         if answer.error:
-            raise Passing(answer.error)
+            raise Passing(answer.error, given_up=True)
         self._version = answer.version
         dropped = config.temperature is not None and sent and not _has_temperature(sent[-1])
         return replace(answer, conceded=(*form, NO_TEMPERATURE) if dropped else form)
@@ -114,7 +124,8 @@ class HostedModel:
         out_of_money = status == 402 or "insufficient_quota" in message
         if (decision or overloaded) and not out_of_money:
             retry_after = getattr(decision, "retry_after", None)
-            given_up = "timeout" in type(fault).__name__.lower()
+            answered = isinstance(status, int)
+            given_up = status in GATEWAY_GAVE_UP if answered else was_sent(fault)
             return Passing(
                 message, retry_after=retry_after, overloaded=overloaded, given_up=given_up
             )
@@ -232,16 +243,6 @@ def refusal_in(fault: Exception) -> str:
 
 def _status(fault: Exception) -> object:
     return getattr(fault, "status_code", None) or getattr(fault, "code", None)
-
-
-def own_fault(fault: Exception) -> Exception:
-    """The provider's exception, where Inspect put one of its own around it."""
-    last_attempt = getattr(fault, "last_attempt", None)
-    if last_attempt:
-        fault = last_attempt.exception()
-    if type(fault).__module__.startswith("inspect_ai") and isinstance(fault.__cause__, Exception):
-        return fault.__cause__
-    return fault
 
 
 def _takes_text(name: str) -> bool:

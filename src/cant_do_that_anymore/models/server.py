@@ -8,7 +8,15 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from ..errors import BadInput, Problem
-from .concessions import NO_TEMPERATURE, RENAMED_LIMIT, effort_way, laid_out, limit_of
+from .clients import LONGEST_THOUGHT, kept_alive
+from .concessions import (
+    LEAST_ROOM,
+    NO_TEMPERATURE,
+    RENAMED_LIMIT,
+    effort_way,
+    laid_out,
+    limit_of,
+)
 from .efforts import ways_of
 from .layout import STOP_SEQUENCES, as_text
 from .model import CHAT_TOKENS, Answer, Form, Passing, Question, Refused, Settings
@@ -18,8 +26,8 @@ BASE_MODEL_TOKENS = 4
 TEXT_PREFIX = "completions/"
 """Before the name of a base model: it is asked over the completions API, with one text."""
 TIME_OUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
-LONG_TIME_OUT = aiohttp.ClientTimeout(total=1800, sock_connect=30)
-"""For models that think first, some of them for ten minutes and more."""
+LONG_TIME_OUT = aiohttp.ClientTimeout(total=LONGEST_THOUGHT, sock_connect=30)
+"""For answers that may be long."""
 OVERLOADED = {429, 503, 529}
 GATEWAY_GAVE_UP = {408, 504, 524}
 """Somebody on the way waited no longer: the answer may have been made, and be paid."""
@@ -80,9 +88,7 @@ class ServerModel:
         """Ask the server once."""
         limit = limit_of(form, settings)
         request = self._request(question, settings, form, limit)
-        response = await self._post(
-            request, LONG_TIME_OUT if limit > settings.max_tokens else TIME_OUT
-        )
+        response = await self._post(request, LONG_TIME_OUT if limit > LEAST_ROOM else TIME_OUT)
         return self._answer_in(response, form)
 
     async def close(self) -> None:
@@ -181,8 +187,9 @@ class ServerModel:
     def _client(self) -> aiohttp.ClientSession:
         if not self._session:
             headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+            connector = aiohttp.TCPConnector(limit=0, socket_factory=kept_alive)
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0), headers=headers, timeout=TIME_OUT
+                connector=connector, headers=headers, timeout=TIME_OUT
             )
         return self._session
 

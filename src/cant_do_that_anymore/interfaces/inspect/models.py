@@ -24,6 +24,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from ...errors import BadInput, Problem
 from ...game.rules import rules_named
 from ...models.asks import Ask, seeded
+from ...models.clients import own_fault
 from ...models.hosted import (
     HostedModel,
     answer_in,
@@ -31,7 +32,6 @@ from ...models.hosted import (
     config_for,
     is_unfinished,
     layout_for,
-    own_fault,
     refusal_in,
 )
 from ...models.model import Answer, Form, Message, Model, Question, Refused, Settings

@@ -1,0 +1,55 @@
+"""Clients that wait long for an answer and ask for it once, and what their faults may cost.
+
+How often to ask is for `asking` to say. The clients of OpenAI's and Anthropic's kind that Inspect
+AI makes ask again by themselves, which is paid and not told, and wait ten minutes at most.
+"""
+
+import os
+import socket
+from typing import Any
+
+from aiohttp import AddrInfoType
+
+LONGEST_THOUGHT = 1800
+"""In seconds; some models think for ten minutes and more."""
+SIGN_OF_LIFE = 60
+"""In seconds; routers forget a connection on which nothing is said for some minutes."""
+_TIME_OUT = "INSPECT_HTTP_REQUEST_TIMEOUT"
+_NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ClientConnectorError"}
+
+
+def wait_long() -> None:
+    """Let clients that Inspect AI makes from now on wait long, unless the user says how long."""
+    os.environ.setdefault(_TIME_OUT, str(LONGEST_THOUGHT))
+
+
+def kept_alive(address: AddrInfoType) -> socket.socket:
+    """A socket for a connection that lasts while a model thinks and says nothing."""
+    made = socket.socket(*address[:3])
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):
+        if hasattr(socket, name):  # not everywhere
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), SIGN_OF_LIFE)
+    return made
+
+
+def ask_once(api: Any) -> None:
+    """Let the client of a provider not ask again by itself."""
+    client: Any = getattr(api, "client", None)
+    if hasattr(client, "max_retries"):
+        client.max_retries = 0
+
+
+def was_sent(fault: BaseException) -> bool:
+    """Whether a request that no answer came to may have reached the provider."""
+    return not {type(each).__name__ for each in (fault, fault.__cause__)} & _NOT_SENT
+
+
+def own_fault(fault: Exception) -> Exception:
+    """The provider's exception, where Inspect put one of its own around it."""
+    last_attempt = getattr(fault, "last_attempt", None)
+    if last_attempt:
+        fault = last_attempt.exception()
+    if type(fault).__module__.startswith("inspect_ai") and isinstance(fault.__cause__, Exception):
+        return fault.__cause__
+    return fault
