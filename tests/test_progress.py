@@ -2,7 +2,11 @@
 
 import pytest
 
+from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore import progress as module
 from cant_do_that_anymore.progress import progress, shown
+from loopback import Loopback, serving
+from players import habit
 
 
 @pytest.fixture
@@ -21,9 +25,59 @@ def test_steps_are_told_now_and_then_and_at_the_end(
             clock[0] += seconds
             advance(remark="2 errors" if seconds == 16 else "")
     assert capsys.readouterr().err.splitlines() == [
-        "measuring m: 2/4, 0/s, 2 errors, 17 s left",
-        "measuring m: 4/4, 0/s, 0 s left",
+        "measuring m: 2/4, 8 s each, 2 errors, 17 s left",
+        "measuring m: 4/4, 5 s each, 0 s left",
     ]
+
+
+def test_long_times_are_told_in_minutes_and_hours(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress("measuring m", 41, quiet=False) as advance:
+        clock[0] += 270
+        advance()
+    assert capsys.readouterr().err == "measuring m: 1/41, 4 min each, 3 h left\n"
+
+
+def test_the_pace_is_that_of_the_last_steps_and_not_of_what_was_kept_from_before(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress("measuring m", 1000, quiet=False) as advance:
+        clock[0] += 1
+        for _ in range(900):
+            advance()
+        for _ in range(30):
+            clock[0] += 60
+            advance()
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "measuring m: 930/1000, 60 s each, 70 min left"
+    )
+
+
+def test_what_goes_on_between_steps_is_told_too(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress("building", 5, quiet=False) as advance:
+        clock[0] += 20
+        advance(0, remark="9 asked")
+        clock[0] += 20
+        advance(remark="12 asked")
+    assert capsys.readouterr().err.splitlines() == [
+        "building: 0/5, 9 asked",
+        "building: 1/5, 40 s each, 12 asked, 3 min left",
+    ]
+
+
+def test_a_model_that_thinks_long_does_not_look_dead(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(module, "PLAIN_LINE_SECONDS", 0.2)
+    with serving(Loopback(habit, delay=0.5)) as server:
+        evaluate(Spec(model="m", base_url=server.url, n=1))
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "the first answer of m: nothing yet"
+    assert told[-2] == "measuring m: nothing yet"
+    assert told[-1].startswith("measuring m: 1/1, ")
 
 
 def test_a_share_that_is_not_known_tells_no_time(

@@ -2,11 +2,16 @@
 
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Timer
 from typing import Protocol
 
 PLAIN_LINE_SECONDS = 15.0
+BAR_SECONDS = 0.1
+LATELY_SECONDS, LATELY_STEPS = 30.0, 20
+"""The pace is that of the last seconds, or of as many steps if those took longer."""
 
 
 class Show(Protocol):
@@ -17,23 +22,37 @@ class Show(Protocol):
 
 
 class Advance(Protocol):
-    """Called after each step, with a remark on how it goes."""
+    """Called now and then with the steps done since, and a remark on how it goes."""
 
-    def __call__(self, *, remark: str = "") -> None:
-        """Count one step."""
+    def __call__(self, steps: int = 1, *, remark: str = "") -> None:
+        """Count the steps."""
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it.
+
+    >>> duration(45), duration(300), duration(10_800), duration(250_000)
+    ('45 s', '5 min', '3 h', '2.9 days')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    hours = seconds / 3600
+    return f"{hours:.2g} h" if hours < 48 else f"{hours / 24:,.1f} days"
 
 
 @contextmanager
 def progress(what: str, total: int, *, quiet: bool) -> Iterator[Advance]:
     """Show on standard error how many steps of ``what`` are done, while the body runs."""
-    done, started = 0, time.monotonic()
+    done, lately = 0, _Lately()
     with shown(what, quiet=quiet) as show:
 
-        def advance(*, remark: str = "") -> None:
+        def advance(steps: int = 1, *, remark: str = "") -> None:
             nonlocal done
-            done += 1
-            rate = done / max(time.monotonic() - started, 1e-9)
-            pace = f"{rate:.0f}/s" if rate >= 1 else f"{1 / rate:.0f} s each"
+            done += steps
+            rate = lately.rate(done)
+            pace = f"{rate:.0f}/s" if rate >= 1 else f"{duration(1 / rate)} each" if rate else ""
             parts = (f"{done}/{total}", pace, remark)
             show(done / total, ", ".join(filter(None, parts)))
 
@@ -51,51 +70,83 @@ def shown(what: str, *, quiet: bool, plain: bool = False) -> Iterator[Show]:
     """
     if quiet:
         yield _silent
-    elif plain or not sys.stderr.isatty():
-        yield _PlainLines(what)
-    else:
-        with _bar(what) as show:
-            yield show
+        return
+    with _plain_lines(what) if plain or not sys.stderr.isatty() else _bar(what) as show:
+        yield show
 
 
 def _silent(share: float | None, remark: str) -> None:
     pass
 
 
+class _Lately:
+    """How quickly it goes by now: what is kept from before comes at once, and the rest does not."""
+
+    def __init__(self) -> None:
+        self._seen = deque([(time.monotonic(), 0.0)])
+
+    def rate(self, done: float) -> float:
+        """So much a second, now that so much is done."""
+        now = time.monotonic()
+        if done > self._seen[-1][1]:
+            self._seen.append((now, done))
+        while len(self._seen) > LATELY_STEPS and self._seen[0][0] < now - LATELY_SECONDS:
+            self._seen.popleft()
+        then, before = self._seen[0]
+        return (done - before) / max(now - then, 1e-9)
+
+    def left(self, share: float | None) -> str:
+        """The time that is left, as the end of a sentence."""
+        rate = self.rate(share) if share else 0.0
+        return f", {duration((1 - share) / rate)} left" if share and rate else ""
+
+
 @contextmanager
 def _bar(what: str) -> Iterator[Show]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[remark]}", markup=False),
-        TimeRemainingColumn(compact=True),
-        TextColumn("left"),
     )
+    lately, last = _Lately(), -BAR_SECONDS
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(what, total=None, remark="")
 
         def show(share: float | None, remark: str) -> None:
+            nonlocal last
+            now, left = time.monotonic(), lately.left(share)
+            if now - last < BAR_SECONDS and share != 1:
+                return
+            last = now
             total = None if share is None else 1.0
-            bars.update(task, completed=share or 0.0, total=total, remark=remark)
+            bars.update(task, completed=share or 0.0, total=total, remark=remark + left)
 
         yield show
 
 
-class _PlainLines:
-    """A line now and then, for logs, and one at the end."""
+@contextmanager
+def _plain_lines(what: str) -> Iterator[Show]:
+    """A line now and then, for logs, and one at the end; one that says so while nothing is done."""
+    lately, last = _Lately(), time.monotonic()
 
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._started = self._last = time.monotonic()
+    def say(remark: str) -> None:
+        print(f"{what}: {remark}", file=sys.stderr, flush=True)
 
-    def __call__(self, share: float | None, remark: str) -> None:
-        now = time.monotonic()
-        is_done = share is not None and share >= 1
-        if now - self._last < PLAIN_LINE_SECONDS and not is_done:
-            return
-        self._last = now
-        left = f", {(now - self._started) * (1 - share) / share:.0f} s left" if share else ""
-        print(f"{self._what}: {remark}{left}", file=sys.stderr, flush=True)
+    def show(share: float | None, remark: str) -> None:
+        nonlocal last
+        waiting.cancel()
+        now, left = time.monotonic(), lately.left(share)
+        if now - last >= PLAIN_LINE_SECONDS or share == 1:
+            last = now
+            say(remark + left)
+
+    waiting = Timer(PLAIN_LINE_SECONDS, say, ["nothing yet"])
+    waiting.daemon = True
+    waiting.start()
+    try:
+        yield show
+    finally:
+        waiting.cancel()

@@ -117,7 +117,7 @@ async def _dataset(spec: Spec, plan: Plan, asking: Asking, *, quiet: bool) -> Da
     if at_hand:
         return at_hand
     criteria = Criteria(asking.model, pool_for(spec), plan)
-    version = await version_of(asking, criteria)
+    version = await version_of(asking, criteria, quiet=quiet)
     if not spec.fallback_dataset:
         return await dataset_for(asking, version, criteria, quiet=quiet, fresh=spec.fresh)
     found = found_dataset(version, criteria)

@@ -13,7 +13,7 @@ from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..models.asking import Asking
 from ..models.model import Known
 from ..models.names import OPENAI_BASE_MODELS
-from ..progress import progress
+from ..progress import progress, shown
 from .datasets import imported_for, save_dataset, saved_dataset, shipped_datasets
 from .pools import SHIPPED
 from .results import Dataset
@@ -21,15 +21,16 @@ from .search import BUILT, Criteria, Search, Which
 from .watch import Watch
 
 
-async def version_of(asking: Asking, criteria: Criteria) -> str:
+async def version_of(asking: Asking, criteria: Criteria, *, quiet: bool) -> str:
     """The exact version the model answers as, learnt from the first question of the pool.
 
     Raises:
         Unfinished: if it does not answer.
     """
     first_ask = criteria.ask(Which(0, 0))
-    async with aclosing(asking.answers([first_ask], criteria.settings)) as answers:
-        first = await anext(answers)
+    with shown(f"the first answer of {asking.model.name}", quiet=quiet):
+        async with aclosing(asking.answers([first_ask], criteria.settings)) as answers:
+            first = await anext(answers)
     if first.stop_reason == "error":
         raise Unfinished(f"{asking.model.name} does not answer ({first.error})")
     return first.version
@@ -87,9 +88,11 @@ async def dataset_for(
                 async for answer in answers:
                     found_before = len(search.hits)
                     search.see(answer, watch)
-                    for _ in search.hits[found_before:]:
-                        rate = len(search.hits) / search.asked
-                        advance(remark=f"{search.asked} asked, {rate:.0%} hits")
+                    rate = len(search.hits) / max(search.asked, 1)
+                    advance(
+                        len(search.hits) - found_before,
+                        remark=f"{search.asked} asked, {rate:.0%} hits",
+                    )
                     if search.done:
                         break
     built = search.dataset(version)

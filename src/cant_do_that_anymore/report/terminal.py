@@ -7,6 +7,7 @@ from rich.text import Text
 from ..evaluation.measures import FORBIDDEN, SHARES
 from ..evaluation.results import Results, Run
 from ..evaluation.vocabulary import AFTER, OUTCOMES, Measure
+from ..progress import duration
 from .words import dollars, headline, interval, main_measures, number, percentage, plain, thinking
 
 _ELSEWHERE = {*FORBIDDEN.values(), "variant_legal_proportion"}
@@ -84,7 +85,7 @@ def _footer(run: Run) -> str:
     metrics, dataset = run.results.metrics, f"dataset: {run.dataset.provenance}"
     tokens_in, tokens_out = metrics["usage_prompt_tokens"], metrics["usage_completion_tokens"]
     tokens = f"{tokens_in:,} tokens in, {tokens_out:,} out"
-    parts = [dataset, _sampling(run), tokens, _cost(run), f"{run.seconds:.0f} s"]
+    parts = [dataset, _sampling(run), tokens, _cost(run), duration(run.seconds)]
     return "; ".join(filter(None, parts))
 
 

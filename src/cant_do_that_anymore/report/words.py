@@ -11,6 +11,7 @@ from ..evaluation.results import Bounds, Results, Run
 from ..evaluation.statistics.intervals import Interval
 from ..evaluation.thinking import LONGER, TOKENS
 from ..evaluation.vocabulary import AFTER, BEFORE, Measure, Number, Outcome
+from ..progress import duration
 
 MEANINGS: dict[Outcome, str] = {
     "special": "the special move: the habit",
@@ -128,6 +129,7 @@ FILTERS: dict[str, Callable[..., object]] = {
     "percentage": percentage,
     "p_value": p_value,
     "dollars": dollars,
+    "duration": duration,
     "minus": minus,
     "plain": plain,
     "named_fields": named_fields,
