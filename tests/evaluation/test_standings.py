@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore.evaluation.computing import interval_of
+from cant_do_that_anymore.evaluation.contenders import contenders, differences_in_plan
 from cant_do_that_anymore.evaluation.folder import load_run, save_run
 from cant_do_that_anymore.evaluation.groups import by_concerned_moves
 from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, MEASURES
-from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.evaluation.results import Dataset, Run
 from cant_do_that_anymore.evaluation.standings import METRICS, standings, standings_in
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
-from cant_do_that_anymore.models.model import Settings
+from cant_do_that_anymore.models.model import Answer, Effort, Settings, Usage
 from runs import plan_of, run_of
 
 POOL = shipped_pool("pool")
@@ -108,6 +109,74 @@ def test_runs_that_differ_in_more_than_the_seed_have_names_that_tell_them_apart(
     cold = replace(cold, plan=replace(cold.plan, settings=Settings(temperature=0.0)))
     names = [each.model for each in standings([run("m", HALF), cold, run("other", KEEPS)])]
     assert names == ["m temperature 1", "m temperature 0", "other"]
+
+
+def at(effort: Effort | None, before: Run, **fields: Any) -> Run:
+    """The same run at another effort."""
+    settings = replace(before.plan.settings, reasoning_effort=effort)
+    return replace(before, plan=replace(before.plan, settings=settings, **fields))
+
+
+def test_every_effort_of_a_model_stands_for_itself_under_one_name() -> None:
+    once, again = run("m", HALF, seed=1), run("m", KEEPS, seed=2)
+    runs = [at(effort, each) for effort in ("none", None, "high") for each in (once, again)]
+    found = standings([*runs, at("none", run("other", ADAPTS))])
+    assert [(each.model, each.effort, each.label, len(each.runs)) for each in found] == [
+        ("other", "none", "other effort none", 1),
+        ("m", "none", "m effort none", 2),
+        ("m", None, "m its own effort", 2),
+        ("m", "high", "m effort high", 2),
+    ]
+    assert [each.label for each in standings(runs[:2])] == ["m"]
+    compared = contenders(runs)
+    assert [each.label for each in compared] == [
+        "m effort none",
+        "m its own effort",
+        "m effort high",
+    ]
+    (told,) = differences_in_plan(compared)
+    assert "(m effort none: none; m its own effort: its own; m effort high: high)" in told
+
+
+def test_efforts_on_positions_selected_at_different_efforts_are_not_of_one_line() -> None:
+    """Unless nobody selected them: a dataset that was given, or the diagonal's."""
+    asked = Dataset("m", "built", asked=40)
+    for dataset, names in (
+        (asked, ["m selected at effort low", "m selected at effort high"]),
+        (Dataset("", "both.jsonl"), ["m", "m"]),
+    ):
+        plain = replace(run("m", HALF), dataset=dataset)
+        found = standings([at(effort, plain, select_effort=effort) for effort in ("low", "high")])
+        assert [each.model for each in found] == names
+
+
+def test_what_was_selected_in_two_ways_is_never_ranked_together() -> None:
+    drawn = Dataset("m", "built", asked=40, own_temperature=True)
+    models = {"low": KEEPS, "high": ADAPTS, "middle": HALF}
+    runs = [run(model, after) for model, after in models.items()]
+    runs[1] = replace(runs[1], dataset=drawn)
+    found = standings(runs)
+    assert [each.model for each in found] == ["middle", "low", "high"]
+    assert [each.selection for each in found] == ["", "", drawn.selection]
+    assert len({each.place for each in found}) == 2
+    seeds = [run("m", HALF, seed=1), replace(run("m", HALF, seed=2), dataset=drawn)]
+    assert [len(each.runs) for each in standings(seeds)] == [1, 1]
+
+
+def test_thinking_is_the_mean_over_the_samples_of_all_runs() -> None:
+    thought = {BEFORE: (100, 300), AFTER: (500, 1000)}
+    asked: Any = [
+        (
+            p,
+            {
+                name: Answer("a2a3", usage=Usage(1, 9, tokens[n]))
+                for name, tokens in thought.items()
+            },
+        )
+        for n, p in enumerate(POOL[:2])
+    ]
+    (found,) = standings([run_of(asked)])
+    assert (found.thinking_tokens(BEFORE), found.thinking_tokens(AFTER)) == (200, 750)
 
 
 def test_notes_are_about_all_runs_together() -> None:

@@ -2,11 +2,12 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from .computing import compute
+from .labels import labels, shown
 from .notes import notes_on
 from .results import Dataset, Results, Run
 from .vocabulary import Plan, Sample
@@ -75,6 +76,12 @@ class Contender:
 
 def contenders(runs: Sequence[Run]) -> list[Contender]:
     """The runs by model and plan; one that is given twice, or repeats kept answers, counts once."""
+    groups = _grouped(runs)
+    names = labels([group[0] for group in groups])
+    return [_contender(name, group) for name, group in zip(names, groups, strict=True)]
+
+
+def _grouped(runs: Sequence[Run]) -> list[list[Run]]:
     groups: list[list[Run]] = []
     for run in runs:
         group = next((group for group in groups if _alike(group[0], run)), None)
@@ -82,8 +89,7 @@ def contenders(runs: Sequence[Run]) -> list[Contender]:
             groups.append([run])
         else:
             group.append(run)
-    labels = _labels([group[0] for group in groups])
-    return [_contender(label, group) for label, group in zip(labels, groups, strict=True)]
+    return groups
 
 
 def _contender(label: str, runs: Sequence[Run]) -> Contender:
@@ -121,54 +127,37 @@ def _alike(one: Run, other: Run) -> bool:
     )
 
 
-def _positions(run: Run) -> tuple[str, str, str]:
-    """Where its positions come from, the same for all seeds."""
-    return run.dataset.version, run.dataset.origin, run.dataset.pool
+def _positions(run: Run) -> tuple[str, str, str, str]:
+    """Where its positions come from and how they were selected, the same for all seeds."""
+    dataset = run.dataset
+    return dataset.version, dataset.origin, dataset.pool, dataset.selection
 
 
 def _identity(run: Run) -> str:
     return json.dumps(run.identity, sort_keys=True, default=str)
 
 
-def _labels(runs: Sequence[Run]) -> list[str]:
-    """The model's version, with as much more as tells those of one name apart."""
-    labels = [run.version for run in runs]
-    for name in dict.fromkeys(labels):
-        same = [index for index, label in enumerate(labels) if label == name]
-        for index, more in zip(same, _told_apart([runs[index] for index in same]), strict=True):
-            labels[index] += more
-    return labels
+def names_without_effort(runs: Sequence[Run]) -> list[str]:
+    """What each is called whatever its effort: one name for those that differ in nothing else.
+
+    It is the name that they were asked for by, unless this is that of others as well.
+    """
+    bare = [_without_effort(run) for run in runs]
+    groups = _grouped(bare)
+    firsts = [group[0] for group in groups]
+    asked_for = [first.model for first in firsts]
+    names = {
+        id(run): label if asked_for.count(run.model) > 1 else run.model
+        for label, group in zip(labels(firsts), groups, strict=True)
+        for run in group
+    }
+    return [names[id(run)] for run in bare]
 
 
-def _told_apart(runs: Sequence[Run]) -> list[str]:
-    if len(runs) == 1:
-        return [""]
-    facts = [dict(_facts(run)) for run in runs]
-    names = [name for name in facts[0] if len({fact[name] for fact in facts}) > 1]
-    told = ["".join(f" {fact[name]}" for name in names if fact[name]) for fact in facts]
-    if len(set(told)) == len(told):
-        return told
-    return [f"{more} #{number}" for number, more in enumerate(told, 1)]
-
-
-def _facts(run: Run) -> Iterator[tuple[str, str]]:
-    """What may tell runs of one version apart, in words, by name."""
-    plan = run.plan
-    yield "model", run.model
-    yield "endpoint", run.endpoint
-    yield "eval", plan.eval
-    yield "wording", f"{plan.wording} wording"
-    yield "reading", f"{plan.reading} reading"
-    yield "protocol", f"protocol {run.protocol}"
-    yield "positions", f"on {run.dataset.origin} positions {run.dataset.pool}".strip()
-    for each in fields(plan.settings):
-        if not each.metadata.get("incidental"):
-            value = getattr(plan.settings, each.name)
-            yield each.name, f"{each.name.replace('_', ' ')} {_shown(value)}"
-
-
-def _shown(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else "none" if value is None else str(value)
+def _without_effort(run: Run) -> Run:
+    settings = replace(run.plan.settings, reasoning_effort=None)
+    selected_at = run.plan.select_effort if run.dataset.asked else None  # or nobody selected
+    return replace(run, plan=replace(run.plan, settings=settings, select_effort=selected_at))
 
 
 def differences_in_plan(models: Sequence[Contender]) -> list[str]:
@@ -184,7 +173,7 @@ def differences_in_plan(models: Sequence[Contender]) -> list[str]:
     }
     notes = []
     for what, of in looked_at.items():
-        values = {m.label: " and ".join(sorted({_shown(of(r)) for r in m.runs})) for m in models}
+        values = {m.label: " and ".join(sorted({shown(of(r)) for r in m.runs})) for m in models}
         if len(set(values.values())) > 1:
             who = "; ".join(f"{label}: {value}" for label, value in values.items())
             notes.append(f"the runs differ in {what}, which may be why they score apart ({who})")

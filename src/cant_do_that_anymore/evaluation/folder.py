@@ -94,6 +94,7 @@ def load_run(folder: Path) -> Run:
             samples=samples,
             results=results,
             cost=Cost(**facts["cost"]),
+            folder=folder,
         )
     except BadInput:
         raise

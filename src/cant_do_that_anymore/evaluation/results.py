@@ -4,6 +4,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 
 from ..errors import counted
 from ..game.position import Position
@@ -137,6 +138,7 @@ class Run:
         dataset: where the positions came from.
         samples: every position with all its replies.
         notes: what a reader of the numbers should know, one sentence each.
+        folder: where it lies, if it was saved.
         protocol: runs of different protocols cannot be compared.
         versions: of the software that made it.
     """
@@ -153,6 +155,7 @@ class Run:
     started_at: str
     seconds: float
     cost: Cost = field(default_factory=Cost)
+    folder: Path | None = field(default=None, compare=False)
     protocol: str = PROTOCOL
     versions: dict[str, str] = field(default_factory=versions_here)
 

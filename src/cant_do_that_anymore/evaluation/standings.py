@@ -1,45 +1,63 @@
-"""What an experiment comes to: where each model stands, by eval and rules, over all its runs."""
+"""What an experiment comes to: where each model stands at each effort, over all its runs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, sqrt
 from pathlib import Path
-from statistics import stdev
+from statistics import fmean, stdev
 
 from ..errors import BadInput
 from ..game.rules import Rules
+from ..models.model import Effort
 from .computing import interval_of
-from .contenders import Contender, contenders
+from .contenders import Contender, contenders, names_without_effort
 from .folder import load_run
+from .labels import effort_in_words
 from .measures import FORBIDDEN, GAIN, HABIT, IMPACT, MEASURES, SHARES
 from .notes import is_broken, notes_on
 from .records import CHANGE, Record, records_in
 from .results import Results, Run
-from .vocabulary import Eval, Sample
+from .vocabulary import Eval, Number, Sample
 
+Place = tuple[Eval, str, str]
 METRICS = (*SHARES.values(), *FORBIDDEN.values(), "delta", IMPACT, "adaptation_rate", GAIN)
 """What is told of every model."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One model in one eval under one change of rules.
+    """One model at one effort, in one eval under one change of rules.
 
     Attributes:
-        model: what it is called among the others.
+        model: what it is called among the others, whatever its effort.
+        label: the same with its effort, where that is not the same for all.
         eval: the eval.
         change: the changed rules.
         runs: the samples of each run that enter the measures.
         results: of all of them together; of the original's records, what those can tell.
         notes: what a reader of the numbers should know.
+        effort: how much it was asked to think; None for as much as it does by itself.
+        selection: how its positions were selected, if not at temperature 0.
+        positions: the ids of all it was asked about.
+        folders: those of its runs that were saved.
     """
 
     model: str
+    label: str
     eval: Eval
     change: Rules
     runs: Sequence[Sequence[Sample]]
     results: Results
     notes: Sequence[str] = ()
+    effort: Effort | None = None
+    selection: str = ""
+    positions: frozenset[str] = frozenset()
+    folders: Sequence[Path] = ()
+
+    @property
+    def place(self) -> Place:
+        """Among whom it stands: numbers of other places cannot be ranked with its own."""
+        return self.eval, self.change.key, self.selection
 
     @property
     def samples(self) -> list[Sample]:
@@ -49,14 +67,24 @@ class Standing:
     @property
     def is_junk(self) -> bool:
         """Whether what looks like dropping the habit may be no more than useless answers."""
-        of_run = GAIN in self.results.metrics
-        return bool(self.results.bounds) or (of_run and is_broken(self.samples))
+        return bool(self.results.bounds) or (self.is_of_runs and is_broken(self.samples))
+
+    @property
+    def is_of_runs(self) -> bool:
+        """Whether all is known of its answers, and not only what the original records."""
+        return GAIN in self.results.metrics
 
     @property
     def sure_gain(self) -> float | None:
         """The legal gain, or what is left of it whatever the unusable answers would have said."""
         bounds = self.results.bounds.get(GAIN)
         return bounds.low if bounds else self.results.metrics.get(GAIN)
+
+    def thinking_tokens(self, condition: str) -> Number:
+        """How many tokens it thought under a condition, as a mean over the samples."""
+        if not self.samples or not self.is_of_runs:
+            return None
+        return fmean(s.replies[condition].answer.usage.thinking_tokens for s in self.samples)
 
     def error_over_seeds(self, metric: str) -> float | None:
         """The standard error of the runs' mean; None for one run, or where a run has no value."""
@@ -68,18 +96,18 @@ class Standing:
 
 
 def standings(runs: Iterable[Run], records: Iterable[Record] = ()) -> list[Standing]:
-    """Where the models stand: evals and rules as they come, in each the best first.
+    """Where the models stand: evals, rules and selections as they come, in each the best first.
 
     The best has the highest legal gain, which useless answers cannot earn. Runs that differ in
     anything but the seed are never taken together.
     """
-    by_rules: dict[tuple[Eval, str], list[Run]] = {}
+    by_place: dict[Place, list[Run]] = {}
     for run in runs:
-        by_rules.setdefault((run.plan.eval, run.plan.change.key), []).append(run)
-    found = [standing for group in by_rules.values() for standing in _of_runs(group)]
+        by_place.setdefault(_place(run), []).append(run)
+    found = [standing for group in by_place.values() for standing in _of_runs(group)]
     found += _of_records(records)
-    places = list(dict.fromkeys((each.eval, each.change.key) for each in found))
-    return sorted(found, key=lambda each: (places.index((each.eval, each.change.key)), _rank(each)))
+    places = list(dict.fromkeys(each.place for each in found))
+    return sorted(found, key=lambda each: (places.index(each.place), _rank(each)))
 
 
 def standings_in(paths: Iterable[Path]) -> list[Standing]:
@@ -115,21 +143,33 @@ def _is_half_written(file: Path) -> bool:
     return any(part.startswith(".part-") for part in file.parts)
 
 
+def _place(run: Run) -> Place:
+    selection = run.dataset.selection if run.dataset.own_temperature else ""
+    return run.plan.eval, run.plan.change.key, selection
+
+
 def _of_runs(runs: Sequence[Run]) -> list[Standing]:
-    """Those of one eval and change of rules."""
+    """Those of one place."""
     found = contenders(runs)
-    names = [contender.runs[0].model for contender in found]
+    names = names_without_effort([contender.runs[0] for contender in found])
+    efforts = [contender.plan.settings.reasoning_effort for contender in found]
+    one_effort = len(set(efforts)) == 1
+    *_, selection = _place(runs[0])
     return [
         Standing(
-            # The name that it was asked for by, unless this is that of another as well.
-            model=name if names.count(name) == 1 else contender.label,
+            model=name,
+            label=name if one_effort else f"{name} {effort_in_words(effort)}",
             eval=contender.plan.eval,
             change=contender.plan.change,
             runs=[run.answered for run in contender.runs],
             results=contender.results,
             notes=_notes_on(contender),
+            effort=effort,
+            selection=selection,
+            positions=contender.positions,
+            folders=[run.folder for run in contender.runs if run.folder],
         )
-        for name, contender in zip(names, found, strict=True)
+        for name, effort, contender in zip(names, efforts, found, strict=True)
     ]
 
 
@@ -145,7 +185,7 @@ def _of_records(records: Iterable[Record]) -> list[Standing]:
     for record in records:
         groups.setdefault((record.model, record.eval), []).append(record)
     return [
-        Standing(model, eval_, CHANGE, runs, _results_of_records(runs))
+        Standing(model, model, eval_, CHANGE, runs, _results_of_records(runs))
         for (model, eval_), group in groups.items()
         for runs in [[record.samples for record in group]]
     ]

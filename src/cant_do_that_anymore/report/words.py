@@ -91,13 +91,13 @@ def minus(shown: str) -> str:
 
 
 def plain(value: object) -> str:
-    """A setting or a fact about a model as text.
+    """A setting or a fact about a model as text; a dash where it is not set.
 
     >>> plain(None), plain(1.0), plain("chat"), plain(["a"])
-    ('none', '1', 'chat', '["a"]')
+    ('–', '1', 'chat', '["a"]')
     """
     if value is None:
-        return "none"
+        return "–"
     if isinstance(value, float):
         return f"{value:g}"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

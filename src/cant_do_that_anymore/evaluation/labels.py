@@ -1,0 +1,63 @@
+"""What runs are called among others: by version, with as much more as tells them apart."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+
+from ..models.model import Effort
+from .results import Run
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """The model's version, with as much more as tells those of one name apart."""
+    found = [run.version for run in runs]
+    for name in dict.fromkeys(found):
+        same = [index for index, label in enumerate(found) if label == name]
+        for index, more in zip(same, _told_apart([runs[index] for index in same]), strict=True):
+            found[index] += more
+    return found
+
+
+def _told_apart(runs: Sequence[Run]) -> list[str]:
+    if len(runs) == 1:
+        return [""]
+    facts = [dict(_facts(run)) for run in runs]
+    names = [name for name in facts[0] if len({fact[name] for fact in facts}) > 1]
+    told = ["".join(f" {fact[name]}" for name in names if fact[name]) for fact in facts]
+    if len(set(told)) == len(told):
+        return told
+    return [f"{more} #{number}" for number, more in enumerate(told, 1)]
+
+
+def _facts(run: Run) -> Iterator[tuple[str, str]]:
+    """What may tell runs of one version apart, in words, by name."""
+    plan = run.plan
+    yield "model", run.model
+    yield "endpoint", run.endpoint
+    yield "eval", plan.eval
+    yield "wording", f"{plan.wording} wording"
+    yield "reading", f"{plan.reading} reading"
+    yield "protocol", f"protocol {run.protocol}"
+    yield "positions", f"on {run.dataset.origin} positions {run.dataset.pool}".strip()
+    effort = plan.settings.reasoning_effort
+    yield "effort", effort_in_words(effort)
+    elsewhere = run.dataset.asked and plan.select_effort != effort
+    yield "selected", f"selected at {effort_in_words(plan.select_effort)}" if elsewhere else ""
+    yield "selection", f"selected {run.dataset.selection}" if run.dataset.selection else ""
+    for each in fields(plan.settings):
+        if each.name != "reasoning_effort" and not each.metadata.get("incidental"):
+            value = getattr(plan.settings, each.name)
+            yield each.name, f"{each.name.replace('_', ' ')} {shown(value)}"
+
+
+def effort_in_words(effort: Effort | None) -> str:
+    """How much a model was asked to think; "none" is an effort, and not asking is another thing.
+
+    >>> effort_in_words("none"), effort_in_words(None)
+    ('effort none', 'its own effort')
+    """
+    return f"effort {effort}" if effort else "its own effort"
+
+
+def shown(value: object) -> str:
+    """A setting as text; what is not set is the model's or the provider's own."""
+    return f"{value:g}" if isinstance(value, float) else "its own" if value is None else str(value)
