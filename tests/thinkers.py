@@ -222,3 +222,45 @@ class Tagged(Thinker):
             text += closing + choice["message"]["content"]
         choice["message"]["content"] = text
         return completion
+
+
+class Obedient(OpenAI):
+    """Thinks as much as ``reasoning_effort`` says, and takes any temperature and limit."""
+
+    refuses = Thinker.refuses
+
+
+KEPT = {
+    "yielding": {"none": 9, "low": 6, "high": 2},
+    "stubborn": {"none": 9, "low": 9, "high": 8},
+}
+"""In how many of ten positions a planted model keeps its habit when the rules change, by effort."""
+THOUGHT = {"none": 0, "low": 600, "high": 5_000}
+"""How many tokens it thinks at least."""
+
+
+def keeps_at(effort: str, moves: tuple[str, ...], model: str = "yielding") -> bool:
+    """Whether a planted model keeps its habit under the changed rules."""
+    return number_of(moves) % 10 < KEPT[model][effort]
+
+
+def thinks_at(effort: str, moves: tuple[str, ...], *, changed: bool) -> int:
+    """How many tokens a planted model thinks: half as many again when the rules change."""
+    least = THOUGHT[effort]
+    return least and (least * 3 // 2 if changed else least) + number_of(moves) % 100
+
+
+def planted(request: Request) -> str:
+    """The habit, and under the changed rules a legal move in more positions with more effort."""
+    kept = keeps_at(request["reasoning_effort"], moves_in(request), request["model"])
+    return habit(request) if kept or not is_changed(request) else adapting(request)
+
+
+def planted_thinker() -> Obedient:
+    """A server whose models yield with effort by a known function."""
+    return Obedient(
+        planted,
+        thinks=lambda request: thinks_at(
+            request["reasoning_effort"], moves_in(request), changed=is_changed(request)
+        ),
+    )

@@ -68,7 +68,12 @@ def test_every_field_of_the_spec_is_an_option_of_run_with_its_default(
 def test_options_for_fields_of_the_spec_are_those_that_all_commands_share(
     names: tuple[str, ...],
 ) -> None:
-    several = {"--model": "models", "--eval": "evals"}
+    several = {
+        "--model": "models",
+        "--eval": "evals",
+        "--rules": "changes",
+        "--reasoning-effort": "efforts",
+    }
     for option in command(*names).params:
         if option.name in FIELDS:
             assert option is OPTIONS[option.name]
@@ -79,7 +84,8 @@ def test_options_for_fields_of_the_spec_are_those_that_all_commands_share(
 @pytest.mark.parametrize(
     ("names", "options"),
     [
-        (("experiment",), {"rules", "temperature", "reading", "pool", "dataset", "max_error_rate"}),
+        (("experiment",), {"temperature", "reading", "pool", "dataset", "max_error_rate"}),
+        (("experiment",), {"changes", "efforts", "reasoning_tokens", "select_effort"}),
         (("experiment",), {"max_cost", "as_json"}),
         (("dataset", "build"), {"max_cost"}),
         (("estimate",), {"reading", "seed", "temperature"}),

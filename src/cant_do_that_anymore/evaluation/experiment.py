@@ -1,11 +1,15 @@
-"""Experiments: several models, evals and seeds, each measured once."""
+"""Experiments: several models, evals, rules, efforts and seeds, each measured once."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from ..errors import BadInput, Problem, Stopped
 from ..home import safe_name
+from ..models.model import EFFORTS, Effort
 from ..models.names import known_by_name
 from ..models.purse import Purse, Spent
 from .folder import load_run
@@ -14,8 +18,33 @@ from .prices import check_price
 from .results import PROTOCOL, Run
 from .run import evaluate
 from .spec import Spec, plan_for
+from .vocabulary import Eval
 
 Save = Callable[[Run, Path], None]
+
+
+def specs_for(
+    evals: Sequence[Eval],
+    changes: Sequence[str],
+    efforts: Sequence[Effort | None],
+    seeds: Sequence[int],
+    **rest: Any,
+) -> list[Spec]:
+    """Everything in every way; the rest is the same for all.
+
+    Of several efforts the lowest selects the positions for all, unless another is to.
+
+    Raises:
+        BadInput: as `Spec` does.
+    """
+    specs = [
+        Spec(eval=eval_, rules=change, reasoning_effort=effort, seed=seed, **rest)
+        for eval_, change, effort, seed in product(evals, changes, efforts, seeds)
+    ]
+    if len(efforts) == 1 or specs[0].select_effort:
+        return specs
+    lowest = next(effort for effort in EFFORTS if effort in efforts)
+    return [replace(spec, select_effort=lowest) for spec in specs]
 
 
 def measured(
@@ -26,12 +55,16 @@ def measured(
     No model that fails stops the others. The cost limit of the specs is one for all of them.
 
     Raises:
-        BadInput: if there is a limit, and a model without a price to keep it by.
+        BadInput: if a spec cannot work, or there is a limit and a model without a price to keep
+            it by.
         Stopped: if the user stops it.
     """
     runs: list[Run] = []
     failures: dict[str, Problem] = {}
-    purse = _shared_purse([of_model[0] for of_model in specs.values()])
+    for of_model in specs.values():
+        _check(of_model)
+    limit = next(iter(specs.values()))[0].max_cost
+    purse = Purse() if limit is None else Purse(limit)
     for model, of_model in specs.items():
         try:
             for spec in of_model:
@@ -46,17 +79,16 @@ def measured(
     return runs, failures
 
 
-def _shared_purse(one_a_model: Sequence[Spec]) -> Purse:
-    limit = one_a_model[0].max_cost
-    if limit is None:
-        return Purse()
-    for spec in one_a_model:
-        try:
-            known = known_by_name(spec.model, spec.base_url)
-        except Problem:
-            continue  # which is said when its turn comes
+def _check(of_model: Sequence[Spec]) -> None:
+    """Refuse what cannot work before anything is asked."""
+    try:
+        known = known_by_name(of_model[0].model, of_model[0].base_url)
+    except Problem:
+        return  # which is said when its turn comes
+    for spec in of_model:
+        plan_for(spec, known)
+    if of_model[0].max_cost is not None:
         check_price(known)
-    return Purse(limit)
 
 
 def finished_run(
@@ -68,14 +100,16 @@ def finished_run(
         BadInput: if the run that is there is another than the spec asks for.
         Problem: as `evaluate` does.
     """
-    folder = out / f"{safe_name(spec.model or 'served')}-{spec.eval}-{spec.seed}"
+    effort = [spec.reasoning_effort] if spec.reasoning_effort else []
+    parts = [safe_name(spec.model or "served"), spec.eval, spec.change.key, *effort, spec.seed]
+    folder = out / "-".join(map(str, parts))
     if folder.exists():
         run = load_run(folder)
         _check_same(run, spec, folder)
         return run
     run = evaluate(spec, quiet=quiet, purse=purse)
     save(run, folder)
-    return run
+    return replace(run, folder=folder)
 
 
 def _check_same(run: Run, spec: Spec, folder: Path) -> None:

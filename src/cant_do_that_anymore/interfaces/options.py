@@ -55,7 +55,7 @@ _EVALS = f"{', '.join(list(SAMPLES)[:-1])} or {list(SAMPLES)[-1]}"
 
 _EFFORTS = f"{', '.join(EFFORTS[:-1])} or {EFFORTS[-1]}"
 
-OPTIONS: dict[str, click.Parameter] = {
+OPTIONS: dict[str, Option] = {
     str(option.name): option
     for option in (
         _of_spec(
@@ -173,14 +173,21 @@ def several_models() -> Option:
     return Option(["--model", "models"], heading=MODEL, multiple=True, metavar="M", help=told)
 
 
-def several_evals(*default: str) -> Option:
-    """``--eval`` where several may be given, one by one or with commas between them."""
+def several(name: str, plural: str, *default: str) -> Option:
+    """A shared option that takes several values, one by one or with commas between them.
+
+    Without any it gives None, once.
+    """
+    one = OPTIONS[name]
+    told = f"  [default: {','.join(default)}]" if default else ""
     return Option(
-        ["--eval", "evals"],
-        heading=ASKED,
+        [one.opts[0], plural],
+        heading=one.heading,
         multiple=True,
         default=default,
-        metavar="E,E",
-        callback=lambda ctx, option, given: tuple(dict.fromkeys(",".join(given).split(","))),
-        help=f"{_EVALS}.  [default: {','.join(default)}]",
+        metavar=f"{one.metavar},...",
+        callback=lambda ctx, option, given: tuple(
+            dict.fromkeys(",".join(given).split(",") if given else [None])
+        ),
+        help=f"{one.help}{told}",
     )

@@ -12,7 +12,7 @@ from ...evaluation.estimate import Estimate, Step, estimate
 from ...evaluation.spec import Spec
 from ...evaluation.vocabulary import Eval
 from ...report.words import dollars
-from ..options import THINKING, Command, several_evals, several_models, shared
+from ..options import THINKING, Command, several, several_models, shared
 from ..printing import console
 
 
@@ -22,7 +22,7 @@ from ..printing import console
     params=[
         several_models(),
         *shared("base_url", "temperature", "max_tokens", *THINKING),
-        several_evals("all"),
+        several("eval", "evals", "all"),
         *shared("rules", "pool", "dataset", "wording", "reading", "n", "seed"),
         *shared("max_connections", "as_json"),
     ],

@@ -8,11 +8,13 @@ from typing import Any
 import click
 
 from ...errors import BadInput, Problem, Unfinished
-from ...evaluation.experiment import measured
-from ...evaluation.spec import DEFAULT_MODEL, Spec
+from ...evaluation.experiment import measured, specs_for
+from ...evaluation.spec import DEFAULT_MODEL
 from ...evaluation.standings import Standing, standings, standings_in
 from ...evaluation.vocabulary import Eval
 from ...files import replacing_text
+from ...game.rules import BISHOPS_AS_KNIGHTS
+from ...models.model import Effort
 from ...report.experiment import as_csv, as_rows, draw
 from ...report.experiment_table import experiment_table
 from ...report.page import save_with_page
@@ -22,7 +24,7 @@ from ..options import (
     Command,
     Option,
     out_option,
-    several_evals,
+    several,
     several_models,
     shared,
 )
@@ -37,8 +39,11 @@ TABLE = "results.csv"
     params=[
         several_models(),
         *shared("base_url", "temperature", "max_tokens"),
-        several_evals("all", "all_diagonal"),
-        *shared("rules", "pool", "dataset", "wording", "reading", "n", "seed"),
+        several("reasoning_effort", "efforts"),
+        *shared("reasoning_tokens", "select_effort", "extra_body"),
+        several("eval", "evals", "all", "all_diagonal"),
+        several("rules", "changes", BISHOPS_AS_KNIGHTS.key),
+        *shared("pool", "dataset", "wording", "reading", "n", "seed"),
         Option(
             ["--runs"],
             heading=ASKED,
@@ -46,7 +51,7 @@ TABLE = "results.csv"
             metavar="N",
             default=3,
             show_default=True,
-            help="Runs of each model, with the seeds from --seed on.",
+            help="Runs of everything, with the seeds from --seed on.",
         ),
         *shared("max_connections", "max_error_rate", "max_cost"),
         out_option(str(OUT)),
@@ -65,6 +70,8 @@ def experiment(
     plots_only: bool,
     models: tuple[str, ...],
     evals: tuple[Eval, ...],
+    changes: tuple[str, ...],
+    efforts: tuple[Effort | None, ...],
     runs: int,
     seed: int,
     out: Path | None,
@@ -76,12 +83,14 @@ def experiment(
 
     \b
     cdta experiment --model openai/gpt-4o --model anthropic/claude-sonnet-4-5
+    cdta experiment --model openai/gpt-5.1 --reasoning-effort none,low,high
     cdta experiment --plots-only RUN RUN record.jsonl
 
-    Every run is a folder in --out; those that are there already are not measured again, so an
-    experiment that was stopped goes on when it is started again. Runs that differ in nothing but
-    the seed are taken together. Writes results.csv, and plots as PNG and SVG. The limit --max-cost
-    is for all of it together.
+    Several efforts are measured on the same positions: the habits at the lowest of them. Every run
+    is a folder in --out; those that are there already are not measured again, so an experiment that
+    was stopped goes on when it is started again. Runs that differ in nothing but the seed are taken
+    together. Writes results.csv, and plots as PNG and SVG. The limit --max-cost is for all of it
+    together.
     """
     if plots_only != bool(paths):
         raise BadInput("PATH goes with --plots-only: give both to draw what is there, or neither")
@@ -89,12 +98,11 @@ def experiment(
     if plots_only:
         _show(standings_in(paths), out, as_json=as_json)
         return
+    seeds = range(seed, seed + runs)
     specs = {
-        model or str(rest["base_url"]): [
-            Spec(model=model, eval=eval_, seed=seed + number, **rest)
-            for eval_ in evals
-            for number in range(runs)
-        ]
+        model or str(rest["base_url"]): specs_for(
+            evals, changes, efforts, seeds, model=model, **rest
+        )
         for model in models or ((None,) if rest["base_url"] else (DEFAULT_MODEL,))
     }
     _make(out)
