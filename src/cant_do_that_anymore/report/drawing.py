@@ -14,6 +14,7 @@ from ..evaluation.standings import Standing
 from ..evaluation.statistics.intervals import Interval
 from ..evaluation.vocabulary import Number
 from ..files import replacing
+from .standing_words import JUNK, marked
 
 COLOURS = ("#0072b2", "#c44f00", "#009e73", "#b5588c", "#e69f00", "#56b4e9", "#1c1d1f")
 """Told apart by colour-blind readers as well."""
@@ -22,6 +23,7 @@ MARKERS = "osD^vP"
 INK, GRID = "#1c1d1f", "#dedbd2"
 GROUND = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
 HATCH = "////"
+BAND: dict[str, Any] = {"facecolor": GRID, "edgecolor": "white", "hatch": HATCH}
 STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the keys
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -31,13 +33,6 @@ STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the ke
     "svg.hashsalt": "cdta",  # the same numbers make the same file
     "text.parse_math": False,  # a dollar sign in a model's name is a dollar sign
 }
-JUNK = "(!) dropped habits may be useless or missing answers"
-"""What the mark means."""
-
-
-def marked(standing: Standing) -> str:
-    """The model's name, with a mark if its numbers are not to be trusted."""
-    return f"{standing.model} (!)" if standing.is_junk else standing.model
 
 
 def measured(standing: Standing, name: str) -> tuple[Number, Interval | None]:
@@ -68,8 +63,9 @@ def title(figure: Figure, what: str, group: Sequence[Standing]) -> None:
     numbers = sorted({int(standing.results.metrics["n_samples"] or 0) for standing in group})
     n = f"{numbers[0]:,}" + (f" to {numbers[-1]:,}" if len(numbers) > 1 else "")
     change = group[0].change.title
+    selected = ", selected by draws" if group[0].selection else ""
     figure.suptitle(
-        f"{what} when {change[0].lower()}{change[1:]} ({group[0].eval}, n = {n})",
+        f"{what} when {change[0].lower()}{change[1:]} ({group[0].eval}, n = {n}{selected})",
         fontsize=11,
         x=0.01,
         ha="left",
@@ -84,6 +80,13 @@ def legend(figure: Figure, handles: Sequence[Artist], group: Sequence[Standing])
         columns = 2 if len(handles) == 4 else 3
         style: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": 9}
         figure.legend(handles=handles, loc="outside lower center", **style)
+
+
+def bounds_handles(group: Sequence[Standing]) -> list[Artist]:
+    """What a band means, if there is any."""
+    if not any(standing.results.bounds for standing in group):
+        return []
+    return [Patch(**BAND, label="bounds: whatever answers without a move had said")]
 
 
 def saved(figure: Figure, stem: Path) -> list[Path]:

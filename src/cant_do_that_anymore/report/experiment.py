@@ -3,13 +3,14 @@
 import csv
 from collections.abc import Iterator, Sequence
 from io import StringIO
-from itertools import groupby
 from pathlib import Path
 
 from ..evaluation.measures import IMPACT, UNUSABLE
 from ..evaluation.standings import METRICS, Standing
-from ..evaluation.vocabulary import Number
+from ..evaluation.vocabulary import AFTER, BEFORE, Number
+from .curve import curve_chart, has_curve
 from .plots import bar_chart, headline_chart, line_chart
+from .standing_words import by_place
 
 Value = str | Number | list[str]
 
@@ -25,6 +26,8 @@ def _row(standing: Standing) -> dict[str, Value]:
         "model": standing.model,
         "eval": standing.eval,
         "rules": standing.change.key,
+        "reasoning_effort": standing.effort,
+        "selection": standing.selection,
         "runs": len(standing.runs),
         "samples": results.metrics["n_samples"],
     }
@@ -35,6 +38,10 @@ def _row(standing: Standing) -> dict[str, Value]:
         row[f"{name}_high"] = interval.high if interval else None
         row[f"{name}_standard_error_over_seeds"] = standing.error_over_seeds(name)
     row |= {name: results.metrics.get(name) for name in UNUSABLE.values()}
+    before, after = (standing.thinking_tokens(condition) for condition in (BEFORE, AFTER))
+    row["standard_thinking_tokens"], row["changed_thinking_tokens"] = before, after
+    longer = None if before is None or after is None else after - before
+    row["thinking_tokens_difference"] = longer
     bounds = results.bounds.get(IMPACT)
     row[f"{IMPACT}_bounds_low"] = bounds.low if bounds else None
     row[f"{IMPACT}_bounds_high"] = bounds.high if bounds else None
@@ -57,24 +64,21 @@ def _cell(value: Value) -> str:
     return f"{value:.6f}" if isinstance(value, float) else "" if value is None else str(value)
 
 
-def by_rules(found: Sequence[Standing]) -> Iterator[list[Standing]]:
-    """Those that may stand side by side: of one eval, under the same rules."""
-    for _, group in groupby(found, key=lambda each: (each.eval, each.change.key)):
-        yield list(group)
-
-
 def draw(found: Sequence[Standing], out: Path) -> list[Path]:
     """Draw the pictures of an experiment and name the files.
 
-    Bars and the headline measures for each eval and rules; for positions from games under the
-    changed rules, also lines.
+    For each place the thinking curve where a model has several efforts, bars and the headline
+    measures; for positions from games under the changed rules, also lines.
     """
-    return [file for group in by_rules(found) for file in _drawn(group, out)]
+    return [file for group in by_place(found) for file in _drawn(group, out)]
 
 
 def _drawn(group: Sequence[Standing], out: Path) -> Iterator[Path]:
-    place = f"{group[0].eval}-{group[0].change.key}"
+    rules = group[0].change.key + ("-drawn" if group[0].selection else "")
+    place = f"{group[0].eval}-{rules}"
+    if has_curve(group):
+        yield from curve_chart(group, out / f"curve-{place}")
     yield from bar_chart(group, out / f"bars-{place}")
     yield from headline_chart(group, out / f"headline-{place}")
     if group[0].eval == "all_diagonal":
-        yield from line_chart(group, out / f"diagonal-{group[0].change.key}")
+        yield from line_chart(group, out / f"diagonal-{rules}")

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -18,22 +17,23 @@ from ..evaluation.measures import FORBIDDEN, GAIN, IMPACT, MEASURES, SHARES, UNU
 from ..evaluation.standings import Standing
 from ..evaluation.vocabulary import AFTER, BEFORE
 from .drawing import (
+    BAND,
     COLOURS,
-    GRID,
     GROUND,
     HATCH,
     INK,
     MARKERS,
     STYLE,
+    bounds_handles,
     grid,
     legend,
-    marked,
     measured,
     rows,
     saved,
     title,
     whisker,
 )
+from .standing_words import marked
 from .words import minus
 
 _BARS = ((BEFORE, COLOURS[0], -0.2), (AFTER, COLOURS[1], 0.2))
@@ -41,7 +41,6 @@ _PALE = 0.3
 """How much colour is left of what is forbidden, and not the special move."""
 _COLUMN = 0.2
 """How wide a column of numbers is beside the bars."""
-_BAND: dict[str, Any] = {"facecolor": GRID, "edgecolor": "white", "hatch": HATCH}
 
 
 def bar_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
@@ -123,10 +122,7 @@ def headline_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
             grid(axes, "x")
         panels[1].tick_params(labelleft=False)
         title(figure, "Headline measures", group)
-        handles = []
-        if any(standing.results.bounds for standing in group):
-            handles.append(Patch(**_BAND, label="bounds: whatever answers without a move had said"))
-        legend(figure, handles, group)
+        legend(figure, bounds_handles(group), group)
         return saved(figure, stem)
 
 
@@ -141,7 +137,7 @@ def _point(axes: Axes, standing: Standing, name: str, place: int) -> None:
         return
     if bounds and bounds.low is not None and bounds.high is not None:
         width = bounds.high - bounds.low
-        axes.barh(place, width, 0.5, bounds.low, **_BAND)
+        axes.barh(place, width, 0.5, bounds.low, **BAND)
     colour = COLOURS[1] if standing.is_junk else COLOURS[0]
     whisker(axes, value, interval, place, colour)
     face = "white" if standing.is_junk else colour

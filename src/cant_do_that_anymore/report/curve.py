@@ -1,0 +1,153 @@
+"""The thinking curve: how far the habit yields, by how many tokens a model thinks."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from ..evaluation.measures import GAIN, IMPACT, MEASURES, SHARES
+from ..evaluation.standings import Standing
+from ..evaluation.vocabulary import AFTER
+from .drawing import (
+    BAND,
+    COLOURS,
+    INK,
+    MARKERS,
+    STYLE,
+    bounds_handles,
+    grid,
+    legend,
+    measured,
+    saved,
+    title,
+)
+from .words import minus
+
+PANELS = {
+    IMPACT: (-1.0, 0.0, f"{minus('-1')}: habit dropped, 0: kept"),
+    GAIN: (0.0, 1.0, "0: deaf to rules"),
+    SHARES[AFTER]: (0.0, 1.0, "0: never"),
+}
+"""What is drawn, between which values at least, and how to read it."""
+_TICKS = [digit * 10**power for power in range(8) for digit in (1, 3)]
+_NONE = "0\n(none)"
+_ASIDE = 0.1
+"""Of the way to the first tick: between models that do not think, or they would hide each other."""
+_CORNERS = ((5, 4, "left"), (5, -11, "left"), (-5, 4, "right"), (-5, -11, "right"))
+"""Where efforts stand beside their points, by model."""
+
+Line = list[Standing]
+
+
+def has_curve(group: Sequence[Standing]) -> bool:
+    """Whether a model was measured at two efforts on the same positions."""
+    return any(len(line) > 1 for of_model in _lines(group).values() for line in of_model)
+
+
+def _lines(group: Sequence[Standing]) -> dict[str, list[Line]]:
+    """By model, those that were measured on the same positions, who thinks least first."""
+    found: dict[str, dict[frozenset[str], Line]] = {}
+    for standing in sorted((each for each in group if each.is_of_runs), key=_tokens):
+        found.setdefault(standing.model, {}).setdefault(standing.positions, []).append(standing)
+    return {model: list(of_model.values()) for model, of_model in found.items()}
+
+
+def _tokens(standing: Standing) -> float:
+    return standing.thinking_tokens(AFTER) or 0.0
+
+
+def curve_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
+    """Impact factor, legal gain and special moves by thinking tokens: a line a model."""
+    lines = _lines(group)
+    drawn = [standing for of_model in lines.values() for line in of_model for standing in line]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(11.0, 4.4), layout="constrained")
+        panels = figure.subplots(1, len(PANELS))
+        handles = []
+        tokens = [_tokens(standing) for standing in drawn]
+        least, most = _ends(tokens)
+        for number, (model, of_model) in enumerate(lines.items()):
+            aside = _ASIDE * least * (number - (len(lines) - 1) / 2)
+            for axes, name in zip(panels, PANELS, strict=True):
+                for line in of_model:
+                    _draw(axes, name, line, number, aside)
+            handles.append(panels[0].lines[-1])
+            handles[-1].set_label(model)
+        for axes, name in zip(panels, PANELS, strict=True):
+            _finish(axes, name)
+            _scale(axes, least, most, from_zero=min(tokens) < least)
+        title(figure, "The thinking curve, with 95 % intervals,", drawn)
+        legend(figure, [*handles, *bounds_handles(drawn)], drawn)
+        return saved(figure, stem)
+
+
+def _draw(axes: Axes, name: str, line: Line, number: int, aside: float) -> None:
+    colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+    right, up, side = _CORNERS[number % len(_CORNERS)]
+    places, values = [], []
+    for standing in line:
+        value, interval = measured(standing, name)
+        if value is None or interval is None:
+            continue
+        place = _tokens(standing) or aside
+        places.append(place)
+        values.append(value)
+        bounds = standing.results.bounds.get(name)
+        if bounds and bounds.low is not None and bounds.high is not None:
+            axes.vlines(place, bounds.low, bounds.high, BAND["facecolor"], linewidth=5, zorder=1)
+        axes.vlines(place, interval.low, interval.high, colour, linewidth=1)
+        axes.annotate(
+            _label(standing),
+            (place, value),
+            (right, up),
+            textcoords="offset points",
+            ha=side,
+            fontsize=8,
+            color=colour,
+            path_effects=[withStroke(linewidth=2, foreground="white")],
+        )
+    axes.plot(places, values, "-", marker=marker, markersize=5, color=colour)
+
+
+def _label(standing: Standing) -> str:
+    """The effort; where nothing was thought, the axis says so."""
+    mark = " (!)" if standing.is_junk else ""
+    if standing.effort in (None, "none") and not _tokens(standing):
+        return mark
+    return (standing.effort or "its own") + mark
+
+
+def _finish(axes: Axes, name: str) -> None:
+    low, high, reading = PANELS[name]
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(min(bottom, low - 0.06), max(top, high + 0.06))
+    axes.axhline(0, color=INK, linewidth=1)
+    axes.set_title(f"{MEASURES[name].title} ({reading})", loc="left", fontsize=10)
+    axes.set_xlabel("thinking tokens under the changed rules, mean")
+    grid(axes, "y")
+
+
+def _ends(tokens: Sequence[float]) -> tuple[int, int]:
+    """The ticks between which all lie who think."""
+    some = [each for each in tokens if each >= 1] or [1.0]
+    return _TICKS[bisect_right(_TICKS, min(some)) - 1], _TICKS[bisect_left(_TICKS, max(some))]
+
+
+def _scale(axes: Axes, least: int, most: int, *, from_zero: bool) -> None:
+    """A logarithmic axis; the way from no thoughts at all to the first tick is linear."""
+    ticks = [tick for tick in _TICKS if least <= tick <= most]
+    if from_zero:
+        axes.set_xscale("symlog", linthresh=least, linscale=0.5)
+        axes.set_xlim(-0.4 * least, 1.3 * most)
+        ticks.insert(0, 0)
+    else:
+        axes.set_xscale("log")
+        axes.set_xlim(0.8 * least, 1.3 * most)
+    axes.set_xticks(ticks)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:,.0f}" if tick else _NONE))
+    axes.xaxis.set_minor_locator(NullLocator())

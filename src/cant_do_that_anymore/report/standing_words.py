@@ -1,0 +1,114 @@
+"""Where a model of an experiment stands, in words: the columns of the terminal and of the page."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+
+from ..evaluation.measures import FORBIDDEN, GAIN, IMPACT, SHARES, UNUSABLE
+from ..evaluation.standings import Standing
+from ..evaluation.vocabulary import AFTER, BEFORE
+
+JUNK = "(!) dropped habits may be useless or missing answers"
+"""What the mark means."""
+LEGEND = (
+    "Highest legal gain first. habit and kept: special moves under the standard and the "
+    "changed rules; below them, any forbidden moves. [95 % interval], all runs together. "
+    "adapts: adaptation rate. no move: answers under the changed rules that name none"
+)
+THINKS = "; thinks: tokens of thoughts under the changed rules, mean"
+BOUNDS = (
+    "; where they name no move, numbers are given from the least to the greatest that they could "
+    "have made."
+)
+
+Columns = dict[str, Callable[[Standing], str]]
+
+
+def marked(standing: Standing) -> str:
+    """The model's name, with a mark if its numbers are not to be trusted."""
+    return f"{standing.label} (!)" if standing.is_junk else standing.label
+
+
+def by_place(found: Sequence[Standing]) -> Iterator[list[Standing]]:
+    """Those that may be ranked: of one eval, under the same rules, selected in one way."""
+    for _, group in groupby(found, key=lambda each: each.place):
+        yield list(group)
+
+
+def title_of(group: Sequence[Standing]) -> str:
+    """Which eval and rules, and how the positions were selected if not as usual."""
+    first = group[0]
+    selected = f" (positions selected {first.selection})" if first.selection else ""
+    return f"{first.eval}: {first.change.title}{selected}"
+
+
+def notes_on(group: Sequence[Standing]) -> list[str]:
+    """What should be known about them, each note once, with all whom it is about."""
+    about: dict[str, list[str]] = {}
+    for standing in group:
+        for note in standing.notes:
+            about.setdefault(note, []).append(marked(standing))
+    return [f"note on {', '.join(names)}: {note}" for note, names in about.items()]
+
+
+def legend(found: Sequence[Standing]) -> list[str]:
+    """What the columns mean."""
+    thinks = THINKS if any(map(thought, found)) else ""
+    return [f"{LEGEND}{thinks}.", *([JUNK + BOUNDS] if any(s.is_junk for s in found) else [])]
+
+
+def columns(found: Sequence[Standing]) -> Columns:
+    """What is told of each beside its name, by heading; of thinking only where there is any.
+
+    Headings and cells have a second line where something belongs to the first.
+    """
+    return {
+        "runs": lambda each: str(len(each.runs)),
+        "n": lambda each: f"{each.results.metrics['n_samples']:,}",
+        "habit\nany": lambda each: _special(each, BEFORE),
+        "kept\nany": lambda each: _special(each, AFTER),
+        "impact factor": lambda each: _range(each, IMPACT),
+        "legal gain": lambda each: _range(each, GAIN),
+        "adapts": lambda each: _number(each.results.metrics.get("adaptation_rate")),
+        "no\nmove": lambda each: _percent(each.results.metrics.get(UNUSABLE[AFTER])),
+        **({"thinks": _thinks} if any(map(thought, found)) else {}),
+    }
+
+
+def thought(standing: Standing) -> bool:
+    """Whether it thought before it replied, or was told how much to."""
+    told = standing.effort is not None
+    return told or any(standing.thinking_tokens(name) for name in (BEFORE, AFTER))
+
+
+def _thinks(standing: Standing) -> str:
+    tokens = standing.thinking_tokens(AFTER)
+    return "–" if tokens is None else f"{tokens:,.0f}"
+
+
+def _special(standing: Standing, condition: str) -> str:
+    """The share of special moves, and below it that of any forbidden ones."""
+    metrics = standing.results.metrics
+    any_forbidden = _number(metrics.get(FORBIDDEN[condition]))
+    return f"{_number(metrics[SHARES[condition]])}\n{any_forbidden}"
+
+
+def _range(standing: Standing, name: str) -> str:
+    """The value and below it its interval, or between what bounds it lies."""
+    if bounds := standing.results.bounds.get(name):
+        return f"{_number(bounds.low)} to {_number(bounds.high)}"
+    interval = standing.results.intervals.get(name)
+    around = f"\n[{_number(interval.low)}, {_number(interval.high)}]" if interval else ""
+    return _number(standing.results.metrics.get(name)) + around
+
+
+def _number(value: float | None) -> str:
+    """Two places: a line has no room for more, and few samples do not tell more.
+
+    >>> _number(-0.001), _number(-0.984), _number(None)
+    ('0.00', '-0.98', '–')
+    """
+    return "–" if value is None else f"{round(value, 2) + 0:.2f}"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.0f} %"
