@@ -18,6 +18,7 @@ from cant_do_that_anymore.game.rules import (
 )
 from written_games import random_positions
 
+CHANGES = [rules for rules in CATALOGUE.values() if rules != STANDARD]
 LETTERS = {"knights": "n", "bishops": "b", "rooks": "r", "queens": "q"}
 MOVEMENTS = {"knights": "N", "bishops": "B", "rooks": "R", "queens": "Q"}
 COMPARED = ("bishops-as-knights", "queens-as-knights", "rooks-as-bishops", "knights-as-rooks")
@@ -138,6 +139,18 @@ def test_every_pair_of_pieces_has_rules() -> None:
         "All queens now move exactly as rooks do. "
         "Queens can no longer move diagonally: such a move is now illegal."
     )
+
+
+def test_a_placebo_states_the_standard_rule_in_the_form_of_the_change() -> None:
+    assert rules_named("queens-as-rooks").placebo == (
+        "All queens move exactly as queens do. "
+        "Queens can still move diagonally: such a move is legal as before."
+    )
+
+
+@pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)
+def test_a_placebo_has_the_length_of_the_statement(rules: Rules) -> None:
+    assert 0.8 < len(rules.placebo) / len(rules.statement) < 1.25
 
 
 @pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)

@@ -33,7 +33,15 @@ class Rules(ABC):
     @property
     @abstractmethod
     def statement(self) -> str:
-        """What a model is told of them."""
+        """What a model is told of them: what is changed, and then what is illegal by it."""
+
+    @property
+    def placebo(self) -> str:
+        """The statement in form and length, but true of standard chess: nothing is changed."""
+        return (
+            "All pieces move exactly as they do in standard chess. "
+            "Every move that was legal before can still be made: such a move is legal as before."
+        )
 
     @property
     def concerned(self) -> str:

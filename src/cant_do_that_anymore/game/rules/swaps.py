@@ -49,6 +49,16 @@ class PieceSwap(Rules):
         return f"All {pieces} now move exactly as {others} do. {consequence}"
 
     @property
+    def placebo(self) -> str:
+        """What they always did, and can still do."""
+        pieces = PLURALS[self.piece]
+        kept = self._lost or " or ".join(_WAYS[self.piece])
+        return (
+            f"All {pieces} move exactly as {pieces} do. "
+            f"{pieces.capitalize()} can still move {kept}: such a move is legal as before."
+        )
+
+    @property
     def concerned(self) -> str:
         """Such as "moves of bishops"."""
         return f"moves of {PLURALS[self.piece]}"
