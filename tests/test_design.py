@@ -56,31 +56,31 @@ def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "placebo" in cdta("rescore", tmp_path / "run", "--out", tmp_path / "again").stdout
 
 
-class NoCastling(Rules):
-    key, title = "no-castling", "No castling"
-    statement = "Nobody may castle any more: such a move is now illegal."
+class NoEnPassant(Rules):
+    key, title = "no-en-passant", "No en passant"
+    statement = "Pawns can no longer capture en passant: such a move is now illegal."
 
     def view(self, board: chess.Board) -> chess.Board:
         view = board.copy(stack=False)
-        view.castling_rights = chess.BB_EMPTY
+        view.ep_square = None
         return view
 
 
 def test_a_rule_that_is_no_swap_is_one_class(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(CATALOGUE, NoCastling.key, NoCastling())
+    monkeypatch.setitem(CATALOGUE, NoEnPassant.key, NoEnPassant())
 
-    moves = ("e2e4", "e7e5", "g1f3", "g8f6", "f1c4", "f8c5")
-    (tmp_path / "games.pgn").write_text("1. e4 e5 2. Nf3 Nf6 3. Bc4 Bc5 4. O-O O-O *\n")
+    moves = ("e2e4", "a7a6", "e4e5", "d7d5")
+    (tmp_path / "games.pgn").write_text("1. e4 a6 2. e5 d5 3. exd6 *\n")
     pool = tmp_path / "pool.jsonl"
-    mined = cdta("mine", "--rules", "no-castling", tmp_path / "games.pgn", "-o", pool)
+    mined = cdta("mine", "--rules", NoEnPassant.key, tmp_path / "games.pgn", "-o", pool)
     assert mined.returncode == 0, mined.stderr
-    assert json.loads(pool.read_text())["next_filtered_moves"] == ["e1g1"]
-    run = evaluate(Spec(model="cdta/random", rules=NoCastling(), dataset=pool, n=1), quiet=True)
-    assert saved_and_loaded(run, tmp_path / "run").plan.change == NoCastling()
-    assert run.samples[0].position == Position(0, moves, ("e1g1",))
-    assert run.plan.conditions[1].text.count(NoCastling.statement) == 1
+    assert json.loads(pool.read_text())["next_filtered_moves"] == ["e5d6"]
+    run = evaluate(Spec(model="cdta/random", rules=NoEnPassant(), dataset=pool, n=1), quiet=True)
+    assert saved_and_loaded(run, tmp_path / "run").plan.change == NoEnPassant()
+    assert run.samples[0].position == Position(0, moves, ("e5d6",))
+    assert run.plan.conditions[1].text.count(NoEnPassant.statement) == 1
 
 
 def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

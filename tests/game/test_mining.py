@@ -433,7 +433,7 @@ def test_one_position_in_one_game_is_said_so(tmp_path: Path) -> None:
         (["missing.pgn"], "no such file: missing.pgn"),
         (["."], "is a folder"),
         (["games.pgn", "--rules", "bishop-as-knight"], "unknown rules"),
-        (["games.pgn", "--rules", "standard"], "forbid nothing"),
+        (["games.pgn", "--rules", "standard"], "standard forbids no move"),
         (["games.pgn", "-o", "./games.pgn"], "is one of the inputs"),
         (["games.pgn", "-o", "games.pgn/pool.jsonl"], "cannot write"),
         (["empty.pgn", "-o", "pool.jsonl"], "no readable game in empty.pgn"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.game.rules import CATALOGUE
 from loopback import Loopback, serving
 from players import habit
 from processes import cdta as command
@@ -31,9 +32,16 @@ def test_the_package_is_a_program_of_its_own() -> None:
 
 
 def test_the_catalogue_is_listed() -> None:
-    lines = command("rules").stdout.splitlines()
-    assert len(lines) == 13
-    assert any(line.startswith("bishops-as-knights ") for line in lines)
+    *rows, source = command("rules").stdout.splitlines()
+    cells = {row.split("|")[1].strip(): row.split("|")[2:-1] for row in rows if "|" in row}
+    assert cells.keys() > CATALOGUE.keys()
+    assert [cell.strip() for cell in cells["no-castling"]] == [
+        "Nobody castles",
+        "12. O-O-O",
+        "r3kb1r/p2nqppp/5n2/1B2p1B1/4P3/1Q6/PPP2PPP/R3K2R w KQkq - 1 12",
+    ]
+    assert cells["bishops-as-queens"][1].strip() == "nothing"
+    assert "opera game" in source
 
 
 def test_run_prints_a_table_and_writes_the_folder(tmp_path: Path) -> None:
@@ -124,7 +132,8 @@ def test_dataset_build_enlarges_from_where_it_stopped() -> None:
         (["run", "--model", "gpt-4o"], "unknown model: 'gpt-4o' (did you mean 'openai/gpt-4o'"),
         (["run", "--model", "openai/gpt-4o"], "openai/gpt-4o needs a key: set OPENAI_API_KEY"),
         (["run", "--rules", "bishops"], "unknown rules: 'bishops' (did you mean"),
-        (["run", "--rules", "standard"], "must differ from standard chess"),
+        (["run", "--rules", "standard"], "standard forbids no move that was legal before"),
+        (["run", "--rules", "rooks-as-queens"], "rooks-as-queens forbids no move"),
         (["run", "--rules", "rooks-as-bishops"], "no pool is shipped for rooks-as-bishops"),
         (["run", "--wording", "x"], "unknown wording: 'x'"),
         (["run", "--eval", "al"], "unknown eval: 'al' (did you mean 'all'"),

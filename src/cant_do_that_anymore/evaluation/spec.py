@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ..errors import BadInput, unknown
-from ..game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules, rules_named
+from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_takes_away, rules_named
 from ..models.model import EFFORTS, Effort, Known, Settings
 from .conditions import CONDITIONS, check, conditions_for
 from .vocabulary import AFTER, BEFORE, Eval, Plan, Reading
@@ -112,11 +112,10 @@ class Spec:
         """The changed rules.
 
         Raises:
-            BadInput: if there are none of that key, or they change nothing.
+            BadInput: if there are none of that key, or they forbid nothing.
         """
         change = self.rules if isinstance(self.rules, Rules) else rules_named(self.rules)
-        if change == STANDARD:
-            raise BadInput("the rules of a run must differ from standard chess; see cdta rules")
+        check_takes_away(change)
         return change
 
 

@@ -24,6 +24,15 @@ def written(board: chess.Board, uci: str) -> str:
     return board.lan(move).rstrip("+#")
 
 
+def turn_of(board: chess.Board) -> str:
+    """What stands before the next move.
+
+    >>> turn_of(chess.Board())
+    '1. '
+    """
+    return f"{board.fullmove_number}. " if board.turn else f"{board.fullmove_number}... "
+
+
 def written_game(moves: Iterable[str]) -> list[str]:
     """The moves of a game from the initial position, as `written`."""
     board = chess.Board()

@@ -25,7 +25,7 @@ from chess.engine import INFO_PV, INFO_SCORE, EngineError, SimpleEngine
 
 from ..errors import BadInput, Unfinished
 from .position import Position
-from .rules import STANDARD, PieceSwap, Rules, Standard, reach
+from .rules import STANDARD, PieceSwap, Rules, check_takes_away
 
 STRATA = 9
 """0, 1, ..., 7 earlier moves, and 8 or more."""
@@ -229,15 +229,10 @@ def _chosen_strata(
 
 
 def _playable(rules: Rules) -> PieceSwap:
-    if not isinstance(rules, PieceSwap | Standard):
+    check_takes_away(rules)
+    if not isinstance(rules, PieceSwap):
         raise BadInput(
-            f"an engine can only play rules by which one piece moves as another, not {rules.key}:"
-            " find positions in games with cdta mine"
+            f"an engine can only play rules by which one piece moves as another, not {rules.key}: "
+            "measure with --eval all"
         )
-    if isinstance(rules, Standard) or not _loses_a_way(rules):
-        raise BadInput(f"{rules.key} forbids no move of standard chess: there is nothing to find")
     return rules
-
-
-def _loses_a_way(rules: PieceSwap) -> bool:
-    return bool(reach(rules.piece, chess.D4) & ~reach(rules.moves_like, chess.D4))

@@ -41,7 +41,9 @@ COMMANDS = {
         "selfplay": Entry(
             "commands.selfplay:selfplay", "Make a pool from games that an engine plays."
         ),
-        "rules": Entry("commands.games:list_rules", "List the rule changes."),
+        "rules": Entry(
+            "commands.games:list_rules", "List the rule changes, with an example of each."
+        ),
         "legal": Entry("commands.games:legal", "Print the legal moves of a position."),
     },
     "The original's command": {

@@ -18,9 +18,8 @@ from typing import NamedTuple
 
 import chess
 
-from ...errors import BadInput
 from ..position import Position
-from ..rules import STANDARD, Rules
+from ..rules import Rules, check_takes_away
 from .openings import Openings
 from .pgn import Block, Damaged, Game, is_plain, moves_of, read_blocks, tags_of
 from .spread import over_cluster, over_processes
@@ -103,8 +102,7 @@ def mine(
         BadInput: if an input does not exist or the rules make no move special.
         Unfinished: if the workers break down.
     """
-    if wanted.rules == STANDARD:
-        raise BadInput("the standard rules forbid nothing: choose a change (see cdta rules)")
+    check_takes_away(wanted.rules)
     for name in inputs:
         check_input(name)
     work, blocks = partial(mine_block, wanted=wanted), read_blocks(inputs)

@@ -3,8 +3,9 @@
 from itertools import permutations
 
 from ...errors import unknown
-from .base import STANDARD, Rules, Standard, board_after, copy_as
-from .swaps import PLURALS, PieceSwap, reach
+from .base import STANDARD, Rules, Standard, board_after, check_takes_away, copy_as
+from .restrictions import KnightsCannotJump, NoCastling, PawnsOneStep
+from .swaps import PLURALS, PieceSwap
 
 __all__ = [
     "BISHOPS_AS_KNIGHTS",
@@ -14,14 +15,20 @@ __all__ = [
     "Rules",
     "Standard",
     "board_after",
+    "check_takes_away",
     "copy_as",
-    "reach",
     "rules_named",
 ]
 
 CATALOGUE: dict[str, Rules] = {
     rules.key: rules
-    for rules in (STANDARD, *(PieceSwap(piece, like) for piece, like in permutations(PLURALS, 2)))
+    for rules in (
+        STANDARD,
+        *(PieceSwap(piece, like) for piece, like in permutations(PLURALS, 2)),
+        NoCastling(),
+        PawnsOneStep(),
+        KnightsCannotJump(),
+    )
 }
 BISHOPS_AS_KNIGHTS = CATALOGUE["bishops-as-knights"]
 

@@ -53,6 +53,11 @@ class Rules(ABC):
         """What one does who plays as if nothing had changed."""
         return "plays a move that the change forbids"
 
+    @property
+    def takes_away(self) -> bool:
+        """Whether a kind of move is lost by them, so that there is a habit to break."""
+        return True
+
     @abstractmethod
     def view(self, board: chess.Board) -> chess.Board:
         """A new board, perhaps of a subclass, whose legal moves are those of these rules."""
@@ -96,6 +101,7 @@ class Standard(Rules):
     title = "Standard chess"
     statement = "All pieces move as in standard chess."
     concerned = "changed moves"
+    takes_away = False
 
     def view(self, board: chess.Board) -> chess.Board:
         """A copy without the moves played so far."""
@@ -114,6 +120,19 @@ class Standard(Rules):
 
 
 STANDARD = Standard()
+
+
+def check_takes_away(rules: Rules) -> None:
+    """Refuse rules under which there is nothing to look for.
+
+    Raises:
+        BadInput: if they forbid nothing.
+    """
+    if not rules.takes_away:
+        raise BadInput(
+            f"{rules.key} forbids no move that was legal before, so there is no habit to break: "
+            "choose other rules (see cdta rules)"
+        )
 
 
 def copy_as(kind: type[_Board], board: chess.Board) -> _Board:

@@ -69,6 +69,11 @@ class PieceSwap(Rules):
         return f"moves a {chess.piece_name(self.piece)} {self._lost}".strip()
 
     @property
+    def takes_away(self) -> bool:
+        """Not if they move as queens do and did so in part before."""
+        return bool(self._lost)
+
+    @property
     def _lost(self) -> str:
         """How the piece can no longer move."""
         ways = [way for way in _WAYS[self.piece] if way not in _WAYS[self.moves_like]]
@@ -108,11 +113,11 @@ class _Relabelled(chess.Board):
         return self.castling_rights  # cleaned before relabelling; a relabelled rook still castles
 
 
-def reach(kind: chess.PieceType, square: chess.Square) -> chess.Bitboard:
+def _reach(kind: chess.PieceType, square: chess.Square) -> chess.Bitboard:
     """The squares a piece of that kind attacks from ``square`` if nothing is in the way."""
     board = chess.BaseBoard.empty()
     board.set_piece_at(square, chess.Piece(kind, chess.WHITE))
     return board.attacks_mask(square)
 
 
-_REACHES = {kind: [reach(kind, square) for square in chess.SQUARES] for kind in PLURALS}
+_REACHES = {kind: [_reach(kind, square) for square in chess.SQUARES] for kind in PLURALS}

@@ -1,16 +1,37 @@
 """Commands about the game alone: rules and legal moves."""
 
-import click
+import sys
 
-from ...game.rules import CATALOGUE, STANDARD, board_after, rules_named
+import click
+from rich.box import MARKDOWN
+from rich.table import Table
+
+from ...game.examples import GAME, example_of
+from ...game.notation import turn_of, written
+from ...game.rules import CATALOGUE, STANDARD, Rules, board_after, rules_named
+from ..printing import console
 
 
 @click.command("rules")
 def list_rules() -> None:
-    """List the rule changes."""
-    width = max(map(len, CATALOGUE))
+    """List the rule changes, each with a position and a move that is illegal there now."""
+    table = Table(box=MARKDOWN, pad_edge=True)
+    for heading in ("rules", "title", "illegal then", "in the position"):
+        table.add_column(heading, overflow="fold")
     for rules in CATALOGUE.values():
-        click.echo(f"{rules.key:<{width}}  {rules.title}")
+        table.add_row(rules.key, rules.title, *_example(rules))
+    # Out of a terminal, say into a README, no line is broken.
+    terminal = console(width=None if sys.stdout.isatty() else 200)
+    terminal.print(table)
+    terminal.print(f"The positions are those of {GAME}.", highlight=False)
+
+
+def _example(rules: Rules) -> tuple[str, str]:
+    example = example_of(rules)
+    if not example:
+        return "nothing", ""
+    board = example.board()
+    return turn_of(board) + written(board, example.special_moves[0]), board.fen()
 
 
 @click.command()

@@ -1,0 +1,164 @@
+"""Rules that take moves away and give none.
+
+The first two are among those of "Assessing Game Balance with AlphaZero" (arXiv 2009.04374).
+"""
+
+from collections.abc import Iterator
+
+import chess
+
+from .base import Rules, copy_as
+
+
+class NoCastling(Rules):
+    """Nobody castles."""
+
+    key = "no-castling"
+    title = "Nobody castles"
+    statement = (
+        "No king may castle any more, on either side of the board. "
+        "Kings can no longer move two squares towards a rook: such a move is now illegal."
+    )
+    placebo = (
+        "Every king may castle as before, on either side of the board. "
+        "Kings can still move two squares towards a rook: such a move is legal as before."
+    )
+    concerned = "castling moves"
+    old_way = "castles"
+
+    def view(self, board: chess.Board) -> chess.Board:
+        """The position with no right to castle left."""
+        view = board.copy(stack=False)
+        view.castling_rights = chess.BB_EMPTY
+        return view
+
+    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether it castles."""
+        return board.is_castling(move)
+
+    def may_forbid(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether it castles."""
+        return board.is_castling(move)
+
+
+class PawnsOneStep(Rules):
+    """Pawns never move two squares, so nothing can be captured en passant either."""
+
+    key = "pawns-one-step"
+    title = "Pawns move one square at a time"
+    statement = (
+        "All pawns now move one square at a time, also from where they start, so no pawn can be "
+        "captured en passant. Pawns can no longer move two squares at once: such a move is now "
+        "illegal."
+    )
+    placebo = (
+        "All pawns may move two squares at once from where they start, and can then be captured "
+        "en passant. Pawns can still move two squares at once: such a move is legal as before."
+    )
+    concerned = "moves of pawns by two squares"
+    old_way = "moves a pawn two squares at once"
+
+    def view(self, board: chess.Board) -> chess.Board:
+        """The position for pawns of one step, with none to be captured en passant."""
+        view = copy_as(_OneStep, board)
+        view.ep_square = None
+        return view
+
+    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether a pawn moves two squares."""
+        return _is_double_step(board, move)
+
+    def may_forbid(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether a pawn moves two squares or captures en passant."""
+        return _is_double_step(board, move) or board.is_en_passant(move)
+
+
+class KnightsCannotJump(Rules):
+    """A knight's first, straight step must be free, as for the horse of xiangqi."""
+
+    key = "knights-cannot-jump"
+    title = "Knights cannot jump"
+    statement = (
+        "All knights now move one square straight and then one square diagonally onwards, and the "
+        "square between must be empty. Knights can no longer jump over a piece there: such a move "
+        "is now illegal."
+    )
+    placebo = (
+        "All knights move two squares straight and then one square to the side, and the squares "
+        "between need not be empty. Knights can still jump over a piece there: such a move is "
+        "legal as before."
+    )
+    concerned = "moves of knights"
+    old_way = "jumps over a piece with a knight"
+
+    def view(self, board: chess.Board) -> chess.Board:
+        """The position for knights that can be blocked."""
+        return copy_as(_BlockedKnights, board)
+
+    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether a knight moves."""
+        return board.piece_type_at(move.from_square) == chess.KNIGHT
+
+    def may_forbid(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether a knight jumps; no attack is new, so no other move is forbidden."""
+        is_knight = self.concerns(board, move)
+        return is_knight and bool(board.occupied & _first_step(move.from_square, move.to_square))
+
+
+class _OneStep(chess.Board):
+    """A board on which no pawn moves two squares."""
+
+    def generate_pseudo_legal_moves(
+        self, from_mask: chess.Bitboard = chess.BB_ALL, to_mask: chess.Bitboard = chess.BB_ALL
+    ) -> Iterator[chess.Move]:
+        moves = super().generate_pseudo_legal_moves(from_mask, to_mask)
+        return (move for move in moves if not _is_double_step(self, move))
+
+
+class _BlockedKnights(chess.Board):
+    """A board on which knights are blocked, in what they attack as in where they go."""
+
+    def attacks_mask(self, square: chess.Square) -> chess.Bitboard:
+        mask = super().attacks_mask(square)
+        if not self.knights & chess.BB_SQUARES[square]:
+            return mask
+        ends = chess.scan_forward(mask)
+        return mask & ~_all_of(end for end in ends if self.occupied & _first_step(square, end))
+
+    def attackers_mask(
+        self, color: chess.Color, square: chess.Square, occupied: chess.Bitboard | None = None
+    ) -> chess.Bitboard:
+        found = super().attackers_mask(color, square, occupied)
+        taken = self.occupied if occupied is None else occupied
+        knights = chess.scan_forward(found & self.knights)
+        return found & ~_all_of(start for start in knights if taken & _first_step(start, square))
+
+    def generate_legal_moves(
+        self, from_mask: chess.Bitboard = chess.BB_ALL, to_mask: chess.Bitboard = chess.BB_ALL
+    ) -> Iterator[chess.Move]:
+        moves = list(self.generate_pseudo_legal_moves(from_mask, to_mask))
+        return (move for move in moves if not self.is_into_check(move))
+
+    def is_into_check(self, move: chess.Move) -> bool:
+        """By playing it: a piece that steps aside may open the way of a knight."""
+        self.push(move)
+        try:
+            return self.was_into_check()
+        finally:
+            self.pop()
+
+
+def _is_double_step(board: chess.Board, move: chess.Move) -> bool:
+    is_pawn = bool(board.pawns & chess.BB_SQUARES[move.from_square])
+    return is_pawn and abs(move.to_square - move.from_square) == 16
+
+
+def _first_step(start: chess.Square, end: chess.Square) -> chess.Bitboard:
+    """The square that a knight steps on first: straight, the way in which it goes farther."""
+    across = chess.square_file(end) - chess.square_file(start)
+    up = chess.square_rank(end) - chess.square_rank(start)
+    return chess.BB_SQUARES[start + (across // 2 if abs(across) == 2 else 8 * (up // 2))]
+
+
+def _all_of(squares: Iterator[chess.Square]) -> chess.Bitboard:
+    return sum(chess.BB_SQUARES[square] for square in squares)
