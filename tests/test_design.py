@@ -8,11 +8,10 @@ import json
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-import chess
 import pytest
 from markupsafe import escape
 
-from cant_do_that_anymore import Position, Rules, Run, Spec, evaluate
+from cant_do_that_anymore import Position, Run, Spec, evaluate
 from cant_do_that_anymore.evaluation import measures
 from cant_do_that_anymore.evaluation.conditions import CONDITIONS, Kind
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run
@@ -26,6 +25,7 @@ from cant_do_that_anymore.models.asks import Ask, key_of
 from cant_do_that_anymore.models.baseline import RandomModel
 from cant_do_that_anymore.models.model import Settings
 from cant_do_that_anymore.report.page import page, save_with_page
+from own_rules import NoEnPassant
 from processes import cdta
 from questions import question
 
@@ -54,16 +54,6 @@ def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert run.plan.conditions[2].text.endswith("Nothing changed.")
     assert 'data-condition="placebo"' in page(run)
     assert "placebo" in cdta("rescore", tmp_path / "run", "--out", tmp_path / "again").stdout
-
-
-class NoEnPassant(Rules):
-    key, title = "no-en-passant", "No en passant"
-    statement = "Pawns can no longer capture en passant: such a move is now illegal."
-
-    def view(self, board: chess.Board) -> chess.Board:
-        view = board.copy(stack=False)
-        view.ep_square = None
-        return view
 
 
 def test_a_rule_that_is_no_swap_is_one_class(

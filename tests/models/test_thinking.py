@@ -9,7 +9,6 @@ import pytest
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem
 from cant_do_that_anymore.evaluation.folder import save_run
-from cant_do_that_anymore.evaluation.pools import pool_for
 from cant_do_that_anymore.evaluation.run import build_dataset
 from cant_do_that_anymore.evaluation.search import ORDER_SEED
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
@@ -263,7 +262,7 @@ def test_two_of_three_draws_select() -> None:
         seen[moves] = draw + 1
         return SPECIAL[moves] if hits(moves, draw) else "a2a3"
 
-    pool = pool_for(Spec()).positions
+    pool = shipped_pool("pool")
     ordered = Random(ORDER_SEED).sample(pool, len(pool))
     expected, questions = [], 0
     for position in ordered:

@@ -177,10 +177,10 @@ def test_run_command_writes_a_page_that_shows_the_headline_and_a_board(
 ) -> None:
     opened = open_page(real / "report.html")
     assert opened.text(".lede") == unbroken(headline(load_run(real)))
-    assert opened.page.locator(".board use").count() >= 16
-    assert opened.page.locator(".board .last").count() == 2
-    assert opened.page.locator(".board polygon.special").count() == 1
-    assert opened.page.locator(".board").bounding_box()["width"] > 200  # type: ignore[index]
+    assert opened.page.locator("#samples .board use").count() >= 16
+    assert opened.page.locator("#samples .board .last").count() == 2
+    assert opened.page.locator("#samples .board polygon.special").count() == 1
+    assert opened.page.locator("#samples .board").bounding_box()["width"] > 200  # type: ignore[index]
 
 
 def test_numbers_in_the_page_equal_those_in_run_json(real: Path, open_page: Opener) -> None:
@@ -263,7 +263,7 @@ def test_a_third_condition_is_everywhere_on_the_page(
     third = "[data-condition=half_told]"
     assert opened.text(f"article{third} pre") == "a2a3"
     assert opened.text(f".legend {third} b") == "a3 (a2a3)"
-    assert opened.page.locator(".board polygon.other-1").count() == 1
+    assert opened.page.locator("#samples .board polygon.other-1").count() == 1
     assert opened.page.locator(".list li:first-child span").count() == 3
     opened.page.select_option("[name=half_told]", "unreadable")
     assert opened.place == "1 of 1"
@@ -283,7 +283,7 @@ def test_arrows_of_three_equal_answers_lie_side_by_side(
     answers = {reply: Answer("g1h3") for reply in three.samples[0].replies}
     run = run_of([(three.samples[0].position, answers)], three.plan)
     opened = open_page(saved(run, tmp_path))
-    arrows = opened.page.locator(".board > polygon")
+    arrows = opened.page.locator("#samples .board > polygon")
     shapes = arrows.evaluate_all("all => all.map(arrow => arrow.getAttribute('points'))")
     assert len(set(shapes)) == 3
 
@@ -322,7 +322,7 @@ def test_filters_narrow_the_samples(habitual_page: Path, open_page: Opener) -> N
     assert opened.place == "1 of 250"
     opened.page.fill("[name=move]", "z9")
     assert opened.place == "none matches"
-    assert opened.page.locator(".board").is_hidden()
+    assert opened.page.locator("#samples .board").is_hidden()
 
 
 def test_search_finds_a_move_in_either_notation(
@@ -655,7 +655,7 @@ def test_long_replies_are_cut_in_the_middle_and_say_so(tmp_path: Path, open_page
 def test_a_thousand_samples_open_in_two_seconds(habitual_page: Path, open_page: Opener) -> None:
     started = monotonic()
     opened = open_page(habitual_page)
-    assert opened.page.locator(".board use").count() > 0
+    assert opened.page.locator("#samples .board use").count() > 0
     assert monotonic() - started < 2
     assert habitual_page.stat().st_size < 2_000_000
 
@@ -681,7 +681,7 @@ def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(
     )
     assert "earlier moves of bishops" in opened.text("#where")
     for position in positions[:5]:
-        arrows = opened.page.locator(".board polygon.special").count()
+        arrows = opened.page.locator("#samples .board polygon.special").count()
         assert arrows == len(position.special_moves)
         opened.page.keyboard.press("ArrowRight")
 

@@ -4,15 +4,23 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput, Problem, unknown
 from ..files import replacing_folder, replacing_text
-from ..game.position import DATA, Position, read_positions, shipped_pool, write_positions
-from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
+from ..game.position import (
+    DATA,
+    Position,
+    checked,
+    parsed_positions,
+    read_positions,
+    shipped_pool,
+    write_positions,
+)
+from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, identity_of
 from ..home import home, safe_name
 from ..models.model import Usage
 from .results import Dataset
@@ -34,11 +42,11 @@ def shipped_datasets(pool: Sequence[Position]) -> dict[str, Dataset]:
 
 def imported_for(rules: Rules) -> str:
     """The kind of a dataset that the user brought for these rules."""
-    return f"{IMPORTED}-{rules.key}"
+    return f"{IMPORTED}-{identity_of(rules)}"
 
 
-def saved_dataset(version: str, kind: str) -> Dataset | None:
-    """The dataset of a model version that was kept as this kind.
+def saved_dataset(version: str, kind: str, rules: Rules) -> Dataset | None:
+    """The dataset of a model version that was kept as this kind for these rules.
 
     The kind is `imported_for` some rules, or the digest of the criteria it was built by. One that
     was built and is not as it was is moved aside: its answers are kept, so it can be built again.
@@ -50,7 +58,8 @@ def saved_dataset(version: str, kind: str) -> Dataset | None:
     if not folder.exists():
         return None
     try:
-        return _load(folder)[0]
+        dataset, _ = _load(folder)
+        return replace(dataset, positions=[checked(each, rules) for each in dataset.positions])
     except BadInput as problem:
         if kind.startswith(IMPORTED):
             raise BadInput(f"{problem}; import it again, or delete that folder") from None
@@ -89,7 +98,7 @@ def import_dataset(version: str, path: Path, rules: Rules) -> Dataset:
     dataset = Dataset(version, IMPORTED, read_positions(path, rules))
     if not dataset.positions:
         raise BadInput(f"{path} holds no positions")
-    save_dataset(dataset, imported_for(rules), {"rules": rules.key, "file": path.name})
+    save_dataset(dataset, imported_for(rules), {"rules": identity_of(rules), "file": path.name})
     return dataset
 
 
@@ -124,7 +133,7 @@ def dataset_named(name: str) -> tuple[Dataset, dict[str, Any]]:
 def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
     try:
         facts = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
-        positions = read_positions(folder / "positions.jsonl", rules_named(facts["rules"]))
+        positions = parsed_positions(folder / "positions.jsonl")
         as_it_was = _digest(positions) == facts["digest"]
         told = {each.name: facts[each.name] for each in fields(Dataset)}
         told |= {"positions": positions, "usage": Usage(**facts["usage"]), "built_now": False}

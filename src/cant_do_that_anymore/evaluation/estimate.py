@@ -19,7 +19,7 @@ from ..models.names import OUR_MODELS, known_by_name
 from ..models.purse import Price
 from ..models.store import Store
 from .datasets import shipped_datasets
-from .pools import dataset_at_hand, drawn, pool_for
+from .pools import drawn, positions_for
 from .prices import price_of
 from .results import Dataset
 from .samples import draws_of
@@ -113,10 +113,10 @@ def _dataset(
     spec: Spec, plan: Plan, known: Known, kept: Kept
 ) -> tuple[Dataset, list[Question], tuple[str, ...]]:
     """The dataset as far as it can be foreseen, the questions to find it, what that rests on."""
-    at_hand = dataset_at_hand(spec)
-    if at_hand:
+    at_hand = positions_for(spec)
+    if isinstance(at_hand, Dataset):
         return at_hand, [], ()
-    criteria = Criteria(known, pool_for(spec), plan)
+    criteria = Criteria(known, at_hand, plan)
     search = Search(criteria, plan.wanted)
     asks = search.asks()
     version = str(known.identity["name"]).rpartition("/")[2]

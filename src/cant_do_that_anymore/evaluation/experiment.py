@@ -13,9 +13,9 @@ from ..models.model import EFFORTS, Effort
 from ..models.names import known_by_name
 from ..models.purse import Purse, Spent
 from .folder import load_run
-from .pools import dataset_at_hand, drawn, pool_for
+from .pools import drawn, positions_for
 from .prices import check_price
-from .results import PROTOCOL, Run
+from .results import PROTOCOL, Dataset, Run
 from .run import evaluate
 from .spec import Spec, plan_for
 from .vocabulary import Eval
@@ -135,9 +135,9 @@ def _check_same(run: Run, spec: Spec, folder: Path) -> None:
 def _has_positions_of(spec: Spec, run: Run) -> bool:
     """Whether a run has the positions that the spec gives, or some of the pool that it gives."""
     measured_ids = [sample.position.id for sample in run.samples]
-    given = dataset_at_hand(spec)
-    if given:
-        return measured_ids == [position.id for _, position in drawn(given, spec)]
+    at_hand = positions_for(spec)
+    if isinstance(at_hand, Dataset):
+        return measured_ids == [position.id for _, position in drawn(at_hand, spec)]
     own_versions = {reply.answer.version for s in run.samples for reply in s.replies.values()}
-    pool = {position.id for position in pool_for(spec).positions}
+    pool = {position.id for position in at_hand.positions}
     return run.dataset.version in own_versions and pool.issuperset(measured_ids)

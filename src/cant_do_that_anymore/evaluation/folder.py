@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import BadInput, Problem
 from ..files import new_folder, replacing_text
-from ..game.rules import rules_named
+from ..game.rules import CATALOGUE, STANDARD, Rules, identity_of
 from ..home import home, safe_name
 from ..models.model import Settings, Usage
 from .computing import compute
@@ -58,13 +58,16 @@ def save_run(run: Run, folder: Path) -> None:
         ) from None
 
 
-def load_run(folder: Path) -> Run:
+def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
     """Read a run back, judge its answers again and compute everything anew.
 
+    Rules of one's own under which it was measured have to be given.
+
     Raises:
-        BadInput: naming the file and the fault, if the folder is not a whole run, or not as it was
-            written.
+        BadInput: naming the file and the fault, if the folder is not a whole run, not as it was
+            written, or one under other rules.
     """
+    folder = Path(folder)
     try:
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except OSError as problem:
@@ -82,7 +85,7 @@ def load_run(folder: Path) -> Run:
         whole = sum(facts["outcomes"][facts["conditions"][0]["name"]].values())
         if len(samples) != whole:
             raise BadInput(f"{file} is damaged: it has {len(samples)} of {whole} samples")
-        plan = _plan_in(facts)
+        plan = _plan_in(facts, _rules_of(facts["rules"], rules, folder))
         results = compute(samples, plan)
         if facts["protocol"] == PROTOCOL:  # another one judges and measures otherwise
             check_judgements(samples, plan, file)
@@ -148,10 +151,14 @@ def facts_of(run: Run) -> dict[str, Any]:
         "format": FORMAT,
         **{name: getattr(run, name) for name in _PLAIN},
         "eval": plan.eval,
-        "rules": plan.change.key,
+        "rules": identity_of(plan.change),
         "wording": plan.wording,
         "conditions": [
-            {"name": condition.name, "rules": condition.rules.key, "text": condition.text}
+            {
+                "name": condition.name,
+                "rules": identity_of(condition.rules),
+                "text": condition.text,
+            }
             for condition in plan.conditions
         ],
         "reading": plan.reading,
@@ -182,13 +189,25 @@ def temperatures(run: Run) -> dict[str, object]:
     }
 
 
-def _plan_in(facts: dict[str, Any]) -> Plan:
+def _rules_of(known: str, given: Rules | None, folder: Path) -> Rules:
+    """The rules that are known by that name: those given, or else of the catalogue."""
+    if given and identity_of(given) != known:
+        told = f"not under those given, {identity_of(given)!r}"
+    elif not given and known not in CATALOGUE:
+        told = "which are not in the catalogue; from Python, load(FOLDER, rules=...) takes them"
+    else:
+        return given or CATALOGUE[known]
+    raise BadInput(f"{str(folder)!r} was measured under the rules {known!r}, {told}")
+
+
+def _plan_in(facts: dict[str, Any], change: Rules) -> Plan:
+    in_force = {STANDARD.key: STANDARD, facts["rules"]: change}
     return Plan(
         eval=facts["eval"],
-        change=rules_named(facts["rules"]),
+        change=change,
         wording=facts["wording"],
         conditions=tuple(
-            condition_named(told["name"], rules_named(told["rules"]), told["text"])
+            condition_named(told["name"], in_force[told["rules"]], told["text"])
             for told in facts["conditions"]
         ),
         reading=facts["reading"],

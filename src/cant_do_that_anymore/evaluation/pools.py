@@ -6,14 +6,26 @@ from hashlib import sha256
 from pathlib import Path
 from random import Random
 
-from ..errors import BadInput
-from ..game.position import Position, read_positions, shipped_pool
-from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
+from ..errors import BadInput, Problem
+from ..game.games import EDITION, POOL, positions_in_games
+from ..game.position import (
+    Position,
+    checked,
+    parsed_positions,
+    shipped_pool,
+    trusted_positions,
+    write_positions,
+)
+from ..game.rules import BISHOPS_AS_KNIGHTS, PieceSwap, Rules, identity_of
+from ..home import home
+from ..progress import progress
 from .datasets import dataset_named
 from .results import Dataset
 from .spec import Spec
 
 SHIPPED = "shipped"
+GAMES = "games"
+"""The pool from the games inside the package, as an option and as a name."""
 CUT_SEED = 123
 """The original's: runs with the same limit measure the same samples there and here."""
 
@@ -31,43 +43,78 @@ class Pool:
         return sha256(" ".join(p.id for p in self.positions).encode()).hexdigest()[:12]
 
 
-def pool_for(spec: Spec) -> Pool:
-    """The positions to choose from: the pool that the spec names, or the shipped one."""
-    change = spec.change
-    if spec.pool:
-        return Pool(str(spec.pool), positions_in(spec.pool, change))
-    if change != BISHOPS_AS_KNIGHTS:
-        raise BadInput(
-            f"no pool is shipped for {change.key}; make one with "
-            f"`cdta mine --rules {change.key} GAMES.pgn -o pool.jsonl` and give it with --pool"
-        )
-    return Pool(SHIPPED, shipped_pool("diagonal" if spec.eval == "all_diagonal" else "pool"))
+def positions_for(spec: Spec, *, quiet: bool = False) -> Dataset | Pool:
+    """The dataset of a run that needs no selection, or else the pool to select one from.
 
-
-def dataset_at_hand(spec: Spec) -> Dataset | None:
-    """The dataset of a run that needs no selection: one that was given, or positions for all."""
+    A pool that was never wanted before is mined, which takes seconds.
+    """
     if spec.dataset:
         return given_dataset(spec.dataset, spec.change)
+    pool = _pool_for(spec, quiet=quiet)
+    return Dataset("", pool.name, list(pool.positions)) if spec.eval == "all_diagonal" else pool
+
+
+def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
+    """The positions to choose from: a file, the original's, or those of the shipped games."""
+    change, of_games = spec.change, str(spec.pool) == GAMES
+    if spec.pool and not of_games:
+        return Pool(str(spec.pool), positions_in(spec.pool))
+    if change == BISHOPS_AS_KNIGHTS and not of_games:
+        return Pool(SHIPPED, shipped_pool("diagonal" if spec.eval == "all_diagonal" else "pool"))
     if spec.eval == "all_diagonal":
-        pool = pool_for(spec)
-        return Dataset("", pool.name, list(pool.positions))
-    return None
+        raise BadInput(_no_engine_games(change))
+    return Pool(GAMES, _mined_pool(change, quiet=quiet))
+
+
+def _no_engine_games(change: Rules) -> str:
+    """Why there are no games played under the rules, and what to do."""
+    told = f"all_diagonal asks about games played under the changed rules, and for {change.key}"
+    if not isinstance(change, PieceSwap):
+        return f"{told} there can be none, since no plain engine plays so: measure with --eval all"
+    command = f"cdta selfplay --rules {change.key} -o FILE"
+    return f"{told} none are chosen: let an engine play with `{command}`, then give --pool FILE"
+
+
+def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:
+    """The positions for these rules in the shipped games: mined when first wanted, then kept.
+
+    Raises:
+        BadInput: if the rules forbid no move of any game.
+        Problem: if they cannot be kept.
+    """
+    path = home() / "pools" / f"{identity_of(rules)}.{EDITION}.jsonl"
+    try:
+        return trusted_positions(path.read_bytes())
+    except (OSError, KeyError, ValueError):  # not there yet, or damaged
+        found: list[Position] = []
+    with progress(f"mining a pool for {rules.key}", POOL, quiet=quiet) as advance:
+        for position in positions_in_games(rules):
+            found.append(position)
+            advance()
+    if not found:
+        raise BadInput(f"{rules.key} forbids no move of the games in this package: give a --pool")
+    try:
+        write_positions(path, found)
+    except OSError as problem:
+        raise Problem(f"cannot keep the pool in {str(path)!r} ({problem.strerror})") from None
+    return found
 
 
 def given_dataset(given: Path | str, rules: Rules) -> Dataset:
     """The positions of a file, or the dataset of that name, as they are."""
     path = Path(given)
     if path.is_file() or path.suffix in (".jsonl", ".gz"):
-        return Dataset("", str(given), positions_in(path, rules))
+        return Dataset("", str(given), positions_in(path))
     found, facts = dataset_named(str(given))
-    if facts["rules"] != rules.key:
-        raise BadInput(f"the dataset {str(given)!r} is for {facts['rules']}, not for {rules.key}")
+    known = identity_of(rules)
+    if facts["rules"] != known:
+        raise BadInput(f"the dataset {str(given)!r} is for {facts['rules']}, not for {known}")
     return found
 
 
-def positions_in(path: Path, rules: Rules) -> list[Position]:
-    """The positions of a file that holds at least one."""
-    positions = read_positions(Path(path), rules)
+def positions_in(path: Path) -> list[Position]:
+    """The positions of a file that holds at least one; their moves are still to be checked."""
+    positions = parsed_positions(path)
     if not positions:
         raise BadInput(f"{path} holds no positions")
     return positions
@@ -78,6 +125,9 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:
 
     ``n`` are drawn without replacement, or all in seeded order if there are fewer; of them at most
     ``max_samples`` are kept. The same seed draws the same from the same dataset as the original.
+
+    Raises:
+        BadInput: if one of them is no position under the rules.
     """
     positions = dataset.positions
     chosen = Random(spec.seed).sample(positions, min(spec.to_draw, len(positions)))
@@ -85,4 +135,4 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:
     if spec.max_samples:
         Random(CUT_SEED).shuffle(numbers)
         numbers = numbers[: spec.max_samples]
-    return [(number, chosen[number]) for number in numbers]
+    return [(number, checked(chosen[number], spec.change)) for number in numbers]

@@ -26,7 +26,7 @@ from ..models.store import Store
 from ..progress import progress
 from .computing import compute
 from .notes import notes_on
-from .pools import dataset_at_hand, drawn, given_dataset, pool_for
+from .pools import Pool, drawn, given_dataset, positions_for
 from .prices import cost_of, price_of, purse_for
 from .results import Dataset, Run
 from .samples import Draw, draws_of
@@ -54,17 +54,22 @@ def evaluate(
         Unfinished: if the run was stopped or too many answers are missing.
         Problem: if the model cannot be reached, or answers cannot be saved.
     """
-    return to_the_end(_run(spec, model or model_for(spec), quiet=quiet, purse=purse))
+    model = model or model_for(spec)
+    plan, at_hand = plan_for(spec, model), positions_for(spec, quiet=quiet)
+    return to_the_end(_run(spec, plan, at_hand, model, quiet=quiet, purse=purse))
 
 
 def build_dataset(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Dataset:
     """Find or build a model's dataset without measuring; takes and raises what `evaluate` does."""
 
-    async def build(model: Model) -> Dataset:
-        async with _asking(spec, model) as asking:
-            return await _dataset(spec, plan_for(spec, model), asking, quiet=quiet)
+    model = model or model_for(spec)
+    plan, at_hand = plan_for(spec, model), positions_for(spec, quiet=quiet)
 
-    return to_the_end(build(model or model_for(spec)))
+    async def build() -> Dataset:
+        async with _asking(spec, model) as asking:
+            return await _dataset(spec, plan, at_hand, asking, quiet=quiet)
+
+    return to_the_end(build())
 
 
 def model_for(spec: Spec) -> Model:
@@ -72,11 +77,18 @@ def model_for(spec: Spec) -> Model:
     return model_named(spec.model or (None if spec.base_url else DEFAULT_MODEL), spec.base_url)
 
 
-async def _run(spec: Spec, model: Model, *, quiet: bool, purse: Purse | None) -> Run:
+async def _run(
+    spec: Spec,
+    plan: Plan,
+    at_hand: Dataset | Pool,
+    model: Model,
+    *,
+    quiet: bool,
+    purse: Purse | None,
+) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    plan = plan_for(spec, model)
     async with _asking(spec, model, purse) as asking:
-        dataset = await _dataset(spec, plan, asking, quiet=quiet)
+        dataset = await _dataset(spec, plan, at_hand, asking, quiet=quiet)
         positions = [position for _, position in drawn(dataset, spec)]
         samples = await _measured(asking, positions, plan, quiet=quiet)
     _check_failures(samples, spec.max_error_rate)
@@ -112,11 +124,12 @@ def _on_moved_alias(dataset: Dataset, samples: Sequence[Sample]) -> list[str]:
     ]
 
 
-async def _dataset(spec: Spec, plan: Plan, asking: Asking, *, quiet: bool) -> Dataset:
-    at_hand = dataset_at_hand(spec)
-    if at_hand:
+async def _dataset(
+    spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Asking, *, quiet: bool
+) -> Dataset:
+    if isinstance(at_hand, Dataset):
         return at_hand
-    criteria = Criteria(asking.model, pool_for(spec), plan)
+    criteria = Criteria(asking.model, at_hand, plan)
     version = await version_of(asking, criteria, quiet=quiet)
     if not spec.fallback_dataset:
         return await dataset_for(asking, version, criteria, quiet=quiet, fresh=spec.fresh)

@@ -15,7 +15,8 @@ from random import Random
 from typing import NamedTuple
 
 from ..errors import Unfinished
-from ..game.position import Position
+from ..game.position import Position, checked
+from ..game.rules import identity_of
 from ..models.asks import Ask
 from ..models.concessions import NO_TEMPERATURE
 from ..models.model import Answer, Known, Settings, Usage
@@ -65,16 +66,20 @@ class Criteria:
         return Random(ORDER_SEED).sample(self.pool.positions, len(self.pool.positions))
 
     def ask(self, which: Which) -> Ask:
-        """The question about a position."""
+        """The question about a position.
+
+        Raises:
+            BadInput: if it is none under the rules.
+        """
         baseline = self.plan.baseline
-        question = baseline.question(self.ordered[which.number])
+        question = baseline.question(checked(self.ordered[which.number], self.plan.change))
         return Ask(question, "selection", baseline.name, which.draw)
 
     @property
     def facts(self) -> dict[str, object]:
         """What to write beside a dataset."""
         return {
-            "rules": self.plan.change.key,
+            "rules": identity_of(self.plan.change),
             "pool": self.pool.digest,
             "pool_name": self.pool.name,
             "text": self.plan.baseline.text,
@@ -192,7 +197,8 @@ class Search:
             if drawn.found is None:
                 break
             if drawn.found:
-                self.hits.append(self._criteria.ordered[self.asked])
+                hit_position = self._criteria.ordered[self.asked]
+                self.hits.append(checked(hit_position, self._criteria.plan.change))
             self._questions += len(drawn.hits)
             self._usage += drawn.usage
             del self._open[self.asked]

@@ -42,12 +42,12 @@ def found_dataset(version: str, criteria: Criteria) -> Dataset | None:
     default_rules = change == BISHOPS_AS_KNIGHTS
     own_pool = criteria.pool.name != SHIPPED
     if not (own_pool and default_rules):  # a pool of one's own is for a dataset of one's own
-        found = saved_dataset(version, imported_for(change))
+        found = saved_dataset(version, imported_for(change), change)
         if not found and default_rules and _is_the_originals(criteria.model, version):
             found = shipped_datasets(criteria.pool.positions).get(version)
         if found:
             return found
-    return saved_dataset(version, criteria.digest)
+    return saved_dataset(version, criteria.digest, change)
 
 
 def _is_the_originals(model: Known, version: str) -> bool:

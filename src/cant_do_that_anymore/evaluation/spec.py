@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ..errors import BadInput, unknown
-from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_takes_away, rules_named
+from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_takes_away, given_rules
 from ..models.model import EFFORTS, Effort, Known, Settings
 from .conditions import CONDITIONS, check, conditions_for
 from .vocabulary import AFTER, BEFORE, Eval, Plan, Reading
@@ -33,10 +33,10 @@ class Spec:
     Attributes:
         model: any name that `models.names` knows.
         base_url: the server that has the model.
-        pool: a file of positions to choose from.
+        pool: a file of positions to choose from, or ``games`` for those inside the package.
         dataset: a file of positions, or the name of a dataset (`cdta dataset list`).
         fallback_dataset: the dataset that serves a model that has none; None builds one.
-        rules: the changed rules, or their key.
+        rules: the changed rules, or their key; rules of one's own are in docs/rules.md.
         n: how many samples are drawn, of which at most ``max_samples`` are measured.
         reasoning_effort: how much the model is asked to think; None for as it does by itself.
         reasoning_tokens: room for thoughts beside ``max_tokens``; None for as much as is needed.
@@ -112,9 +112,9 @@ class Spec:
         """The changed rules.
 
         Raises:
-            BadInput: if there are none of that key, or they forbid nothing.
+            BadInput: if there are none of that key, or they cannot be measured.
         """
-        change = self.rules if isinstance(self.rules, Rules) else rules_named(self.rules)
+        change = given_rules(self.rules)
         check_takes_away(change)
         return change
 

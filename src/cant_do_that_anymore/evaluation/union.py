@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from ..errors import counted
-from ..game.position import Position
+from ..game.position import Position, checked
 from ..game.rules import Rules
 from .pools import given_dataset
 
@@ -46,7 +46,10 @@ def union(names: Sequence[str], rules: Rules) -> Union:
     Raises:
         BadInput: if a source is unknown, of other rules, empty or damaged.
     """
-    sources = {name: _by_id(given_dataset(name, rules).positions) for name in names}
+    sources = {
+        name: _by_id(checked(each, rules) for each in given_dataset(name, rules).positions)
+        for name in names
+    }
     found: dict[str, Position] = {}
     for _, positions in sorted(sources.items()):
         new = [position for key, position in positions.items() if key not in found]

@@ -9,7 +9,7 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from importlib.resources import files
@@ -21,7 +21,7 @@ import chess
 
 from ..errors import BadInput
 from ..files import replacing
-from .rules import STANDARD, Rules, board_after
+from .rules import STANDARD, Rules, board_after, move_on
 
 DATA = files("cant_do_that_anymore") / "data"
 
@@ -35,12 +35,14 @@ class Position:
         moves: the moves played so far.
         special_moves: moves the standard rules allow and the changed rules forbid.
         source: where the game can be found, if known.
+        where: the file and line of a position whose moves are still to be `checked`.
     """
 
     game: int
     moves: tuple[str, ...]
     special_moves: tuple[str, ...]
     source: str | None = None
+    where: str = field(default="", compare=False)
 
     @cached_property
     def id(self) -> str:
@@ -105,11 +107,36 @@ def read_positions(path: Path, rules: Rules) -> list[Position]:
         BadInput: naming the file, the line and the reason, at the first line that is no position
             with a special move under ``rules``.
     """
+    return [checked(position, rules) for position in parsed_positions(path)]
+
+
+def parsed_positions(path: Path) -> list[Position]:
+    """Read a file of positions; to play through all of them takes most of the time, so that is left
+    to whoever uses one.
+
+    Raises:
+        BadInput: naming the file, the line and the reason, at the first line that is no position.
+    """
     return [
-        _checked(_parsed(line, where), rules, where)
+        replace(_parsed(line, where), where=where)
         for where, line in _numbered_lines(path)
         if line.strip()
     ]
+
+
+def checked(position: Position, rules: Rules) -> Position:
+    """The position, once it is known that its moves are possible and the special ones special.
+
+    Raises:
+        BadInput: naming the file, the line and the reason, if they are not under ``rules``.
+    """
+    if not position.where:
+        return position
+    try:
+        _check_moves(position, rules)
+    except BadInput as problem:
+        raise BadInput(f"{position.where}: {problem}") from None
+    return replace(position, where="")
 
 
 def write_positions(path: Path, positions: Iterable[Position]) -> None:
@@ -123,9 +150,16 @@ def write_positions(path: Path, positions: Iterable[Position]) -> None:
 
 def shipped_pool(name: str) -> list[Position]:
     """The pool of that name inside the package: positions known to be good (the tests check)."""
-    with (DATA / f"{name}.jsonl.gz").open("rb") as packed:
-        lines = gzip.decompress(packed.read()).splitlines()
-    return [Position.from_json(json.loads(line)) for line in lines]
+    return trusted_positions(gzip.decompress((DATA / f"{name}.jsonl.gz").read_bytes()))
+
+
+def trusted_positions(lines: bytes) -> list[Position]:
+    """The positions of a file that this program has written itself.
+
+    Raises:
+        KeyError, ValueError: if it did not.
+    """
+    return [Position.from_json(json.loads(line)) for line in lines.splitlines()]
 
 
 def earlier_moves(position: Position, rules: Rules) -> int:
@@ -171,20 +205,18 @@ def _parsed(line: bytes, where: str) -> Position:
     return position
 
 
-def _checked(position: Position, rules: Rules, where: str) -> Position:
+def _check_moves(position: Position, rules: Rules) -> None:
     try:
+        board = board_after(position.moves, STANDARD)
+    except BadInput:
         board = board_after(position.moves, STANDARD, rules)
-        for uci in position.special_moves:
-            board_after((*position.moves, uci))
-            move = chess.Move.from_uci(uci)
-            # The original lists diagonal moves whether or not they leave the king in check.
-            if not board.is_pseudo_legal(move):
-                raise BadInput(f"{uci!r} is impossible there under the standard rules")
-            if rules.is_legal(board, move):
-                raise BadInput(f"{uci!r} is no special move: {rules.key} allows it")
-    except BadInput as problem:
-        raise BadInput(f"{where}: {problem}") from None
-    return position
+    for uci in position.special_moves:
+        move = move_on(board, uci, len(position.moves) + 1)
+        # The original lists diagonal moves whether or not they leave the king in check.
+        if not board.is_pseudo_legal(move):
+            raise BadInput(f"{uci!r} is impossible there under the standard rules")
+        if rules.is_legal(board, move):
+            raise BadInput(f"{uci!r} is no special move: {rules.key} allows it")
 
 
 def _excerpt(line: bytes) -> str:

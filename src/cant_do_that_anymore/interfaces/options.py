@@ -96,7 +96,7 @@ OPTIONS: dict[str, Option] = {
             "--pool",
             type=_PATH,
             metavar="FILE",
-            help="Choose the positions from this file.",
+            help="Choose the positions from this file, or games: those in this package.",
         ),
         _of_spec(
             ASKED,

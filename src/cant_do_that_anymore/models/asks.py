@@ -6,6 +6,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Literal
 
+from ..game.rules import identity_of
 from .model import Form, Known, Question, Settings
 
 Purpose = Literal["selection", "measuring"]
@@ -28,8 +29,13 @@ class Ask:
 
     @cached_property
     def id(self) -> str:
-        """A name for what is asked, and for which of its answers is meant."""
-        return digest([_texts(self), self.purpose, self.condition, self.draw])
+        """A name for what is asked, and for which of its answers is meant.
+
+        The rules in force belong to it for models that cannot read; the change itself does not, so
+        that a question under the standard rules has one answer, whatever change it is asked for.
+        """
+        rules = identity_of(self.question.rules)
+        return digest([_texts(self), rules, self.purpose, self.condition, self.draw])
 
 
 def key_of(model: Known, ask: Ask, settings: Settings, form: Form = ()) -> str:

@@ -12,6 +12,7 @@ from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES
 from ..files import replacing_text
 from . import thoughts
 from .charts import flow, pieces
+from .rule_picture import rule_picture
 from .sample_data import samples_json
 from .templating import rendered
 from .words import MEANINGS, condition_title, headline, main_measures
@@ -46,10 +47,14 @@ def write_page(run: Run, path: Path) -> None:
         ) from None
 
 
-def save_with_page(run: Run, folder: Path) -> None:
-    """Write a run's folder and its page in it."""
-    save_run(run, folder)
-    write_page(run, folder / PAGE_NAME)
+def save_with_page(run: Run, folder: Path | str) -> None:
+    """Write a run's folder and its page in it.
+
+    Raises:
+        Problem: if they cannot be written.
+    """
+    save_run(run, Path(folder))
+    write_page(run, Path(folder) / PAGE_NAME)
 
 
 def page(run: Run) -> str:
@@ -79,6 +84,7 @@ def page(run: Run) -> str:
         forbidden=FORBIDDEN,
         temperature=temperatures(run),
         groups={counted: earlier, "opening": by_opening(run)},
+        picture=rule_picture(run.plan.change, run.samples[0].position if run.samples else None),
         pieces=pieces(),
         samples=samples,
         longest_reply=longest_reply,

@@ -2,8 +2,9 @@
 
 from itertools import permutations
 
-from ...errors import unknown
-from .base import STANDARD, Rules, Standard, board_after, check_takes_away, copy_as
+from ...errors import BadInput, unknown
+from .base import STANDARD, Rules, Standard, board_after, check_takes_away, copy_as, move_on
+from .own import check_key, digest_of
 from .restrictions import KnightsCannotJump, NoCastling, PawnsOneStep
 from .swaps import PLURALS, PieceSwap
 
@@ -17,6 +18,9 @@ __all__ = [
     "board_after",
     "check_takes_away",
     "copy_as",
+    "given_rules",
+    "identity_of",
+    "move_on",
     "rules_named",
 ]
 
@@ -42,3 +46,30 @@ def rules_named(key: str) -> Rules:
     if key not in CATALOGUE:
         raise unknown("rules", key, CATALOGUE)
     return CATALOGUE[key]
+
+
+def given_rules(given: Rules | str) -> Rules:
+    """Rules by key, or rules of one's own.
+
+    Raises:
+        BadInput: if there are none of that key, or those given cannot be told from others by it.
+    """
+    if isinstance(given, str):
+        return rules_named(given)
+    if not isinstance(given, Rules):
+        raise BadInput(
+            f"rules are a key (see cdta rules) or a value such as MyRule(), not {given!r}"
+        )
+    check_key(given)
+    if CATALOGUE.get(given.key, given) != given:
+        raise BadInput(f"the key {given.key!r} is one of the catalogue: give your rules another")
+    return given
+
+
+def identity_of(rules: Rules) -> str:
+    """What answers, files and folders know rules by: the key, if they are in the catalogue.
+
+    Rules of one's own may become others under the same key, so theirs goes with a digest of them.
+    """
+    known = CATALOGUE.get(rules.key) == rules
+    return rules.key if known else f"{rules.key}-{digest_of(rules)}"

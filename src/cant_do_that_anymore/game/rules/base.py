@@ -160,15 +160,25 @@ def board_after(moves: tuple[str, ...] | list[str], *playable: Rules) -> chess.B
     board = chess.Board()
     remaining = list(dict.fromkeys(playable))
     for number, uci in enumerate(moves, 1):
-        try:
-            move = chess.Move.from_uci(uci)
-        except (chess.InvalidMoveError, TypeError):
-            raise BadInput(f"move {number} is no UCI move such as 'e2e4': {uci!r}") from None
+        move = move_on(board, uci, number)
         remaining = [rules for rules in remaining if rules.is_legal(board, move)]
         if playable and not remaining:
             names = " or ".join(dict.fromkeys(rules.key for rules in playable))
             raise BadInput(f"move {number}, {uci!r}, is not legal there under {names}")
-        if not move or board.color_at(move.from_square) != board.turn:
-            raise BadInput(f"move {number}, {uci!r}, moves no piece of the side to move")
         board.push(move)
     return board
+
+
+def move_on(board: chess.Board, uci: str, number: int) -> chess.Move:
+    """The move in UCI, which is the one of that number in a game.
+
+    Raises:
+        BadInput: if it is none, or moves nothing.
+    """
+    try:
+        move = chess.Move.from_uci(uci)
+    except (chess.InvalidMoveError, TypeError):
+        raise BadInput(f"move {number} is no UCI move such as 'e2e4': {uci!r}") from None
+    if not move or board.color_at(move.from_square) != board.turn:
+        raise BadInput(f"move {number}, {uci!r}, moves no piece of the side to move")
+    return move

@@ -1,0 +1,76 @@
+"""The games inside the package, and a pool from them for any rules.
+
+They are the first moves of 50,000 games by masters (docs/datasets.md), sorted. The file is a text
+in UTF-16, packed by xz: a character a move, two bytes, and a null character between two games.
+``tools/make_games.py`` writes it.
+"""
+
+import lzma
+from collections.abc import Iterator
+from functools import cache
+from random import Random
+
+import chess
+
+from .position import DATA, Position
+from .rules import Rules
+
+FILE = DATA / "games.xz"
+EDITION = 1
+"""Raised whenever the same rules would get another pool."""
+POOL = 20_000
+_SEED = 0
+
+
+def shipped_games() -> list[str]:
+    """The games, a character a move."""
+    return lzma.decompress(FILE.read_bytes()).decode("utf-16-le").split("\0")
+
+
+def character_of(move: chess.Move) -> str:
+    """The move in six bits for the square it leaves, six for where it arrives, and what it becomes.
+
+    >>> move_of(character_of(chess.Move.from_uci("e7e8q"))).uci()
+    'e7e8q'
+    """
+    return chr(move.from_square | move.to_square << 6 | (move.promotion or 0) << 12)
+
+
+@cache
+def move_of(character: str) -> chess.Move:
+    """The move that a character stands for."""
+    code = ord(character)
+    return chess.Move(code & 63, code >> 6 & 63, code >> 12 or None)
+
+
+def positions_in_games(rules: Rules) -> Iterator[Position]:
+    """A pool of at most so many distinct positions, one a game, the same on every machine.
+
+    Games come in seeded order. Of each, the special move is drawn from all that lead to a position
+    not yet taken: the first one would often be one of the first moves of the game.
+    """
+    games, random = shipped_games(), Random(_SEED)
+    taken: set[str] = set()
+    for number in random.sample(range(len(games)), len(games)):
+        game = games[number]
+        plies = [ply for ply in _special_plies(game, rules) if game[:ply] not in taken]
+        if plies:
+            before = game[: random.choice(plies)]
+            taken.add(before)
+            special = move_of(game[len(before)]).uci()
+            yield Position(number, tuple(move_of(each).uci() for each in before), (special,))
+            if len(taken) == POOL:
+                return
+
+
+def _special_plies(game: str, rules: Rules) -> Iterator[int]:
+    """How many moves come before each that the change is about and forbids.
+
+    A game is one of standard chess, so half of ``forbids`` is enough.
+    """
+    board = chess.Board()
+    for ply, move in enumerate(map(move_of, game)):
+        forbidden = rules.may_forbid(board, move) and not rules.is_legal(board, move)
+        if forbidden and rules.concerns(board, move):
+            yield ply
+        board.push(move)

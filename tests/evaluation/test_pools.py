@@ -1,0 +1,146 @@
+"""Where positions come from: shipped, mined when first wanted, or read from a file."""
+
+from pathlib import Path
+
+import chess
+import pytest
+
+from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.errors import BadInput, Problem
+from cant_do_that_anymore.evaluation.estimate import estimate
+from cant_do_that_anymore.evaluation.pools import Pool, positions_for
+from cant_do_that_anymore.game import games
+from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
+from loopback import Loopback, Request, moves_in, serving
+from own_rules import NoEnPassant
+from players import SPECIAL, habit
+from processes import cdta
+
+POOL = shipped_pool("pool")[:30]
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pools of a size for tests."""
+    monkeypatch.setattr(games, "POOL", 40)
+
+
+def pool_of(**fields: object) -> Pool:
+    pool = positions_for(Spec(**fields), quiet=True)  # type: ignore[arg-type]
+    assert isinstance(pool, Pool)
+    return pool
+
+
+def test_the_default_rules_have_the_originals_pool_unless_that_of_the_games_is_wanted() -> None:
+    assert (pool_of().name, len(pool_of().positions)) == ("shipped", 19_841)
+    of_games = pool_of(pool=Path("games"))
+    assert (of_games.name, len(of_games.positions)) == ("games", 40)
+
+
+def test_a_pool_is_mined_once_and_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mined = pool_of(rules="queens-as-knights")
+    (file,) = home.glob("pools/*")
+    assert file.name == f"queens-as-knights.{games.EDITION}.jsonl"
+    monkeypatch.delattr(games, "shipped_games")
+    assert pool_of(rules="queens-as-knights") == mined
+
+
+def test_a_damaged_pool_is_mined_again(home: Path) -> None:
+    mined = pool_of(rules="no-castling")
+    (file,) = home.glob("pools/*")
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    assert pool_of(rules="no-castling") == mined
+    assert file.read_bytes() == whole
+
+
+def test_a_pool_that_cannot_be_kept_is_a_problem(home: Path) -> None:
+    home.mkdir()
+    (home / "pools").write_text("in the way")
+    with pytest.raises(Problem, match="cannot keep the pool"):
+        pool_of(rules="no-castling")
+
+
+class NothingNew(NoEnPassant):
+    key = "nothing-new"
+
+    def may_forbid(self, board: chess.Board, move: chess.Move) -> bool:
+        return False
+
+
+def test_rules_that_no_game_breaks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = games.shipped_games()[:50]
+    monkeypatch.setattr(games, "shipped_games", lambda: some)
+    with pytest.raises(BadInput, match="nothing-new forbids no move of the games"):
+        pool_of(rules=NothingNew())
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--rules", "queens-as-rooks"], "cdta selfplay --rules queens-as-rooks -o FILE"),
+        (["--rules", "no-castling"], "no plain engine plays so: measure with --eval all"),
+        (["--pool", "games"], "cdta selfplay --rules bishops-as-knights -o FILE"),
+    ],
+)
+def test_games_under_other_rules_have_to_be_played_first(options: list[str], sentence: str) -> None:
+    done = cdta("run", "--eval", "all_diagonal", *options)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_same_question_under_the_standard_rules_is_asked_once_for_all_changes(
+    tmp_path: Path,
+) -> None:
+    """Both changes forbid the bishops' moves of the pool, and only they differ in their text."""
+    write_positions(tmp_path / "pool.jsonl", POOL)
+    with serving(Loopback(habit)) as server:
+        for rules, asked in (("bishops-as-knights", 90), ("bishops-as-rooks", 30)):
+            before = len(server.requests)
+            spec = Spec(base_url=server.url, rules=rules, pool=tmp_path / "pool.jsonl", n=30)
+            run = evaluate(spec, quiet=True)
+            assert len(run.samples) == 30
+            assert len(server.requests) - before == asked
+
+
+def with_one_bad(folder: Path) -> Path:
+    """A file whose tenth position has a special move that is allowed."""
+    path = folder / "positions.jsonl"
+    tenth = Position(10, ("e2e4", "e7e5"), ("g1f3",))
+    write_positions(path, [*POOL[:9], tenth, *POOL[10:]])
+    return path
+
+
+def test_a_bad_line_is_named_before_anything_is_asked_about_it(tmp_path: Path) -> None:
+    path = with_one_bad(tmp_path)
+    with serving(Loopback(lambda request: SPECIAL.get(moves_in(request), "g1f3"))) as server:
+        for given in ({"dataset": path}, {"pool": path}):
+            spec = Spec(base_url=server.url, n=30, **given)  # type: ignore[arg-type]
+            with pytest.raises(BadInput, match=r"positions.jsonl, line 10: 'g1f3' is no special"):
+                evaluate(spec, quiet=True)
+        assert ("e2e4", "e7e5") not in [moves_in(request) for request in server.requests]
+
+
+def test_only_what_is_used_is_played_through(tmp_path: Path) -> None:
+    path = with_one_bad(tmp_path)
+    run = evaluate(Spec(model="cdta/random", dataset=path, n=5, seed=0), quiet=True)
+    assert POOL[9] not in [sample.position for sample in run.samples]
+    assert all(sample.position in POOL for sample in run.samples)
+
+
+def test_an_estimate_needs_no_pool_to_be_there(home: Path) -> None:
+    found = estimate(Spec(model="openai/gpt-4o", rules="knights-cannot-jump", n=20))
+    assert found.dataset.requests == 40  # the whole pool, at the usual rate of hits
+    assert list(home.glob("pools/*"))
+
+
+def test_a_line_that_is_no_position_is_named_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "pool.jsonl"
+    path.write_text('{"game_idx": 1}\n')
+
+    def nobody(request: Request) -> str:
+        raise AssertionError
+
+    with serving(Loopback(nobody)) as server, pytest.raises(BadInput, match="line 1"):
+        evaluate(Spec(base_url=server.url, pool=path), quiet=True)

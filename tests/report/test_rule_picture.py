@@ -1,0 +1,71 @@
+"""The picture of a rule: where its piece goes now, and where it no longer goes."""
+
+import re
+
+import chess
+import pytest
+
+from cant_do_that_anymore.game.position import Position
+from cant_do_that_anymore.game.rules import CATALOGUE, Rules, rules_named
+from cant_do_that_anymore.report.page import page
+from cant_do_that_anymore.report.rule_picture import rule_picture
+from own_rules import NoEnPassant
+from runs import plan_of, run_of
+
+EN_PASSANT = Position(0, ("e2e4", "a7a6", "e4e5", "d7d5"), ("e5d6",))
+
+
+def squares(pattern: str, board: str) -> str:
+    """The squares that hold such a mark, by name."""
+    corners = [(float(x), float(y)) for x, y in re.findall(pattern, board)]
+    names = [chess.square_name(chess.square(int(x // 45), 7 - int(y // 45))) for x, y in corners]
+    return " ".join(sorted(names))
+
+
+def marks(rules: Rules) -> dict[str, str]:
+    picture = rule_picture(rules)
+    assert picture
+    dot = r'<circle cx="([\d.]+)" cy="([\d.]+)" r="\d" class="now {}"'
+    return {
+        "new": squares(dot.format("new"), picture.board),
+        "kept": squares(dot.format("kept"), picture.board),
+        "lost": squares(r'<path d="M([\d.]+) ([\d.]+)l', picture.board),
+        "move": picture.move,
+    }
+
+
+def test_dots_are_new_moves_and_crosses_lost_ones() -> None:
+    assert marks(rules_named("bishops-as-knights")) == {
+        "new": "a3 a5 b6 d2 d6 e3 e5",
+        "kept": "",
+        "lost": "b5 d3 d5 e2 e6 f1 f7",
+        "move": "11. Bxb5",
+    }
+    assert marks(rules_named("no-castling")) == {
+        "new": "",
+        "kept": "d1 d2 e2 f1",
+        "lost": "c1 g1",
+        "move": "12. O-O-O",
+    }
+
+
+@pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
+def test_every_rule_that_forbids_anything_has_a_picture(rules: Rules) -> None:
+    assert bool(rule_picture(rules)) == rules.takes_away
+    if rules.takes_away:
+        assert marks(rules)["lost"]
+
+
+def test_the_page_shows_the_change() -> None:
+    text = page(run_of([], plan_of(change=rules_named("pawns-one-step"))))
+    assert '<section id="rule">' in text
+    assert "<b>1. e4</b>" in text
+
+
+def test_rules_that_the_example_game_does_not_break_are_shown_on_a_sample() -> None:
+    plan = plan_of(change=NoEnPassant())
+    asked = [(EN_PASSANT, {"standard": "special", "changed": "legal"})]
+    text = page(run_of(asked, plan))  # type: ignore[arg-type]
+    assert "<b>3. exd6</b>" in text
+    assert "a sample of this run" in text
+    assert '<section id="rule">' not in page(run_of([], plan))
