@@ -7,10 +7,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import chess
 
-from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.game.position import parsed_positions, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 
 ROUNDS = 5
@@ -40,6 +42,10 @@ def main() -> None:
     print(f"cdta --help: {best(ask_for_help):.2f} s (at most 0.5)")
     print(f"legality of a move: {1000 * best(judge_all) / len(questions):.3f} ms (at most 0.5)")
     print(f"loading the pool: {best(lambda: shipped_pool('pool')):.2f} s (at most 0.3)")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "pool.jsonl"
+        write_positions(path, shipped_pool("pool"))
+        print(f"reading it from a file: {best(lambda: parsed_positions(path)):.2f} s (at most 1)")
 
 
 if __name__ == "__main__":

@@ -8,24 +8,30 @@ import chess
 import pytest
 
 from cant_do_that_anymore.game import games
-from cant_do_that_anymore.game.games import FILE, move_of, positions_in_games, shipped_games
+from cant_do_that_anymore.game.games import (
+    FILE,
+    character_of,
+    move_of,
+    positions_in_games,
+    shipped_games,
+)
 from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rules import STANDARD, Rules, board_after, rules_named
 
 DRAWN = {
-    "knights-as-bishops": "63c76de6b14b",
-    "knights-as-rooks": "63c76de6b14b",
-    "knights-as-queens": "63c76de6b14b",
-    "bishops-as-knights": "4b4b28164b92",
-    "bishops-as-rooks": "4b4b28164b92",
-    "rooks-as-knights": "f0164055fac8",
-    "rooks-as-bishops": "f0164055fac8",
-    "queens-as-knights": "778ac44582fe",
-    "queens-as-bishops": "c95992becbd7",
-    "queens-as-rooks": "4878246102be",
-    "no-castling": "783d23ec80f2",
-    "pawns-one-step": "176e7246256e",
-    "knights-cannot-jump": "62ef2326f515",
+    "knights-as-bishops": "83ee8ac43287",
+    "knights-as-rooks": "83ee8ac43287",
+    "knights-as-queens": "83ee8ac43287",
+    "bishops-as-knights": "58c2ea70453b",
+    "bishops-as-rooks": "58c2ea70453b",
+    "rooks-as-knights": "e73f26cbd096",
+    "rooks-as-bishops": "e73f26cbd096",
+    "queens-as-knights": "872f826803e9",
+    "queens-as-bishops": "1a2604a72a62",
+    "queens-as-rooks": "e751d32353f0",
+    "no-castling": "a1a65b483c65",
+    "pawns-one-step": "6f911ec53c87",
+    "knights-cannot-jump": "b8fde099b3f7",
 }
 """The first hundred positions of every pool: others are another edition."""
 
@@ -73,3 +79,12 @@ def test_positions_differ_and_reach_from_the_opening_into_the_middlegame() -> No
 def test_a_pool_is_full_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(games, "POOL", 5)
     assert len(list(positions_in_games(rules_named("no-castling")))) == 5
+
+
+def test_positions_without_a_legal_move_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Knights that move as queens give mate by Nxf7: whoever takes it could not have adapted."""
+    moves = "e2e4 e7e5 g1f3 b8c6 d2d4 e5d4 f1c4 f8c5 f3g5 g8h6 g5f7 h6f7"
+    game = "".join(character_of(chess.Move.from_uci(uci)) for uci in moves.split())
+    monkeypatch.setattr(games, "shipped_games", lambda: [game] * 10)
+    found = positions_in_games(rules_named("knights-as-queens"))
+    assert sorted(len(position.moves) for position in found) == [2, 3, 8, 9, 10]

@@ -32,10 +32,11 @@ CUT_SEED = 123
 
 @dataclass(frozen=True)
 class Pool:
-    """Positions to choose from."""
+    """Positions to choose from, and whether they are in random order already."""
 
     name: str
     positions: Sequence[Position]
+    mixed: bool = False
 
     @property
     def digest(self) -> str:
@@ -63,7 +64,7 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
         return Pool(SHIPPED, shipped_pool("diagonal" if spec.eval == "all_diagonal" else "pool"))
     if spec.eval == "all_diagonal":
         raise BadInput(_no_engine_games(change))
-    return Pool(GAMES, _mined_pool(change, quiet=quiet))
+    return Pool(GAMES, _mined_pool(change, quiet=quiet), mixed=True)
 
 
 def _no_engine_games(change: Rules) -> str:

@@ -62,8 +62,14 @@ class Criteria:
 
     @cached_property
     def ordered(self) -> list[Position]:
-        """The pool in seeded order."""
-        return Random(ORDER_SEED).sample(self.pool.positions, len(self.pool.positions))
+        """The pool in seeded order.
+
+        One that is mixed stays as it is: rules with nearly the same pool ask nearly the same.
+        """
+        positions = self.pool.positions
+        if self.pool.mixed:
+            return list(positions)
+        return Random(ORDER_SEED).sample(positions, len(positions))
 
     def ask(self, which: Which) -> Ask:
         """The question about a position.

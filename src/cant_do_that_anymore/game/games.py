@@ -47,20 +47,31 @@ def positions_in_games(rules: Rules) -> Iterator[Position]:
     """A pool of at most so many distinct positions, one a game, the same on every machine.
 
     Games come in seeded order. Of each, the special move is drawn from all that lead to a position
-    not yet taken: the first one would often be one of the first moves of the game.
+    not yet taken: the first one would often be one of the first moves of the game. Every game has
+    draws of its own, so that rules that forbid nearly the same have nearly the same pool.
     """
-    games, random = shipped_games(), Random(_SEED)
+    games = shipped_games()
     taken: set[str] = set()
-    for number in random.sample(range(len(games)), len(games)):
+    for number in Random(_SEED).sample(range(len(games)), len(games)):
         game = games[number]
         plies = [ply for ply in _special_plies(game, rules) if game[:ply] not in taken]
-        if plies:
-            before = game[: random.choice(plies)]
-            taken.add(before)
-            special = move_of(game[len(before)]).uci()
-            yield Position(number, tuple(move_of(each).uci() for each in before), (special,))
-            if len(taken) == POOL:
-                return
+        drawn = Random(f"{_SEED} {number}").sample(plies, len(plies))
+        before = next((game[:ply] for ply in drawn if _can_move(game[:ply], rules)), None)
+        if before is None:
+            continue
+        taken.add(before)
+        special = move_of(game[len(before)]).uci()
+        yield Position(number, tuple(move_of(each).uci() for each in before), (special,))
+        if len(taken) == POOL:
+            return
+
+
+def _can_move(game: str, rules: Rules) -> bool:
+    """Whether there is a way to adapt: by the changed rules it may be mate already."""
+    board = chess.Board()
+    for move in map(move_of, game):
+        board.push(move)
+    return any(rules.legal_moves(board))
 
 
 def _special_plies(game: str, rules: Rules) -> Iterator[int]:

@@ -34,7 +34,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= words.FILTERS | {"digest": _digest}
-    environment.globals |= {"asset": _asset, "intervals": intervals, "Mark": Mark}
+    environment.globals |= {"asset": asset, "intervals": intervals, "Mark": Mark}
     return environment
 
 
@@ -49,7 +49,7 @@ def _shown(value: Any) -> Any:
     return _PER_CENT.sub("\N{NO-BREAK SPACE}%", visible(value)) if isinstance(value, str) else value
 
 
-def _asset(*names: str) -> Markup:
+def asset(*names: str) -> Markup:
     """Files of styles or scripts, for the page that carries them inside itself."""
     return Markup("".join((_ASSETS / name).read_text(encoding="utf-8") for name in names))
 

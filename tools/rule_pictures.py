@@ -1,0 +1,60 @@
+"""Draw every rule of the catalogue for docs/rules.md, and write the table there.
+
+    python tools/rule_pictures.py
+
+The pictures are those that the page of a run shows, photographed in headless Chromium into
+``docs/images/rules``. Needs the ``test`` extra, for Playwright.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from cant_do_that_anymore.game.rules import CATALOGUE, Rules
+from cant_do_that_anymore.report.charts import pieces
+from cant_do_that_anymore.report.rule_picture import rule_picture
+from cant_do_that_anymore.report.templating import asset
+
+ROOT = Path(__file__).parents[1]
+DOCUMENT = ROOT / "docs" / "rules.md"
+IMAGES = ROOT / "docs" / "images" / "rules"
+BEGIN, END = "<!-- pictures: tools/rule_pictures.py -->\n", "<!-- end of pictures -->"
+SIZE = 200
+sys.path.insert(0, str(ROOT / "tests"))
+
+from browser import opened_browser  # noqa: E402  (the tests find it the same way)
+
+
+def main() -> None:
+    IMAGES.mkdir(exist_ok=True)
+    with opened_browser() as browser:
+        window = browser.new_page(color_scheme="light", device_scale_factor=2)
+        for rules in CATALOGUE.values():
+            if picture := rule_picture(rules):
+                window.set_content(
+                    f"<style>{asset('page.css')} .board {{ width: {SIZE}px }}</style>"
+                    f"<svg width=0 height=0><defs>{pieces()}</defs></svg>{picture.board}"
+                )
+                window.locator(".board").screenshot(path=IMAGES / f"{rules.key}.png")
+    before, _, rest = DOCUMENT.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    DOCUMENT.write_text(before + BEGIN + "".join(table()) + END + after)
+
+
+def table() -> Iterator[str]:
+    yield "\n| key | statement | a special move |\n| --- | --- | --- |\n"
+    for rules in CATALOGUE.values():
+        if rules.takes_away:
+            yield f"| `{rules.key}` | {rules.statement} | {shown(rules)} |\n"
+    yield "\n"
+
+
+def shown(rules: Rules) -> str:
+    picture = rule_picture(rules)
+    assert picture
+    source, words = f"images/rules/{rules.key}.png", f"{rules.title}: {picture.move} is illegal"
+    return f'<img src="{source}" alt="{words}" width="{SIZE}"><br>{picture.move}'
+
+
+if __name__ == "__main__":
+    main()
