@@ -8,6 +8,7 @@ import os
 import resource
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from cant_do_that_anymore.game.position import Position, shipped_pool
@@ -23,7 +24,7 @@ from cant_do_that_anymore.models.pocket import (
 )
 
 
-def network_rate(positions: list[Position]) -> float:
+def network_rate(positions: Sequence[Position]) -> float:
     """Positions a second in full batches, with nothing around the network."""
     network = the_network()
     by_length = defaultdict(list)
@@ -40,7 +41,7 @@ def network_rate(positions: list[Position]) -> float:
     return len(positions) / (time.perf_counter() - begun)
 
 
-async def model_rate(name: str, positions: list[Position]) -> float:
+async def model_rate(name: str, positions: Sequence[Position]) -> float:
     """Positions a second through the protocol, as many at once as suit the model."""
     model = PocketModel(name)
     at_once = asyncio.Semaphore(model.connections)

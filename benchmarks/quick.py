@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -41,7 +42,8 @@ def main() -> None:
 
     print(f"cdta --help: {best(ask_for_help):.2f} s (at most 0.5)")
     print(f"legality of a move: {1000 * best(judge_all) / len(questions):.3f} ms (at most 0.5)")
-    print(f"loading the pool: {best(lambda: shipped_pool('pool')):.2f} s (at most 0.3)")
+    load_the_pool = partial(shipped_pool.__wrapped__, "pool")  # not the one that is at hand
+    print(f"loading the pool: {best(load_the_pool):.2f} s (at most 0.3)")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pool.jsonl"
         write_positions(path, shipped_pool("pool"))

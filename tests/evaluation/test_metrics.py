@@ -1,6 +1,6 @@
 """The numbers: models whose score is known, and the edges."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -45,7 +45,7 @@ def empty(_: Position) -> str:
 
 
 def samples_of(
-    standard: Reply, changed: Reply, positions: list[Position] | None = None
+    standard: Reply, changed: Reply, positions: Sequence[Position] | None = None
 ) -> list[Sample]:
     return [
         sample_of(

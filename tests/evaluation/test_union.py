@@ -1,5 +1,6 @@
 """Datasets joined into one that is fair to several models, by the command and by its function."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ POOL = shipped_pool("pool")[:30]
 DIAGONAL = shipped_pool("diagonal")
 
 
-def written(path: Path, positions: list[Position]) -> str:
+def written(path: Path, positions: Sequence[Position]) -> str:
     write_positions(path, positions)
     return str(path)
 

@@ -1,6 +1,6 @@
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -41,7 +41,7 @@ from cant_do_that_anymore.game.selfplay import (
 from cant_do_that_anymore.interfaces.commands import selfplay as command
 from processes import Done, cdta
 
-POOL = shipped_pool("diagonal")
+POOL = list(shipped_pool("diagonal"))
 RECORD = json.loads((DATA / "diagonal.json").read_text())
 CHANGES = [
     PieceSwap(chess.BISHOP, chess.KNIGHT),
@@ -75,7 +75,7 @@ def stratum(position: Position) -> int:
     return min(8, earlier_moves(position, BISHOPS_AS_KNIGHTS))
 
 
-def few_and_apart(positions: list[Position]) -> bool:
+def few_and_apart(positions: Sequence[Position]) -> bool:
     games: dict[int, list[int]] = {}
     for position in positions:
         games.setdefault(position.game, []).append(stratum(position))

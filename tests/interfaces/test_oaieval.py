@@ -221,7 +221,7 @@ def test_max_samples_measures_the_samples_that_the_original_measures() -> None:
     """The indices were read from a record that the original wrote."""
     from_the_original = [19, 76, 100, 143, 178, 255, 257, 288, 316, 410]
     from_the_original += [433, 450, 470, 524, 580, 628, 633, 641, 657, 830]
-    dataset = Dataset("m", "shipped", shipped_pool("pool"))
+    dataset = Dataset("m", "shipped", list(shipped_pool("pool")))
     samples = drawn(dataset, Spec(n=1000, max_samples=20))
     assert sorted(number for number, _ in samples) == from_the_original
 

@@ -154,10 +154,8 @@ def _chance(samples: Sequence[Sample]) -> Number:
 
 
 def _random_level(samples: Sequence[Sample]) -> Number:
-    shares = [
-        len(sample.position.special_moves) / max(1, sample.position.board().legal_moves.count())
-        for sample in samples
-    ]
+    positions = [sample.position for sample in samples]
+    shares = [len(each.special_moves) / max(1, each.choices) for each in positions]
     return sum(shares) / len(shares) if shares else None
 
 

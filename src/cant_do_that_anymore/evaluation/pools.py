@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -38,7 +39,7 @@ class Pool:
     positions: Sequence[Position]
     mixed: bool = False
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Differs whenever the positions differ."""
         return sha256(" ".join(p.id for p in self.positions).encode()).hexdigest()[:12]

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -118,6 +119,7 @@ class Cost:
     spent: float | None = None
 
 
+@cache
 def versions_here() -> dict[str, str]:
     """The versions of all software that has a part in the numbers."""
     packages = ("cant-do-that-anymore", "chess", "numpy", "genai-prices")

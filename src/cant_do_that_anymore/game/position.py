@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -49,6 +49,11 @@ class Position:
         """A name that depends on the moves alone, the same on every machine."""
         text = " ".join(self.moves) + "|" + " ".join(sorted(self.special_moves))
         return sha256(text.encode()).hexdigest()[:12]
+
+    @cached_property
+    def choices(self) -> int:
+        """How many moves the standard rules allow there."""
+        return self.board().legal_moves.count()
 
     def board(self) -> chess.Board:
         """A board after the moves played so far, without a memory of them."""
@@ -148,9 +153,10 @@ def write_positions(path: Path, positions: Iterable[Position]) -> None:
         out.writelines(json.dumps(position.to_json()).encode() + b"\n" for position in positions)
 
 
-def shipped_pool(name: str) -> list[Position]:
+@cache
+def shipped_pool(name: str) -> tuple[Position, ...]:
     """The pool of that name inside the package: positions known to be good (the tests check)."""
-    return trusted_positions(gzip.decompress((DATA / f"{name}.jsonl.gz").read_bytes()))
+    return tuple(trusted_positions(gzip.decompress((DATA / f"{name}.jsonl.gz").read_bytes())))
 
 
 def trusted_positions(lines: bytes) -> list[Position]:

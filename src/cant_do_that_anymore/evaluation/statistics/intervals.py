@@ -6,6 +6,7 @@ in the interval that a score test does not reject; nothing is resampled.
 
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import inf
 from typing import Literal, NamedTuple
@@ -126,6 +127,7 @@ def _possible(ratio: Ratio) -> list[tuple[int, int]]:
     return sorted(pair for pair in ratio.support if not fixed or pair[1] in wholes)
 
 
+@lru_cache(maxsize=4096)  # measures that count alike are many, and comparisons count again
 def _interval(tally: Tally) -> Interval:
     method: Method = "score" if tally.freedom == inf else "score by games"
     return Interval(*not_rejected(tally.cells, tally.critical), method)

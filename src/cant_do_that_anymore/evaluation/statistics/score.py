@@ -8,7 +8,7 @@ never seen is unlikely, but not impossible. Special cases are Wilson's interval 
 Tango's (1998) of a paired difference, and Nam and Blackwelder's (2002) of a paired ratio.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 
@@ -25,12 +25,12 @@ class Cell:
     count: int
 
 
-def estimate(cells: list[Cell]) -> float:
+def estimate(cells: Sequence[Cell]) -> float:
     """The ratio; the wholes must not sum to 0."""
     return sum(c.count * c.part for c in cells) / sum(c.count * c.whole for c in cells)
 
 
-def score(cells: list[Cell], ratio: float) -> float:
+def score(cells: Sequence[Cell], ratio: float) -> float:
     """How many standard errors the samples lie from a hypothetical ratio, in absolute value.
 
     With d the deviations, the likely probability of a cell is count / (n (1 + m d)), where m, the
@@ -79,7 +79,7 @@ def _multiplier(deviations: list[tuple[float, int]], largest: float) -> float:
     return m
 
 
-def not_rejected(cells: list[Cell], critical: float) -> tuple[float, float]:
+def not_rejected(cells: Sequence[Cell], critical: float) -> tuple[float, float]:
     """The ratios whose score is at most the critical value."""
     value = estimate(cells)
     lowest, highest = _range(cells)
@@ -90,7 +90,7 @@ def not_rejected(cells: list[Cell], critical: float) -> tuple[float, float]:
     return _last(rejected, value, lowest), _last(rejected, value, highest)
 
 
-def _range(cells: list[Cell]) -> tuple[float, float]:
+def _range(cells: Sequence[Cell]) -> tuple[float, float]:
     """The ratios that samples of these kinds can have."""
     ratios = [c.part / c.whole for c in cells if c.whole]
     lowest = -inf if any(c.part < 0 for c in cells if not c.whole) else min(ratios)

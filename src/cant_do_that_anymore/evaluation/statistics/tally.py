@@ -34,7 +34,7 @@ class Tally:
         freedom: degrees of freedom, infinite where each game gives one sample.
     """
 
-    cells: list[Cell]
+    cells: tuple[Cell, ...]
     effect: float = 1.0
     freedom: float = inf
 
@@ -72,7 +72,7 @@ def counted(
     counts = Counter(kinds)
     if strange := counts.keys() - support.keys():
         raise ValueError(f"a sample is {strange.pop()}, which is not one of {list(support)}")
-    cells = [Cell(*pair, counts[kind]) for kind, pair in support.items()]
+    cells = tuple(Cell(*pair, counts[kind]) for kind, pair in support.items())
     number = {game: row for row, game in enumerate(dict.fromkeys(games))}
     if len(number) == len(games):
         return Tally(cells)
