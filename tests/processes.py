@@ -2,7 +2,8 @@
 
 Most tests ask what a command says and does. They call it here, which saves the seconds that a new
 process needs to import everything. Where the process itself is the subject (signals, kills, two at
-once), ``process_of`` starts a real one.
+once), ``process_of`` starts a real one; where it takes many of them, ``forked`` makes them of one
+that has imported everything.
 """
 
 import io
@@ -16,6 +17,8 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TextIO
 from unittest.mock import patch
@@ -49,6 +52,19 @@ def process_of(*arguments: object, **environment: str) -> "subprocess.Popen[str]
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def forked(*arguments: object) -> BaseProcess:
+    """A process for ``cdta``, to be started; what it says goes where the tests' own words go."""
+    forking = get_context("forkserver")
+    forking.set_forkserver_preload(["cant_do_that_anymore.interfaces.commands.run"])
+    return forking.Process(target=_run, args=(["cdta", *map(str, arguments)], dict(os.environ)))
+
+
+def _run(argv: list[str], environment: dict[str, str]) -> None:
+    os.environ.update(environment)
+    sys.argv = argv
+    cdta_main()
 
 
 def _called(

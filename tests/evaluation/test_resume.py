@@ -3,6 +3,7 @@
 import asyncio
 import random
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from aiohttp import web
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from loopback import Loopback, Request, serving
 from players import wavering
-from processes import cdta, process_of, results_in, samples_in
+from processes import cdta, forked, process_of, results_in, samples_in
 
 N = 60
 POOL = shipped_pool("pool")[:N]
@@ -68,6 +69,24 @@ def started_and_stopped(
     return process.returncode, errors
 
 
+def killed(at: int, server: Loopback, *options: object) -> int | None:
+    """Start a run, which the server kills at its request of that number: exit code."""
+    process, started = forked(*options), threading.Event()
+
+    async def kill(request: Request, number: int) -> web.StreamResponse | None:
+        if number == at:
+            started.wait()
+            process.kill()
+        return None
+
+    server.fault = kill
+    process.start()
+    started.set()
+    process.join(60)
+    server.fault = None
+    return process.exitcode
+
+
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
 def test_one_signal_saves_what_is_in_flight_and_says_how_to_go_on(
     which: signal.Signals, positions: Path, tmp_path: Path
@@ -115,8 +134,7 @@ def test_twenty_kills_at_random_moments_change_no_number(positions: Path, tmp_pa
         command = options(server, positions, tmp_path / "out")
         for _ in range(20):
             at = len(server.requests) + chance.randint(1, MOST_OPEN + 2)
-            code, _ = started_and_stopped(signal.SIGKILL, at, server, *command)
-            assert code == -signal.SIGKILL
+            assert killed(at, server, *command) == -signal.SIGKILL
         last = cdta(*command)
         assert last.returncode == 0, last.stderr
     assert len(server.requests) <= 2 * N + 20 * MOST_OPEN

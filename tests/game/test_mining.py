@@ -68,6 +68,18 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def walked(collection: Path) -> list[list[chess.Move]]:
+    """The same games as python-chess reads them."""
+    return read_by_python_chess(collection.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def expected(collection: Path) -> list[str]:
+    """What is found in them, line by line."""
+    return [found.line for found in mined(collection).found]
+
+
 def mined(
     path: Path | str,
     wanted: Wanted = WANTED,
@@ -106,12 +118,11 @@ def cli(*arguments: str | Path, stdin: bytes = b"") -> Done:
 
 @pytest.mark.parametrize("every", [False, True])
 def test_thousands_of_games_give_the_positions_of_a_plain_python_chess_walk(
-    collection: Path, every: bool
+    collection: Path, walked: list[list[chess.Move]], every: bool
 ) -> None:
-    games = read_by_python_chess(collection.read_text(encoding="utf-8"))
     found = mined(collection, Wanted(BISHOPS_AS_KNIGHTS, every))
-    assert found.games == len(games) == 3000
-    assert lines(found) == special_moves(games, BISHOPS_AS_KNIGHTS, every)
+    assert found.games == len(walked) == 3000
+    assert lines(found) == special_moves(walked, BISHOPS_AS_KNIGHTS, every)
 
 
 @given(st.lists(GAMES, max_size=4), st.booleans(), st.randoms(use_true_random=False))
@@ -151,11 +162,10 @@ def test_a_move_is_special_exactly_if_the_rules_forbid_it(
 
 
 def test_a_full_tree_of_openings_changes_nothing(
-    collection: Path, monkeypatch: pytest.MonkeyPatch
+    collection: Path, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = lines(mined(collection))
     monkeypatch.setattr(openings, "_MOST_NODES", 7)
-    assert lines(mined(collection)) == expected
+    assert [found.line for found in mined(collection).found] == expected
 
 
 @given(st.binary(max_size=400))
@@ -291,10 +301,9 @@ def served(data: bytes, promised: int | None = None) -> Iterator[str]:
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_files_addresses_and_standard_input_are_read_in_every_compression(
-    collection: Path, compression: str, tmp_path: Path
+    collection: Path, expected: list[str], compression: str, tmp_path: Path
 ) -> None:
     data = COMPRESSIONS[compression](collection.read_bytes())
-    expected = [found.line for found in mined(collection).found]
     (tmp_path / "games").write_bytes(data)
     with served(data) as address:
         for name, stdin in ((tmp_path / "games", b""), (address, b""), ("-", data)):
@@ -311,7 +320,7 @@ def test_several_inputs_are_numbered_through(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compression", ["gz", "bz2", "zst"])
 def test_a_cut_off_input_gives_what_could_be_read_and_exit_code_1(
-    collection: Path, compression: str, tmp_path: Path
+    collection: Path, expected: list[str], compression: str, tmp_path: Path
 ) -> None:
     data = COMPRESSIONS[compression](collection.read_bytes())
     cut, after, output = tmp_path / "cut.pgn", tmp_path / "after.pgn", tmp_path / "pool.jsonl"
@@ -321,9 +330,8 @@ def test_a_cut_off_input_gives_what_could_be_read_and_exit_code_1(
     assert result.returncode == 1
     assert f"cannot read {cut} to its end" in result.stderr
     *found, last = read_positions(output, BISHOPS_AS_KNIGHTS)
-    expected = [json.loads(one.line) for one in mined(collection).found]
     assert len(found) > 1000
-    assert [position.to_json() for position in found] == expected[: len(found)]
+    assert [position.to_json() for position in found] == [*map(json.loads, expected[: len(found)])]
     assert last.moves == ("e2e4", "e7e5", "g1f3", "b8c6")
 
 
@@ -387,7 +395,7 @@ def test_whatever_a_line_holds_memory_stays_bounded(
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("name", ["pool.jsonl", "pool.jsonl.gz"])
 def test_ctrl_c_leaves_a_valid_file_of_what_was_found(
-    collection: Path, tmp_path: Path, jobs: int, name: str
+    collection: Path, expected: list[str], tmp_path: Path, jobs: int, name: str
 ) -> None:
     output = tmp_path / name
     cdta = str(Path(sys.executable).with_name("cdta"))
@@ -406,7 +414,6 @@ def test_ctrl_c_leaves_a_valid_file_of_what_was_found(
     opener = gzip.open if name.endswith(".gz") else open
     with opener(output, "rt") as file:
         found = file.read().splitlines()
-    expected = [one.line for one in mined(collection).found]
     assert found
     assert found[: len(expected)] == expected[: len(found)]
     assert all(map(json.loads, found))

@@ -1,4 +1,8 @@
-"""The Inspect tasks, as real ``inspect`` processes over a real server on the loopback interface."""
+"""The Inspect tasks over a real server on the loopback interface.
+
+Where the command or its process is the subject, a real ``inspect`` is started; elsewhere Inspect is
+called in this process, which saves the seconds that a new one needs to import it.
+"""
 
 import asyncio
 import json
@@ -17,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inspect_ai import eval as inspect_eval
 from inspect_ai.log import EvalLog, headline_metric, read_eval_log
-from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import SampleScore, Score, Target
 from inspect_ai.solver import TaskState
 
@@ -56,12 +60,18 @@ def inspect(*arguments: object, **environment: str) -> Done:
     )
 
 
-def evaluated(folder: Path, model: str, *arguments: object, **environment: str) -> EvalLog:
-    """The log of ``inspect eval cant_do_that_anymore/all`` at temperature 0."""
-    options = ("--model", model, "-T", "temperature=0", "--log-dir", folder)
-    done = inspect("eval", "cant_do_that_anymore/all", *options, *arguments, **environment)
-    assert done.returncode == 0, done.stderr
-    return only_log_in(folder)
+def evaluated(folder: Path, model: str | Model, **arguments: object) -> EvalLog:
+    """The log of the task ``cant_do_that_anymore/all`` with these arguments, sample by sample."""
+    (log,) = inspect_eval(
+        "cant_do_that_anymore/all",
+        get_model(model, memoize=False),  # the next test has another server
+        task_args=arguments,
+        log_dir=str(folder),
+        log_realtime=False,
+        display="none",
+        max_samples=1,
+    )
+    return log
 
 
 def only_log_in(folder: Path) -> EvalLog:
@@ -101,12 +111,15 @@ class Both:
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     folder = tmp_path_factory.mktemp("both")
-    name, n = "openai/gpt-3.5-turbo", 60
+    name, n = "openai/gpt-3.5-turbo", 40
     with serving(Loopback(mixed, model=VERSION)) as server, pytest.MonkeyPatch.context() as patch:
         for variable, value in openai(server).items():
             patch.setenv(variable, value)
         patch.setenv("CDTA_HOME", str(folder / "home of inspect"))
-        log = evaluated(folder / "logs", name, "-T", f"samples={n}")
+        options = ("--model", name, "-T", "temperature=0", "-T", f"samples={n}")
+        done = inspect("eval", "cant_do_that_anymore/all", *options, "--log-dir", folder / "logs")
+        assert done.returncode == 0, done.stderr
+        log = only_log_in(folder / "logs")
         requests = server.requests.copy()
         server.requests.clear()
         patch.setenv("CDTA_HOME", str(folder / "home of cdta"))
@@ -114,7 +127,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 
 
 def test_our_model_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
-    log = evaluated(tmp_path / "logs", "cdta/random", "-T", "samples=40", "-T", "seed=7")
+    log = evaluated(tmp_path, "cdta/random", temperature=0, samples=40, seed=7)
     assert {name: numbers(log)[name] for name in SIX} == (
         six_of_a_run(model="cdta/random", n=40, seed=7)
     )
@@ -153,23 +166,21 @@ def test_sample_shows_the_game_and_both_outcomes(both: Both) -> None:
 
 
 def test_provider_that_wants_a_user_turn_first_gets_one_and_the_same_numbers(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving(Loopback(mixed, model=VERSION)) as server:
-        log = evaluated(
-            tmp_path / "logs",
-            "openai-api/loop/gpt-3.5-turbo",
-            *("-T", "samples=40"),
-            LOOP_API_KEY="test",
-            LOOP_BASE_URL=server.url,
-        )
+        monkeypatch.setenv("LOOP_API_KEY", "test")
+        monkeypatch.setenv("LOOP_BASE_URL", server.url)
+        log = evaluated(tmp_path, "openai-api/loop/gpt-3.5-turbo", temperature=0, samples=40)
         roles = {request["messages"][1]["role"] for request in server.requests}
         six = six_of_a_run(model="gpt-3.5-turbo", base_url=server.url, n=40)
     assert roles == {"user"}
     assert {name: numbers(log)[name] for name in SIX} == six
 
 
-def test_answer_that_failed_leaves_its_sample_unscored(tmp_path: Path) -> None:
+def test_answer_that_failed_leaves_its_sample_unscored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refused: list[tuple[str, ...]] = []
 
     async def refuse_one(request: Request, number: int) -> web.Response | None:
@@ -180,9 +191,9 @@ def test_answer_that_failed_leaves_its_sample_unscored(tmp_path: Path) -> None:
         return None
 
     with serving(Loopback(mixed, model=VERSION, fault=refuse_one)) as server:
-        log = evaluated(
-            tmp_path / "logs", "openai/gpt-3.5-turbo", "-T", "samples=30", **openai(server)
-        )
+        for variable, value in openai(server).items():
+            monkeypatch.setenv(variable, value)
+        log = evaluated(tmp_path, "openai/gpt-3.5-turbo", temperature=0, samples=30)
     assert log.samples
     assert log.results
     failed = [sample for sample in log.samples if sample.error]
@@ -201,24 +212,21 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-@pytest.mark.parametrize(("faults", "status"), [(1, "success"), (2, "error")])
+@pytest.mark.parametrize(
+    ("faults", "status"),
+    [*(((kind,), "success") for kind in FAULTS), (("error", "empty"), "error")],
+)
 def test_run_fails_when_too_many_replies_are_faults(
-    tmp_path: Path, fault: ModelOutput, faults: int, status: str
+    tmp_path: Path, faults: tuple[str, ...], status: str
 ) -> None:
     """One of 40 samples may lack an answer, and is not scored; two are too many."""
-    good = ModelOutput.from_content(VERSION, "a2a3")
-    good.usage = fault.usage = ModelUsage()  # else Inspect's mock counts tokens, over the network
-    outputs = iter([fault] * faults + [good] * 80)
+    said = [FAULTS[kind] for kind in faults]
+    said += [ModelOutput.from_content(VERSION, "a2a3") for _ in range(80)]
+    for each in said:
+        each.usage = ModelUsage()  # else Inspect's mock counts tokens, over the network
+    outputs = iter(said)
     model = get_model("mockllm/model", custom_outputs=lambda *_: next(outputs))
-    (log,) = inspect_eval(
-        "cant_do_that_anymore/all",
-        model,
-        task_args={"samples": 40, "dataset": VERSION},
-        log_dir=str(tmp_path),
-        display="none",
-        max_samples=1,
-    )
+    log = evaluated(tmp_path, model, samples=40, dataset=VERSION)
     assert log.status == status
     messages = [sample.error.message for sample in log.samples or () if sample.error]
     assert "no answer under the standard rules" in messages[0]
@@ -232,13 +240,13 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
 
     def respond(request: Request) -> str:
-        if sum(map(is_changed, server.requests)) >= 20:
+        if sum(map(is_changed, server.requests)) >= 12:
             enough.set()
         return mixed(request)
 
     server = Loopback(respond, model="gpt-4-0613")
     with serving(server):
-        options = ("--model", "openai/gpt-4", "-T", "samples=60", "-T", "temperature=0")
+        options = ("--model", "openai/gpt-4", "-T", "samples=40", "-T", "temperature=0")
         slowly = ("--max-connections", 2, "--log-dir", logs)
         process = subprocess.Popen(
             command("eval", "cant_do_that_anymore/all", *options, *slowly),
@@ -253,8 +261,8 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
         done = inspect("eval-retry", killed, "--log-dir", tmp_path / "again", **openai(server))
         assert done.returncode == 0, done.stderr
         log = only_log_in(tmp_path / "again")
-        assert len(server.requests) < 120
-        six = six_of_a_run(model="gpt-4", base_url=server.url, n=60)
+        assert len(server.requests) < 80
+        six = six_of_a_run(model="gpt-4", base_url=server.url, n=40)
     assert {name: numbers(log)[name] for name in SIX} == six
 
 

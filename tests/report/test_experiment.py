@@ -48,6 +48,15 @@ def server() -> Iterator[Loopback]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loopback, Path]]:
+    """An experiment of one run, and the server that it asked."""
+    out = tmp_path_factory.mktemp("finished") / "out"
+    with serving(Loopback(respond)) as server:
+        assert measure_again(server, out).returncode == 0
+        yield server, out
+
+
 def run_command(*arguments: str) -> Done:
     return cdta("experiment", "--quiet", *arguments)
 
@@ -55,6 +64,14 @@ def run_command(*arguments: str) -> Done:
 def measure(server: Loopback, out: Path, *arguments: str) -> Done:
     address = ["--base-url", server.url, "-n", str(N), "--out", str(out)]
     return run_command(*address, *arguments)
+
+
+def measure_again(server: Loopback, out: Path, *option: str) -> Done:
+    """The experiment that several tests share, at home where it was at home before."""
+    few = ("--model", "other", "--eval", "all", "--runs", "1", *option)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CDTA_HOME", str(out.with_name("home")))
+        return measure(server, out, *few)
 
 
 def table(out: Path) -> dict[tuple[str, str], dict[str, str]]:
@@ -124,25 +141,15 @@ def test_a_model_that_chats_does_not_win_and_is_marked(server: Loopback, tmp_pat
 
 def test_finished_runs_are_kept_and_not_asked_again(server: Loopback, tmp_path: Path) -> None:
     few = ("--model", "other", "--eval", "all_diagonal")
-    measure(server, tmp_path, *few, "--runs", "1")
-    asked = len(server.requests)
-    measure(server, tmp_path, *few, "--runs", "1")
-    assert len(server.requests) == asked
-    measure(server, tmp_path, *few, "--runs", "2")
-    assert len(server.requests) == 2 * asked
-
-
-def test_a_run_of_another_size_is_not_taken_for_this_one(server: Loopback, tmp_path: Path) -> None:
-    few = ("--model", "other", "--eval", "all_diagonal", "--runs", "1")
-    measure(server, tmp_path, *few)
-    result = measure(server, tmp_path, *few, "-n", "5")
-    assert result.returncode == 1
-    assert "holds a run that differs in number of samples" in result.stderr
+    for runs, asked in (("1", 2 * N), ("1", 2 * N), ("2", 4 * N)):
+        assert measure(server, tmp_path, *few, "--runs", runs).returncode == 0
+        assert len(server.requests) == asked
 
 
 @pytest.mark.parametrize(
     ("option", "difference"),
     [
+        (("-n", "5"), "differs in number of samples"),
         (("--temperature", "0.5"), "differs in temperature"),
         (("--reading", "exact"), "differs in reading"),
         (("--dataset", "gpt-4-0314"), "differs in positions"),
@@ -150,17 +157,22 @@ def test_a_run_of_another_size_is_not_taken_for_this_one(server: Loopback, tmp_p
     ],
 )
 def test_a_run_made_with_other_options_is_not_taken_for_this_one(
-    server: Loopback, tmp_path: Path, option: tuple[str, str], difference: str
+    finished: tuple[Loopback, Path], tmp_path: Path, option: tuple[str, str], difference: str
 ) -> None:
+    server, out = finished
     pool = tmp_path / "pool.jsonl"
     write_positions(pool, shipped_pool("pool")[-50:])
-    out = tmp_path / "out"
-    few = ("--model", "other", "--eval", "all", "--runs", "1")
-    for _ in range(2):
-        assert measure(server, out, *few).returncode == 0
     asked = len(server.requests)
-    result = measure(server, out, *few, *(str(pool) if o == "POOL" else o for o in option))
-    assert difference in result.stderr
+    result = measure_again(server, out, *(str(pool) if o == "POOL" else o for o in option))
+    assert result.returncode == 1
+    assert f"holds a run that {difference}" in result.stderr
+    assert len(server.requests) == asked
+
+
+def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Path]) -> None:
+    server, out = finished
+    asked = len(server.requests)
+    assert measure_again(server, out).returncode == 0
     assert len(server.requests) == asked
 
 
