@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from ..evaluation.statistics.intervals import Interval
 from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES, Outcome, Sample
-from .markup import tag
+from .markup import move_styles, tag
 from .words import percentage
 
 Pairs = Mapping[tuple[Outcome, Outcome], int]
@@ -172,10 +172,8 @@ def _labels(
 
 
 def pieces() -> Markup:
-    """python-chess's pieces, with their styles as attributes: the policy allows no inline style."""
+    """python-chess's pieces."""
     drawings = [ElementTree.fromstring(drawing) for drawing in chess.svg.PIECES.values()]
-    for element in (element for drawing in drawings for element in drawing.iter()):
-        for declaration in filter(None, element.attrib.pop("style", "").split(";")):
-            name, _, value = declaration.partition(":")
-            element.set(name.strip(), value.strip())
+    for drawing in drawings:
+        move_styles(drawing)
     return Markup("".join(ElementTree.tostring(drawing, "unicode") for drawing in drawings))

@@ -21,11 +21,13 @@ from .drawing import (
     STYLE,
     bounds_handles,
     grid,
+    in_lines,
     legend,
     measured,
     saved,
     title,
 )
+from .markup import visible
 from .words import minus
 
 PANELS = {
@@ -77,7 +79,7 @@ def curve_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
                 for line in of_model:
                     _draw(axes, name, line, number, aside)
             handles.append(panels[0].lines[-1])
-            handles[-1].set_label(model)
+            handles[-1].set_label(in_lines(visible(model)))
         for axes, name in zip(panels, PANELS, strict=True):
             _finish(axes, name)
             _scale(axes, least, most, from_zero=min(tokens) < least)

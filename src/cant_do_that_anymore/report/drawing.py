@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any, Literal
 
 from matplotlib.artist import Artist
@@ -35,6 +36,11 @@ STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the ke
 }
 
 
+def in_lines(name: str) -> str:
+    """A name as wide as a picture has room for."""
+    return fill(name, 36)
+
+
 def measured(standing: Standing, name: str) -> tuple[Number, Interval | None]:
     """A measure and its interval; None where there is none."""
     return standing.results.metrics.get(name), standing.results.intervals.get(name)
@@ -48,7 +54,7 @@ def whisker(axes: Axes, value: float, interval: Interval, place: float, colour: 
 
 def rows(axes: Axes, group: Sequence[Standing]) -> None:
     """A row for each model, the first on top."""
-    axes.set_yticks(range(len(group)), [marked(standing) for standing in group])
+    axes.set_yticks(range(len(group)), [in_lines(marked(standing)) for standing in group])
     axes.set_ylim(len(group) - 0.4, -0.6)
 
 

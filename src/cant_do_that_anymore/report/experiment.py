@@ -1,16 +1,22 @@
-"""Where the models of an experiment stand, as a table for other programs and as pictures."""
+"""The files of an experiment: where the models stand, as a table, as pictures and as a page."""
 
 import csv
 from collections.abc import Iterator, Sequence
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 
+from ..errors import Problem
 from ..evaluation.measures import IMPACT, UNUSABLE
 from ..evaluation.standings import METRICS, Standing
 from ..evaluation.vocabulary import AFTER, BEFORE, Number
+from ..files import replacing_text
 from .curve import curve_chart, has_curve
+from .experiment_page import INDEX, experiment_page
 from .plots import bar_chart, headline_chart, line_chart
 from .standing_words import by_place
+
+TABLE = "results.csv"
 
 Value = str | Number | list[str]
 
@@ -64,16 +70,28 @@ def _cell(value: Value) -> str:
     return f"{value:.6f}" if isinstance(value, float) else "" if value is None else str(value)
 
 
-def draw(found: Sequence[Standing], out: Path) -> list[Path]:
-    """Draw the pictures of an experiment and name the files.
+def write(found: Sequence[Standing], out: Path) -> list[Path]:
+    """Write everything into a folder, and name the files: the table first, the page last.
 
-    For each place the thinking curve where a model has several efforts, bars and the headline
-    measures; for positions from games under the changed rules, also lines.
+    Raises:
+        Problem: if they cannot be written.
     """
-    return [file for group in by_place(found) for file in _drawn(group, out)]
+    pictures = [list(_drawn(group, out)) for group in by_place(found)]
+    texts = {TABLE: as_csv(found), INDEX: experiment_page(found, pictures, out)}
+    try:
+        for name, text in texts.items():
+            replacing_text(out / name, text)
+    except OSError as problem:
+        raise Problem(f"cannot write to {str(out)!r} ({problem.strerror})") from None
+    return [out / TABLE, *chain(*pictures), out / INDEX]
 
 
 def _drawn(group: Sequence[Standing], out: Path) -> Iterator[Path]:
+    """The pictures of one place.
+
+    The thinking curve where a model has several efforts, bars and the headline measures; for
+    positions from games under the changed rules, also lines.
+    """
     rules = group[0].change.key + ("-drawn" if group[0].selection else "")
     place = f"{group[0].eval}-{rules}"
     if has_curve(group):

@@ -19,7 +19,7 @@ def experiment_table(found: Sequence[Standing]) -> RenderableType:
 
 
 def _of_group(group: Sequence[Standing]) -> list[RenderableType]:
-    notes = (Text(note, style="yellow") for note in notes_on(group))
+    notes = (Text(f"note on {note}", style="yellow") for note in notes_on(group))
     return [Text(title_of(group), style="bold"), _table(group), *notes]
 
 

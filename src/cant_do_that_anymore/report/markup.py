@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from xml.etree.ElementTree import Element
 
 from markupsafe import Markup
 
@@ -34,6 +35,14 @@ def tag(name: str, *children: str, **attributes: str | float) -> Markup:
         for key, value in attributes.items()
     )
     return Markup("<{0}{1}>{2}</{0}>").format(name, pairs, Markup().join(children))
+
+
+def move_styles(picture: Element) -> None:
+    """Make attributes of the styles of all elements: the policy of the pages allows no styles."""
+    for element in picture.iter():
+        for declaration in filter(None, element.attrib.pop("style", "").split(";")):
+            name, _, value = declaration.partition(":")
+            element.set(name.strip(), value.strip())
 
 
 def _plain(value: str | float) -> str:

@@ -26,6 +26,7 @@ from .drawing import (
     STYLE,
     bounds_handles,
     grid,
+    in_lines,
     legend,
     measured,
     rows,
@@ -169,7 +170,7 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
                 if FORBIDDEN[condition] in standing.results.metrics:
                     _dotted(axes, places, shares, number)
                 line = _line(axes, places, shares, number)
-            line.set_label(marked(standing))
+            line.set_label(in_lines(marked(standing)))
             handles.append(line)
         for axes, condition in zip(panels, (BEFORE, AFTER), strict=True):
             axes.set_title(f"{condition} rules", loc="left", fontsize=10)

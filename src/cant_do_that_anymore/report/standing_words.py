@@ -6,6 +6,7 @@ from itertools import groupby
 from ..evaluation.measures import FORBIDDEN, GAIN, IMPACT, SHARES, UNUSABLE
 from ..evaluation.standings import Standing
 from ..evaluation.vocabulary import AFTER, BEFORE
+from .markup import visible
 
 JUNK = "(!) dropped habits may be useless or missing answers"
 """What the mark means."""
@@ -25,7 +26,7 @@ Columns = dict[str, Callable[[Standing], str]]
 
 def marked(standing: Standing) -> str:
     """The model's name, with a mark if its numbers are not to be trusted."""
-    return f"{standing.label} (!)" if standing.is_junk else standing.label
+    return visible(standing.label) + (" (!)" if standing.is_junk else "")
 
 
 def by_place(found: Sequence[Standing]) -> Iterator[list[Standing]]:
@@ -47,7 +48,7 @@ def notes_on(group: Sequence[Standing]) -> list[str]:
     for standing in group:
         for note in standing.notes:
             about.setdefault(note, []).append(marked(standing))
-    return [f"note on {', '.join(names)}: {note}" for note, names in about.items()]
+    return [f"{', '.join(names)}: {note}" for note, names in about.items()]
 
 
 def legend(found: Sequence[Standing]) -> list[str]:

@@ -7,15 +7,14 @@ from typing import Any
 
 import click
 
-from ...errors import BadInput, Problem, Unfinished
+from ...errors import BadInput, Unfinished
 from ...evaluation.experiment import measured, specs_for
 from ...evaluation.spec import DEFAULT_MODEL
 from ...evaluation.standings import Standing, standings, standings_in
 from ...evaluation.vocabulary import Eval
-from ...files import replacing_text
 from ...game.rules import BISHOPS_AS_KNIGHTS
 from ...models.model import Effort
-from ...report.experiment import as_csv, as_rows, draw
+from ...report.experiment import as_rows, write
 from ...report.experiment_table import experiment_table
 from ...report.page import save_with_page
 from ..options import (
@@ -31,7 +30,6 @@ from ..options import (
 from ..printing import console
 
 OUT = Path("experiment")
-TABLE = "results.csv"
 
 
 @click.command(
@@ -89,8 +87,8 @@ def experiment(
     Several efforts are measured on the same positions: the habits at the lowest of them. Every run
     is a folder in --out; those that are there already are not measured again, so an experiment that
     was stopped goes on when it is started again. Runs that differ in nothing but the seed are taken
-    together. Writes results.csv, and plots as PNG and SVG. The limit --max-cost is for all of it
-    together.
+    together. Writes results.csv, plots as PNG and SVG, and a page with all of it, index.html. The
+    limit --max-cost is for all of it together.
     """
     if plots_only != bool(paths):
         raise BadInput("PATH goes with --plots-only: give both to draw what is there, or neither")
@@ -124,11 +122,7 @@ def _make(out: Path) -> None:
 
 def _show(found: Sequence[Standing], out: Path, *, as_json: bool) -> None:
     _make(out)
-    try:
-        replacing_text(out / TABLE, as_csv(found))
-    except OSError as problem:
-        raise Problem(f"cannot write to {str(out)!r} ({problem.strerror})") from None
-    files = [str(file) for file in (out / TABLE, *draw(found, out))]
+    files = [str(file) for file in write(found, out)]
     if as_json:
         click.echo(json.dumps({"results": as_rows(found), "files": files}))
         return
