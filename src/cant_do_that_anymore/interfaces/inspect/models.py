@@ -25,15 +25,8 @@ from ...errors import BadInput, Problem
 from ...game.rules import rules_named
 from ...models.asks import Ask, seeded
 from ...models.clients import own_fault
-from ...models.hosted import (
-    HostedModel,
-    answer_in,
-    as_chat,
-    config_for,
-    is_unfinished,
-    layout_for,
-    refusal_in,
-)
+from ...models.hosted import HostedModel, is_unfinished, refusal_in
+from ...models.inspected import answer_in, as_chat, config_for, layout_for
 from ...models.model import Answer, Form, Message, Model, Question, Refused, Settings
 from ...models.names import OUR_MODELS, model_named
 

@@ -36,8 +36,8 @@ from ...game.position import Position
 from ...game.rules import BISHOPS_AS_KNIGHTS
 from ...home import answers_file
 from ...models.forms import Forms
-from ...models.hosted import config_for
 from ...models.human import drawing
+from ...models.inspected import config_for
 from ...models.kept import Kept
 from ...models.model import Settings
 from ...models.store import Store
