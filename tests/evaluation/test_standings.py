@@ -108,7 +108,7 @@ def test_runs_that_differ_in_more_than_the_seed_have_names_that_tell_them_apart(
     cold = run("m", HALF)
     cold = replace(cold, plan=replace(cold.plan, settings=Settings(temperature=0.0)))
     names = [each.model for each in standings([run("m", HALF), cold, run("other", KEEPS)])]
-    assert names == ["m temperature 1", "m temperature 0", "other"]
+    assert names == ["m temperature 0", "m temperature 1", "other"]
 
 
 def at(effort: Effort | None, before: Run, **fields: Any) -> Run:
@@ -124,8 +124,8 @@ def test_every_effort_of_a_model_stands_for_itself_under_one_name() -> None:
     assert [(each.model, each.effort, each.label, len(each.runs)) for each in found] == [
         ("other", "none", "other effort none", 1),
         ("m", "none", "m effort none", 2),
-        ("m", None, "m its own effort", 2),
         ("m", "high", "m effort high", 2),
+        ("m", None, "m its own effort", 2),
     ]
     assert [each.label for each in standings(runs[:2])] == ["m"]
     compared = contenders(runs)
@@ -142,7 +142,7 @@ def test_efforts_on_positions_selected_at_different_efforts_are_not_of_one_line(
     """Unless nobody selected them: a dataset that was given, or the diagonal's."""
     asked = Dataset("m", "built", asked=40)
     for dataset, names in (
-        (asked, ["m selected at effort low", "m selected at effort high"]),
+        (asked, ["m selected at effort high", "m selected at effort low"]),
         (Dataset("", "both.jsonl"), ["m", "m"]),
     ):
         plain = replace(run("m", HALF), dataset=dataset)

@@ -2,27 +2,59 @@
 
 import csv
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
+import numpy as np
 import pytest
+from aiohttp import web
 
 from cant_do_that_anymore.evaluation.folder import load_run
-from loopback import serving
+from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.evaluation.standings import standings, standings_in
+from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
+from cant_do_that_anymore.models.model import Answer, Effort, Settings, Usage
+from cant_do_that_anymore.report.curve import PANELS, curve_figure, has_curve
+from loopback import Loopback, Request, serving
 from processes import Done, cdta
-from thinkers import KEPT, Obedient, keeps_at, planted_thinker, thinks_at
+from runs import plan_of, run_of
+from thinkers import KEPT, keeps_at, planted_thinker, thinks_at
 
-N = 40
+N = 20
 EFFORTS = ("none", "low", "high")
 
 
+@dataclass(frozen=True)
+class Measured:
+    """The folder of an experiment, and what was asked for it."""
+
+    out: Path
+    requests: list[Request]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """Two planted models at three efforts, the highest first."""
+    out = tmp_path_factory.mktemp("curve") / "out"
+    models = ("--model", "yielding", "--model", "stubborn")
+    with serving(planted_thinker()) as server:
+        efforts = ("--reasoning-effort", "high", "--reasoning-effort", "none,low")
+        done = measure(server, out, *models, *efforts)
+    assert done.returncode == 0, done.stderr
+    return Measured(out, server.requests)
+
+
 @pytest.fixture
-def server() -> Iterator[Obedient]:
+def server() -> Iterator[Loopback]:
     with serving(planted_thinker()) as server:
         yield server
 
 
-def measure(server: Obedient, out: Path, *arguments: str) -> Done:
+def measure(server: Loopback, out: Path, *arguments: str) -> Done:
     asked = ("--base-url", server.url, "-n", str(N), "--runs", "1", "--eval", "all")
     return cdta("experiment", "--quiet", *asked, "--out", out, *arguments)
 
@@ -32,14 +64,11 @@ def table(out: Path) -> dict[tuple[str, str], dict[str, str]]:
         return {(row["model"], row["reasoning_effort"]): row for row in csv.DictReader(file)}
 
 
-def test_the_measured_curve_is_the_planted_one(server: Obedient, tmp_path: Path) -> None:
-    models = ("--model", "yielding", "--model", "stubborn")
-    done = measure(server, tmp_path, *models, "--reasoning-effort", ",".join(EFFORTS))
-    assert done.returncode == 0, done.stderr
-    rows = table(tmp_path)
+def test_the_measured_curve_is_the_planted_one(measured: Measured) -> None:
+    rows = table(measured.out)
     assert sorted(rows) == sorted((model, effort) for model in KEPT for effort in EFFORTS)
     for (model, effort), row in rows.items():
-        run = load_run(tmp_path / f"{model}-all-bishops-as-knights-{effort}-20220722")
+        run = load_run(measured.out / f"{model}-all-bishops-as-knights-{effort}-20220722")
         games = [sample.position.moves for sample in run.samples]
         kept = fmean(keeps_at(effort, moves, model) for moves in games)
         before, after = (
@@ -61,24 +90,153 @@ def test_the_measured_curve_is_the_planted_one(server: Obedient, tmp_path: Path)
     assert len(set(shares)) == 3
 
 
-def test_one_dataset_found_at_the_lowest_effort_serves_all(
-    server: Obedient, tmp_path: Path
-) -> None:
-    efforts = ("--reasoning-effort", "high", "--reasoning-effort", "none,low")
-    assert measure(server, tmp_path, "--model", "yielding", *efforts).returncode == 0
-    runs = [load_run(file.parent) for file in tmp_path.glob("*/run.json")]
+def test_every_point_of_the_picture_is_planted(measured: Measured) -> None:
+    rows = table(measured.out)
+    panels = curve_figure(standings_in([measured.out])).axes
+    for axes, name in zip(panels, PANELS, strict=True):
+        lines = {str(line.get_label()): line.get_xydata() for line in panels[0].lines}
+        models = [label for label in lines if label in KEPT]
+        assert sorted(models) == sorted(KEPT)
+        for model, line in zip(models, axes.lines, strict=False):
+            for (x, y), effort in zip(np.array(line.get_xydata()), EFFORTS, strict=True):
+                row = rows[model, effort]
+                assert y == pytest.approx(float(row[name]), abs=1e-6)
+                if effort != "none":  # those who do not think stand side by side
+                    assert x == pytest.approx(float(row["changed_thinking_tokens"]), abs=1e-6)
+
+
+def test_one_dataset_found_at_the_lowest_effort_serves_all(measured: Measured) -> None:
+    runs = [load_run(file.parent) for file in measured.out.glob("yielding-*/run.json")]
     assert {run.plan.settings.reasoning_effort for run in runs} == set(EFFORTS)
     assert {run.plan.select_effort for run in runs} == {"none"}
     assert len({tuple(sample.position.id for sample in run.samples) for run in runs}) == 1
-    asked = [request["reasoning_effort"] for request in server.requests]
-    assert asked.count("low") == asked.count("high") == 2 * N
-    assert asked.count("none") > 2 * N
-    without = [r for r in server.requests if r["reasoning_effort"] == "none"]
+    asked = [request["reasoning_effort"] for request in measured.requests]
+    assert asked.count("low") == asked.count("high") == 2 * 2 * N
+    assert asked.count("none") > 2 * 2 * N
+    without = [r for r in measured.requests if r["reasoning_effort"] == "none"]
     assert {request["max_tokens"] for request in without} == {16}
 
 
-def test_another_effort_may_select(server: Obedient, tmp_path: Path) -> None:
-    efforts = ("--reasoning-effort", "none,low", "--select-effort", "low")
-    assert measure(server, tmp_path, "--model", "yielding", *efforts).returncode == 0
+def test_another_effort_may_select(server: Loopback, tmp_path: Path) -> None:
+    efforts = ("--model", "yielding", "--reasoning-effort", "none,low")
+    assert measure(server, tmp_path, *efforts, "--select-effort", "low").returncode == 0
     asked = [request["reasoning_effort"] for request in server.requests]
     assert asked.count("none") == 2 * N < asked.count("low")
+    refused = measure(server, tmp_path, *efforts)
+    assert refused.returncode == 1
+    assert "holds a run that differs in select effort" in refused.stderr
+
+
+def test_an_experiment_that_was_stopped_goes_on_where_it_was(
+    server: Loopback, tmp_path: Path
+) -> None:
+    """The server refuses the key in the middle of the last effort; what is finished is shown."""
+    answer, asked = server.fault, 0
+    assert answer
+
+    async def refusing(request: Request, number: int) -> web.StreamResponse | None:
+        nonlocal asked
+        asked += request["reasoning_effort"] == "high"
+        return web.json_response({}, status=401) if asked > N else await answer(request, number)
+
+    server.fault = refusing
+    efforts = ("--model", "yielding", "--reasoning-effort", ",".join(EFFORTS))
+    stopped = measure(server, tmp_path, *efforts)
+    assert stopped.returncode == 1
+    assert "not everything could be measured: yielding: " in stopped.stderr
+    assert sorted(effort for _, effort in table(tmp_path)) == ["low", "none"]
+    assert (tmp_path / "curve-all-bishops-as-knights.png").exists()
+    server.fault, before = answer, len(server.requests)
+    assert measure(server, tmp_path, *efforts).returncode == 0
+    new = server.requests[before:]
+    assert {request["reasoning_effort"] for request in new} == {"high"}
+    assert 0 < len(new) <= N
+    assert len(table(tmp_path)) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--reasoning-effort", "none,hihg"), "unknown reasoning effort: 'hihg' (did you mean"),
+        (("--reasoning-effort", "low,"), "unknown reasoning effort: ''"),
+        (
+            ("--model", "cdta/pocket", "--reasoning-effort", "none,low"),
+            "cdta/pocket does not think",
+        ),
+        (("--rules", "bishops-as-knights,x"), "unknown rules: 'x'"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_asked(
+    arguments: tuple[str, ...], sentence: str, tmp_path: Path
+) -> None:
+    done = cdta("experiment", "--quiet", "-n", "5", *arguments, "--out", tmp_path)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.glob("*/run.json")) == []
+
+
+def test_runs_that_exist_give_the_same_curve_and_one_effort_gives_none(
+    measured: Measured, tmp_path: Path
+) -> None:
+    again, one = tmp_path / "again", tmp_path / "one"
+    assert cdta("experiment", "--plots-only", measured.out, "--out", again).returncode == 0
+    curve = "curve-all-bishops-as-knights.svg"
+    assert (again / curve).read_bytes() == (measured.out / curve).read_bytes()
+    (high,) = (file.parent for file in measured.out.glob("yielding-*-high-*/run.json"))
+    printed = cdta("experiment", "--plots-only", high, "--out", one)
+    assert not list(one.glob("curve*"))
+    assert "effort" not in printed.stdout
+    assert " thinks" in printed.stdout
+
+
+def test_several_rules_have_a_dataset_each_and_share_what_is_asked_alike(
+    server: Loopback, tmp_path: Path
+) -> None:
+    write_positions(tmp_path / "pool.jsonl", shipped_pool("pool")[:N])
+    rules = ("bishops-as-knights", "bishops-as-rooks")
+    few = ("--model", "yielding", "--pool", str(tmp_path / "pool.jsonl"))
+    done = measure(server, tmp_path, *few, "--rules", ",".join(rules), "--reasoning-effort", "low")
+    assert done.returncode == 0, done.stderr
+    with (tmp_path / "results.csv").open() as file:
+        assert [row["rules"] for row in csv.DictReader(file)] == list(rules)
+    asked = [tuple(turn["content"] for turn in r["messages"]) for r in server.requests]
+    # Once to select and once to measure under the standard rules, and once under each change.
+    assert max(map(asked.count, asked)) == 2
+    assert len(asked) == len(set(asked)) + N
+    assert len(set(asked)) == N + 2 * N
+
+
+def run(model: str, effort: Effort, tokens: int) -> Run:
+    """A run that thinks so long about two positions, and keeps its habit in the first."""
+    first, second = shipped_pool("pool")[:2]
+    legal = min(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(second.board()))
+    usage = Usage(1, tokens, tokens)
+    asked: Any = [
+        (position, {BEFORE: Answer(position.special_moves[0]), AFTER: Answer(said, usage=usage)})
+        for position, said in ((first, first.special_moves[0]), (second, legal))
+    ]
+    plan = plan_of(2, settings=Settings(reasoning_effort=effort))
+    return run_of(asked, plan, model=model, version=model, identity={"name": model})
+
+
+def test_a_curve_needs_two_efforts_on_the_same_positions() -> None:
+    none, low = run("m", "none", 0), run("m", "low", 500)
+    assert has_curve(standings([none, low]))
+    assert not has_curve(standings([none, run("other", "low", 500)]))
+    assert not has_curve(standings([none, replace(low, samples=low.samples[:1])]))
+    assert not has_curve(standings([none, replace(none, version="m-2")]))
+
+
+@pytest.mark.parametrize("tokens", [(0, 0, 0), (0, 700, 9_000), (650, 700, 900), (1, 5, 100_000)])
+def test_every_point_is_in_the_picture_whatever_the_tokens(tokens: tuple[int, ...]) -> None:
+    efforts: tuple[Effort, ...] = ("none", "low", "high")
+    runs = [run("m", effort, n) for effort, n in zip(efforts, tokens, strict=True)]
+    for axes in curve_figure(standings(runs)).axes:
+        left, right = axes.get_xlim()
+        ticks = [tick for tick in axes.get_xticks() if left <= tick <= right]
+        assert left < min(tokens) <= max(tokens) < right
+        assert (0 in ticks) == (0 in tokens)
+        assert max(ticks) >= max(tokens)
+        labels = [text.get_text() for text in axes.texts]
+        assert labels == ["none" if tokens[0] else "", "low", "high"]  # the axis says that of 0

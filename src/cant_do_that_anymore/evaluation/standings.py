@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 
 from ..errors import BadInput
 from ..game.rules import Rules
-from ..models.model import Effort
+from ..models.model import EFFORTS, Effort
 from .computing import interval_of
 from .contenders import Contender, contenders, names_without_effort
 from .folder import load_run
@@ -206,6 +206,8 @@ def _results_of_records(runs: Sequence[Sequence[Sample]]) -> Results:
     )
 
 
-def _rank(standing: Standing) -> tuple[float, float]:
+def _rank(standing: Standing) -> tuple[float, float, str, int]:
     gain, impact = standing.sure_gain, standing.results.metrics[IMPACT]
-    return (inf if gain is None else -gain, inf if impact is None else impact)
+    effort = EFFORTS.index(standing.effort) if standing.effort else len(EFFORTS)
+    numbers = (inf if gain is None else -gain, inf if impact is None else impact)
+    return (*numbers, standing.model, effort)

@@ -54,9 +54,13 @@ def has_curve(group: Sequence[Standing]) -> bool:
 def _lines(group: Sequence[Standing]) -> dict[str, list[Line]]:
     """By model, those that were measured on the same positions, who thinks least first."""
     found: dict[str, dict[frozenset[str], Line]] = {}
-    for standing in sorted((each for each in group if each.is_of_runs), key=_tokens):
-        found.setdefault(standing.model, {}).setdefault(standing.positions, []).append(standing)
-    return {model: list(of_model.values()) for model, of_model in found.items()}
+    for standing in group:
+        if standing.is_of_runs:
+            found.setdefault(standing.model, {}).setdefault(standing.positions, []).append(standing)
+    return {
+        model: [sorted(line, key=_tokens) for line in of_model.values()]
+        for model, of_model in found.items()
+    }
 
 
 def _tokens(standing: Standing) -> float:
@@ -65,27 +69,32 @@ def _tokens(standing: Standing) -> float:
 
 def curve_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
     """Impact factor, legal gain and special moves by thinking tokens: a line a model."""
+    with mpl.rc_context(STYLE):
+        return saved(curve_figure(group), stem)
+
+
+def curve_figure(group: Sequence[Standing]) -> Figure:
+    """The same before it is written."""
     lines = _lines(group)
     drawn = [standing for of_model in lines.values() for line in of_model for standing in line]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(11.0, 4.4), layout="constrained")
-        panels = figure.subplots(1, len(PANELS))
-        handles = []
-        tokens = [_tokens(standing) for standing in drawn]
-        least, most = _ends(tokens)
-        for number, (model, of_model) in enumerate(lines.items()):
-            aside = _ASIDE * least * (number - (len(lines) - 1) / 2)
-            for axes, name in zip(panels, PANELS, strict=True):
-                for line in of_model:
-                    _draw(axes, name, line, number, aside)
-            handles.append(panels[0].lines[-1])
-            handles[-1].set_label(in_lines(visible(model)))
+    tokens = [_tokens(standing) for standing in drawn]
+    least, most = _ends(tokens)
+    figure = Figure(figsize=(11.0, 4.4), layout="constrained")
+    panels = figure.subplots(1, len(PANELS))
+    handles = []
+    for number, (model, of_model) in enumerate(lines.items()):
+        aside = _ASIDE * least * (number - (len(lines) - 1) / 2)
         for axes, name in zip(panels, PANELS, strict=True):
-            _finish(axes, name)
-            _scale(axes, least, most, from_zero=min(tokens) < least)
-        title(figure, "The thinking curve, with 95 % intervals,", drawn)
-        legend(figure, [*handles, *bounds_handles(drawn)], drawn)
-        return saved(figure, stem)
+            for line in of_model:
+                _draw(axes, name, line, number, aside)
+        handles.append(panels[0].lines[-1])
+        handles[-1].set_label(in_lines(visible(model)))
+    for axes, name in zip(panels, PANELS, strict=True):
+        _finish(axes, name)
+        _scale(axes, least, most, from_zero=min(tokens) < least)
+    title(figure, "The thinking curve, with 95 % intervals,", drawn)
+    legend(figure, [*handles, *bounds_handles(drawn)], drawn)
+    return figure
 
 
 def _draw(axes: Axes, name: str, line: Line, number: int, aside: float) -> None:
