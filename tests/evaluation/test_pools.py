@@ -9,8 +9,11 @@ from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.pools import Pool, positions_for
+from cant_do_that_anymore.evaluation.selection import Criteria
+from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.game import games
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
+from cant_do_that_anymore.models.baseline import RandomModel
 from loopback import Loopback, Request, moves_in, serving
 from own_rules import NoEnPassant
 from players import SPECIAL, habit
@@ -33,7 +36,7 @@ def pool_of(**fields: object) -> Pool:
 
 def test_the_default_rules_have_the_originals_pool_unless_that_of_the_games_is_wanted() -> None:
     assert (pool_of().name, len(pool_of().positions)) == ("shipped", 19_841)
-    of_games = pool_of(pool=Path("games"))
+    of_games = pool_of(pool="games")
     assert (of_games.name, len(of_games.positions)) == ("games", 40)
 
 
@@ -43,6 +46,14 @@ def test_a_pool_is_mined_once_and_kept(home: Path, monkeypatch: pytest.MonkeyPat
     assert file.name == f"queens-as-knights.{games.EDITION}.jsonl"
     monkeypatch.delattr(games, "shipped_games")
     assert pool_of(rules="queens-as-knights") == mined
+
+
+def test_a_pool_of_games_is_in_random_order_already() -> None:
+    spec = Spec(rules="no-castling")
+    pool, model = pool_of(rules="no-castling"), RandomModel()
+    assert Criteria(model, pool, plan_for(spec, model)).ordered == pool.positions
+    shipped = pool_of()
+    assert Criteria(model, shipped, plan_for(spec, model)).ordered != shipped.positions
 
 
 def test_a_damaged_pool_is_mined_again(home: Path) -> None:
@@ -79,7 +90,7 @@ def test_rules_that_no_game_breaks_are_refused(monkeypatch: pytest.MonkeyPatch) 
     ("options", "sentence"),
     [
         (["--rules", "queens-as-rooks"], "cdta selfplay --rules queens-as-rooks -o FILE"),
-        (["--rules", "no-castling"], "no plain engine plays so: measure with --eval all"),
+        (["--rules", "no-castling"], "no plain engine plays no-castling: measure with --eval all"),
         (["--pool", "games"], "cdta selfplay --rules bishops-as-knights -o FILE"),
     ],
 )

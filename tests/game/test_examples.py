@@ -1,10 +1,14 @@
 """Every change that forbids anything has an example."""
 
+from pathlib import Path
+
 import chess
 import pytest
 
 from cant_do_that_anymore.game.examples import example_of
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD, Rules, board_after, rules_named
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
@@ -16,6 +20,14 @@ def test_the_example_is_a_move_that_the_rules_forbid(rules: Rules) -> None:
         (special,) = example.special_moves
         assert rules.forbids(board, chess.Move.from_uci(special))
         assert rules.concerns(board, chess.Move.from_uci(special))
+
+
+@pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
+def test_the_documentation_shows_the_rule_as_it_is(rules: Rules) -> None:
+    """As ``tools/rule_pictures.py`` writes it."""
+    row = f"| `{rules.key}` | {rules.statement} |"
+    assert (row in (DOCS / "rules.md").read_text(encoding="utf-8")) == rules.takes_away
+    assert (DOCS / "images" / "rules" / f"{rules.key}.png").exists() == rules.takes_away
 
 
 def test_the_example_is_the_one_that_shows_most_moves() -> None:

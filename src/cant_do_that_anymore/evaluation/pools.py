@@ -60,7 +60,7 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
     """The positions to choose from: a file, the original's, or those of the shipped games."""
     change, of_games = spec.change, str(spec.pool) == GAMES
     if spec.pool and not of_games:
-        return Pool(str(spec.pool), positions_in(spec.pool))
+        return Pool(str(spec.pool), positions_in(Path(spec.pool)))
     if change == BISHOPS_AS_KNIGHTS and not of_games:
         return Pool(SHIPPED, shipped_pool("diagonal" if spec.eval == "all_diagonal" else "pool"))
     if spec.eval == "all_diagonal":
@@ -70,11 +70,11 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
 
 def _no_engine_games(change: Rules) -> str:
     """Why there are no games played under the rules, and what to do."""
-    told = f"all_diagonal asks about games played under the changed rules, and for {change.key}"
+    told = "all_diagonal asks about games played under the changed rules"
     if not isinstance(change, PieceSwap):
-        return f"{told} there can be none, since no plain engine plays so: measure with --eval all"
+        return f"{told}, and no plain engine plays {change.key}: measure with --eval all"
     command = f"cdta selfplay --rules {change.key} -o FILE"
-    return f"{told} none are chosen: let an engine play with `{command}`, then give --pool FILE"
+    return f"{told}: let an engine play some with `{command}`, and give them with --pool FILE"
 
 
 def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:

@@ -52,7 +52,7 @@ class Spec:
     model: str | None = None
     base_url: str | None = None
     eval: Eval = "all"
-    pool: Path | None = None
+    pool: Path | str | None = None
     dataset: Path | str | None = None
     fallback_dataset: str | None = None
     rules: Rules | str = BISHOPS_AS_KNIGHTS.key
