@@ -231,11 +231,11 @@ class Obedient(OpenAI):
 
 
 KEPT = {
-    "yielding": {"none": 9, "low": 6, "high": 2},
-    "stubborn": {"none": 9, "low": 9, "high": 8},
+    "yielding": {"none": 9, "low": 6, "medium": 4, "high": 1},
+    "stubborn": {"none": 9, "low": 9, "medium": 8, "high": 7},
 }
 """In how many of ten positions a planted model keeps its habit when the rules change, by effort."""
-THOUGHT = {"none": 0, "low": 600, "high": 5_000}
+THOUGHT = {"none": 0, "low": 500, "medium": 1_500, "high": 4_000}
 """How many tokens it thinks at least."""
 
 

@@ -1,17 +1,19 @@
-"""Make the README's pictures from real runs of the models in the package.
+"""Make the pictures of the docs from real runs of the models in the package.
 
     python tools/pictures.py
 
 Runs ``cdta experiment`` over three of our models, takes its plots, and photographs the page of a
 run in headless Chromium: ``docs/images`` gets ``report.png``, ``samples.png``, ``bars.png`` and
-``diagonal.png``. ``CHROMIUM`` names another browser than the one that is found. Needs the ``test``
-extra, for Playwright.
+``diagonal.png``. None of our models thinks, so ``curve.png`` is of two planted ones, whose habit
+yields with effort by a known function (``tests/thinkers.py``). ``CHROMIUM`` names another browser
+than the one that is found. Needs the ``test`` extra, for Playwright.
 """
 
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,18 +28,37 @@ IMAGES = ROOT / "docs" / "images"
 sys.path.insert(0, str(ROOT / "tests"))
 
 from browser import opened_browser  # noqa: E402  (the tests find it the same way)
+from loopback import serving  # noqa: E402
+from thinkers import KEPT, planted_thinker  # noqa: E402
 
 MODELS = ("cdta/pocket", "cdta/random", "cdta/pocket-rules")
 
 
 def main() -> None:
+    plots_and_pages()
+    curve()
+
+
+def measured(models: Iterable[str], out: Path, *options: str) -> None:
+    """An experiment with them, from an empty home."""
+    named = [argument for model in models for argument in ("--model", model)]
+    command = [sys.executable, "-m", "cant_do_that_anymore", "experiment", *named, "--runs", "1"]
+    home = {"CDTA_HOME": str(out.with_name("home"))}
+    subprocess.run([*command, *options, "--out", str(out)], check=True, env=os.environ | home)
+
+
+def curve() -> None:
+    with TemporaryDirectory() as scratch, serving(planted_thinker()) as server:
+        experiment = Path(scratch) / "experiment"
+        efforts = ("--reasoning-effort", "none,low,medium,high", "--eval", "all", "-n", "200")
+        measured(KEPT, experiment, "--base-url", server.url, *efforts)
+        shutil.copy(experiment / "curve-all-bishops-as-knights.png", IMAGES / "curve.png")
+
+
+def plots_and_pages() -> None:
     with TemporaryDirectory() as scratch:
         experiment = Path(scratch) / "experiment"
-        models = [argument for model in MODELS for argument in ("--model", model)]
-        command = [sys.executable, "-m", "cant_do_that_anymore", "experiment", *models]
-        options = ["--runs", "1", "--eval", "all,all_diagonal", "--out", str(experiment)]
-        home = {"CDTA_HOME": str(Path(scratch) / "home")}
-        subprocess.run([*command, *options], check=True, env=os.environ | home)
+        measured(MODELS, experiment, "--eval", "all,all_diagonal")
         shutil.copy(experiment / "bars-all-bishops-as-knights.png", IMAGES / "bars.png")
         shutil.copy(experiment / "diagonal-bishops-as-knights.png", IMAGES / "diagonal.png")
         (folder,) = experiment.glob("cdta_pocket-????????-all-*")

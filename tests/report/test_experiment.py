@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from statistics import fmean, stdev
@@ -17,6 +18,7 @@ from cant_do_that_anymore.errors import BadInput, Stopped
 from cant_do_that_anymore.evaluation import experiment
 from cant_do_that_anymore.evaluation.folder import load_run, save_run
 from cant_do_that_anymore.evaluation.records import records_in
+from cant_do_that_anymore.evaluation.results import Dataset
 from cant_do_that_anymore.evaluation.standings import Standing, standings, standings_in
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
@@ -372,6 +374,29 @@ def test_runs_under_different_rules_have_rows_and_pictures_of_their_own(tmp_path
         assert f"when {piece} move as" in lines
         assert f"earlier moves of {piece}" in lines
         assert f"when {piece} move as" in (out / f"bars-all_diagonal-{key}.svg").read_text()
+
+
+def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path: Path) -> None:
+    said: Any = {BEFORE: "special", AFTER: "legal"}
+    asked = [(position, said) for position in shipped_pool("pool")[:3]]
+    drawn = Dataset("model-1", "built", asked=9, own_temperature=True)
+    for name, dataset in {"usual": replace(drawn, own_temperature=False), "drawn": drawn}.items():
+        save_run(run_of(asked, model=name, dataset=dataset), tmp_path / "runs" / name)
+    out = tmp_path / "out"
+    done = run_command("--plots-only", str(tmp_path / "runs"), "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    headings = [line.strip() for line in done.stdout.splitlines() if line.startswith("all: ")]
+    assert headings == [
+        "all: Bishops move as knights do (positions selected by 2 of 3 draws at the provider's own",
+        "all: Bishops move as knights do",
+    ]
+    with (out / "results.csv").open() as file:
+        rows = {row["model"]: row["selection"] for row in csv.DictReader(file)}
+    assert rows == {"usual": "", "drawn": drawn.selection}
+    for stem, model, other in (("", "usual", "drawn"), ("-drawn", "drawn", "usual")):
+        picture = (out / f"bars-all-bishops-as-knights{stem}.svg").read_text()
+        assert f"<!-- {model} -->" in picture
+        assert f"<!-- {other} -->" not in picture
 
 
 def standing(model: str) -> Standing:
