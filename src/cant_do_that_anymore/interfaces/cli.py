@@ -42,9 +42,10 @@ COMMANDS = {
             "commands.selfplay:selfplay", "Make a pool from games that an engine plays."
         ),
         "rules": Entry(
-            "commands.games:list_rules", "List the rule changes, with an example of each."
+            "commands.rules:list_rules",
+            "List the rule changes, each with a move that is illegal now.",
         ),
-        "legal": Entry("commands.games:legal", "Print the legal moves of a position."),
+        "legal": Entry("commands.legal:legal", "Print the legal moves of a position."),
     },
     "The original's command": {
         "oaieval": Entry("oaieval.command:oaieval", "Measure SOLVER by EVAL."),

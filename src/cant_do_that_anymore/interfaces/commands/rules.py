@@ -1,4 +1,4 @@
-"""Commands about the game alone: rules and legal moves."""
+"""The command that shows the catalogue of rule changes: ``cdta rules``."""
 
 import sys
 
@@ -8,13 +8,13 @@ from rich.table import Table
 
 from ...game.examples import GAME, example_of
 from ...game.notation import turn_of, written
-from ...game.rules import CATALOGUE, STANDARD, Rules, board_after, rules_named
+from ...game.rules import CATALOGUE, Rules
 from ..printing import console
 
 
 @click.command("rules")
 def list_rules() -> None:
-    """List the rule changes, each with a position and a move that is illegal there now."""
+    """List the rule changes, each with a move that is illegal now."""
     table = Table(box=MARKDOWN, pad_edge=True)
     for heading in ("rules", "title", "illegal then", "in the position"):
         table.add_column(heading, overflow="fold")
@@ -32,18 +32,3 @@ def _example(rules: Rules) -> tuple[str, str]:
         return "nothing", ""
     board = example.board()
     return turn_of(board) + written(board, example.special_moves[0]), board.fen()
-
-
-@click.command()
-@click.option("--rules", "key", default=STANDARD.key, metavar="KEY", help="Rules (see cdta rules).")
-@click.argument("moves", nargs=-1)
-def legal(key: str, moves: tuple[str, ...]) -> None:
-    """Print the legal moves of a position.
-
-    It is the one after MOVES, which may be legal under the standard rules or under those of
-    --rules. All moves are in UCI; one a line is printed, sorted.
-    """
-    rules = rules_named(key)
-    board = board_after(moves, STANDARD, rules)
-    for uci in sorted(move.uci() for move in rules.legal_moves(board)):
-        click.echo(uci)
