@@ -1,28 +1,32 @@
 """Before spending: estimates, prices, and a limit that holds."""
 
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiktoken
+from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Unfinished
 from cant_do_that_anymore.evaluation.conditions import conditions_for
-from cant_do_that_anymore.evaluation.estimate import estimate
+from cant_do_that_anymore.evaluation.estimate import TOKENS_A_SECOND, Way, estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
 from cant_do_that_anymore.evaluation.prices import price_of
+from cant_do_that_anymore.evaluation.tokens import Span
 from cant_do_that_anymore.evaluation.wordings import DEFAULT
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.models.model import Usage
 from cant_do_that_anymore.models.names import known_by_name
 from cant_do_that_anymore.models.purse import Price, most_input_tokens
-from charging import INPUT, OUTPUT, charge, price_list
+from charging import INPUT, OUTPUT, Charging, charge, price_list
 from loopback import Loopback, Request, serving
 from players import habit, in_every_second
 from processes import cdta
@@ -64,13 +68,72 @@ def test_an_estimate_needs_no_key_and_states_what_it_rests_on() -> None:
     found = estimate(Spec(model="openai/gpt-4o"))
     assert found.measuring.requests == 2_000
     assert 1_000 / 0.157 < found.dataset.requests < len(POOL)
-    assert 150 < found.measuring.usage.input_tokens / 2_000 < 300
-    cost = found.measuring.cost(found.price)
-    assert cost is not None
-    assert 0.5 < cost < 3
-    assert "7.5 %" in found.assumptions[0]
-    assert "roughly" in found.assumptions[1]
-    assert "1 s an answer" in found.assumptions[2]
+    assert 150 < found.measuring.input_tokens / 2_000 < 300
+    hits, on_input, on_answers, on_time = found.assumptions
+    assert "7.5 %" in hits
+    assert "roughly" in on_input
+    assert "if it replies at once" in on_answers
+    assert "50 tokens a second" in on_time
+
+
+def cost(way: Way) -> Span:
+    assert way.cost
+    return way.cost
+
+
+def test_nobody_knows_whether_a_model_thinks_before_it_was_asked() -> None:
+    at_once, thinking = estimate(Spec(model="openai/gpt-4o")).measuring.ways
+    assert at_once.tokens == (5, 5)
+    assert thinking.tokens == (369, 6_537)
+    assert 0.5 < cost(at_once).least == cost(at_once).most < 3
+    assert cost(at_once).most < cost(thinking).least < cost(thinking).most
+    assert thinking.seconds.most == pytest.approx(2_000 * 6_537 / TOKENS_A_SECOND / 32)
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens"),
+    [
+        ({"reasoning_effort": "low"}, (647, 1_863)),
+        ({"reasoning_effort": "medium"}, (2_101, 2_147)),
+        ({"reasoning_effort": "high"}, (5_215, 6_537)),
+        ({"reasoning_effort": "minimal"}, (5, 1_863)),
+        ({"reasoning_effort": "max"}, (5_215, 16_000)),
+        ({"reasoning_effort": "high", "reasoning_tokens": 6_000}, (5_215, 6_000)),
+        ({"reasoning_tokens": 1_024}, (369, 1_024)),
+        ({"reasoning_effort": "none"}, (5, 5)),
+        ({"reasoning_tokens": 0}, (5, 5)),
+    ],
+)
+def test_an_effort_that_is_set_says_how_much_a_model_may_think(
+    options: dict[str, Any], tokens: tuple[int, int]
+) -> None:
+    (way,) = estimate(Spec(model="openai/o4-mini", n=10, **options)).measuring.ways
+    assert way.tokens == tokens
+
+
+def test_finding_habits_and_measuring_may_take_different_efforts() -> None:
+    spec = Spec(model="openai/o4-mini", n=10, reasoning_effort="high", select_effort="low")
+    found = estimate(spec)
+    assert found.dataset.ways[0].tokens == (647, 1_863)
+    assert found.measuring.ways[0].tokens == (5_215, 6_537)
+    told = " ".join(found.assumptions)
+    assert "answers in finding the dataset: 647 to 1,863 tokens" in told
+    assert "answers in measuring: 5,215 to 6,537 tokens" in told
+
+
+def test_our_own_models_do_not_think() -> None:
+    (way,) = estimate(Spec(model="cdta/random", n=10)).measuring.ways
+    assert way.tokens == (5, 5)
+    assert way.cost == (0, 0)
+
+
+def test_thinking_aloud_takes_two_requests_and_all_that_is_allowed() -> None:
+    spec: dict[str, Any] = {"eval": "all_diagonal", "n": 10}
+    plain = estimate(Spec(model="openai/gpt-4o", **spec)).measuring
+    aloud = estimate(Spec(model="cot-300/openai/gpt-4o", **spec)).measuring
+    assert aloud.requests == 2 * plain.requests
+    assert aloud.ways[0].tokens == (305, 305)
+    assert aloud.input_tokens > 2 * plain.input_tokens
 
 
 def test_an_estimate_counts_only_what_is_asked_in_the_same_way() -> None:
@@ -114,12 +177,75 @@ def test_an_estimate_counts_what_is_asked_then_and_nothing_after_it() -> None:
         evaluate(large, quiet=True)
         more = len(server.requests) - asked
     total = expected.dataset.requests + expected.measuring.requests
-    assert total == pytest.approx(more, rel=0.1)
+    assert total == pytest.approx(more, rel=0.15)
 
 
 def test_a_token_limit_that_is_given_is_taken_as_used_up() -> None:
-    found = estimate(Spec(model="openai/o3-mini", max_tokens=2_000, eval="all_diagonal"))
-    assert found.measuring.usage.output_tokens == 2_000 * found.measuring.requests
+    found = estimate(Spec(model="openai/gpt-4o", max_tokens=2_000, eval="all_diagonal"))
+    assert found.measuring.ways[0].tokens == (2_000, 2_000)
+
+
+def test_kept_answers_say_how_long_the_others_will_be() -> None:
+    """As many were asked as a smaller run takes; the larger one costs what the server charges."""
+    thinker = Charging(in_every_second)
+    with price_list(), serving(thinker):
+        spec: dict[str, Any] = {"model": "priced", "base_url": thinker.url, "max_connections": 8}
+        evaluate(Spec(**spec, n=30), quiet=True)
+        charged = thinker.charged
+        found = estimate(Spec(**spec, n=60))
+        evaluate(Spec(**spec, n=60), quiet=True)
+    for step in (found.dataset, found.measuring):
+        (way,) = step.ways
+        assert 500 < way.tokens.least == way.tokens.most
+    total = sum(cost(step.ways[0]).most for step in (found.dataset, found.measuring))
+    assert total == pytest.approx(thinker.charged - charged, rel=0.2)
+    told = " ".join(found.assumptions)
+    assert "of them thoughts, measured on 60 kept answers" in told
+    assert "input: as many tokens as in the kept answers" in told
+
+
+def test_answers_kept_behind_a_gap_are_not_asked_again() -> None:
+    """A run that was stopped has later answers and lacks earlier ones."""
+
+    async def sometimes(request: Request, number: int) -> web.StreamResponse | None:
+        if 30 <= number < 34:
+            return web.json_response({"error": {"message": "no"}}, status=418)
+        return None
+
+    with serving(Loopback(in_every_second, fault=sometimes)) as server:
+        spec: dict[str, Any] = {"model": "m", "base_url": server.url, "max_connections": 1}
+        evaluate(Spec(**spec, n=30), quiet=True)
+        lacking = 4
+        found = estimate(Spec(**spec, n=31))
+        server.fault = None
+        before = len(server.requests)
+        evaluate(Spec(**spec, n=31), quiet=True)
+    asked = len(server.requests) - before
+    assert found.dataset.requests + found.measuring.requests == pytest.approx(asked, abs=4)
+    assert found.dataset.requests >= lacking
+
+
+def test_a_few_kept_answers_move_the_rate_of_hits_and_many_set_it() -> None:
+    rates = []
+    with serving(Loopback(habit)) as server:
+        for n in (1, 10, 90):
+            spec = Spec(model="m", base_url=server.url, n=n, max_connections=1)
+            evaluate(spec, quiet=True)
+            told = estimate(replace(spec, n=n + 5)).assumptions[0]
+            rate = re.search(r"played in ([\d.]+) % of positions, by (\d+) of \2 asked", told)
+            assert rate
+            rates.append(float(rate[1]))
+    assert 7.5 < rates[0] < rates[1] < 90 < rates[2]
+
+
+def test_a_fresh_run_counts_no_kept_answer() -> None:
+    with serving(Loopback(in_every_second)) as server:
+        spec = Spec(model="m", base_url=server.url, n=20)
+        evaluate(spec, quiet=True)
+        kept, fresh = estimate(spec), estimate(replace(spec, fresh=True))
+    assert kept.dataset.requests == kept.measuring.requests == 0
+    assert fresh.dataset.requests > 100
+    assert fresh.measuring.requests == 40
 
 
 def test_the_models_own_tokenizer_is_used_where_it_is_there(
@@ -134,7 +260,7 @@ def test_the_models_own_tokenizer_is_used_where_it_is_there(
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(tiktoken, "encoding_for_model", lambda _: bytewise)
     found = estimate(Spec(model="openai/gpt-4o", eval="all_diagonal", n=1))
-    assert found.measuring.usage.input_tokens > len(DEFAULT.standard) + len(DEFAULT.changed)
+    assert found.measuring.input_tokens > len(DEFAULT.standard) + len(DEFAULT.changed)
     assert "counted with the model's tokenizer" in found.assumptions[0]
 
 
@@ -148,17 +274,30 @@ def test_the_command_prints_a_markdown_table_of_models_and_evals() -> None:
         "--model",
         "cdta/random",
     ]
-    result = cdta(*command, "--eval", "all,all_diagonal")
+    result = cdta(*command, "--eval", "all,all_diagonal", "-n", "100")
     assert result.returncode == 0
-    rows = [line.split("|") for line in result.stdout.splitlines() if line.startswith("| ")]
-    cells = [[cell.strip() for cell in row[1:-1]] for row in rows]
-    assert [row[:2] for row in cells[1:4]] == [
-        ["openai/gpt-4o", "all: dataset"],
-        ["openai/gpt-4o", "all: measuring"],
-        ["openai/gpt-4o", "all_diagonal: measuring"],
+    assert all(len(line.rstrip()) <= 80 for line in result.stdout.splitlines())
+    tables: dict[str, list[list[str]]] = {}
+    for line in result.stdout.splitlines():
+        if line in command:
+            rows = tables[line] = []
+        elif line.startswith("| "):
+            rows.append([cell.strip() for cell in line.split("|")[1:-1]])
+    assert [row[0] for row in tables["openai/gpt-4o"]] == [
+        "step",
+        "all: dataset",
+        "if it thinks first",
+        "all: measuring",
+        "if it thinks first",
+        "all_diagonal: measuring",
+        "if it thinks first",
     ]
-    assert {row[5] for row in cells if row[0] == "vllm/x"} == {"price unknown"}
-    assert {row[5] for row in cells if row[0] == "cdta/random"} == {"$0.00"}
+    assert tables["openai/gpt-4o"][3][1:3] == ["200", "5"]
+    assert tables["openai/gpt-4o"][4][1:3] == ["", "369–6,537"]
+    assert re.fullmatch(r"\$0\.\d+–\d\d\.\d", tables["openai/gpt-4o"][4][3])
+    assert tables["openai/gpt-4o"][4][4] == "46 s–14 min"
+    assert {row[3] for row in tables["vllm/x"]} == {"cost", "unknown"}
+    assert {row[3] for row in tables["cdta/random"]} == {"cost", "$0.00"}
 
 
 def test_the_command_prints_json_and_finds_out_what_a_server_serves() -> None:
@@ -168,7 +307,8 @@ def test_the_command_prints_json_and_finds_out_what_a_server_serves() -> None:
     (found,) = json.loads(result.stdout)
     assert found["model"] == "served"
     assert found["measuring"]["requests"] == 20
-    assert found["measuring"]["cost"] is None
+    assert [way["cost"] for way in found["measuring"]["ways"]] == [None, None]
+    assert [way["tokens"] for way in found["measuring"]["ways"]] == [[5, 5], [369, 6537]]
 
 
 def test_an_unknown_model_is_refused() -> None:
@@ -280,4 +420,4 @@ def test_no_tokenizer_makes_more_of_a_question_than_is_put_aside(position: Any) 
 def test_a_run_that_is_wholly_kept_leaves_nothing_to_ask() -> None:
     assert cdta("run", "--model", "cdta/random", "-n", "5", "--quiet").returncode == 0
     done = cdta("estimate", "--model", "cdta/random", "-n", "5")
-    assert done.stdout == "nothing left to ask: every answer is kept from before\n"
+    assert done.stdout == "cdta/random: nothing left to ask, all answers are kept\n"

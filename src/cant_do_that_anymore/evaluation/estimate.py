@@ -1,51 +1,55 @@
-"""Questions, tokens, cost and time of a run before anything is spent.
+"""Requests, tokens, cost and time of a run before anything is spent.
 
-Nothing is asked and no key is needed: the search and the drawing are those of the run itself, fed
-with the answers that are kept from before, and from there on with imagined ones. Only what would be
-asked is counted.
+Nothing is asked and no key is needed. Only what would be asked is counted: answers that are kept
+from before are not asked for again, and say how long the others will be.
 """
 
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
-from statistics import median
+from dataclasses import dataclass
 
-from ..game.position import shipped_pool
-from ..home import answers_file
-from ..models.concessions import NO_TEMPERATURE
 from ..models.kept import Kept
-from ..models.model import Known, Question, Usage
+from ..models.model import Known, Usage
 from ..models.names import OUR_MODELS, known_by_name
 from ..models.purse import Price
-from ..models.store import Store
-from .datasets import shipped_datasets
-from .pools import drawn, positions_for
+from ..models.reasoning import Thinker
+from ..models.store import opened_store
+from .foresight import Foreseen, foresee
+from .lengths import Lengths, lengths_of
 from .prices import price_of
-from .results import Dataset
-from .samples import draws_of
-from .search import DRAWS, Criteria, Search
-from .selection import enough_of, found_dataset
 from .spec import DEFAULT_MODEL, Spec, plan_for
-from .tokens import MOVE_ANSWER_TOKENS, counter_for
-from .vocabulary import Eval, Plan
+from .tokens import Span
+from .vocabulary import Eval
 
 SECONDS_AN_ANSWER = 1.0
+TOKENS_A_SECOND = 50.0
 OUR_ANSWERS_A_SECOND = 100.0
-FEWEST_FOR_A_RATE = 100
-"""With fewer questions asked so far, their hits say little."""
+STEPS = "finding the dataset", "measuring"
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way in which a model may answer all questions of a step.
+
+    Attributes:
+        title: which.
+        tokens: of one answer.
+        cost: of all in US dollars; None if the price is unknown.
+        seconds: for all.
+    """
+
+    title: str
+    tokens: Span
+    cost: Span | None
+    seconds: Span
 
 
 @dataclass(frozen=True)
 class Step:
-    """Part of a run: the questions to be asked, the tokens of them and their answers, the time."""
+    """Part of a run: the requests to be made, and what they come to in each way of answering."""
 
     requests: int
-    usage: Usage
-    seconds: float
-
-    def cost(self, price: Price | None) -> float | None:
-        """US dollars, or None if the price is unknown."""
-        return price.of(self.usage, self.requests) if price else None
+    input_tokens: int
+    ways: tuple[Way, ...]
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,6 @@ class Estimate:
     Attributes:
         dataset: finding the positions where the model has the habit.
         measuring: asking each of the samples under every condition.
-        price: of a token; None if unknown.
         assumptions: what the figures rest on, one sentence each.
     """
 
@@ -63,126 +66,106 @@ class Estimate:
     eval: Eval
     dataset: Step
     measuring: Step
-    price: Price | None
     assumptions: tuple[str, ...]
 
 
-def estimate(spec: Spec) -> Estimate:
-    """Estimate a run.
+def known_for(spec: Spec) -> Known:
+    """What is known of the model that the spec names, without asking it."""
+    return known_by_name(spec.model or (None if spec.base_url else DEFAULT_MODEL), spec.base_url)
+
+
+def foreseen_for(spec: Spec, known: Known) -> Foreseen:
+    """What a run will ask, by the answers that are kept until now.
 
     Raises:
         BadInput: if the spec cannot work.
     """
-    name = spec.model or (None if spec.base_url else DEFAULT_MODEL)
-    known = known_by_name(name, spec.base_url)
-    plan = plan_for(spec, known)
-    answer_tokens = spec.max_tokens or MOVE_ANSWER_TOKENS
-    count, exact = counter_for(known.name)
-    connections = spec.max_connections or known.connections
-    with closing(Store(answers_file())) as store:
-        kept = Kept(known, store)
-        dataset, search, basis = _dataset(spec, plan, known, kept)
-        draws = draws_of(position for _, position in drawn(dataset, spec))
-        groups = (list(draw.asks(plan.conditions)) for draw in draws)
-        measuring = [
-            ask.question
-            for asks in groups
-            for anew in [kept.was_cut_off(asks, plan.settings)]
-            for ask in asks
-            if not kept.answer(replace(ask, anew=anew), plan.settings)
-        ]
+    plan, connections = plan_for(spec, known), spec.max_connections or known.connections
+    with opened_store(fresh=spec.fresh) as store:
+        return foresee(spec, plan, known, Kept(known, store), under_way=2 * connections)
 
-    def step(questions: Sequence[Question]) -> Step:
-        n = len(questions)
-        usage = Usage(sum(map(count, questions)), n * answer_tokens)
-        if known.name in OUR_MODELS:
-            return Step(n, usage, n / OUR_ANSWERS_A_SECOND)
-        return Step(n, usage, n * SECONDS_AN_ANSWER / connections)
 
+def estimate(spec: Spec, seconds_an_answer: float | None = None) -> Estimate:
+    """Estimate a run; the time of an answer goes by its tokens, unless it was measured.
+
+    Raises:
+        BadInput: if the spec cannot work.
+    """
+    known = known_for(spec)
+    foreseen = foreseen_for(spec, known)
+    pace = _Pace(known, spec.max_connections or known.connections, seconds_an_answer)
+    price = price_of(known)
+    parts = foreseen.dataset, foreseen.measuring
+    lengths = [lengths_of(spec, known, part, other) for part, other in (parts, parts[::-1])]
+    dataset, measuring = (
+        _step(len(part.to_ask), each, known, price, pace)
+        for part, each in zip(parts, lengths, strict=True)
+    )
+    said = [each.bases for part, each in zip(parts, lengths, strict=True) if part.to_ask]
     return Estimate(
-        model=name or known.name,
+        model=spec.model or known.name,
         eval=spec.eval,
-        dataset=step(search),
-        measuring=step(measuring),
-        price=price_of(known),
-        assumptions=(*basis, _on_tokens(spec, exact=exact), _on_time(known, connections)),
+        dataset=dataset,
+        measuring=measuring,
+        assumptions=(
+            *([f"dataset: {foreseen.imagined}"] if foreseen.imagined else []),
+            *_told("input", [each.input for each in said]),
+            *_told("answers", [each.answer for each in said]),
+            f"time: {pace.basis}",
+        ),
     )
 
 
-def _dataset(
-    spec: Spec, plan: Plan, known: Known, kept: Kept
-) -> tuple[Dataset, list[Question], tuple[str, ...]]:
-    """The dataset as far as it can be foreseen, the questions to find it, what that rests on."""
-    at_hand = positions_for(spec)
-    if isinstance(at_hand, Dataset):
-        return at_hand, [], ()
-    criteria = Criteria(known, at_hand, plan)
-    search = Search(criteria, plan.wanted)
-    asks = search.asks()
-    version = str(known.identity["name"]).rpartition("/")[2]
-    unanswered: list[Question] = []
-    for ask in asks:
-        answer = kept.answer(ask, criteria.settings)
-        if not answer:
-            unanswered.append(ask.question)
-            break
-        version = answer.version
-        search.see(answer)
-        if search.done:
-            break
-    found = enough_of(found_dataset(version, criteria), plan.wanted)
-    if found:
-        first_question = unanswered if not search.asked else []
-        return found, first_question, ()
-    rate, basis = _hit_rate(search, version)
-    draws = DRAWS if NO_TEMPERATURE in kept.form(criteria.settings) else 1
-    hits, hits_due = len(search.hits), float(len(search.hits))
-    while not search.done:
-        if search.asks_again:
-            hit = True
-        else:
-            hits_due += rate
-            hit = hits + 1 <= hits_due
-            hits += hit
-        search.take(hit, draws)
-        if search.done:
-            break
-        unanswered.append(next(asks).question)
-    imagined = search.hits or criteria.ordered[:1]
-    return Dataset(version, "imagined", imagined), unanswered, (f"dataset: {basis}",)
+def _told(what: str, bases: Sequence[str]) -> list[str]:
+    """What the figures of the steps rest on: once, if it is the same for both."""
+    if len(set(bases)) < 2:
+        return [f"{what}: {basis}" for basis in bases[:1]]
+    return [f"{what} in {step}: {basis}" for step, basis in zip(STEPS, bases, strict=True)]
 
 
-def _hit_rate(search: Search, version: str) -> tuple[float, str]:
-    """The share of positions whose special move the model plays, and what that rests on."""
-    if search.asked >= FEWEST_FOR_A_RATE and search.hits:
-        rate = len(search.hits) / search.asked
-        return rate, (
-            f"{version} plays the special move in {100 * rate:.1f} % of the {search.asked:,} "
-            "positions asked so far"
+def _step(
+    questions: int, lengths: Lengths, known: Known, price: Price | None, pace: "_Pace"
+) -> Step:
+    requests = 2 * questions if isinstance(known, Thinker) else questions
+
+    def cost(tokens: float, price: Price) -> float:
+        return price.of(Usage(lengths.input_tokens, round(questions * tokens)), requests)
+
+    ways = (
+        Way(
+            title,
+            tokens,
+            cost=Span(*(cost(each, price) for each in tokens)) if price else None,
+            seconds=Span(*(questions * pace.seconds(each) for each in tokens)),
         )
-    pool = shipped_pool("pool")
-    rates = [len(dataset.positions) / len(pool) for dataset in shipped_datasets(pool).values()]
-    return median(rates), (
-        f"the special move is taken to be played in {100 * median(rates):.1f} % of positions, "
-        f"the middle of the shipped datasets ({100 * min(rates):.1f} to {100 * max(rates):.1f} %)"
+        for title, tokens in lengths.answer.items()
     )
+    return Step(requests, lengths.input_tokens, tuple(ways))
 
 
-def _on_tokens(spec: Spec, *, exact: bool) -> str:
-    how = (
-        "counted with the model's tokenizer"
-        if exact
-        else "estimated from characters, without the model's tokenizer, so only roughly"
-    )
-    if spec.max_tokens:
-        return f"tokens: {how}; every answer is taken to use all {spec.max_tokens} tokens allowed"
-    return (
-        f"tokens: {how}; an answer is taken to be a bare move, {MOVE_ANSWER_TOKENS} tokens (a "
-        "model that reasons first needs --max-tokens and uses far more)"
-    )
+@dataclass(frozen=True)
+class _Pace:
+    """How quickly answers come, many at once."""
 
+    known: Known
+    connections: int
+    measured: float | None
 
-def _on_time(known: Known, connections: int) -> str:
-    if known.name in OUR_MODELS:
-        return f"time: {OUR_ANSWERS_A_SECOND:.0f} answers a second are taken for our own models"
-    return f"time: {SECONDS_AN_ANSWER:g} s an answer is taken, with {connections} questions at once"
+    def seconds(self, tokens: float) -> float:
+        """For each answer of so many tokens."""
+        if self.known.name in OUR_MODELS:
+            return 1 / OUR_ANSWERS_A_SECOND
+        one = self.measured or max(SECONDS_AN_ANSWER, tokens / TOKENS_A_SECOND)
+        return one / self.connections
+
+    @property
+    def basis(self) -> str:
+        """What the times rest on."""
+        if self.known.name in OUR_MODELS:
+            return f"{OUR_ANSWERS_A_SECOND:.0f} answers a second are taken for our own models"
+        if self.measured:
+            one = f"{self.measured:.1f} s an answer, as in the pilot"
+        else:
+            least = f"{SECONDS_AN_ANSWER:g} s an answer at least"
+            one = f"{TOKENS_A_SECOND:.0f} tokens a second are taken, and {least}"
+        return f"{one}, with {self.connections} questions at once"

@@ -10,19 +10,16 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ..errors import Unfinished
 from ..game.position import Position
-from ..home import answers_file
 from ..models.asking import Asking
 from ..models.asks import Ask
 from ..models.model import Model
 from ..models.names import model_named
 from ..models.purse import FREE, Purse
 from ..models.stopping import to_the_end
-from ..models.store import Store
+from ..models.store import opened_store
 from ..progress import progress
 from .computing import compute
 from .notes import notes_on
@@ -66,7 +63,7 @@ def build_dataset(spec: Spec, model: Model | None = None, *, quiet: bool = False
     plan, at_hand = plan_for(spec, model), positions_for(spec, quiet=quiet)
 
     async def build() -> Dataset:
-        async with _asking(spec, model) as asking:
+        async with asking_for(spec, model) as asking:
             return await _dataset(spec, plan, at_hand, asking, quiet=quiet)
 
     return to_the_end(build())
@@ -87,7 +84,7 @@ async def _run(
     purse: Purse | None,
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    async with _asking(spec, model, purse) as asking:
+    async with asking_for(spec, model, purse) as asking:
         dataset = await _dataset(spec, plan, at_hand, asking, quiet=quiet)
         positions = [position for _, position in drawn(dataset, spec)]
         samples = await _measured(asking, positions, plan, quiet=quiet)
@@ -179,12 +176,11 @@ def _check_failures(samples: Sequence[Sample], most: float) -> None:
 
 
 @asynccontextmanager
-async def _asking(spec: Spec, model: Model, purse: Purse | None = None) -> AsyncIterator[Asking]:
-    with TemporaryDirectory() as nowhere:
-        store = Store(Path(nowhere) / "answers.sqlite" if spec.fresh else answers_file())
-        try:
+async def asking_for(spec: Spec, model: Model, purse: Purse | None = None) -> AsyncIterator[Asking]:
+    """Who asks the model as the spec says; afterwards the model is closed."""
+    try:
+        with opened_store(fresh=spec.fresh) as store:
             purse = purse or purse_for(model, spec.max_cost)
             yield Asking(model, store, spec.max_connections, purse, price_of(model) or FREE)
-        finally:
-            await model.close()
-            store.close()
+    finally:
+        await model.close()

@@ -85,7 +85,10 @@ class Asking:
                 while begun and begun[0].done():
                     yield begun.popleft().result()
             while begun:
-                yield await asyncio.shield(begun[0])
+                answer = await asyncio.shield(begun[0])
+                if self._problem:
+                    raise self._problem
+                yield answer
                 begun.popleft()
         except asyncio.CancelledError:
             log.warning("finishing the questions in flight; press Ctrl-C again to stop at once")

@@ -5,13 +5,16 @@ import json
 import logging
 import sqlite3
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from zlib import crc32
 
 from ..errors import Problem
+from ..home import answers_file
 from .model import Answer, Form
 
 log = logging.getLogger(__name__)
@@ -184,6 +187,15 @@ class Store:
             "safe: free some space, or set CDTA_HOME to a folder you can write to, and run the "
             "same command again"
         )
+
+
+@contextmanager
+def opened_store(*, fresh: bool) -> Iterator[Store]:
+    """The store of all answers; an empty one where everything is asked anew and nothing kept."""
+    with TemporaryDirectory() as nowhere:
+        path = Path(nowhere) / "answers.sqlite" if fresh else answers_file()
+        with closing(Store(path)) as store:
+            yield store
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -1,19 +1,26 @@
 """The command that says what a run will take: ``cdta estimate``."""
 
 import json
-import sys
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import click
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from ...evaluation.estimate import Estimate, Step, estimate
+from ...errors import counted
+from ...evaluation.estimate import Estimate, Step, Way, estimate
+from ...evaluation.pilot import pilot_of
 from ...evaluation.spec import Spec
+from ...evaluation.tokens import Span
 from ...evaluation.vocabulary import Eval
+from ...progress import duration
 from ...report.words import dollars
-from ..options import THINKING, Command, several, several_models, shared
+from ..options import LIMITS, THINKING, Command, Option, several, several_models, shared
 from ..printing import console
+
+NO_FOLDING = 200
 
 
 @click.command(
@@ -24,89 +31,109 @@ from ..printing import console
         *shared("base_url", "temperature", "max_tokens", *THINKING),
         several("eval", "evals", "all"),
         *shared("rules", "pool", "dataset", "wording", "reading", "n", "seed"),
-        *shared("max_connections", "as_json"),
+        *shared("max_connections", "fresh"),
+        Option(
+            ["--pilot"],
+            heading=LIMITS,
+            type=click.IntRange(1),
+            metavar="N",
+            help="Ask N questions of the run first, and say what they may cost; they are kept.",
+        ),
+        *shared("as_json"),
     ],
 )
 def estimate_command(
-    models: tuple[str, ...], evals: tuple[Eval, ...], as_json: bool, **rest: Any
+    models: tuple[str, ...], evals: tuple[Eval, ...], pilot: int | None, as_json: bool, **rest: Any
 ) -> None:
     """Say what a run will take: questions, tokens, cost and time.
 
-    Nothing is asked and no key is needed. Answers kept from before are not asked again, so they
-    are not counted.
+    Nothing is asked and no key is needed, but for a --pilot. Answers kept from before are not asked
+    again, so they are not counted.
 
     \b
     cdta estimate --model openai/gpt-4o --model anthropic/claude-sonnet-4-5
+    cdta estimate --model openai/o4-mini --reasoning-effort low --pilot 20
     """
-    found = [
-        estimate(Spec(model=model, eval=eval_, **rest))
-        for model in models or (None,)
-        for eval_ in evals
+    specs = [
+        Spec(model=model, eval=eval_, **rest) for model in models or (None,) for eval_ in evals
     ]
+    found = [estimate(spec, _asked(spec, pilot) if pilot else None) for spec in specs]
     if as_json:
-        click.echo(json.dumps([_facts(one) for one in found]))
+        click.echo(json.dumps([asdict(one) for one in found]))
         return
-    # Out of a terminal, say into a README, no line is broken.
-    terminal = console(width=None if sys.stdout.isatty() else 200)
-    table = _table(found)
-    if not table.row_count:
-        terminal.print("nothing left to ask: every answer is kept from before", highlight=False)
-        return
-    terminal.print(table)
-    for assumption in dict.fromkeys(a for one in found for a in one.assumptions):
+    _print(found, rest["reasoning_effort"])
+
+
+def _asked(spec: Spec, answers: int) -> float | None:
+    """The seconds that an answer of the pilot takes, unless all of them are kept already."""
+    pilot = pilot_of(spec, answers)
+    if not pilot:
+        return None
+    tokens = f"{pilot.most.input_tokens + pilot.most.output_tokens:,} tokens"
+    click.echo(
+        f"the pilot asks {pilot.model.name} {counted(len(pilot.asks), 'question')} of the run, "
+        f"for at most {tokens} ({dollars(pilot.most_cost)}); the answers are kept",
+        err=True,
+    )
+    return pilot.ask()
+
+
+def _print(found: list[Estimate], effort: str | None) -> None:
+    """A table for each model, readable as it is and as Markdown, and what all of it rests on."""
+    terminal, wide = console(), console(NO_FOLDING)
+    asking = [one for one in found if one.dataset.requests or one.measuring.requests]
+    for model in dict.fromkeys(one.model for one in found):
+        told = f"{model}, {effort} effort" if effort else model
+        rows = [one for one in asking if one.model == model]
+        if rows:
+            wide.print(f"{told}\n", highlight=False)
+            wide.print(_table(rows))
+        else:
+            wide.print(f"{told}: nothing left to ask, all answers are kept", highlight=False)
+    for assumption in dict.fromkeys(each for one in asking for each in one.assumptions):
         terminal.print(f"- {assumption}", highlight=False)
 
 
-def _steps(found: Estimate) -> dict[str, Step]:
-    return {"dataset": found.dataset, "measuring": found.measuring}
-
-
-def _facts(found: Estimate) -> dict[str, Any]:
-    steps = {
-        name: {
-            "requests": step.requests,
-            "input_tokens": step.usage.input_tokens,
-            "output_tokens": step.usage.output_tokens,
-            "cost": step.cost(found.price),
-            "seconds": step.seconds,
-        }
-        for name, step in _steps(found).items()
-    }
-    return {
-        "model": found.model,
-        "eval": found.eval,
-        **steps,
-        "assumptions": found.assumptions,
-    }
+def _steps(found: Estimate) -> Iterator[tuple[str, Step]]:
+    yield f"{found.eval}: dataset", found.dataset
+    yield f"{found.eval}: measuring", found.measuring
 
 
 def _table(estimates: list[Estimate]) -> Table:
-    """A table that is readable as it is, and as Markdown."""
     table = Table(box=MARKDOWN, pad_edge=True)
-    table.add_column("model", overflow="fold")
-    table.add_column("eval", no_wrap=True)
-    for heading in ("requests", "input", "output", "cost", "time"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for one in estimates:
-        for name, step in _steps(one).items():
-            if step.requests:
-                table.add_row(
-                    one.model,
-                    f"{one.eval}: {name}",
-                    f"{step.requests:,}",
-                    _thousands(step.usage.input_tokens),
-                    _thousands(step.usage.output_tokens),
-                    dollars(step.cost(one.price)),
-                    _time(step.seconds),
-                )
+    table.add_column("step")
+    for heading in ("requests", "tokens each", "cost", "time"):
+        table.add_column(heading, justify="right")
+    for title, step in (titled for one in estimates for titled in _steps(one)):
+        first, *others = step.ways
+        if step.requests:
+            table.add_row(title, f"{step.requests:,}", *_cells(first))
+            for way in others:
+                table.add_row(way.title, "", *_cells(way))
     return table
 
 
-def _thousands(tokens: int) -> str:
-    return f"{tokens / 1000:,.0f} k" if tokens >= 10_000 else f"{tokens:,}"
+def _cells(way: Way) -> tuple[str, str, str]:
+    return _tokens(way.tokens), _cost(way.cost), _time(way.seconds)
 
 
-def _time(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+def _tokens(span: Span) -> str:
+    least, most = (f"{each:,.0f}" for each in span)
+    return least if least == most else f"{least}–{most}"
+
+
+def _cost(span: Span | None) -> str:
+    if not span:
+        return "unknown"
+    if span.least == span.most:
+        return dollars(span.least)
+    least, most = (f"{each:,.0f}" if each >= 100 else f"{each:.3g}" for each in span)
+    return f"${least}–{most}"
+
+
+def _time(span: Span) -> str:
+    least, most = (duration(each) for each in span)
+    if least == most:
+        return least
+    number, unit = least.split()
+    return f"{number if most.endswith(unit) else least}–{most}"

@@ -1,0 +1,187 @@
+"""What a run will ask, as far as that can be foreseen, and what is kept of it.
+
+The search and the drawing are those of the run itself, fed with the answers that are kept from
+before, and with imagined ones where there is none.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from statistics import median
+
+from ..game.position import shipped_pool
+from ..models.asks import Ask
+from ..models.concessions import NO_TEMPERATURE, room_in
+from ..models.kept import Kept
+from ..models.model import Answer, Form, Known, Question, Settings, Usage
+from .datasets import shipped_datasets
+from .pools import drawn, positions_for
+from .results import Dataset
+from .samples import draws_of
+from .search import BUILT, DRAWS, Criteria, Search, Which
+from .selection import enough_of, found_dataset
+from .spec import Spec
+from .vocabulary import Plan
+
+ENOUGH_KEPT = 100
+"""More answers say little more about how long they are."""
+WEIGHT_OF_OTHERS = 10
+"""What other models play counts as so many positions more that were asked."""
+
+
+@dataclass
+class Part:
+    """The questions of one step of a run.
+
+    Attributes:
+        settings: what they are asked with.
+        form: the form in which the model wants them, as far as known.
+        to_ask: those that have no answer.
+        answered: how many of those that were looked at have one.
+        kept: those among them whose tokens were counted, and the tokens.
+    """
+
+    settings: Settings
+    form: Form
+    to_ask: list[Ask] = field(default_factory=list)
+    answered: int = 0
+    kept: list[tuple[Question, Usage]] = field(default_factory=list)
+
+    @property
+    def thinks(self) -> bool:
+        """Whether there is room to think: the model is known to, or it is asked to."""
+        return room_in(self.form, self.settings) > 0
+
+    @property
+    def may_need_room(self) -> bool:
+        """Whether the model will get room to think if it turns out that it does."""
+        return (
+            not self.thinks
+            and self.settings.reasoning_tokens is None
+            and self.settings.reasoning_effort is None
+        )
+
+    def add(self, ask: Ask, answer: Answer | None) -> None:
+        """Count a question and its answer, if there is one."""
+        if not answer:
+            self.to_ask.append(ask)
+            return
+        self.answered += 1
+        if answer.usage.output_tokens:
+            self.kept.append((ask.question, answer.usage))
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """The questions of a run.
+
+    Attributes:
+        dataset: to find the positions; measuring: to measure them.
+        imagined: what is not known of the positions, and taken for granted; "" if they are known.
+    """
+
+    dataset: Part
+    measuring: Part
+    imagined: str
+
+    @property
+    def certain(self) -> Part:
+        """The step whose questions will be asked whatever the answers are."""
+        if not self.imagined:
+            return self.measuring
+        first = [ask for ask in self.dataset.to_ask if not ask.draw]
+        return replace(self.dataset, to_ask=first)
+
+
+def foresee(spec: Spec, plan: Plan, known: Known, kept: Kept, under_way: int) -> Foreseen:
+    """Foresee a run in which so many questions are under way at once."""
+
+    def part(settings: Settings) -> Part:
+        return Part(settings, kept.form(settings))
+
+    at_hand, measuring = positions_for(spec), part(plan.settings)
+    if isinstance(at_hand, Dataset):
+        dataset, selection, imagined = at_hand, part(plan.settings), ""
+    else:
+        criteria = Criteria(known, at_hand, plan)
+        selection = part(criteria.settings)
+        found = _found(spec, criteria, kept, selection)
+        dataset, imagined = (
+            (found, "") if found else _imagined(criteria, kept, selection, under_way)
+        )
+    for draw in draws_of(position for _, position in drawn(dataset, spec)):
+        asks = list(draw.asks(plan.conditions))
+        anew = kept.was_cut_off(asks, plan.settings)
+        for ask in (replace(ask, anew=anew) for ask in asks):
+            measuring.add(ask, kept.answer(ask, plan.settings))
+    return Foreseen(selection, measuring, imagined)
+
+
+def _found(spec: Spec, criteria: Criteria, kept: Kept, part: Part) -> Dataset | None:
+    """The dataset that exists, if one does; the first question tells the model's version."""
+    first = criteria.ask(Which(0, 0))
+    answer = kept.answer(first, criteria.settings)
+    version = answer.version if answer else _likely_version(criteria.model)
+    found = enough_of(found_dataset(version, criteria), criteria.plan.wanted)
+    if not found or (spec.fresh and found.origin == BUILT):
+        return None
+    part.add(first, answer)
+    for number in range(1, min(ENOUGH_KEPT, len(criteria.ordered))):
+        ask = criteria.ask(Which(number, 0))
+        if answer := kept.answer(ask, criteria.settings):
+            part.add(ask, answer)
+    return found
+
+
+def _likely_version(model: Known) -> str:
+    return str(model.identity["name"]).rpartition("/")[2]
+
+
+def _imagined(criteria: Criteria, kept: Kept, part: Part, under_way: int) -> tuple[Dataset, str]:
+    """The dataset as it may come out, and what that rests on."""
+    search, settings = Search(criteria, criteria.plan.wanted), criteria.settings
+    draws = DRAWS if NO_TEMPERATURE in kept.form(settings) else 1
+    basis, hits = "", _spread(0.0)
+    for ask in search.asks():
+        answer = kept.answer(ask, settings)
+        part.add(ask, answer)
+        if answer:
+            search.see(answer)
+        else:
+            if not basis:
+                rate, basis = _hit_rate(search)
+                if draws == 1 and criteria.model.may_think:
+                    basis += "; each of those is asked twice more if it takes no temperature"
+                hits = _spread(rate)
+            search.take(search.asks_again or next(hits), draws)
+        if search.done:
+            break
+    for ask in islice(search.asks(), under_way if basis else 0):  # when the last hit is found
+        part.add(ask, kept.answer(ask, settings))
+    version = _likely_version(criteria.model)
+    return Dataset(version, "imagined", search.hits or criteria.ordered[:1]), basis
+
+
+def _spread(rate: float) -> Iterator[bool]:
+    """Hits at that rate, as evenly as can be."""
+    due = 0.0
+    while True:
+        due += rate
+        yield due >= 1
+        due -= due >= 1
+
+
+def _hit_rate(search: Search) -> tuple[float, str]:
+    """The share of positions whose special move the model plays, and what that rests on."""
+    pool = shipped_pool("pool")
+    rates = [len(dataset.positions) / len(pool) for dataset in shipped_datasets(pool).values()]
+    hits = len(search.hits) + WEIGHT_OF_OTHERS * median(rates)
+    rate = hits / (search.asked + WEIGHT_OF_OTHERS)
+    others = (
+        f"the middle of the shipped datasets ({100 * min(rates):.1f} to {100 * max(rates):.1f} %)"
+    )
+    if search.asked:
+        others = f"by {len(search.hits):,} of {search.asked:,} asked so far and {others}"
+    return rate, (
+        f"the special move is taken to be played in {100 * rate:.1f} % of positions, {others}"
+    )
