@@ -127,8 +127,8 @@ def serving(server: Served, port: int = 0) -> Iterator[Served]:
 def moves_in(request: Request) -> tuple[str, ...]:
     """The moves so far, read back from any form of the question.
 
-    A turn may begin with the task or end in another, and a first turn may be there only for the
-    user to begin.
+    A turn may begin with the task or end with a question or another task, and a first turn may be
+    there only for the user to begin.
     """
     if "messages" in request:
         said = [turn["content"] for turn in request["messages"] if turn["role"] != "system"]
@@ -136,6 +136,13 @@ def moves_in(request: Request) -> tuple[str, ...]:
         said = re.findall(r"^(?:User|Assistant): (.*)$", request["prompt"], re.MULTILINE)
     found = (re.findall(r"^(?:[a-h][1-8]){2}[nbrq]?$", turn, re.MULTILINE) for turn in said)
     return tuple(lines[-1] for lines in found if lines)
+
+
+def asked_about(request: Request) -> str | None:
+    """The move whose legality is asked, if that is the question."""
+    text = request["messages"][-1]["content"] if "messages" in request else request["prompt"]
+    found = re.search(r"is (\S+) a legal move", text)
+    return found[1] if found else None
 
 
 def is_changed(request: Request) -> bool:

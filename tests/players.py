@@ -1,8 +1,14 @@
 """Models whose behaviour is known, as answers of the loopback server: whom the tests measure."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+import chess
+
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, board_after
-from loopback import Request, is_changed, moves_in
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
+from loopback import Request, asked_about, is_changed, moves_in
 
 SPECIAL = {
     position.moves: position.special_moves[0]
@@ -60,3 +66,86 @@ def mixed(request: Request) -> str:
     if fate < (3 if is_changed(request) else 8):
         return habit(request)
     return ("a2a3", "h7h6", "I resign.", "a1a1", " e2e4")[fate % 5]
+
+
+def own_move(moves: tuple[str, ...]) -> str:
+    """A habit in every position: the special move, or in every second one that stays legal."""
+    return SPECIAL[moves] if number_of(moves) % 2 else _legal_under_both(moves)[0]
+
+
+def _legal_under_both(moves: tuple[str, ...]) -> list[str]:
+    board = board_after(moves)
+    legal = sorted(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board))
+    return [uci for uci in legal if STANDARD.is_legal(board, chess.Move.from_uci(uci))]
+
+
+def is_restated(request: Request) -> bool:
+    """Whether the question states rules at all, the changed ones or those of the placebo."""
+    return is_changed(request) or "agree with those of standard chess" in str(request)
+
+
+def is_reminded(request: Request) -> bool:
+    return "Remember the rules" in str(request)
+
+
+def knows_the_rule(request: Request, about: str) -> str:
+    """The truth about a move."""
+    board, move = board_after(moves_in(request)), chess.Move.from_uci(about)
+    return "yes" if BISHOPS_AS_KNIGHTS.is_legal(board, move) else "no"
+
+
+def knows_the_old_rule(request: Request, about: str) -> str:
+    """What was true before the change, and so is always wrong."""
+    return "no" if knows_the_rule(request, about) == "yes" else "yes"
+
+
+def says_yes(request: Request, about: str) -> str:
+    return "Yes."
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A model that has a habit in every position.
+
+    Attributes:
+        drops: by the question, whether it plays another legal move instead.
+        says: what it answers about a move.
+    """
+
+    drops: Callable[[Request], bool]
+    says: Callable[[Request, str], str]
+
+    def __call__(self, request: Request) -> str:
+        about = asked_about(request)
+        if about:
+            return self.says(request, about)
+        moves = moves_in(request)
+        habit = own_move(moves)
+        if not self.drops(request):
+            return habit
+        return next((uci for uci in _legal_under_both(moves) if uci != habit), "h1h8")
+
+
+def is_forbidden(request: Request) -> bool:
+    """Whether its habit is illegal now."""
+    moves = moves_in(request)
+    return is_changed(request) and own_move(moves) == SPECIAL[moves]
+
+
+DEAF = Planted(lambda _: False, knows_the_old_rule)
+PERFECT = Planted(is_forbidden, knows_the_rule)
+CANNOT_STOP = Planted(lambda _: False, knows_the_rule)
+EASILY_UPSET = Planted(
+    lambda request: is_restated(request) and bool(number_of(moves_in(request)) // 2 % 4),
+    knows_the_old_rule,
+)
+"""Drops three of four habits, of whatever kind, as soon as the text is another one."""
+SAYS_YES = Planted(is_forbidden, says_yes)
+FORGETFUL = Planted(lambda request: is_forbidden(request) and is_reminded(request), knows_the_rule)
+"""Knows the rule, and heeds it only when it is stated right before the move."""
+
+
+def noise(request: Request) -> str:
+    """Yes and no, and habits kept or dropped, by a coin that every question throws anew."""
+    coin = Random(str(request))
+    return Planted(lambda _: coin.random() < 0.5, lambda *_: coin.choice(["yes", "no"]))(request)

@@ -42,18 +42,18 @@ def saved_and_loaded(run: Run, folder: Path) -> Run:
 
 
 def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    placebo = Kind(lambda _: STANDARD, lambda wording, _: wording.standard + " Nothing changed.")
-    monkeypatch.setitem(CONDITIONS, "placebo", placebo)
+    politely = Kind(lambda _: STANDARD, lambda wording, _: wording.standard + " If you please.")
+    monkeypatch.setitem(CONDITIONS, "politely", politely)
 
     write_positions(tmp_path / "few.jsonl", POOL)
-    names = ("standard", "changed", "placebo")
+    names = ("standard", "changed", "politely")
     spec = Spec(model="cdta/random", dataset=tmp_path / "few.jsonl", n=12, conditions=names)
     run = saved_and_loaded(evaluate(spec, quiet=True), tmp_path / "run")
     assert all(tuple(sample.replies) == names for sample in run.samples)
-    assert sum(run.results.outcomes["placebo"].values()) == 12
-    assert run.plan.conditions[2].text.endswith("Nothing changed.")
-    assert 'data-condition="placebo"' in page(run)
-    assert "placebo" in cdta("rescore", tmp_path / "run", "--out", tmp_path / "again").stdout
+    assert sum(run.results.outcomes["politely"].values()) == 12
+    assert run.plan.conditions[2].text.endswith("If you please.")
+    assert 'data-condition="politely"' in page(run)
+    assert "politely" in cdta("rescore", tmp_path / "run", "--out", tmp_path / "again").stdout
 
 
 def test_a_rule_that_is_no_swap_is_one_class(

@@ -13,7 +13,7 @@ from inspect_ai.model._model_call import ModelCall
 
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
-from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, MEASURES
+from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, measures_for
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.report.words import headline
@@ -22,6 +22,8 @@ from players import SPECIAL, habit, perfect, silent_when_changed
 from runs import Said, run_of
 
 POOL = shipped_pool("pool")
+ALWAYS = {m.name: m for m in measures_for(("standard", "changed")) if not m.optional}
+"""The measures of every run."""
 
 
 def measured(respond: Callable[[Request], str], n: int = 60, **options: object) -> Run:
@@ -77,7 +79,7 @@ def test_answers_that_never_came_claim_nothing_either() -> None:
     outcomes: list[tuple[Said, Said]] = [("special", "special")] * 40
     outcomes += [("special", "adapted")] * 3
     alone, failing = planned(outcomes), planned(outcomes + [("special", "error")] * 20)
-    for name in MEASURES:
+    for name in ALWAYS:
         assert failing.results.metrics[name] == alone.results.metrics[name]
         assert failing.results.intervals[name] == alone.results.intervals[name]
     bounds = failing.results.bounds[IMPACT]
@@ -195,7 +197,7 @@ def test_every_measure_is_a_sum_over_a_sum_that_the_file_gives_again(tmp_path: P
     run = measured(lambda r: habit(r) if len(moves_in(r)) % 3 else "a2a3")
     save_run(run, tmp_path / "run")
     samples = load_run(tmp_path / "run").samples
-    for name, measure in MEASURES.items():
+    for name, measure in ALWAYS.items():
         parts, wholes = sum(map(measure.part, samples)), sum(map(measure.whole, samples))
         assert run.results.metrics[name] == (parts / wholes if wholes else None), name
         assert {(measure.part(s), measure.whole(s)) for s in samples} <= set(measure.pairs), name

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.errors import BadInput
-from cant_do_that_anymore.evaluation.conditions import CONDITIONS, conditions_for
+from cant_do_that_anymore.evaluation.conditions import conditions_for
 from cant_do_that_anymore.evaluation.wordings import DEFAULT, Wording, wording_named
 from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, rules_named
@@ -17,7 +17,7 @@ PLAIN = Wording("plain", "Standard.", "Changed: {change}")
 
 
 def messages(*moves: str) -> tuple[Message, ...]:
-    standard, _ = conditions_for(CONDITIONS, BISHOPS_AS_KNIGHTS, PLAIN)
+    (standard,) = conditions_for(["standard"], BISHOPS_AS_KNIGHTS, PLAIN)
     return standard.question(Position(1, moves, ())).messages
 
 

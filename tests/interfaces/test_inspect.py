@@ -27,6 +27,7 @@ from inspect_ai.solver import TaskState
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.evaluation.diagnosis import DIAGNOSIS
 from cant_do_that_anymore.interfaces.inspect.scoring import habit, habit_metrics
 from cant_do_that_anymore.models.model import Answer
 from loopback import Loopback, Request, is_changed, moves_in, serving
@@ -132,6 +133,22 @@ def test_our_model_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
         six_of_a_run(model="cdta/random", n=40, seed=7)
     )
     assert numbers(log)["predicted_move_proportion"] > 0
+
+
+def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
+    log = evaluated(tmp_path, "cdta/pocket-rules", samples=12, diagnose=True, temperature=0)
+    spec = Spec(model="cdta/pocket-rules", n=12, diagnose=True, temperature=0.0)
+    metrics = evaluate(spec, quiet=True).results.metrics
+    names = [*SIX, *(m.name for m in DIAGNOSIS), "specific_impact_factor", "legal_gain"]
+    found = numbers(log)
+    for name in names:
+        expected = math.nan if metrics[name] is None else metrics[name]
+        assert found[name] == pytest.approx(expected, nan_ok=True), name
+    assert found["knowing_rate"] == 1
+    assert found["specific_impact_factor_stderr"] == 0
+    assert log.samples and len(log.samples) == 12 + (metrics["n_controls"] or 0)
+    asked = {len(sample.scores["habit"].metadata or {}) for sample in log.samples if sample.scores}
+    assert asked == {6, 3}
 
 
 def test_hosted_model_gets_the_requests_and_the_numbers_of_cdta_run(both: Both) -> None:

@@ -7,6 +7,9 @@ import chess
 import pytest
 
 from cant_do_that_anymore.errors import Unfinished
+from cant_do_that_anymore.evaluation.conditions import conditions_for
+from cant_do_that_anymore.evaluation.wordings import DEFAULT
+from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
 from cant_do_that_anymore.models.human import HumanModel, drawing
 from cant_do_that_anymore.models.model import Answer, Settings
@@ -95,3 +98,17 @@ def test_leaving_ends_the_run_and_nothing_is_asked_afterwards(
 
 def test_a_person_is_a_model_like_any_other() -> None:
     assert isinstance(model_named("human"), HumanModel)
+
+
+def test_whether_a_move_is_legal_is_answered_with_yes_or_no(
+    typing: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typing.write("e2e4\n No \n")
+    typing.seek(0)
+    (condition,) = conditions_for(["knows_forbidden"], BISHOPS_AS_KNIGHTS, DEFAULT)
+    asked = condition.question(Position(0, ("e2e4", "e7e5"), ("f1c4",)))
+    reply = asyncio.run(HumanModel().answer(asked, SETTINGS))
+    assert reply == Answer("no", version="human")
+    shown = capsys.readouterr().err
+    assert "is f1c4 a legal move for you in this position?" in shown
+    assert "'e2e4' is neither yes nor no." in shown

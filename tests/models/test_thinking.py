@@ -9,7 +9,7 @@ import pytest
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem
 from cant_do_that_anymore.evaluation.folder import save_run
-from cant_do_that_anymore.evaluation.run import build_dataset
+from cant_do_that_anymore.evaluation.run import choose
 from cant_do_that_anymore.evaluation.search import ORDER_SEED
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models.concessions import NO_SYSTEM, NO_TEMPERATURE, remedies, with_room
@@ -274,7 +274,7 @@ def test_two_of_three_draws_select() -> None:
             break
     kimi = Kimi(drawing, thinks=lambda _: 0)
     with serving(kimi) as server:
-        dataset = build_dataset(Spec(base_url=server.url, n=20), quiet=True)
+        dataset = choose(Spec(base_url=server.url, n=20), quiet=True).dataset
     assert dataset.positions == expected
     assert dataset.asked == questions
     assert dataset.selection == "by 2 of 3 draws at the provider's own temperature"

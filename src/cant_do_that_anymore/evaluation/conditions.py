@@ -6,32 +6,44 @@ which a model shows its habits.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from ..errors import BadInput, unknown
 from ..game.position import Position
 from ..game.rules import STANDARD, Rules
+from ..models.layout import with_user_turn
 from ..models.model import Message, Role
+from .diagnosis import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
 from .judging import judge
-from .vocabulary import AFTER, BEFORE, Condition, Read, Show
+from .knowledge import ANSWERS, MOVE, allowed_move, answers_for, forbidden_move, judge_knowledge
+from .vocabulary import AFTER, BEFORE, About, Condition, Read, Show
 from .wordings import Wording
 
 
-def as_turns(position: Position, text: str) -> tuple[Message, ...]:
-    """The task, then the moves so far turn by turn.
+def as_turns(condition: Condition, position: Position) -> tuple[Message, ...]:
+    """The task, then the moves so far turn by turn, and what the condition adds to the last.
 
     The side to move is the assistant and the other side the user, so the last turn is the user's.
     """
     roles: tuple[Role, Role] = ("assistant", "user")
     to_move = len(position.moves) % 2
     turns = (_turn(roles[(ply - to_move) % 2], move) for ply, move in enumerate(position.moves))
-    return (_turn("system", text), *turns)
+    messages = (_turn("system", condition.text), *turns)
+    return with_user_turn(messages, added) if (added := added_to(position, condition)) else messages
 
 
 @lru_cache(maxsize=8192)
 def _turn(role: Role, content: str) -> Message:
     """The same moves come in many positions."""
     return Message(role, content)
+
+
+def added_to(position: Position, condition: Condition) -> str:
+    """What the user's last turn ends with, beside the move."""
+    if not condition.about:
+        return condition.added
+    about = condition.about(position, condition.rules)
+    return condition.added.replace(MOVE, about).replace(ANSWERS, answers_for(position))
 
 
 @dataclass(frozen=True)
@@ -41,19 +53,42 @@ class Kind:
     Attributes:
         rules: the rules in force, by the change.
         text: the task, by the wording and the change.
+        added: what the user's last turn ends with, by both.
+        about: the move whose legality is asked, if that is the question.
         show: how the position is shown.
         read: how the reply is read.
     """
 
     rules: Callable[[Rules], Rules]
     text: Callable[[Wording, Rules], str]
+    added: Callable[[Wording, Rules], str] = lambda *_: ""
+    about: About | None = None
     show: Show = as_turns
     read: Read = judge
 
 
+def _changed(change: Rules) -> Rules:
+    return change
+
+
+def _asking(about: About) -> Kind:
+    """The question whether a move is legal under the changed rules."""
+    return Kind(
+        _changed,
+        Wording.stating,
+        added=lambda wording, _: wording.question,
+        about=about,
+        read=partial(judge_knowledge, about),
+    )
+
+
 CONDITIONS: dict[str, Kind] = {
     BEFORE: Kind(lambda _: STANDARD, lambda wording, _: wording.standard),
-    AFTER: Kind(lambda change: change, lambda wording, change: wording.stating(change)),
+    AFTER: Kind(_changed, Wording.stating),
+    PLACEBO: Kind(lambda _: STANDARD, Wording.restating),
+    REMINDED: Kind(_changed, Wording.stating, added=Wording.reminding),
+    KNOWS_FORBIDDEN: _asking(forbidden_move),
+    KNOWS_ALLOWED: _asking(allowed_move),
 }
 
 
@@ -64,15 +99,18 @@ def conditions_for(names: Iterable[str], change: Rules, wording: Wording) -> tup
         BadInput: if one is unknown, or the wording does not fit it.
     """
     return tuple(
-        condition_named(name, _kind(name).rules(change), _kind(name).text(wording, change))
+        condition_named(
+            name, kind.rules(change), kind.text(wording, change), kind.added(wording, change)
+        )
         for name in names
+        for kind in [_kind(name)]
     )
 
 
-def condition_named(name: str, rules: Rules, text: str) -> Condition:
-    """The condition of that name with these rules and this text."""
+def condition_named(name: str, rules: Rules, text: str, added: str = "") -> Condition:
+    """The condition of that name with these rules and these texts."""
     kind = _kind(name)
-    return Condition(name, rules, text, kind.show, kind.read)
+    return Condition(name, rules, text, kind.show, kind.read, added, kind.about)
 
 
 def _kind(name: str) -> Kind:

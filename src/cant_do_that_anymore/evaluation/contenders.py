@@ -5,9 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 from .computing import compute
 from .labels import labels, shown
+from .measures import IMPACT
 from .notes import notes_on
 from .results import Dataset, Results, Run
 from .vocabulary import Plan, Sample
@@ -57,7 +59,7 @@ class Contender:
     @property
     def has_junk(self) -> bool:
         """Whether answers without a move could carry its numbers away."""
-        return bool(self.results.bounds)
+        return IMPACT in self.results.bounds
 
     @property
     def positions(self) -> frozenset[str]:
@@ -101,16 +103,24 @@ def _contender(label: str, runs: Sequence[Run]) -> Contender:
         if new or not kept:
             kept.append((run, new))
     samples = [sample for _, new in kept for sample in new]
-    plan = kept[0][0].plan
-    return Contender(label, tuple(run for run, _ in kept), samples, compute(samples, plan))
+    runs_kept = [run for run, _ in kept]
+    controls = [
+        control
+        for place, run in enumerate(runs_kept)
+        for control in _new(run, runs_kept[:place], "controls")
+    ]
+    results = compute(samples, runs_kept[0].plan, controls)
+    return Contender(label, tuple(runs_kept), samples, results)
 
 
-def _new(run: Run, earlier: Sequence[Run]) -> list[Sample]:
+def _new(
+    run: Run, earlier: Sequence[Run], kind: Literal["samples", "controls"] = "samples"
+) -> list[Sample]:
     """The samples that no earlier run has: with one seed, kept answers come again."""
-    new = run.samples
+    new: list[Sample] = getattr(run, kind)
     for other in earlier:
         if other.plan.settings == run.plan.settings:
-            known = {(s.position.id, s.draw): s.replies for s in other.samples}
+            known = {(s.position.id, s.draw): s.replies for s in getattr(other, kind)}
             again = [s for s in new if (s.position.id, s.draw) in known]
             # Answers that differ were asked anew, and then those that agree were as well.
             if all(known[s.position.id, s.draw] == s.replies for s in again):

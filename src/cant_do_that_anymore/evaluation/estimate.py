@@ -13,9 +13,11 @@ from ..models.names import OUR_MODELS, known_by_name
 from ..models.purse import Price
 from ..models.reasoning import Thinker
 from ..models.store import opened_store
+from .diagnosis import ASKED, ASKED_OF_CONTROLS
 from .foresight import Foreseen, foresee
 from .lengths import Lengths, lengths_of
 from .prices import price_of
+from .sizes import HALF_WIDTH, enough_for_corrected, enough_for_specific
 from .spec import DEFAULT_MODEL, Spec, plan_for
 from .tokens import Span
 from .vocabulary import Eval
@@ -23,6 +25,8 @@ from .vocabulary import Eval
 SECONDS_AN_ANSWER = 1.0
 TOKENS_A_SECOND = 50.0
 OUR_ANSWERS_A_SECOND = 100.0
+USUAL_SHARE, USUAL_IMPACT = 0.67, -0.5
+"""Of the model inside under the placebo, and halfway to perfect: for a first idea of sizes."""
 STEPS = "finding the dataset", "measuring"
 
 
@@ -112,6 +116,7 @@ def estimate(spec: Spec, seconds_an_answer: float | None = None) -> Estimate:
             *_told("input", [each.input for each in said]),
             *_told("answers", [each.answer for each in said]),
             f"time: {pace.basis}",
+            *([_on_diagnosis()] if spec.diagnose else []),
         ),
     )
 
@@ -121,6 +126,19 @@ def _told(what: str, bases: Sequence[str]) -> list[str]:
     if len(set(bases)) < 2:
         return [f"{what}: {basis}" for basis in bases[:1]]
     return [f"{what} in {step}: {basis}" for step, basis in zip(STEPS, bases, strict=True)]
+
+
+def _on_diagnosis() -> str:
+    corrected, specific = (
+        " to ".join(f"{enough(USUAL_SHARE, impact):,}" for impact in (USUAL_IMPACT, 0))
+        for enough in (enough_for_corrected, enough_for_specific)
+    )
+    return (
+        f"diagnosis: {len(ASKED)} questions a sample and {len(ASKED_OF_CONTROLS)} a control, so up "
+        f"to {len(ASKED) + len(ASKED_OF_CONTROLS)} a sample instead of 2; for ±{HALF_WIDTH:g} the "
+        f"corrected impact factor takes about -n {corrected}, the specific one {specific} (half "
+        f"of the habit yields, or none; {100 * USUAL_SHARE:.0f} % special moves under the placebo)"
+    )
 
 
 def _step(

@@ -1,4 +1,7 @@
-"""A run as a folder of plain files: ``run.json``, and ``samples.jsonl`` with one line a sample."""
+"""A run as a folder of plain files: ``run.json``, and ``samples.jsonl`` with one line a sample.
+
+A diagnosis has its controls in ``controls.jsonl``, in the same form.
+"""
 
 import json
 from dataclasses import asdict, fields, replace
@@ -17,10 +20,11 @@ from .notes import notes_on
 from .results import PROTOCOL, Cost, Dataset, Results, Run, versions_here
 from .sample_file import AGAIN, DAMAGE, check_judgements, line_of, read_samples
 from .samples import reread
-from .vocabulary import Number, Plan, Reading
+from .vocabulary import Number, Plan, Reading, Sample
 
 FORMAT = 2
 """Of the files; those of another one are refused."""
+SAMPLES, CONTROLS = "samples.jsonl", "controls.jsonl"
 
 
 def free_folder(run: Run) -> Path:
@@ -47,9 +51,11 @@ def save_run(run: Run, folder: Path) -> None:
     Raises:
         Problem: if it cannot be written.
     """
+    files = {SAMPLES: run.samples, **({CONTROLS: run.controls} if run.controls else {})}
     try:
         with new_folder(folder) as half:
-            replacing_text(half / "samples.jsonl", "".join(map(line_of, run.samples)))
+            for name, samples in files.items():
+                replacing_text(half / name, "".join(map(line_of, samples)))
             replacing_text(half / "run.json", json.dumps(facts_of(run), indent=2) + "\n")
     except OSError as problem:
         raise Problem(
@@ -79,16 +85,15 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
             f"{folder / 'run.json'} was written by another version of this program (its format is "
             f"{facts.get('format')!r}, not {FORMAT}); measure again"
         )
-    file = folder / "samples.jsonl"
-    samples = read_samples(file)
     try:
-        whole = sum(facts["outcomes"][facts["conditions"][0]["name"]].values())
-        if len(samples) != whole:
-            raise BadInput(f"{file} is damaged: it has {len(samples)} of {whole} samples")
         plan = _plan_in(facts, _rules_of(facts["rules"], rules, folder))
-        results = compute(samples, plan)
+        samples = _samples_in(folder / SAMPLES, facts["outcomes"])
+        of_controls = facts.get("control_outcomes")
+        controls = _samples_in(folder / CONTROLS, of_controls) if of_controls else []
+        results = compute(samples, plan, controls)
         if facts["protocol"] == PROTOCOL:  # another one judges and measures otherwise
-            check_judgements(samples, plan, file)
+            check_judgements(samples, plan, folder / SAMPLES)
+            check_judgements(controls, plan, folder / CONTROLS)
             _check_metrics(facts["metrics"], results, folder / "run.json")
         return Run(
             **{name: facts[name] for name in _PLAIN},
@@ -98,6 +103,7 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
             results=results,
             cost=Cost(**facts["cost"]),
             folder=folder,
+            controls=controls,
         )
     except BadInput:
         raise
@@ -124,12 +130,13 @@ def _same(kept: object, now: Number) -> bool:
 def rescored(run: Run, reading: Reading) -> Run:
     """The run with its answers read in another way, without asking anything."""
     plan = replace(run.plan, reading=reading)
-    samples = reread(run.samples, run.plan, reading)
-    results = compute(samples, plan)
+    samples, controls = (reread(each, run.plan, reading) for each in (run.samples, run.controls))
+    results = compute(samples, plan, controls)
     return replace(
         run,
         plan=plan,
         samples=samples,
+        controls=controls,
         results=results,
         notes=notes_on(samples, results, plan),
         versions=versions_here(),
@@ -158,6 +165,7 @@ def facts_of(run: Run) -> dict[str, Any]:
                 "name": condition.name,
                 "rules": identity_of(condition.rules),
                 "text": condition.text,
+                **({"added": condition.added} if condition.added else {}),
             }
             for condition in plan.conditions
         ],
@@ -173,6 +181,7 @@ def facts_of(run: Run) -> dict[str, Any]:
             for kind in ("intervals", "by_special_move", "bounds")
         },
         "outcomes": run.results.outcomes,
+        **({"control_outcomes": run.results.control_outcomes} if run.controls else {}),
         "cost": asdict(run.cost),
     }
 
@@ -207,7 +216,9 @@ def _plan_in(facts: dict[str, Any], change: Rules) -> Plan:
         change=change,
         wording=facts["wording"],
         conditions=tuple(
-            condition_named(told["name"], in_force[told["rules"]], told["text"])
+            condition_named(
+                told["name"], in_force[told["rules"]], told["text"], told.get("added", "")
+            )
             for told in facts["conditions"]
         ),
         reading=facts["reading"],
@@ -220,3 +231,11 @@ def _plan_in(facts: dict[str, Any], change: Rules) -> Plan:
 def _dataset_in(facts: dict[str, Any]) -> Dataset:
     told = {each.name: facts[each.name] for each in fields(Dataset)}
     return Dataset(**told | {"positions": [], "usage": Usage.from_json(facts["usage"])})
+
+
+def _samples_in(path: Path, outcomes: dict[str, dict[str, int]]) -> list[Sample]:
+    """The samples of a file, which must hold as many as had an outcome."""
+    samples, whole = read_samples(path), sum(next(iter(outcomes.values())).values())
+    if len(samples) != whole:
+        raise BadInput(f"{path} is damaged: it has {len(samples)} of {whole} samples")
+    return samples

@@ -4,20 +4,21 @@ The search and the drawing are those of the run itself, fed with the answers tha
 before, and with imagined ones where there is none.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import median
 
-from ..game.position import shipped_pool
+from ..game.position import Position, shipped_pool
 from ..models.asks import Ask
 from ..models.concessions import NO_TEMPERATURE, room_in
 from ..models.kept import Kept
 from ..models.model import Answer, Form, Known, Question, Settings, Usage
+from .controls import controls_for
 from .datasets import shipped_datasets
 from .pools import drawn, positions_for
 from .results import Dataset
-from .samples import draws_of
+from .samples import asked_of
 from .search import BUILT, DRAWS, Criteria, Search, Which
 from .selection import enough_of, found_dataset
 from .spec import Spec
@@ -25,6 +26,7 @@ from .vocabulary import Plan
 
 ENOUGH_KEPT = 100
 """More answers say little more about how long they are."""
+_IMAGINED = "imagined"
 WEIGHT_OF_OTHERS = 10
 """What other models play counts as so many positions more that were asked."""
 
@@ -100,8 +102,10 @@ def foresee(spec: Spec, plan: Plan, known: Known, kept: Kept, under_way: int) ->
         return Part(settings, kept.form(settings))
 
     at_hand, measuring = positions_for(spec), part(plan.settings)
+    controls: list[Position] = []
     if isinstance(at_hand, Dataset):
-        dataset, selection, imagined = at_hand, part(plan.settings), ""
+        positions = [position for _, position in drawn(at_hand, spec)]
+        selection, imagined = part(plan.settings), ""
     else:
         criteria = Criteria(known, at_hand, plan)
         selection = part(criteria.settings)
@@ -109,8 +113,11 @@ def foresee(spec: Spec, plan: Plan, known: Known, kept: Kept, under_way: int) ->
         dataset, imagined = (
             (found, "") if found else _imagined(criteria, kept, selection, under_way)
         )
-    for draw in draws_of(position for _, position in drawn(dataset, spec)):
-        asks = list(draw.asks(plan.conditions))
+        positions = [position for _, position in drawn(dataset, spec)]
+        if spec.diagnose:
+            controls = _controls(dataset, positions, criteria, kept)
+    for draw, conditions in asked_of(positions, controls, plan):
+        asks = list(draw.asks(conditions))
         anew = kept.was_cut_off(asks, plan.settings)
         for ask in (replace(ask, anew=anew) for ask in asks):
             measuring.add(ask, kept.answer(ask, plan.settings))
@@ -131,6 +138,17 @@ def _found(spec: Spec, criteria: Criteria, kept: Kept, part: Part) -> Dataset | 
         if answer := kept.answer(ask, criteria.settings):
             part.add(ask, answer)
     return found
+
+
+def _controls(
+    dataset: Dataset, positions: Sequence[Position], criteria: Criteria, kept: Kept
+) -> list[Position]:
+    """Those of the run; of a dataset that is only imagined, all that is no member may be one."""
+    if dataset.origin != _IMAGINED:
+        return controls_for(dataset, positions, criteria, kept)
+    members = {position.moves for position in dataset.positions}
+    others = (each for each in criteria.ordered if each.moves not in members)
+    return list(islice(others, len(positions)))
 
 
 def _likely_version(model: Known) -> str:
@@ -159,7 +177,7 @@ def _imagined(criteria: Criteria, kept: Kept, part: Part, under_way: int) -> tup
     for ask in islice(search.asks(), under_way if basis else 0):  # when the last hit is found
         part.add(ask, kept.answer(ask, settings))
     version = _likely_version(criteria.model)
-    return Dataset(version, "imagined", search.hits or criteria.ordered[:1]), basis
+    return Dataset(version, _IMAGINED, search.hits or criteria.ordered[:1]), basis
 
 
 def _spread(rate: float) -> Iterator[bool]:

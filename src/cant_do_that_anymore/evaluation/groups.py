@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from ..game.notation import numbered, written_game
 from ..game.position import earlier_moves
 from ..game.rules import Rules
-from .computing import interval_of
 from .measures import FORBIDDEN, MEASURES, SHARES
 from .results import Run
 from .statistics.intervals import Interval
+from .uncertainty import interval_of
 from .vocabulary import Number, Sample
 
 MOST_GROUPS = 8

@@ -28,7 +28,7 @@ _IN_RUNNING_TEXT = re.compile(
     r")(?![A-Za-z0-9])"
 )
 """What looks like a move there; a bare square such as e4 is a square, not a move."""
-_DECORATION = " \t\r\n\f\v\u00a0\u200b\ufeff\"'`*_~.,;:!?+#()[]{}<>|$\\" + "«»‘’“”"
+DECORATION = " \t\r\n\f\v\u00a0\u200b\ufeff\"'`*_~.,;:!?+#()[]{}<>|$\\" + "«»‘’“”"
 _MOVE_NUMBER = re.compile(r"^\d{1,3}\s*(?:\.+|\u2026)\s*")
 _LONGEST_LONE_MOVE = 20
 
@@ -40,7 +40,7 @@ def judge(answer: Answer, position: Position, rules: Rules, reading: Reading) ->
     board = position.board()
     move = read_move(answer.text, board, rules, reading, cut_off=answer.stop_reason == "length")
     if move is None:
-        return Judgement(_without_move(answer), None)
+        return Judgement(unread(answer), None)
     return Judgement(outcome_of(move, position, rules), move.uci())
 
 
@@ -97,7 +97,8 @@ def outcome_of(move: chess.Move, position: Position, rules: Rules) -> Outcome:
     return "forbidden" if STANDARD.is_legal(board, move) else "illegal"
 
 
-def _without_move(answer: Answer) -> Outcome:
+def unread(answer: Answer) -> Outcome:
+    """What an answer was that did not tell what was asked for."""
     if answer.stop_reason == "refused":
         return "refused"
     return "truncated" if answer.stop_reason == "length" else "unreadable"
@@ -112,10 +113,10 @@ def _exact(text: str) -> chess.Move | None:
 
 def _lone_move(text: str, board: chess.Board, rules: Rules) -> chess.Move | None:
     """The move that ``text`` is, once decoration is removed."""
-    bare = text.strip(_DECORATION)
+    bare = text.strip(DECORATION)
     if len(bare) > _LONGEST_LONE_MOVE:
         return None
-    bare = _MOVE_NUMBER.sub("", bare, count=1).strip(_DECORATION)
+    bare = _MOVE_NUMBER.sub("", bare, count=1).strip(DECORATION)
     return _from_coordinates(bare) or _from_san(bare, board, _legal(board, rules))
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from math import sqrt
 
 from . import violations
+from .diagnosis import DIAGNOSIS
 from .statistics.chance import p_value
 from .statistics.intervals import DIFFERENCE, RELATIVE_CHANGE, SHARE_OF_SOME
 from .thinking import TEMPTATION
@@ -178,7 +179,9 @@ ALSO = (
     ),
 )
 
-MEASURES: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *VIOLATIONS)}
+MEASURES: dict[str, Measure] = {
+    m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *VIOLATIONS, *DIAGNOSIS)
+}
 STATISTICS: dict[str, Statistic] = {s.name: s for s in ALSO}
 
 TILES: dict[Eval, tuple[str, ...]] = {

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 
 from ..errors import counted
 from ..models.concessions import notes_on as notes_on_form
+from .contrasts import SPECIFIC
+from .diagnosis import COLLATERAL, KNOWING_RATE, QUESTIONS
 from .measures import HABIT, IMPACT
 from .results import Results
 from .samples import reread
 from .vocabulary import (
     AFTER,
+    BEFORE,
     LEGAL_OUTCOMES,
     UNUSABLE_OUTCOMES,
     Number,
@@ -31,6 +34,8 @@ def notes_on(samples: Sequence[Sample], results: Results, plan: Plan) -> list[st
         *_on_size(samples, results.metrics, plan.wanted),
         *_on_habit_and_drop(samples, results, plan),
         *_on_unusable_answers(results),
+        *_on_knowledge(results),
+        *_on_controls(results.metrics),
         *_on_reading(samples, results.metrics, plan),
         *_on_model(samples),
     ]
@@ -108,10 +113,11 @@ def _dropped(samples: Sequence[Sample]) -> list[Outcome]:
 
 
 def _on_unusable_answers(results: Results) -> list[str]:
-    if not results.bounds:
+    if IMPACT not in results.bounds:
         return []
     told = []
-    for condition, counts in results.outcomes.items():
+    for condition in (BEFORE, AFTER):
+        counts = results.outcomes[condition]
         unusable = {kind: n for kind, n in counts.items() if n and kind in UNUSABLE_OUTCOMES}
         kinds = ", ".join(f"{count} {kind}" for kind, count in unusable.items())
         share = results.metrics[f"{condition}_unusable_proportion"] or 0.0
@@ -123,6 +129,34 @@ def _on_unusable_answers(results: Results) -> list[str]:
         f"answers that name no move: {'; '.join(told)}; by the original's definition they count as "
         f"dropped habits{missing}, so the impact factor lies between {_number(bounds.low)} and "
         f"{_number(bounds.high)}, depending on what they would have said"
+    ]
+
+
+def _on_knowledge(results: Results) -> list[str]:
+    if KNOWING_RATE not in results.bounds:
+        return []
+    shares = [results.metrics[f"{name}_unusable_proportion"] for name in QUESTIONS]
+    bounds = results.bounds[KNOWING_RATE]
+    return [
+        f"answers that are neither yes nor no: {_share(shares[0])} where the move is forbidden, "
+        f"{_share(shares[1])} where it is allowed; they count as not knowing, so {KNOWING_RATE} "
+        f"lies between {_number(bounds.low)} and {_number(bounds.high)}, depending on what they "
+        "would have said"
+    ]
+
+
+def _on_controls(metrics: dict[str, Number]) -> list[str]:
+    n, wanted = metrics.get("n_controls"), metrics["n_samples"]
+    if n is None or wanted is None or n >= wanted:
+        return []
+    if not n:
+        return [
+            f"no control positions, so {COLLATERAL.name} and {SPECIFIC.name} are missing: controls "
+            "are what the model was asked to find its dataset, and this dataset was not found so"
+        ]
+    return [
+        f"{counted(int(n), 'control position')} for {counted(int(wanted), 'sample')}: the model "
+        "was asked about no more to find its dataset"
     ]
 
 

@@ -1,12 +1,12 @@
 """One measure of two models on the same samples: the difference, its interval, and its chance."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from .computing import guesses, matters
 from .statistics.chance import p_value
 from .statistics.intervals import Interval, Ratio, RatioDifference, ratio_difference
+from .uncertainty import games_of, guesses, matters, ratio_of
 from .vocabulary import Measure, Number, Sample
 
 
@@ -36,7 +36,7 @@ def paired(measure: Measure, first: Sequence[Sample], second: Sequence[Sample]) 
     answered = [both for both in zip(first, second, strict=True) if all(s.answered for s in both)]
     ours, theirs = ([both[side] for both in answered] for side in (0, 1))
     values = measure.value(ours), measure.value(theirs)
-    found = _difference(_ratio(measure, ours), _ratio(measure, theirs), _games(ours))
+    found = _difference(ratio_of(measure, ours), ratio_of(measure, theirs), games_of(ours))
     if not found:
         return Paired(values)
     if not any(matters(side, measure.needs) for side in (first, second)):
@@ -46,7 +46,7 @@ def paired(measure: Measure, first: Sequence[Sample], second: Sequence[Sample]) 
         *(
             difference
             for one, other in product(_extremes(measure, first), _extremes(measure, second))
-            if (difference := _difference(one, other, _games(first)))
+            if (difference := _difference(one, other, games_of(first)))
         ),
     ]
     least, greatest = (end([d.value for d in imagined]) for end in (min, max))
@@ -62,18 +62,9 @@ def paired(measure: Measure, first: Sequence[Sample], second: Sequence[Sample]) 
     )
 
 
-def _games(samples: Sequence[Sample]) -> list[int]:
-    return [sample.position.game for sample in samples]
-
-
-def _ratio(measure: Measure, samples: Sequence[Sample]) -> Ratio:
-    parts, wholes = ([int(of(s)) for s in samples] for of in (measure.part, measure.whole))
-    return Ratio(parts, wholes, measure.pairs)
-
-
 def _extremes(measure: Measure, samples: Sequence[Sample]) -> tuple[Ratio, Ratio]:
     """The measure at its least and at its greatest; what one model said binds no other."""
-    imagined = [_ratio(measure, guess) for guess in guesses(samples)]
+    imagined = [ratio_of(measure, guess) for guess in guesses(measure, samples)]
     existing = [ratio for ratio in imagined if sum(ratio.wholes)]
     return min(existing, key=_value), max(existing, key=_value)
 
@@ -82,7 +73,7 @@ def _value(ratio: Ratio) -> float:
     return sum(ratio.parts) / sum(ratio.wholes)
 
 
-def _difference(first: Ratio, second: Ratio, games: Sequence[int]) -> RatioDifference | None:
+def _difference(first: Ratio, second: Ratio, games: Sequence[Hashable]) -> RatioDifference | None:
     found = ratio_difference(first, second, games)
     if not found or len({*first.wholes, *second.wholes}) > 1:
         return found

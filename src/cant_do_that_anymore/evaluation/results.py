@@ -46,6 +46,7 @@ class Results:
         by_special_move: those intervals if samples of one special move went together.
         bounds: where there are unusable answers that matter, of the measures they could carry away.
         outcomes: how many answers were what, by condition.
+        control_outcomes: the same of the controls, if there are any.
     """
 
     metrics: dict[str, Number]
@@ -53,6 +54,7 @@ class Results:
     by_special_move: dict[str, Interval]
     bounds: dict[str, Bounds]
     outcomes: dict[str, dict[Outcome, int]]
+    control_outcomes: dict[str, dict[Outcome, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,7 @@ class Run:
         samples: every position with all its replies.
         notes: what a reader of the numbers should know, one sentence each.
         folder: where it lies, if it was saved.
+        controls: positions whose habit stays legal, with their replies, if it is a diagnosis.
         protocol: runs of different protocols cannot be compared.
         versions: of the software that made it.
     """
@@ -158,6 +161,7 @@ class Run:
     seconds: float
     cost: Cost = field(default_factory=Cost)
     folder: Path | None = field(default=None, compare=False)
+    controls: list[Sample] = field(repr=False, default_factory=list)
     protocol: str = PROTOCOL
     versions: dict[str, str] = field(default_factory=versions_here)
 

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..errors import Unfinished
 from ..game.position import Position
@@ -22,15 +22,16 @@ from ..models.stopping import to_the_end
 from ..models.store import opened_store
 from ..progress import progress
 from .computing import compute
+from .controls import controls_for
 from .notes import notes_on
 from .pools import Pool, drawn, given_dataset, positions_for
 from .prices import cost_of, price_of, purse_for
 from .results import Dataset, Run
-from .samples import Draw, draws_of
+from .samples import Draw, asked_of
 from .search import Criteria
 from .selection import dataset_for, found_dataset, version_of
 from .spec import DEFAULT_MODEL, Spec, plan_for
-from .vocabulary import BEFORE, Plan, Sample
+from .vocabulary import BEFORE, Condition, Plan, Sample
 from .watch import Watch
 
 log = logging.getLogger(__name__)
@@ -56,17 +57,25 @@ def evaluate(
     return to_the_end(_run(spec, plan, at_hand, model, quiet=quiet, purse=purse))
 
 
-def build_dataset(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Dataset:
-    """Find or build a model's dataset without measuring; takes and raises what `evaluate` does."""
+@dataclass(frozen=True)
+class Chosen:
+    """What a run is about: a dataset, the positions drawn of it, and in a diagnosis controls."""
 
+    dataset: Dataset
+    positions: Sequence[Position]
+    controls: Sequence[Position]
+
+
+def choose(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Chosen:
+    """Find or build a model's dataset without measuring; takes and raises what `evaluate` does."""
     model = model or model_for(spec)
     plan, at_hand = plan_for(spec, model), positions_for(spec, quiet=quiet)
 
-    async def build() -> Dataset:
+    async def chosen() -> Chosen:
         async with asking_for(spec, model) as asking:
-            return await _dataset(spec, plan, at_hand, asking, quiet=quiet)
+            return await _chosen(spec, plan, at_hand, asking, quiet=quiet)
 
-    return to_the_end(build())
+    return to_the_end(chosen())
 
 
 def model_for(spec: Spec) -> Model:
@@ -85,11 +94,12 @@ async def _run(
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     async with asking_for(spec, model, purse) as asking:
-        dataset = await _dataset(spec, plan, at_hand, asking, quiet=quiet)
-        positions = [position for _, position in drawn(dataset, spec)]
-        samples = await _measured(asking, positions, plan, quiet=quiet)
-    _check_failures(samples, spec.max_error_rate)
-    results = compute(samples, plan)
+        chosen = await _chosen(spec, plan, at_hand, asking, quiet=quiet)
+        everything = await _measured(asking, chosen, plan, quiet=quiet)
+    _check_failures(everything, spec.max_error_rate)
+    dataset, n = chosen.dataset, len(chosen.positions)
+    samples, controls = everything[:n], everything[n:]
+    results = compute(samples, plan, controls)
     return Run(
         model=model.name,
         version=Counter(s.replies[BEFORE].answer.version for s in samples).most_common(1)[0][0],
@@ -106,7 +116,8 @@ async def _run(
         ],
         started_at=started_at,
         seconds=round(time.monotonic() - started, 2),
-        cost=cost_of(asking, dataset, samples),
+        cost=cost_of(asking, dataset, everything),
+        controls=controls,
     )
 
 
@@ -121,12 +132,23 @@ def _on_moved_alias(dataset: Dataset, samples: Sequence[Sample]) -> list[str]:
     ]
 
 
-async def _dataset(
+async def _chosen(
     spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Asking, *, quiet: bool
-) -> Dataset:
+) -> Chosen:
     if isinstance(at_hand, Dataset):
-        return at_hand
+        return Chosen(at_hand, _drawn(at_hand, spec), [])
     criteria = Criteria(asking.model, at_hand, plan)
+    dataset = await _dataset(spec, criteria, asking, quiet=quiet)
+    positions = _drawn(dataset, spec)
+    found = controls_for(dataset, positions, criteria, asking.kept) if spec.diagnose else []
+    return Chosen(dataset, positions, found)
+
+
+def _drawn(dataset: Dataset, spec: Spec) -> list[Position]:
+    return [position for _, position in drawn(dataset, spec)]
+
+
+async def _dataset(spec: Spec, criteria: Criteria, asking: Asking, *, quiet: bool) -> Dataset:
     version = await version_of(asking, criteria, quiet=quiet)
     if not spec.fallback_dataset:
         return await dataset_for(asking, version, criteria, quiet=quiet, fresh=spec.fresh)
@@ -134,32 +156,31 @@ async def _dataset(
     if found:
         return found
     log.warning("%s has no dataset; that of %s is taken instead", version, spec.fallback_dataset)
-    return given_dataset(spec.fallback_dataset, plan.change)
+    return given_dataset(spec.fallback_dataset, criteria.plan.change)
 
 
-async def _measured(
-    asking: Asking, positions: Sequence[Position], plan: Plan, *, quiet: bool
-) -> list[Sample]:
-    """Ask every position under every condition and judge the answers."""
+async def _measured(asking: Asking, chosen: Chosen, plan: Plan, *, quiet: bool) -> list[Sample]:
+    """Ask every position under every condition and judge the answers; controls come last."""
     samples: list[Sample] = []
     watch = Watch(plan.settings)
-    draws = list(draws_of(positions))
-    asks = (ask for draw in draws for ask in _asks(draw, asking, plan))
-    with progress(f"measuring {asking.model.name}", len(draws), quiet=quiet) as advance:
+    asked = asked_of(chosen.positions, chosen.controls, plan)
+    asks = (ask for draw, conditions in asked for ask in _asks(draw, asking, plan, conditions))
+    with progress(f"measuring {asking.model.name}", len(asked), quiet=quiet) as advance:
         async with aclosing(asking.answers(asks, plan.settings)) as answers:
-            for draw in draws:
-                replies = [await anext(answers) for _ in plan.conditions]
-                sample = draw.sample(replies, plan.conditions, plan.reading)
+            for draw, conditions in asked:
+                replies = [await anext(answers) for _ in conditions]
+                sample = draw.sample(replies, conditions, plan.reading)
                 for name, reply in sample.replies.items():
-                    watch.see(reply.answer, reply.move, baseline=name == plan.baseline.name)
+                    usable, baseline = reply.judgement.usable, name == plan.baseline.name
+                    watch.see(reply.answer, usable=usable, baseline=baseline)
                 samples.append(sample)
                 advance()
     return samples
 
 
-def _asks(draw: Draw, asking: Asking, plan: Plan) -> list[Ask]:
+def _asks(draw: Draw, asking: Asking, plan: Plan, conditions: Sequence[Condition]) -> list[Ask]:
     """The questions of a sample; all of them anew if a smaller limit has cut off one before."""
-    asks = list(draw.asks(plan.conditions))
+    asks = list(draw.asks(conditions))
     anew = asking.kept.was_cut_off(asks, plan.settings)
     return [replace(ask, anew=True) for ask in asks] if anew else asks
 

@@ -10,6 +10,7 @@ from ..game.position import Position
 from ..game.rules import Rules
 from ..models.asks import Ask
 from ..models.model import Answer
+from .diagnosis import ASKED_OF_CONTROLS
 from .judging import names_special, outcome_of
 from .vocabulary import AFTER, Condition, Plan, Reading, Reply, Sample
 
@@ -61,13 +62,22 @@ def draws_of(positions: Iterable[Position]) -> Iterator[Draw]:
         seen[position.moves] += 1
 
 
+def asked_of(
+    positions: Sequence[Position], controls: Sequence[Position], plan: Plan
+) -> list[tuple[Draw, Sequence[Condition]]]:
+    """Every position with all conditions of the plan, then every control with its few."""
+    draws = draws_of([*positions, *controls])
+    few = [each for each in plan.conditions if each.name in ASKED_OF_CONTROLS]
+    conditions = [plan.conditions] * len(positions) + [tuple(few)] * len(controls)
+    return list(zip(draws, conditions, strict=True))
+
+
 def reread(samples: Sequence[Sample], plan: Plan, reading: Reading) -> list[Sample]:
     """The same answers, read in another way."""
     return [
         Draw(sample.position, sample.draw).sample(
-            (sample.replies[condition.name].answer for condition in plan.conditions),
-            plan.conditions,
-            reading,
+            (sample.replies[condition.name].answer for condition in conditions), conditions, reading
         )
         for sample in samples
+        for conditions in [[each for each in plan.conditions if each.name in sample.replies]]
     ]

@@ -185,7 +185,7 @@ class Search:
                 "to go on"
             )
         if watch:
-            watch.see(answer, judgement.move, baseline=True)
+            watch.see(answer, usable=judgement.usable, baseline=True)
 
     def take(self, hit: bool, draws: int, usage: Usage = NOTHING_USED) -> None:
         """Go on from the question that was next, by whether it was the special move.

@@ -11,6 +11,7 @@ from ..errors import BadInput, unknown
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_takes_away, given_rules
 from ..models.model import EFFORTS, Effort, Known, Settings
 from .conditions import CONDITIONS, check, conditions_for
+from .diagnosis import ASKED
 from .vocabulary import AFTER, BEFORE, Eval, Plan, Reading
 from .wordings import DEFAULT, wording_named
 
@@ -37,6 +38,7 @@ class Spec:
         dataset: a file of positions, or the name of a dataset (`cdta dataset list`).
         fallback_dataset: the dataset that serves a model that has none; None builds one.
         rules: the changed rules, or their key; rules of one's own are in docs/rules.md.
+        diagnose: ask also why the habit stays: under all conditions of a diagnosis, and controls.
         n: how many samples are drawn, of which at most ``max_samples`` are measured.
         reasoning_effort: how much the model is asked to think; None for as it does by itself.
         reasoning_tokens: room for thoughts beside ``max_tokens``; None for as much as is needed.
@@ -58,6 +60,7 @@ class Spec:
     rules: Rules | str = BISHOPS_AS_KNIGHTS.key
     wording: str = DEFAULT.name
     conditions: tuple[str, ...] = (BEFORE, AFTER)
+    diagnose: bool = False
     reading: Reading = "lenient"
     n: int | None = None
     max_samples: int | None = None
@@ -108,6 +111,11 @@ class Spec:
         return SAMPLES[self.eval] if self.n is None else self.n
 
     @property
+    def asked_under(self) -> tuple[str, ...]:
+        """The names of all conditions of the run."""
+        return tuple(dict.fromkeys((*self.conditions, *(ASKED if self.diagnose else ()))))
+
+    @property
     def change(self) -> Rules:
         """The changed rules.
 
@@ -148,7 +156,7 @@ def plan_for(spec: Spec, model: Known) -> Plan:
         eval=spec.eval,
         change=change,
         wording=wording.name,
-        conditions=conditions_for(spec.conditions, change, wording),
+        conditions=conditions_for(spec.asked_under, change, wording),
         reading=spec.reading,
         settings=Settings(
             **{name: getattr(spec, name) for name in SETTINGS},

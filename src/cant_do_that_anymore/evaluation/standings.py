@@ -9,7 +9,6 @@ from statistics import fmean, stdev
 from ..errors import BadInput
 from ..game.rules import Rules
 from ..models.model import EFFORTS, Effort
-from .computing import interval_of
 from .contenders import Contender, contenders, names_without_effort
 from .folder import load_run
 from .labels import effort_in_words
@@ -17,6 +16,7 @@ from .measures import FORBIDDEN, GAIN, HABIT, IMPACT, MEASURES, SHARES
 from .notes import is_broken, notes_on
 from .records import CHANGE, Record, records_in
 from .results import Results, Run
+from .uncertainty import interval_of
 from .vocabulary import Eval, Number, Sample
 
 Place = tuple[Eval, str, str]
@@ -67,7 +67,7 @@ class Standing:
     @property
     def is_junk(self) -> bool:
         """Whether what looks like dropping the habit may be no more than useless answers."""
-        return bool(self.results.bounds) or (self.is_of_runs and is_broken(self.samples))
+        return IMPACT in self.results.bounds or (self.is_of_runs and is_broken(self.samples))
 
     @property
     def is_of_runs(self) -> bool:

@@ -11,21 +11,14 @@ from .statistics.intervals import RATE, Support
 
 Eval = Literal["all", "all_small", "all_diagonal"]
 Reading = Literal["lenient", "exact"]
-Outcome = Literal[
-    "special",
-    "forbidden",
-    "adapted",
-    "legal",
-    "illegal",
-    "unreadable",
-    "truncated",
-    "refused",
-    "error",
-]
+OfMove = Literal["special", "forbidden", "adapted", "legal", "illegal"]
+OfKnowledge = Literal["right", "wrong"]
+Unusable = Literal["unreadable", "truncated", "refused", "error"]
+Outcome = Literal[OfMove, OfKnowledge, Unusable]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
 FORBIDDEN_OUTCOMES: frozenset[Outcome] = frozenset(("special", "forbidden"))
-UNUSABLE_OUTCOMES: frozenset[Outcome] = frozenset(("unreadable", "truncated", "refused", "error"))
+UNUSABLE_OUTCOMES: frozenset[Outcome] = frozenset(get_args(Unusable))
 
 BEFORE, AFTER = "standard", "changed"
 """The two conditions of every run: the rules as they always were, and with one change."""
@@ -38,9 +31,15 @@ class Judgement:
     outcome: Outcome
     move: str | None
 
+    @property
+    def usable(self) -> bool:
+        """Whether it told what was asked for."""
+        return self.outcome not in UNUSABLE_OUTCOMES
 
-Show = Callable[[Position, str], tuple[Message, ...]]
+
+Show = Callable[["Condition", Position], tuple[Message, ...]]
 Read = Callable[[Answer, Position, Rules, Reading], Judgement]
+About = Callable[[Position, Rules], str]
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,10 @@ class Condition:
         name: what its replies go by.
         rules: the rules in force.
         text: the task, as the model is told it.
-        show: from the position and the text to a conversation.
+        show: from itself and a position to a conversation.
         read: from an answer to what it was.
+        added: what the user's last turn ends with.
+        about: by the position, the move whose legality is asked; None where a move is asked for.
     """
 
     name: str
@@ -60,10 +61,19 @@ class Condition:
     text: str
     show: Show
     read: Read
+    added: str = ""
+    about: About | None = None
 
     def question(self, position: Position) -> Question:
         """The position under this condition."""
-        return Question(self.rules, position.moves, self.show(position, self.text))
+        about = self.about(position, self.rules) if self.about else ""
+        return Question(self.rules, position.moves, self.show(self, position), about)
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What an answer can be."""
+        never = get_args(OfMove if self.about else OfKnowledge)
+        return [outcome for outcome in OUTCOMES if outcome not in never]
 
 
 INCIDENTAL = {"incidental": True}
@@ -151,25 +161,24 @@ class Sample:
         """Whether every question got an answer; only such samples enter the measures."""
         return all(reply.outcome != "error" for reply in self.replies.values())
 
+    def plays_special(self, condition: str) -> bool:
+        """Whether the special move was played under that condition."""
+        return self.replies[condition].outcome == "special"
+
     @property
     def had_habit(self) -> bool:
-        """Whether the special move was played under the standard rules."""
-        return self.replies[BEFORE].outcome == "special"
+        """Whether it was played under the standard rules."""
+        return self.plays_special(BEFORE)
 
     @property
     def kept_habit(self) -> bool:
         """Whether it was played under the changed rules."""
-        return self.replies[AFTER].outcome == "special"
+        return self.plays_special(AFTER)
 
     @property
     def adapted(self) -> bool:
         """Whether the answer under the changed rules was legal under them."""
         return self.replies[AFTER].outcome in LEGAL_OUTCOMES
-
-    @property
-    def usable(self) -> bool:
-        """Whether every answer named a move."""
-        return all(reply.outcome not in UNUSABLE_OUTCOMES for reply in self.replies.values())
 
     def allows(self, condition: str) -> bool:
         """Whether the changed rules allow the answer under that condition."""
@@ -205,6 +214,7 @@ class Measure:
         compared: what a model does that is better by it; "" if `cdta compare` does not look at it.
         bounded: whether unusable answers can carry it away, so that it has bounds.
         optional: whether a run that does not have it does not mention it.
+        of_controls: whether it is a number over control positions.
     """
 
     name: str
@@ -219,6 +229,7 @@ class Measure:
     compared: str = ""
     bounded: bool = False
     optional: bool = False
+    of_controls: bool = False
 
     @property
     def signed(self) -> bool:

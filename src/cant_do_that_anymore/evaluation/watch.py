@@ -10,7 +10,7 @@ MOST_UNREADABLE = 0.8
 
 
 class Watch:
-    """Counts replies that the token limit spoiled, and replies that name no move at all.
+    """Counts replies that the token limit spoiled, and replies that do not tell what was asked for.
 
     Empty and unreadable replies count only under the baseline condition, and so do not stop the run
     of a model that falls silent when the rules change: that is a result.
@@ -23,19 +23,19 @@ class Watch:
         self._standard = 0
         self._unreadable = 0
 
-    def see(self, answer: Answer, move: str | None, *, baseline: bool) -> None:
-        """Count one answer and the move read from it.
+    def see(self, answer: Answer, *, usable: bool, baseline: bool) -> None:
+        """Count one answer, and whether it was of use.
 
         Raises:
             Unfinished: if too many of the replies so far are of no use.
         """
-        cut_off = answer.stop_reason == "length" and move is None
+        cut_off = answer.stop_reason == "length" and not usable
         empty = answer.stop_reason == "stop" and not answer.text.strip() and baseline
         self._seen += 1
         self._spoiled += cut_off or empty
         if baseline and answer.stop_reason != "error":
             self._standard += 1
-            self._unreadable += move is None
+            self._unreadable += not usable
         if self._seen >= FEWEST_TO_JUDGE and self._spoiled > MOST_SPOILED * self._seen:
             raise Unfinished(
                 f"{self._spoiled} of the first {self._seen} replies were empty or cut off before a "

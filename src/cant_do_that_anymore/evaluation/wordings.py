@@ -30,18 +30,39 @@ _CHANGED = """
 The rules of this game differ from those of standard chess in one point. {change} \
 All other pieces move as they always did."""
 
+_PLACEBO = """
+
+The rules of this game agree with those of standard chess in every point. {change} \
+All other pieces move as they always did."""
+
+_REMINDER = "Remember the rules of this game. {change}"
+
+_QUESTION = """\
+Do not move yet: first a question. Under the rules of this game, is {move} a legal move for you in \
+this position? Reply with {answers} and nothing else."""
+
 
 @dataclass(frozen=True)
 class Wording:
-    """How the rules are put to the model: one text for the standard rules, one for changed ones.
+    """How the rules are put to the model.
 
-    ``changed`` holds ``{change}`` where the change is stated; without it, the text is about
-    bishops that move as knights do and fits no other change.
+    Attributes:
+        standard: the task under the standard rules.
+        changed: the task under changed ones; it holds ``{change}`` where the change is stated.
+            Without that, the text is about bishops that move as knights do and fits no other
+            change.
+        placebo: the same in form, but nothing is changed: ``{change}`` is a standard rule.
+        reminder: what is added to the user's last turn to state the change once more.
+        question: what is added there to ask whether ``{move}`` is legal; ``{answers}`` is "yes or
+            no", or the other way round.
     """
 
     name: str
     standard: str
     changed: str
+    placebo: str = ""
+    reminder: str = _REMINDER
+    question: str = _QUESTION
 
     def stating(self, change: Rules) -> str:
         """The text for the changed rules.
@@ -56,19 +77,42 @@ class Wording:
             )
         return self.changed.replace(CHANGE, change.statement)
 
+    def restating(self, change: Rules) -> str:
+        """The text of the placebo, which states the standard rule in the form of the change.
+
+        Raises:
+            BadInput: if there is none.
+        """
+        if not self.placebo:
+            where = "the wording"
+            if self.name.startswith(ORIGINAL_PREFIX):
+                where = "a TOML file of its texts 'standard' and 'changed'"
+            raise BadInput(
+                f"the wording {self.name!r} has no placebo; add the key 'placebo' to {where}: a "
+                f"text like 'changed', with {CHANGE} where a standard rule belongs"
+            )
+        return self.placebo.replace(CHANGE, change.placebo)
+
+    def reminding(self, change: Rules) -> str:
+        """The reminder of the change."""
+        return self.reminder.replace(CHANGE, change.statement)
+
 
 DEFAULT = Wording(
     "default",
     _TASK.replace("{game}", "chess"),
     _TASK.replace("{game}", "chess with one rule changed") + _CHANGED,
+    _TASK.replace("{game}", "chess with every rule kept") + _PLACEBO,
 )
+_OPTIONAL = ("placebo", "reminder", "question")
+"""Keys that only a diagnosis looks at; without the last two, the default's texts are taken."""
 
 
 def wording_named(name: str) -> Wording:
     """The default wording, one read from a TOML file, or the original's own.
 
     Args:
-        name: ``default``, the path of a TOML file with the keys ``standard`` and ``changed``, or
+        name: ``default``, the path of a TOML file with the texts of a `Wording`, or
             ``openai-evals:FILE`` with a wheel of the package ``evals`` (``pip download --no-deps
             evals``) or the folder it was unpacked to.
 
@@ -87,7 +131,8 @@ def wording_named(name: str) -> Wording:
 def _from_toml(path: Path) -> Wording:
     try:
         texts = tomllib.loads(path.read_text(encoding="utf-8"))
-        return Wording(str(path), _string(texts["standard"]), _string(texts["changed"]))
+        more = {key: _string(texts[key]) for key in _OPTIONAL if key in texts}
+        return Wording(str(path), _string(texts["standard"]), _string(texts["changed"]), **more)
     except (OSError, ValueError, RecursionError) as problem:
         raise BadInput(f"cannot read the wording {str(path)!r}: {problem}") from None
     except KeyError as missing:

@@ -118,6 +118,12 @@ OPTIONS: dict[str, Option] = {
             help="lenient, or the original's exact.",
         ),
         _of_spec(
+            ASKED,
+            "--diagnose",
+            is_flag=True,
+            help="Ask also why the habit stays: up to nine questions a sample instead of two.",
+        ),
+        _of_spec(
             ASKED, "-n", type=int, metavar="N", help="Samples.  [default: 1000; all_small: 100]"
         ),
         _of_spec(ASKED, "--seed", type=int, metavar="S", help="Which positions are drawn."),

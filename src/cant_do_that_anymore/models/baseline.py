@@ -22,10 +22,11 @@ class RandomModel:
         return {"name": self.name}
 
     async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
-        """Play one move, or nothing where there is none."""
+        """Play one move, or nothing where there is none; say yes or no to what asks for that."""
         board = board_after(question.moves)
         moves = sorted(move.uci() for move in question.rules.legal_moves(board))
-        text = Random(settings.seed).choice(moves) if moves else ""
+        choices = ["yes", "no"] if question.about else moves
+        text = Random(settings.seed).choice(choices) if choices else ""
         return Answer(text, version=self.name)
 
     async def close(self) -> None:

@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import chess
@@ -34,7 +34,7 @@ class HumanModel:
         self._has_left = False
 
     async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
-        """Show the question and wait for a move.
+        """Show the question and wait for a move, or for yes or no.
 
         Waiting blocks the event loop on purpose: nobody answers two questions at once.
 
@@ -43,9 +43,9 @@ class HumanModel:
         """
         if not self._has_left:
             self._show(question)
-            move = _typed_move()
-            if move:
-                return Answer(move, version=self.name)
+            typed = _typed_yes_or_no() if question.about else _typed_move()
+            if typed:
+                return Answer(typed, version=self.name)
             self._has_left = True
         raise Stopped
 
@@ -61,6 +61,10 @@ class HumanModel:
         side = "White" if board.turn else "Black"
         _say(f"\n{question.rules.title}. Moves so far: {' '.join(question.moves) or 'none'}")
         _say(f"{drawing(board)}\nYou are {side}.")
+        last = question.messages[-1]
+        added = last.content.removeprefix("".join(question.moves[-1:])).strip()
+        if added and last.role == "user":
+            _say(f"\n{added}")
 
 
 def drawing(board: chess.Board) -> str:
@@ -77,17 +81,31 @@ def drawing(board: chess.Board) -> str:
 
 def _typed_move() -> str | None:
     """A move in UCI, legal or not, since that is the question; None if the person leaves."""
+    return _typed(
+        "Your move, such as e2e4 (Ctrl-D to stop): ",
+        _is_move,
+        "is no move: give the square the piece leaves and the one it arrives on.",
+    )
+
+
+def _typed_yes_or_no() -> str | None:
+    asked = "Yes or no (Ctrl-D to stop): "
+    return _typed(asked, lambda text: text in ("yes", "no"), "is neither yes nor no.")
+
+
+def _typed(asked: str, fits: Callable[[str], bool], else_said: str) -> str | None:
+    """What is typed and fits; None if the person leaves."""
     while True:
-        _say("Your move, such as e2e4 (Ctrl-D to stop): ", end="")
+        _say(asked, end="")
         try:
             with _interruptible():
                 typed = input().strip().lower()
         except (EOFError, KeyboardInterrupt):
             _say("")
             return None
-        if _is_move(typed):
+        if fits(typed):
             return typed
-        _say(f"{typed!r} is no move: give the square the piece leaves and the one it arrives on.")
+        _say(f"{typed!r} {else_said}")
 
 
 def _is_move(text: str) -> bool:

@@ -28,6 +28,14 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return (Message("user", system.content), *turns)
 
 
+def with_user_turn(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """Add to the user's last turn, or add a turn: many models insist that turns alternate."""
+    *before, last = messages
+    if last.role == "user":
+        return (*before, Message("user", f"{last.content}\n\n{text}"))
+    return (*messages, Message("user", text))
+
+
 def as_text(messages: tuple[Message, ...]) -> str:
     """The conversation as a single text for base models, ready for the assistant's next turn."""
     turns = [f"{message.role.capitalize()}: {message.content}" for message in messages]

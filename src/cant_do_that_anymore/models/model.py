@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal, Protocol, get_args
 
-from ..game.rules import Rules
+import chess
+
+from ..game.rules import Rules, board_after
 
 CHAT_TOKENS = 16
 """Enough for any move in any tokenizer, promotions included."""
@@ -34,13 +36,19 @@ class Message:
 class Question:
     """A position under one rule set in one wording, as messages.
 
-    Language models see only ``messages``; ``rules`` and ``moves`` say the same to models that
-    cannot read.
+    Language models see only ``messages``; ``rules``, ``moves`` and ``about`` say the same to models
+    that cannot read. ``about`` is the move whose legality is asked, "" where a move is asked for.
     """
 
     rules: Rules
     moves: tuple[str, ...]
     messages: tuple[Message, ...]
+    about: str = ""
+
+    @property
+    def is_legal(self) -> bool:
+        """Whether the move that it is about is legal under its rules."""
+        return self.rules.is_legal(board_after(self.moves), chess.Move.from_uci(self.about))
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ BATCH = 64
 WORKERS = min(4, os.cpu_count() or 1)
 """So many batches are read at once, one thread each: threads that share a batch mostly wait."""
 
+CANNOT_READ = "I know moves and cannot read."
+
 Tokens: TypeAlias = tuple[int, ...]
 Scores: TypeAlias = NDArray[np.float32]
 
@@ -104,7 +106,12 @@ class PocketModel:
         self._workers = asyncio.Semaphore(WORKERS)
 
     async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
-        """Play the likeliest move, or one drawn by likelihood; nothing where there is no move."""
+        """Play the likeliest move, or one drawn by likelihood; nothing where there is no move.
+
+        Asked whether a move is legal, say so, or that there is no telling.
+        """
+        if question.about:
+            return Answer(self._said_of(question), version=self.name)
         scores = await self._scores(self._network.tokens(question.moves))
         moves = self._network.moves
         if self.name == POCKET_RULES:
@@ -115,6 +122,11 @@ class PocketModel:
 
     async def close(self) -> None:
         """Nothing to let go of."""
+
+    def _said_of(self, question: Question) -> str:
+        if self.name == POCKET:
+            return CANNOT_READ
+        return "yes" if question.is_legal else "no"
 
     async def _scores(self, tokens: Tokens) -> Scores:
         """The scores of one position, read with all others of its length that wait by then."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from .concessions import ASKED_ONCE
+from .layout import with_user_turn
 from .model import Answer, Form, Known, Message, Model, Question, Settings
 
 THINKING_TOKENS = 1024
@@ -54,14 +55,14 @@ class ThinkingModel(Thinker):
             self.may_think = True
             reply = await self.inner.answer(question, settings, form)
             return replace(reply, version=f"{self.prefix}/{reply.version}")
-        think = _with_user_turn(question.messages, THINK)
+        think = with_user_turn(question.messages, THINK)
         longer = replace(settings, max_tokens=max(self.thinking_tokens, settings.max_tokens))
         thoughts = await self.inner.answer(replace(question, messages=think), longer, form)
         silent = thoughts.stop_reason == "length" and not thoughts.text.strip()
         if self._known.may_think and (thoughts.is_thoughtful or silent):
             return await self.answer(question, settings, (*form, ASKED_ONCE))
         said = Message("assistant", thoughts.text.strip() or "...")  # some refuse an empty turn
-        conclude = _with_user_turn((*think, said), CONCLUDE)
+        conclude = with_user_turn((*think, said), CONCLUDE)
         reply = await self.inner.answer(replace(question, messages=conclude), settings, form)
         usage = thoughts.usage + reply.usage
         return replace(
@@ -74,11 +75,3 @@ class ThinkingModel(Thinker):
     async def close(self) -> None:
         """Let go of the inner model's connections."""
         await self.inner.close()
-
-
-def _with_user_turn(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
-    """Add to the user's last turn, or add a turn: many models insist that turns alternate."""
-    *before, last = messages
-    if last.role == "user":
-        return (*before, Message("user", f"{last.content}\n\n{text}"))
-    return (*messages, Message("user", text))

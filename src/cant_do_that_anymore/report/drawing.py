@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from ..errors import Problem
+from ..evaluation.measures import IMPACT
 from ..evaluation.standings import Standing
 from ..evaluation.statistics.intervals import Interval
 from ..evaluation.vocabulary import Number
@@ -90,7 +91,7 @@ def legend(figure: Figure, handles: Sequence[Artist], group: Sequence[Standing])
 
 def bounds_handles(group: Sequence[Standing]) -> list[Artist]:
     """What a band means, if there is any."""
-    if not any(standing.results.bounds for standing in group):
+    if not any(IMPACT in standing.results.bounds for standing in group):
         return []
     return [Patch(**BAND, label="bounds: whatever answers without a move had said")]
 

@@ -72,7 +72,7 @@ def page(run: Run) -> str:
         outcomes={
             outcome: MEANINGS[outcome]
             for outcome in OUTCOMES
-            if any(count[outcome] for count in counts)
+            if any(count.get(outcome) for count in counts)
         },
         tiles=[MEASURES[name] for name in TILES[run.plan.eval]],
         measures=main_measures(run),

@@ -4,6 +4,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..evaluation.contrasts import Contrast
 from ..evaluation.measures import FORBIDDEN, SHARES
 from ..evaluation.results import Results, Run
 from ..evaluation.vocabulary import AFTER, OUTCOMES, Measure
@@ -12,6 +13,8 @@ from .words import dollars, headline, interval, main_measures, number, percentag
 
 _ELSEWHERE = {*FORBIDDEN.values(), "variant_legal_proportion"}
 """These stand beside other numbers, or follow from the table of outcomes."""
+MOST_WITH_SHARES = 3
+"""So many conditions fit into a line with their shares; of more, only counts."""
 
 
 def summary(run: Run) -> RenderableType:
@@ -53,7 +56,7 @@ def _metrics(run: Run) -> Table:
     return table
 
 
-def _remark(measure: Measure, results: Results) -> str:
+def _remark(measure: Measure | Contrast, results: Results) -> str:
     perfect = "" if measure.perfect is None else f"perfect is {measure.perfect:g}"
     remark = measure.remark or perfect
     for condition, name in SHARES.items():
@@ -65,20 +68,25 @@ def _remark(measure: Measure, results: Results) -> str:
 def _outcomes(run: Run) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("outcome")
+    roomy = len(run.plan.conditions) <= MOST_WITH_SHARES
     for condition in run.plan.conditions:
-        heading = condition.rules.key if condition.name == AFTER else condition.name
+        heading = condition.name.replace("_", "\n")
+        if condition.name == AFTER and roomy:
+            heading = condition.rules.key
         table.add_column(heading, justify="right")
-        table.add_column("", justify="right")
+        if roomy:
+            table.add_column("", justify="right")
     counts = run.results.outcomes.values()
     for outcome in OUTCOMES:
-        if any(count[outcome] for count in counts):
-            cells = [
-                text
-                for count in counts
-                for text in (number(count[outcome]), percentage(count[outcome] / len(run.samples)))
-            ]
-            table.add_row(outcome, *cells)
+        if any(count.get(outcome) for count in counts):
+            cells = [_cells(count.get(outcome), len(run.samples)) for count in counts]
+            table.add_row(outcome, *(c for each in cells for c in each[: 1 + roomy]))
     return table
+
+
+def _cells(count: int | None, n: int) -> tuple[str, str]:
+    """How many, and what share that is; nothing of what cannot be."""
+    return ("", "") if count is None else (number(count), percentage(count / n))
 
 
 def _footer(run: Run) -> str:

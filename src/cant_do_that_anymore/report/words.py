@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ..errors import counted
+from ..evaluation.contrasts import CONTRASTS, Contrast
 from ..evaluation.measures import IMPACT, MEASURES, SHARES, VIOLATIONS
 from ..evaluation.results import Bounds, Results, Run
 from ..evaluation.statistics.intervals import Interval
@@ -19,6 +20,8 @@ MEANINGS: dict[Outcome, str] = {
     "adapted": "a move that only the changed rules allow",
     "legal": "any other legal move",
     "illegal": "any other move",
+    "right": "knows whether the move is legal",
+    "wrong": "takes a legal move for illegal, or the other way round",
     "unreadable": "no move, or more than one, could be read",
     "truncated": "cut off before a move was named",
     "refused": "the model declined to answer",
@@ -137,10 +140,11 @@ FILTERS: dict[str, Callable[..., object]] = {
 """What the templates know of these by."""
 
 
-def main_measures(run: Run) -> list[Measure]:
+def main_measures(run: Run) -> list[Measure | Contrast]:
     """Those that a reader looks at: all that the run has, but for the original's violations."""
-    apart = {measure.name for measure in VIOLATIONS}
-    return [m for m in MEASURES.values() if m.name in run.results.metrics.keys() - apart]
+    told = run.results.metrics.keys() - {measure.name for measure in VIOLATIONS}
+    known: tuple[Measure | Contrast, ...] = (*MEASURES.values(), *CONTRASTS.values())
+    return [measure for measure in known if measure.name in told]
 
 
 def thinking(results: Results) -> str:

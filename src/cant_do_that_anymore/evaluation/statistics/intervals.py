@@ -127,7 +127,11 @@ def _possible(ratio: Ratio) -> list[tuple[int, int]]:
     return sorted(pair for pair in ratio.support if not fixed or pair[1] in wholes)
 
 
+def method_of(*tallies: Tally) -> Method:
+    """Whether each game gives one sample, or the samples of one go together."""
+    return "score" if all(tally.freedom == inf for tally in tallies) else "score by games"
+
+
 @lru_cache(maxsize=4096)  # measures that count alike are many, and comparisons count again
 def _interval(tally: Tally) -> Interval:
-    method: Method = "score" if tally.freedom == inf else "score by games"
-    return Interval(*not_rejected(tally.cells, tally.critical), method)
+    return Interval(*not_rejected(tally.cells, tally.critical), method_of(tally))

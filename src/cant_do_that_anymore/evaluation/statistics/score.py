@@ -87,7 +87,7 @@ def not_rejected(cells: Sequence[Cell], critical: float) -> tuple[float, float]:
     def rejected(ratio: float) -> bool:
         return score(cells, ratio) > critical
 
-    return _last(rejected, value, lowest), _last(rejected, value, highest)
+    return last(rejected, value, lowest), last(rejected, value, highest)
 
 
 def _range(cells: Sequence[Cell]) -> tuple[float, float]:
@@ -98,7 +98,7 @@ def _range(cells: Sequence[Cell]) -> tuple[float, float]:
     return lowest, highest
 
 
-def _last(rejected: Callable[[float], bool], inside: float, end: float) -> float:
+def last(rejected: Callable[[float], bool], inside: float, end: float) -> float:
     """The last ratio on the way from the estimate to the end that is not rejected, by bisection.
 
     The end itself is always rejected, unless it is the estimate: no variance is left there.

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from ...errors import counted
-from ...evaluation.run import build_dataset
+from ...evaluation.run import choose
 from ...evaluation.spec import Spec
 from ..options import THINKING, Command, shared
 
@@ -24,6 +24,6 @@ def build(quiet: bool, **options: Any) -> None:
     The positions are those where the model plays the special move at temperature 0. `cdta run`
     does this by itself where it has to.
     """
-    built = build_dataset(Spec(**options), quiet=quiet)
+    built = choose(Spec(**options), quiet=quiet).dataset
     line = f"{built.version}: {counted(len(built.positions), 'position')}, {built.provenance}"
     click.echo(line + (", the pool holds no more" if built.pool_ended and built.asked else ""))

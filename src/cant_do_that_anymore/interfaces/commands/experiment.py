@@ -41,7 +41,7 @@ OUT = Path("experiment")
         *shared("reasoning_tokens", "select_effort", "extra_body"),
         several("eval", "evals", "all", "all_diagonal"),
         several("rules", "changes", BISHOPS_AS_KNIGHTS.key),
-        *shared("pool", "dataset", "wording", "reading", "n", "seed"),
+        *shared("pool", "dataset", "wording", "reading", "diagnose", "n", "seed"),
         Option(
             ["--runs"],
             heading=ASKED,

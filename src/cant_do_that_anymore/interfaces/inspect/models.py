@@ -95,12 +95,14 @@ class OurModelAPI(ModelAPI):
 def chat_for(model: InspectModel, ask: Ask, seed: int, form: Form = ()) -> list[ChatMessage]:
     """A question as Inspect's messages, in the layout that `cdta run` uses for that model.
 
-    The first message notes what our models need to know beside the text: the rules, the draw and
-    the seed of the run. Other providers never see it.
+    The first message notes what our models need to know beside the text: the rules, the moves, the
+    draw and the seed of the run. Other providers never see it.
     """
     chat = as_chat(layout_for(str(model), ask.question.messages, form))
     chat[0].metadata = {
         "rules": ask.question.rules.key,
+        "moves": list(ask.question.moves),
+        "about": ask.question.about,
         "condition": ask.condition,
         "draw": ask.draw,
         "seed": seed,
@@ -180,10 +182,10 @@ def one_of_ours(model: InspectModel) -> Model:
 def _ask_in(chat: list[ChatMessage]) -> tuple[Ask, int]:
     """What `chat_for` was given."""
     messages = tuple(_message(message) for message in chat)
-    moves = tuple(message.content for message in messages if message.role != "system")
     asked: dict[str, Any] = chat[0].metadata or {}
     try:
-        question = Question(rules_named(asked["rules"]), moves, messages)
+        moves = tuple(asked["moves"])
+        question = Question(rules_named(asked["rules"]), moves, messages, asked["about"])
         return Ask(question, "measuring", asked["condition"], asked["draw"]), asked["seed"]
     except KeyError:
         raise BadInput(

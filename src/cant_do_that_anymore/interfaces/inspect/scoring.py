@@ -20,6 +20,8 @@ from inspect_ai.scorer import (
 from inspect_ai.solver import TaskState
 
 from ...evaluation.conditions import conditions_for
+from ...evaluation.contrasts import CONTRASTS
+from ...evaluation.diagnosis import ASKED, ASKED_OF_CONTROLS, DIAGNOSIS
 from ...evaluation.measures import HABIT, IMPACT, STRICT
 from ...evaluation.samples import Draw
 from ...evaluation.vocabulary import AFTER, BEFORE, Condition, Measure, Reading, Sample, every
@@ -29,16 +31,23 @@ from ...game.position import Position
 from ...game.rules import rules_named
 from ...models.model import Answer
 
-GAME, DRAW = "game", "draw"
-"""Keys of a sample's metadata: which game it is from, and which asking of its questions it is."""
+GAME, DRAW, CONTROL = "game", "draw", "control"
+"""Keys of a sample's metadata: its game, which asking of its questions it is, and for controls."""
 LENGTH = "num_previous_moves"
-MEASURES: tuple[Measure, ...] = (*HABIT, *STRICT)
+MEASURES: tuple[Measure, ...] = (*HABIT, *STRICT, *DIAGNOSIS)
 NEVER_ASKED = Answer("", stop_reason="error", error="never asked")
 
 
-def conditions_of(rules: str, wording: str) -> tuple[Condition, ...]:
-    """What every position is asked under."""
-    return conditions_for((BEFORE, AFTER), rules_named(rules), wording_named(wording))
+def conditions_of(rules: str, wording: str, diagnose: bool = False) -> tuple[Condition, ...]:
+    """What positions are asked under."""
+    names = ASKED if diagnose else (BEFORE, AFTER)
+    return conditions_for(names, rules_named(rules), wording_named(wording))
+
+
+def of_sample(conditions: Sequence[Condition], metadata: dict[str, Any]) -> list[Condition]:
+    """Those that a sample is asked under: of a control, few."""
+    control = CONTROL in metadata
+    return [each for each in conditions if not control or each.name in ASKED_OF_CONTROLS]
 
 
 @dataclass(frozen=True)
@@ -75,11 +84,14 @@ def habit_metrics() -> Metric:
 
 
 @scorer(metrics=[habit_metrics()])
-def habit(rules: str, wording: str = "default", reading: Reading = "lenient") -> Scorer:
+def habit(
+    rules: str, wording: str = "default", reading: Reading = "lenient", diagnose: bool = False
+) -> Scorer:
     """Whether the special move was played, under the standard rules and under the changed ones."""
-    conditions = conditions_of(rules, wording)
+    asked = conditions_of(rules, wording, diagnose)
 
     async def score(state: TaskState, target: Target) -> Score:
+        conditions = of_sample(asked, state.metadata)
         answers = [_answer_in(state.store.get(condition.name)) for condition in conditions]
         draw = Draw(position_in(state.metadata), state.metadata[DRAW])
         sample = draw.sample(answers, conditions, reading)
@@ -88,11 +100,11 @@ def habit(rules: str, wording: str = "default", reading: Reading = "lenient") ->
             return Score.unscored(reason="no_response", explanation=error)
         said = _said(sample)
         return Score(
-            value=_values(sample),
+            value=_values(sample, control=CONTROL in state.metadata),
             answer=" / ".join(said.values()),
             explanation="\n\n".join(
-                f"**{condition.rules.title}:** {said[condition.name]} is "
-                f"{sample.replies[condition.name].outcome}"
+                f"**{condition.rules.title if len(conditions) == 2 else condition.name}:** "
+                f"{said[condition.name]} is {sample.replies[condition.name].outcome}"
                 for condition in conditions
             ),
             metadata={f"{name}_outcome": reply.outcome for name, reply in sample.replies.items()},
@@ -111,11 +123,14 @@ def _answer_in(stored: dict[str, Any] | None) -> Answer:
     return Answer.from_json(stored) if stored else NEVER_ASKED
 
 
-def _values(sample: Sample) -> dict[str, str | int | float | bool | None]:
+def _values(sample: Sample, *, control: bool) -> dict[str, str | int | float | bool | None]:
     """The part of every measure, and its whole where that is not every sample."""
-    parts = {measure.name: int(measure.part(sample)) for measure in MEASURES}
-    wholes = {_whole(m): int(m.whole(sample)) for m in MEASURES if m.whole is not every}
-    return {**parts, **wholes, LENGTH: len(sample.position.moves)}
+    measures = [
+        m for m in MEASURES if m.of_controls == control and set(m.needs) <= sample.replies.keys()
+    ]
+    parts = {measure.name: int(measure.part(sample)) for measure in measures}
+    wholes = {_whole(m): int(m.whole(sample)) for m in measures if m.whole is not every}
+    return {**parts, **wholes, **({} if control else {LENGTH: len(sample.position.moves)})}
 
 
 def _whole(measure: Measure) -> str:
@@ -131,20 +146,30 @@ def _said(sample: Sample) -> dict[str, str]:
 
 
 def _estimates(scores: Sequence[SampleScore]) -> dict[str, Estimate]:
-    def column(name: str) -> list[float]:
-        return [cast(float, score.score.as_dict()[name]) for score in scores]
+    """What the scores come to; a sample that has no part in a number adds nothing to it."""
+    values = [score.score.as_dict() for score in scores]
+    given = {name for value in values for name in value}
 
-    ones = [1.0] * len(scores)
+    def column(name: str) -> list[float]:
+        return [cast(float, value.get(name, 0.0)) for value in values]
+
+    ones = [float(LENGTH in value) for value in values]
     lengths = column(LENGTH)
-    return {
-        **{
-            measure.name: _ratio(
-                column(measure.name), ones if measure.whole is every else column(_whole(measure))
-            )
-            for measure in MEASURES
-        },
+    found = {
+        measure.name: _ratio(
+            column(measure.name), ones if measure.whole is every else column(_whole(measure))
+        )
+        for measure in MEASURES
+        if measure.name in given
+    }
+    found |= {
+        contrast.name: _left_of(found[contrast.change.name], found[contrast.beside.name])
+        for contrast in CONTRASTS.values()
+        if {contrast.change.name, contrast.beside.name} <= given
+    }
+    return found | {
         "avg_num_previous_moves": _ratio(lengths, ones),
-        "std_num_previous_moves": _deviation(lengths),
+        "std_num_previous_moves": _deviation(lengths, ones),
     }
 
 
@@ -160,12 +185,27 @@ def _ratio(parts: Sequence[float], wholes: Sequence[float]) -> Estimate:
     )
 
 
-def _deviation(values: Sequence[float]) -> Estimate:
+def _left_of(change: Estimate, beside: Estimate) -> Estimate:
+    """What one change leaves over what the other leaves, less 1."""
+    left, left_beside = 1 + change.value, 1 + beside.value
+    if not left_beside:
+        return Estimate(nan, [nan] * len(change.influences))
+    quotient = left / left_beside
+    return Estimate(
+        quotient - 1,
+        [
+            (one - quotient * other) / left_beside
+            for one, other in zip(change.influences, beside.influences, strict=True)
+        ],
+    )
+
+
+def _deviation(values: Sequence[float], ones: Sequence[float]) -> Estimate:
     """The population's standard deviation."""
-    ones = [1.0] * len(values)
     mean = _ratio(values, ones).value
-    squares = [(value - mean) ** 2 for value in values]
-    deviation = sqrt(_ratio(squares, ones).value)
+    squares = [one * (value - mean) ** 2 for value, one in zip(values, ones, strict=True)]
+    variance = _ratio(squares, ones)
+    deviation = sqrt(variance.value)
     if not deviation:
         return Estimate(0.0, [0.0] * len(values))
-    return Estimate(deviation, [(square - deviation**2) / (2 * deviation) for square in squares])
+    return Estimate(deviation, [influence / (2 * deviation) for influence in variance.influences])

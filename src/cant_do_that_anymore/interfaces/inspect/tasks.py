@@ -24,9 +24,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from ...errors import BadInput, Problem
 from ...evaluation.measures import IMPACT
-from ...evaluation.pools import drawn
 from ...evaluation.results import PROTOCOL
-from ...evaluation.run import build_dataset
+from ...evaluation.run import choose
 from ...evaluation.samples import Draw, draws_of
 from ...evaluation.spec import Spec, plan_for
 from ...evaluation.vocabulary import Eval, Reading
@@ -42,7 +41,7 @@ from ...models.kept import Kept
 from ...models.model import Settings
 from ...models.store import Store
 from .models import EXCHANGE, Exchange, Learnt, WithinTask, one_of_ours, one_sentence
-from .scoring import DRAW, GAME, conditions_of, habit, position_in
+from .scoring import CONTROL, DRAW, GAME, conditions_of, habit, of_sample, position_in
 
 FIELDS = {"samples": "n"}
 """Arguments of the tasks with a name of their own: what field of the spec they are."""
@@ -76,6 +75,7 @@ def _registered(eval: Eval) -> Callable[..., Task]:
         extra_body: dict[str, Any] | None = None,
         pool: str | None = None,
         dataset: str | None = None,
+        diagnose: bool = Spec.diagnose,
     ) -> Task:
         given = {name: value for name, value in locals().items() if value is not None}
         model = get_model()
@@ -113,17 +113,20 @@ def task_for(spec: Spec) -> Task:
     asked = get_model()
     model = one_of_ours(asked)
     plan = plan_for(spec, model)
-    dataset = build_dataset(spec, model)
-    draws = draws_of(position for _, position in drawn(dataset, spec))
+    chosen = choose(spec, model)
+    dataset, n = chosen.dataset, len(chosen.positions)
+    draws = enumerate(draws_of([*chosen.positions, *chosen.controls]))
+    samples = [_sample(draw, control=place >= n) for place, draw in draws]
     with closing(Store(answers_file())) as store:
         form = Kept(model, store).form(plan.settings)
     asked_how: dict[str, Any] = {
         "rules": plan.change.key,
         "wording": spec.wording,
         "reading": spec.reading,
+        **({"diagnose": True} if spec.diagnose else {}),
     }
     return Task(
-        dataset=MemoryDataset(list(map(_sample, draws)), name=dataset.version or dataset.origin),
+        dataset=MemoryDataset(samples, name=dataset.version or dataset.origin),
         solver=every_condition(**asked_how, settings=plan.settings.asked, form=list(form)),
         scorer=habit(**asked_how),
         config=config_for(str(asked), plan.settings, form),
@@ -136,13 +139,18 @@ def task_for(spec: Spec) -> Task:
 
 @solver
 def every_condition(
-    rules: str, wording: str, reading: Reading, settings: dict[str, Any], form: list[str]
+    rules: str,
+    wording: str,
+    reading: Reading,
+    settings: dict[str, Any],
+    form: list[str],
+    diagnose: bool = False,
 ) -> Solver:
-    """Ask for the next move under every condition: the standard rules, and the changed ones.
+    """Ask under every condition: the standard rules, the changed ones, and those of a diagnosis.
 
     The settings are those that differ from the defaults, the form is what was learnt of the model.
     """
-    conditions, how = conditions_of(rules, wording), Settings(**settings)
+    asked, how = conditions_of(rules, wording, diagnose), Settings(**settings)
     watch = Watch(how)
     forms: list[Forms] = []  # made when there is a model to ask
 
@@ -152,6 +160,7 @@ def every_condition(
         number = state.metadata[DRAW] + (state.epoch - 1) * DRAWS_AN_EPOCH
         draw = Draw(position_in(state.metadata), number)
         state.messages = []
+        conditions = of_sample(asked, state.metadata)
         for condition, ask in zip(conditions, draw.asks(conditions), strict=True):
             exchange = Exchange(ask, how.seed)
             EXCHANGE.set(exchange)
@@ -162,14 +171,14 @@ def every_condition(
             if answer.error:  # an error, so that Inspect counts it and eval-retry asks again
                 raise Problem(f"no answer under the {ask.condition} rules: {answer.error}")
             read = condition.read(answer, draw.position, condition.rules, reading)
-            watch.see(answer, read.move, baseline=condition == conditions[0])
+            watch.see(answer, usable=read.usable, baseline=condition == conditions[0])
             state.store.set(ask.condition, answer.to_json())
         return state
 
     return solve
 
 
-def _sample(draw: Draw) -> InspectSample:
+def _sample(draw: Draw, *, control: bool) -> InspectSample:
     position = draw.position
     return InspectSample(
         input=_shown(position),
@@ -181,6 +190,7 @@ def _sample(draw: Draw) -> InspectSample:
             "special_moves": list(position.special_moves),
             "source": position.source,
             DRAW: draw.number,
+            **({CONTROL: True} if control else {}),
         },
     )
 

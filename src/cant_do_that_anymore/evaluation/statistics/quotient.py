@@ -1,0 +1,85 @@
+"""What is left of one thing over what is left of another, of two independent groups of samples.
+
+The ratio of each group is a relative change, so 1 + ratio is what is left. A hypothetical quotient
+is held against the value of the second that goes with it best: the squared scores of the two
+groups, each over its critical value, are summed, and the least sum may reach 1. Where one group is
+all but certain, this is the score interval of the other.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, sqrt
+
+from .intervals import Interval, method_of
+from .score import estimate, last, not_rejected, score
+from .tally import Tally
+
+_PLACES = 16
+_STEPS = 25
+_GOLDEN = (sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """The two groups, as counted."""
+
+    first: Tally
+    second: Tally
+
+    @property
+    def value(self) -> float | None:
+        """The quotient; None if nothing is left of the second."""
+        left = 1 + estimate(self.second.cells)
+        return (1 + estimate(self.first.cells)) / left if left else None
+
+    @property
+    def interval(self) -> Interval | None:
+        """Its 95 % interval."""
+        if self.value is None:
+            return None
+
+        def rejected(quotient: float) -> bool:
+            return not self.holds(quotient)
+
+        ends = last(rejected, self.value, 0.0), last(rejected, self.value, inf)
+        return Interval(*ends, method_of(self.first, self.second))
+
+    def holds(self, quotient: float) -> bool:
+        """Whether this quotient, which is not below 0, is in the interval."""
+        (low1, high1), (low2, high2) = self._alone
+        if quotient == 0:
+            return low1 == 0
+        low, high = max(low2, low1 / quotient), min(high2, high1 / quotient)
+
+        def strangeness(second: float) -> float:
+            of_first = score(self.first.cells, quotient * second - 1) / self.first.critical
+            return of_first**2 + (score(self.second.cells, second - 1) / self.second.critical) ** 2
+
+        return low <= high and _least(strangeness, low, high) <= 1
+
+    @cached_property
+    def _alone(self) -> list[tuple[float, float]]:
+        """What is left of each by itself: only there, its share of the sum is at most 1."""
+        alone = [not_rejected(each.cells, each.critical) for each in (self.first, self.second)]
+        return [(1 + low, 1 + high) for low, high in alone]
+
+
+def _least(of: Callable[[float], float], low: float, high: float) -> float:
+    """The least value from one place to another: by golden section about the best of a few."""
+    places = [low + (high - low) * step / _PLACES for step in range(_PLACES + 1)]
+    values = [of(place) for place in places]
+    best = values.index(min(values))
+    low, high = places[max(0, best - 1)], places[min(_PLACES, best + 1)]
+    inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    of_inner, of_outer = of(inner), of(outer)
+    for _ in range(_STEPS):
+        if of_inner < of_outer:
+            high, outer, of_outer = outer, inner, of_inner
+            inner = high - _GOLDEN * (high - low)
+            of_inner = of(inner)
+        else:
+            low, inner, of_inner = inner, outer, of_outer
+            outer = low + _GOLDEN * (high - low)
+            of_outer = of(outer)
+    return min(values[best], of_inner, of_outer)

@@ -1,0 +1,118 @@
+"""What is left of one thing over what is left of another: two groups of samples."""
+
+from dataclasses import replace
+from itertools import product
+from math import comb
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cant_do_that_anymore.evaluation.statistics.intervals import (
+    RELATIVE_CHANGE,
+    ratio_interval,
+    ratio_tally,
+)
+from cant_do_that_anymore.evaluation.statistics.quotient import Quotient
+from cant_do_that_anymore.evaluation.statistics.score import score
+from cant_do_that_anymore.evaluation.statistics.tally import Tally
+
+Counts = tuple[int, int, int]
+"""Samples whose habit was dropped, kept and gained."""
+counts = st.tuples(st.integers(0, 8), st.integers(1, 8), st.integers(0, 3))
+
+
+def tally_of(dropped: int, kept: int, gained: int) -> Tally:
+    rows = [(-1, 1)] * dropped + [(0, 1)] * kept + [(1, 0)] * gained
+    parts, wholes = [part for part, _ in rows], [whole for _, whole in rows]
+    tally = ratio_tally(parts, wholes, range(len(rows)), RELATIVE_CHANGE)
+    assert tally
+    return tally
+
+
+def ends(first: Tally, second: Tally) -> tuple[float, float]:
+    interval = Quotient(first, second).interval
+    assert interval
+    return interval.low, interval.high
+
+
+@settings(deadline=None, max_examples=8)
+@given(counts, counts)
+def test_the_interval_holds_the_quotient_and_its_ends_are_where_it_is_rejected(
+    one: Counts, other: Counts
+) -> None:
+    quotient = Quotient(tally_of(*one), tally_of(*other))
+    value, (low, high) = quotient.value, ends(quotient.first, quotient.second)
+    kept, gained = one[1] + one[2], other[1] + other[2]
+    assert value == pytest.approx(kept / (one[0] + one[1]) / (gained / (other[0] + other[1])))
+    assert value is not None and low <= value <= high
+    assert quotient.holds(low) and quotient.holds(high)
+    assert not quotient.holds(low * 0.999 - 1e-6 if low > 1e-3 else 0.0) or low == 0
+    assert not quotient.holds(high * 1.001)
+
+
+@settings(deadline=None, max_examples=8)
+@given(counts, counts)
+def test_a_quotient_turned_over_has_the_interval_turned_over(one: Counts, other: Counts) -> None:
+    low, high = ends(tally_of(*one), tally_of(*other))
+    low_over, high_over = ends(tally_of(*other), tally_of(*one))
+    assert (1 / high_over, 1 / low_over) == pytest.approx((low, high), rel=1e-3)
+
+
+def test_beside_a_group_that_is_all_but_certain_it_is_the_interval_of_the_other() -> None:
+    parts, wholes = [-1] * 20 + [0] * 30 + [1] * 5, [1] * 50 + [0] * 5
+    alone = ratio_interval(parts, wholes, range(55), RELATIVE_CHANGE)
+    assert alone
+    certain = Tally(tuple(replace(cell, count=10**6) for cell in tally_of(1, 1, 1).cells))
+    found = ends(tally_of(20, 30, 5), certain)
+    assert found == pytest.approx((1 + alone.low, 1 + alone.high), rel=5e-3)
+
+
+def test_no_value_of_the_second_fits_better_than_the_one_that_is_found() -> None:
+    first, second = tally_of(1, 19, 0), tally_of(1, 18, 1)
+    quotient = Quotient(first, second)
+    for hypothesis in (end * factor for end in ends(first, second) for factor in (0.97, 1.03)):
+        strange = min(
+            (score(first.cells, hypothesis * left - 1) / first.critical) ** 2
+            + (score(second.cells, left - 1) / second.critical) ** 2
+            for left in (place / 5000 for place in range(1, 9000))
+        )
+        assert quotient.holds(hypothesis) == (strange <= 1)
+
+
+def test_nothing_left_of_the_second_leaves_no_quotient() -> None:
+    nothing = tally_of(5, 0, 0)
+    assert Quotient(tally_of(1, 4, 0), nothing).value is None
+    assert Quotient(tally_of(1, 4, 0), nothing).interval is None
+    low, high = ends(nothing, tally_of(1, 4, 0))
+    assert low == 0 < high
+
+
+def test_games_of_several_samples_widen_it() -> None:
+    rows = [(-1, 1)] * 10 + [(0, 1)] * 10
+    parts, wholes = [part for part, _ in rows], [whole for _, whole in rows]
+    together = ratio_tally(parts, wholes, [n // 5 for n in range(20)], RELATIVE_CHANGE)
+    alone, beside = tally_of(10, 10, 0), tally_of(0, 20, 0)
+    assert together
+    (low, high), (wide_low, wide_high) = ends(alone, beside), ends(together, beside)
+    assert wide_low < low < high < wide_high
+    interval = Quotient(together, beside).interval
+    assert interval and interval.method == "score by games"
+
+
+@pytest.mark.parametrize(("left", "left_beside"), [(0.5, 0.9), (0.9, 0.9), (0.2, 0.5)])
+def test_it_holds_the_truth_as_often_as_it_says(left: float, left_beside: float) -> None:
+    """Exactly, over all results of 15 habits in each group of which some are kept."""
+    n, covered, seen = 15, 0.0, 0.0
+    for one, other in product(range(n + 1), range(1, n + 1)):
+        weight = _chance(n, one, left) * _chance(n, other, left_beside)
+        if weight < 1e-6:
+            continue
+        quotient = Quotient(tally_of(n - one, one, 0), tally_of(n - other, other, 0))
+        seen += weight
+        covered += weight * quotient.holds(left / left_beside)
+    assert 0.93 < covered / seen < 0.99
+
+
+def _chance(n: int, hits: int, share: float) -> float:
+    return comb(n, hits) * share**hits * (1 - share) ** (n - hits)

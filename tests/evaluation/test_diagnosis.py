@@ -1,0 +1,307 @@
+"""Why a habit stays: planted models, whose every number is known."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import chess
+import pytest
+
+from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.evaluation.contenders import contenders
+from cant_do_that_anymore.evaluation.diagnosis import ASKED, ASKED_OF_CONTROLS, knowing_of
+from cant_do_that_anymore.evaluation.estimate import estimate
+from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
+from cant_do_that_anymore.evaluation.sizes import enough_for_corrected, enough_for_specific
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from loopback import Loopback, Request, serving
+from players import (
+    CANNOT_STOP,
+    DEAF,
+    EASILY_UPSET,
+    FORGETFUL,
+    PERFECT,
+    SAYS_YES,
+    noise,
+    number_of,
+)
+
+N = 40
+POOL = shipped_pool("pool")
+CHANGES = ("placebo", "corrected", "specific")
+
+
+def diagnosed(respond: Callable[[Request], str], n: int = N, **options: Any) -> Run:
+    with serving(Loopback(respond, model="planted")) as server:
+        usual: dict[str, Any] = {
+            "model": "m",
+            "base_url": server.url,
+            "diagnose": True,
+            "temperature": 0.0,
+            "n": n,
+        }
+        return evaluate(Spec(**usual | options), quiet=True)
+
+
+def numbers(run: Run) -> dict[str, float | int | None]:
+    names = [
+        *("variant_impact_factor", "placebo_impact_factor", "corrected_impact_factor"),
+        *("placebo_collateral_change", "collateral_change", "specific_impact_factor"),
+        *("reminder_effect", "knowing_rate", "knowing_doing_gap", "doing_without_knowing"),
+    ]
+    return {name: run.results.metrics[name] for name in names}
+
+
+def test_a_model_deaf_to_rules_neither_knows_nor_drops() -> None:
+    found = numbers(diagnosed(DEAF))
+    assert found.pop("knowing_doing_gap") is None
+    assert set(found.values()) == {0}
+
+
+def test_a_perfect_model_knows_and_drops_what_is_forbidden_and_nothing_else() -> None:
+    run = diagnosed(PERFECT)
+    assert numbers(run) == {
+        "variant_impact_factor": -1,
+        "placebo_impact_factor": 0,
+        "corrected_impact_factor": -1,
+        "placebo_collateral_change": 0,
+        "collateral_change": 0,
+        "specific_impact_factor": -1,
+        "reminder_effect": None,
+        "knowing_rate": 1,
+        "knowing_doing_gap": 0,
+        "doing_without_knowing": None,
+    }
+    assert {knowing_of(sample) for sample in run.samples} == {"knows and drops"}
+
+
+def test_a_model_that_knows_but_cannot_stop_has_the_whole_gap() -> None:
+    run = diagnosed(CANNOT_STOP)
+    found = numbers(run)
+    assert (found["knowing_rate"], found["knowing_doing_gap"]) == (1, 1)
+    assert found["doing_without_knowing"] is None
+    assert {found[f"{name}_impact_factor"] for name in CHANGES} == {0}
+    assert {knowing_of(sample) for sample in run.samples} == {"knows and keeps"}
+
+
+def test_a_model_that_any_change_of_the_text_upsets_is_told_from_one_that_heeds_the_rule() -> None:
+    """The form takes away what seems to be the rule's, from all kinds of habits."""
+    run = diagnosed(EASILY_UPSET)
+    found = numbers(run)
+    samples, controls = (
+        sum(bool(number_of(s.position.moves) // 2 % 4) for s in group) / len(group)
+        for group in (run.samples, run.controls)
+    )
+    assert 0.5 < samples < 1 and 0.5 < controls < 1
+    assert found["variant_impact_factor"] == pytest.approx(-samples)
+    assert found["placebo_impact_factor"] == pytest.approx(-samples)
+    assert found["placebo_collateral_change"] == pytest.approx(-controls)
+    assert (found["corrected_impact_factor"], found["collateral_change"]) == (0, 0)
+    assert (found["specific_impact_factor"], found["knowing_rate"]) == (0, 0)
+    assert found["doing_without_knowing"] == pytest.approx(samples)
+
+
+def test_saying_yes_to_everything_is_not_knowing() -> None:
+    found = numbers(diagnosed(SAYS_YES))
+    assert found["knowing_rate"] == 0
+    assert found["doing_without_knowing"] == 1
+    assert found["corrected_impact_factor"] == found["specific_impact_factor"] == -1
+
+
+def test_what_a_reminder_mends_was_forgotten_on_the_way() -> None:
+    found = numbers(diagnosed(FORGETFUL))
+    assert found["reminder_effect"] == -1
+    assert (found["knowing_rate"], found["knowing_doing_gap"]) == (1, 1)
+    assert found["variant_impact_factor"] == 0
+
+
+def test_of_noise_every_interval_holds_the_truth() -> None:
+    """The seed is fixed by the questions, so this is no matter of luck."""
+    run = diagnosed(noise, n=100, temperature=1.0)
+    truths = dict.fromkeys(numbers(run), 0.0)
+    truths |= {"knowing_rate": 0.25, "knowing_doing_gap": 0.5, "doing_without_knowing": 0.5}
+    for name, truth in truths.items():
+        interval = run.results.intervals[name]
+        assert interval.low < truth < interval.high, name
+
+
+@pytest.fixture(scope="module")
+def upset() -> Run:
+    return diagnosed(EASILY_UPSET)
+
+
+def test_controls_are_habits_that_stay_legal() -> None:
+    run = diagnosed(PERFECT)
+    assert len(run.controls) == len(run.samples) == N
+    members = {sample.position.moves for sample in run.samples}
+    for control in run.controls:
+        (habit,) = control.position.special_moves
+        board, move = control.position.board(), chess.Move.from_uci(habit)
+        assert STANDARD.is_legal(board, move) and BISHOPS_AS_KNIGHTS.is_legal(board, move)
+        assert tuple(control.replies) == ASKED_OF_CONTROLS
+        assert control.position.moves not in members
+    assert len({control.position.moves for control in run.controls}) == N
+    assert run.results.metrics["n_controls"] == run.results.metrics["n_samples"] == N
+
+
+def test_no_other_number_counts_controls(upset: Run) -> None:
+    with serving(Loopback(EASILY_UPSET, model="planted")) as server:
+        plain = evaluate(Spec(model="m", base_url=server.url, n=N, temperature=0.0), quiet=True)
+    for name, value in plain.results.metrics.items():
+        if not name.startswith("usage"):
+            assert upset.results.metrics[name] == value, name
+    assert plain.results.intervals.items() <= upset.results.intervals.items()
+
+
+def test_a_run_without_a_diagnosis_has_no_trace_of_one() -> None:
+    facts = facts_of(evaluate(Spec(model="cdta/random", n=5, pool=None), quiet=True))
+    assert not [name for name in facts if "control" in name]
+    assert not [name for name in facts["metrics"] if "control" in name or "placebo" in name]
+    assert [list(condition) for condition in facts["conditions"]] == [["name", "rules", "text"]] * 2
+    assert all("right" not in counts for counts in facts["outcomes"].values())
+
+
+def test_a_diagnosis_after_a_run_asks_only_what_is_new_and_controls_cost_no_selection() -> None:
+    asked: list[Request] = []
+
+    def respond(request: Request) -> str:
+        asked.append(request)
+        return PERFECT(request)
+
+    with serving(Loopback(respond, model="planted")) as server:
+        spec = Spec(model="m", base_url=server.url, n=N)
+        evaluate(spec, quiet=True)
+        before = len(asked)
+        with_diagnosis = replace(spec, diagnose=True)
+        assert estimate(with_diagnosis).measuring.requests == 7 * N
+        evaluate(with_diagnosis, quiet=True)
+        assert len(asked) - before == 7 * N
+        assert estimate(with_diagnosis).measuring.requests == 0
+
+
+def test_a_diagnosis_comes_back_from_its_files_and_can_be_read_anew(
+    upset: Run, tmp_path: Path
+) -> None:
+    save_run(upset, tmp_path / "run")
+    loaded = load_run(tmp_path / "run")
+    assert (loaded.samples, loaded.controls) == (upset.samples, upset.controls)
+    assert json.dumps(facts_of(loaded)) == json.dumps(facts_of(upset))
+    assert loaded.plan == upset.plan
+    assert [each.name for each in loaded.plan.conditions] == list(ASKED)
+    exact = rescored(loaded, "exact")
+    assert numbers(exact) == numbers(upset)
+    assert exact.controls == upset.controls
+
+
+def test_controls_that_were_lost_are_missed(upset: Run, tmp_path: Path) -> None:
+    save_run(upset, tmp_path / "run")
+    file = tmp_path / "run" / "controls.jsonl"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(BadInput, match=rf"controls.jsonl is damaged: it has {N - 1} of {N}"):
+        load_run(tmp_path / "run")
+
+
+def test_seeds_of_one_model_are_taken_together_with_their_controls(upset: Run) -> None:
+    other = replace(upset.plan, settings=replace(upset.plan.settings, seed=1))
+    (together,) = contenders([upset, replace(upset, plan=other), upset])
+    assert together.results.metrics["n_controls"] == 2 * N
+    once, twice = (each.results.intervals["specific_impact_factor"] for each in (upset, together))
+    assert twice.high - twice.low == pytest.approx(once.high - once.low, rel=0.35)
+
+
+def test_a_dataset_that_was_given_has_no_controls_and_the_notes_say_so(tmp_path: Path) -> None:
+    write_positions(tmp_path / "few.jsonl", POOL[:12])
+    spec = Spec(model="cdta/pocket-rules", dataset=tmp_path / "few.jsonl", n=12, diagnose=True)
+    run = evaluate(spec, quiet=True)
+    assert run.controls == []
+    assert run.results.metrics["collateral_change"] is None
+    assert run.results.metrics["specific_impact_factor"] is None
+    assert run.results.metrics["corrected_impact_factor"] is not None
+    assert any("no control positions, so collateral_change and" in note for note in run.notes)
+
+
+def test_fewer_controls_than_samples_are_noted(tmp_path: Path) -> None:
+    forbidden, still_legal = ([p for p in POOL if number_of(p.moves) % 2 == odd] for odd in (1, 0))
+    write_positions(tmp_path / "pool.jsonl", [*forbidden[:30], *still_legal[:5]])
+    run = diagnosed(PERFECT, n=30, pool=tmp_path / "pool.jsonl")
+    assert 0 < len(run.controls) <= 5
+    (note,) = [note for note in run.notes if "control" in note]
+    assert note.startswith(f"{len(run.controls)} control positions for 30 samples")
+
+
+def test_our_own_models_answer_by_the_facts_of_the_question() -> None:
+    knows, cannot_read, guesses = (
+        evaluate(Spec(model=model, n=20, diagnose=True), quiet=True)
+        for model in ("cdta/pocket-rules", "cdta/pocket", "cdta/random")
+    )
+    assert knows.results.metrics["knowing_rate"] == 1
+    assert knows.results.metrics["knowing_doing_gap"] == 0
+    counts = cannot_read.results.outcomes["knows_allowed"]
+    assert (counts["unreadable"], sum(counts.values())) == (20, 20)
+    bounds = cannot_read.results.bounds["knowing_rate"]
+    assert (bounds.low, bounds.high, bounds.complete) == (0, 1, None)
+    assert any("neither yes nor no: 100.0 %" in note for note in cannot_read.notes)
+    assert "variant_impact_factor" not in cannot_read.results.bounds
+    said = guesses.results.outcomes["knows_forbidden"]
+    assert said["right"] and said["wrong"] and not said["unreadable"]
+
+
+@pytest.mark.parametrize("prefix", ["", "completions/"])
+def test_chat_and_base_models_are_asked_the_same(prefix: str) -> None:
+    """Four tokens are enough for yes and no."""
+    with serving(Loopback(PERFECT, model="planted", finish_reason="length")) as server:
+        spec = Spec(model=f"{prefix}m", base_url=server.url, diagnose=True, n=10)
+        run = evaluate(spec, quiet=True)
+    assert run.plan.settings.max_tokens == (4 if prefix else 16)
+    assert run.results.metrics["knowing_rate"] == 1
+    assert run.results.metrics["specific_impact_factor"] == -1
+
+
+def test_a_wording_without_a_placebo_says_which_key_to_add(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("standard = 'Play.'\nchanged = 'Play. {change}'\n")
+    with pytest.raises(BadInput, match="has no placebo; add the key 'placebo' to the wording"):
+        evaluate(Spec(model="cdta/random", wording=str(file), diagnose=True))
+    file.write_text(
+        "standard = 'Play.'\nchanged = 'Play. {change}'\nplacebo = 'Play on. {change}'\n"
+        "question = '{move}? {answers}!'\nreminder = 'Note: {change}'\n"
+    )
+    run = evaluate(Spec(model="cdta/random", wording=str(file), diagnose=True, n=5), quiet=True)
+    placebo, reminded, forbidden = (
+        next(each for each in run.plan.conditions if each.name == name)
+        for name in ("placebo", "reminded", "knows_forbidden")
+    )
+    assert placebo.text == f"Play on. {BISHOPS_AS_KNIGHTS.placebo}"
+    assert reminded.added == f"Note: {BISHOPS_AS_KNIGHTS.statement}"
+    asked = forbidden.question(run.samples[0].position)
+    assert asked.messages[-1].content.split("\n\n")[-1].startswith(f"{asked.about}? ")
+
+
+def test_an_estimate_says_what_a_diagnosis_costs_and_how_many_samples_it_takes() -> None:
+    found = estimate(Spec(model="openai/gpt-4o", diagnose=True))
+    assert found.measuring.requests == 9_000
+    assert any("up to 9 a sample instead of 2" in each for each in found.assumptions)
+    assert any("-n 952 to 1,514" in each for each in found.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("share", "impact", "corrected", "specific"),
+    [(0.67, 0, 1514, 3028), (0.67, -0.5, 952, 1331), (0.95, 0, 162, 324), (0.95, -0.5, 445, 486)],
+)
+def test_sample_sizes_for_a_half_width_of_five_points(
+    share: float, impact: float, corrected: int, specific: int
+) -> None:
+    assert enough_for_corrected(share, impact) == corrected
+    assert enough_for_specific(share, impact) == specific
+
+
+def test_every_condition_has_its_text_in_run_json(upset: Run) -> None:
+    told = {each["name"]: each for each in json.loads(json.dumps(facts_of(upset)))["conditions"]}
+    assert told["placebo"]["text"].count(BISHOPS_AS_KNIGHTS.placebo) == 1
+    assert told["reminded"]["text"] == told["knows_allowed"]["text"] == told["changed"]["text"]
+    assert BISHOPS_AS_KNIGHTS.statement in told["reminded"]["added"]
+    assert "{move}" in told["knows_forbidden"]["added"]

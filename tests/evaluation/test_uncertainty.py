@@ -1,0 +1,95 @@
+"""Bounds: no unusable answer, whatever it had been, could carry a number beyond them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cant_do_that_anymore.evaluation.contrasts import SPECIFIC
+from cant_do_that_anymore.evaluation.diagnosis import ASKED, DIAGNOSIS, QUESTIONS
+from cant_do_that_anymore.evaluation.measures import MEASURES
+from cant_do_that_anymore.evaluation.uncertainty import bounds_of, guesses
+from cant_do_that_anymore.evaluation.vocabulary import Judgement, Measure, Outcome, Reply, Sample
+from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.models.model import Answer
+
+POOL = shipped_pool("pool")
+BOUNDED = [measure for measure in MEASURES.values() if measure.bounded]
+OF_MOVES: list[Outcome] = ["special", "legal", "unreadable"]
+OF_KNOWLEDGE: list[Outcome] = ["right", "wrong", "unreadable"]
+
+outcomes = st.fixed_dictionaries(
+    {name: st.sampled_from(OF_KNOWLEDGE if name in QUESTIONS else OF_MOVES) for name in ASKED}
+)
+few = st.lists(outcomes, min_size=1, max_size=4)
+Told = dict[str, Outcome]
+
+
+def samples_of(told: Sequence[Told]) -> list[Sample]:
+    return [
+        Sample(
+            position,
+            0,
+            {name: Reply(Answer(""), Judgement(o, None), o) for name, o in each.items()},
+        )
+        for position, each in zip(POOL, told, strict=False)
+    ]
+
+
+def everything(told: Sequence[Told], conditions: Sequence[str]) -> Iterator[list[Told]]:
+    """All that the unusable answers may have been, each for itself."""
+    open_ones = [
+        (number, name)
+        for number, each in enumerate(told)
+        for name in conditions
+        if each[name] == "unreadable"
+    ]
+    choices = [OF_KNOWLEDGE[:2] if name in QUESTIONS else OF_MOVES[:2] for _, name in open_ones]
+    for said in product(*choices):
+        filled = [dict(each) for each in told]
+        for (number, name), outcome in zip(open_ones, said, strict=True):
+            filled[number][name] = outcome
+        yield filled
+
+
+def values(measure: Measure, guessed: Iterable[list[Sample]]) -> list[float]:
+    return [value for each in guessed if (value := measure.value(each)) is not None]
+
+
+@pytest.mark.parametrize("measure", BOUNDED, ids=lambda measure: measure.name)
+def test_bounds_are_the_extremes_over_all_that_could_have_been_said(measure: Measure) -> None:
+    @settings(deadline=None, max_examples=25)
+    @given(few)
+    def holds(told: list[Told]) -> None:
+        found = values(measure, guesses(measure, samples_of(told)))
+        every = values(measure, map(samples_of, everything(told, measure.needs)))
+        assert bool(found) == bool(every)
+        if every:
+            assert (min(found), max(found)) == pytest.approx((min(every), max(every)))
+
+    holds()
+
+
+def test_of_the_contrast_both_groups_are_bounded() -> None:
+    def told(placebo: Outcome, changed: Outcome) -> Told:
+        return {"standard": "special", "placebo": placebo, "changed": changed}
+
+    samples = samples_of([told("special", "special")] * 8 + [told("special", "unreadable")] * 2)
+    controls = samples_of([told("special", "special")] * 5 + [told("unreadable", "special")] * 5)
+    bounds = SPECIFIC.bounds((samples, controls))
+    assert bounds
+    assert (bounds.low, bounds.high) == pytest.approx((0.8 / 2 - 1, 1.0 / 1 - 1))
+    assert bounds.complete == 0
+    assert bounds.low and bounds.lowest and bounds.lowest < bounds.low
+    usable = [replace(sample) for sample in samples[:8]]
+    assert SPECIFIC.bounds((usable, usable)) is None
+
+
+def test_answers_about_knowledge_do_not_touch_other_numbers() -> None:
+    told: Told = {name: "unreadable" if name in QUESTIONS else "special" for name in ASKED}
+    samples = samples_of([told] * 5)
+    bounded = {measure.name for measure in BOUNDED if bounds_of(measure, samples)}
+    assert bounded == {m.name for m in DIAGNOSIS if set(m.needs) & set(QUESTIONS)}
