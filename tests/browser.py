@@ -4,9 +4,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from playwright.sync_api import Browser, Error, sync_playwright
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
+
+from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.report.page import write_page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MAC_APPLICATIONS = ("Chromium", "Google Chrome", "Microsoft Edge")
@@ -61,3 +65,58 @@ def opened_browser() -> Iterator[Browser]:
             raise NoBrowser(f"{path} does not start: {problem.message}") from None
         yield browser
         browser.close()
+
+
+@dataclass
+class Opened:
+    """A page in the browser, and what it did that it should not."""
+
+    page: Page
+    requests: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def text(self, selector: str) -> str:
+        return self.page.locator(selector).text_content() or ""
+
+    @property
+    def place(self) -> str:
+        return self.text("#samples output")
+
+    def expect_place(self, place: str) -> None:
+        """After a link, which the browser follows in its own time."""
+        expect(self.page.locator("#samples output")).to_have_text(place)
+
+
+class Opener:
+    """Opens files in fresh windows, and at the end checks that each one behaved."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.browser = browser
+        self.opened: list[Opened] = []
+
+    def __call__(self, path: Path, link: str = "", width: int = 1280) -> Opened:
+        window = self.browser.new_page(
+            viewport={"width": width, "height": 900}, reduced_motion="reduce"
+        )
+        opened = Opened(window)
+        window.on("request", lambda request: opened.requests.append(request.url))
+        window.on("console", lambda message: opened.errors.append(message.text))
+        window.on("pageerror", lambda error: opened.errors.append(str(error)))
+        window.on("dialog", lambda dialog: opened.errors.append(dialog.message))
+        window.goto(path.as_uri() + link)
+        self.opened.append(opened)
+        return opened
+
+    def check(self) -> None:
+        for opened in self.opened:
+            assert opened.errors == []
+            assert [url for url in opened.requests if not url.startswith("file://")] == []
+            assert len(opened.requests) == 1
+            assert opened.page.evaluate("window.hacked") is None
+            opened.page.close()
+
+
+def saved(run: Run, folder: Path) -> Path:
+    path = folder / "report.html"
+    write_page(run, path)
+    return path

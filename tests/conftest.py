@@ -2,10 +2,17 @@
 
 import os
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:  # few tests need a browser
+    from playwright.sync_api import Browser
+
+    from browser import Opener
 
 settings.register_profile(
     "any machine",
@@ -31,6 +38,27 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "CDTA_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    from browser import NoBrowser, opened_browser
+
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(opened_browser())
+        except NoBrowser as problem:
+            pytest.skip(str(problem))
+        yield found
+
+
+@pytest.fixture
+def open_page(browser: "Browser") -> "Iterator[Opener]":
+    from browser import Opener
+
+    opener = Opener(browser)
+    yield opener
+    opener.check()
 
 
 @pytest.hookimpl(wrapper=True)

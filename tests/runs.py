@@ -77,17 +77,23 @@ def samples_of(asked: Sequence[Asked], plan: Plan) -> list[Sample]:
                     said[condition.name], draw.position, condition, plan.reading, plan.change
                 )
                 for condition in plan.conditions
+                if condition.name in said
             },
         )
         for draw, (_, said) in zip(draws, asked, strict=True)
     ]
 
 
-def run_of(asked: Sequence[Asked], plan: Plan | None = None, **fields: Any) -> Run:
+def run_of(
+    asked: Sequence[Asked],
+    plan: Plan | None = None,
+    of_controls: Sequence[Asked] = (),
+    **fields: Any,
+) -> Run:
     """A run of a model that said this; other fields where they are given."""
     plan = plan or plan_of(len(asked))
-    samples = samples_of(asked, plan)
-    results = compute(samples, plan)
+    samples, controls = samples_of(asked, plan), samples_of(of_controls, plan)
+    results = compute(samples, plan, controls)
     usual: dict[str, Any] = {
         "model": "some/model",
         "version": "model-1",
@@ -98,7 +104,8 @@ def run_of(asked: Sequence[Asked], plan: Plan | None = None, **fields: Any) -> R
         "started_at": "2026-01-01T00:00:00Z",
         "seconds": 1.0,
     }
-    return Run(plan=plan, samples=samples, results=results, **usual | fields)
+    told = {"samples": samples, "controls": controls, "results": results}
+    return Run(plan=plan, **usual | told | fields)
 
 
 @cache  # many tests ask about the same positions

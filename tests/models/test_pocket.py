@@ -25,6 +25,7 @@ from cant_do_that_anymore.models.pocket import (
     PocketModel,
     Scores,
     the_network,
+    usualness,
 )
 
 POSITIONS = shipped_pool("pool")[::40]
@@ -175,6 +176,11 @@ def test_it_knows_every_move_that_any_rules_allow(rules: Rules) -> None:
 class TestGathering:
     """Questions that come together are read together."""
 
+    @pytest.fixture(autouse=True)
+    def fresh(self) -> None:
+        """A network that remembers nothing of other tests."""
+        the_network.cache_clear()
+
     @pytest.fixture
     def sizes(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         sizes: list[int] = []
@@ -200,6 +206,31 @@ class TestGathering:
         moves = played(POCKET, histories)
         assert moves[: len(POSITIONS)] == moves[len(POSITIONS) :]
         assert len(sizes) < len(histories) / 10
+
+    def test_what_was_read_not_long_ago_is_not_read_again(
+        self, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first, second = POSITIONS[0].moves, POSITIONS[1].moves
+        played(POCKET, [first])
+        assert played(POCKET_RULES, [first]) == played(POCKET_RULES, [first])
+        usualness([(first, ())])
+        assert sizes == [1]
+        monkeypatch.setattr(module, "MEMORY", 1)
+        played(POCKET, [second])
+        played(POCKET, [first])
+        assert sizes == [1, 1, 1]
+
+    def test_how_usual_a_move_is_follows_from_the_likelihoods(self, sizes: list[int]) -> None:
+        network = the_network()
+        asked = [(p.moves, p.special_moves) for p in POSITIONS[:70]]
+        found = usualness(asked)
+        for share, (moves, special) in zip(found, asked, strict=True):
+            (scores,) = network.scores([network.tokens(moves)])
+            all_likely = np.exp(scores.astype(float))
+            likely = sum(all_likely[network.token[move]] for move in special)
+            assert share == pytest.approx(likely / all_likely.sum(), rel=1e-4)
+        assert usualness([((), ("e2e4", "d2d4", "P@e4"))])[0] > 0.5
+        assert usualness([]) == []
 
     def test_a_fault_reaches_everyone_in_the_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(network: Network, positions: object) -> Scores:

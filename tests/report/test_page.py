@@ -2,16 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, field, fields, make_dataclass, replace
+from dataclasses import fields, make_dataclass, replace
 from pathlib import Path
 from time import monotonic
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser
 
-from browser import NoBrowser, opened_browser
+from browser import Opener, saved
 from cant_do_that_anymore.evaluation.conditions import CONDITIONS, Kind
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
 from cant_do_that_anymore.evaluation.measures import MEASURES
@@ -22,7 +20,7 @@ from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.models.model import Answer, Settings, Usage
 from cant_do_that_anymore.report.markup import visible
-from cant_do_that_anymore.report.page import page, write_page
+from cant_do_that_anymore.report.page import page
 from cant_do_that_anymore.report.words import headline
 from processes import cdta
 from runs import Asked, Said, plan_of, run_of, with_other_forbidden_moves
@@ -38,72 +36,6 @@ HOSTILE = [
     "javascript:window.hacked=1",
     "<svg onload=window.hacked=1><style>*{display:none}</style>",
 ]
-
-
-@dataclass
-class Opened:
-    """A page in the browser, and what it did that it should not."""
-
-    page: Page
-    requests: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-
-    def text(self, selector: str) -> str:
-        return self.page.locator(selector).text_content() or ""
-
-    @property
-    def place(self) -> str:
-        return self.text("#samples output")
-
-    def expect_place(self, place: str) -> None:
-        """After a link, which the browser follows in its own time."""
-        expect(self.page.locator("#samples output")).to_have_text(place)
-
-
-class Opener:
-    """Opens files in fresh windows, and at the end checks that each one behaved."""
-
-    def __init__(self, browser: Browser) -> None:
-        self.browser = browser
-        self.opened: list[Opened] = []
-
-    def __call__(self, path: Path, link: str = "", width: int = 1280) -> Opened:
-        window = self.browser.new_page(
-            viewport={"width": width, "height": 900}, reduced_motion="reduce"
-        )
-        opened = Opened(window)
-        window.on("request", lambda request: opened.requests.append(request.url))
-        window.on("console", lambda message: opened.errors.append(message.text))
-        window.on("pageerror", lambda error: opened.errors.append(str(error)))
-        window.on("dialog", lambda dialog: opened.errors.append(dialog.message))
-        window.goto(path.as_uri() + link)
-        self.opened.append(opened)
-        return opened
-
-    def check(self) -> None:
-        for opened in self.opened:
-            assert opened.errors == []
-            assert [url for url in opened.requests if not url.startswith("file://")] == []
-            assert len(opened.requests) == 1
-            assert opened.page.evaluate("window.hacked") is None
-            opened.page.close()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with ExitStack() as stack:
-        try:
-            found = stack.enter_context(opened_browser())
-        except NoBrowser as problem:
-            pytest.skip(str(problem))
-        yield found
-
-
-@pytest.fixture
-def open_page(browser: Browser) -> Iterator[Opener]:
-    opener = Opener(browser)
-    yield opener
-    opener.check()
 
 
 @pytest.fixture(scope="module")
@@ -144,12 +76,6 @@ def pair(position: Position, before: str | Answer, after: str | Answer) -> Asked
     """A position with the replies to both questions of every run."""
     answers = [Answer(said) if isinstance(said, str) else said for said in (before, after)]
     return position, dict(zip((BEFORE, AFTER), answers, strict=True))
-
-
-def saved(run: Run, folder: Path) -> Path:
-    path = folder / "report.html"
-    write_page(run, path)
-    return path
 
 
 def unbroken(text: str) -> str:

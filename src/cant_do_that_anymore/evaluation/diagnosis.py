@@ -60,6 +60,7 @@ def _impact(
 
 
 KNOWING_RATE, GAP = "knowing_rate", "knowing_doing_gap"
+PLACEBO_IMPACT = "placebo_impact_factor"
 CORRECTED, COLLATERAL = (
     _impact(
         "corrected_impact_factor",
@@ -123,7 +124,7 @@ DIAGNOSIS = (
         perfect=None,
     ),
     _impact(
-        "placebo_impact_factor",
+        PLACEBO_IMPACT,
         "Impact factor of the placebo",
         "what the mere form of the change takes away",
         BEFORE,

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..errors import Problem
 from ..game.notation import numbered, written_game
 from ..game.position import earlier_moves
 from ..game.rules import Rules
@@ -16,6 +17,7 @@ from .vocabulary import Number, Sample
 MOST_GROUPS = 8
 MOST_OPENINGS = 12
 OPENING_PLIES = 2
+USUAL_BINS = 5
 MANY = 8
 """Earlier moves of the changed piece from here on are one group."""
 EARLIER = (*map(str, range(MANY)), f"{MANY} or more")
@@ -65,6 +67,24 @@ def by_concerned_moves(samples: Sequence[Sample], change: Rules) -> list[Group]:
     """Groups by the earlier moves that the change concerns, from few to many."""
     counts = [min(MANY, earlier_moves(sample.position, change)) for sample in samples]
     return _labelled(samples, counts, dict(enumerate(EARLIER)))
+
+
+def by_usualness(run: Run) -> list[Group]:
+    """Groups by how usual the special move is among people, as the embedded network says.
+
+    None at all if that cannot be read: it is not what the run is about.
+    """
+    from ..models.pocket import usualness  # loads the network and its runtime
+
+    samples = run.answered
+    try:
+        shares = usualness([(s.position.moves, s.position.special_moves) for s in samples])
+    except Problem:
+        return []
+    bins = [min(USUAL_BINS - 1, int(USUAL_BINS * share)) for share in shares]
+    wide = 100 // USUAL_BINS
+    labels = {n: f"{n * wide} to {(n + 1) * wide} %" for n in range(USUAL_BINS)}
+    return _labelled(samples, bins, labels)
 
 
 def by_opening(run: Run) -> list[Group]:

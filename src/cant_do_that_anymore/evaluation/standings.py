@@ -10,6 +10,8 @@ from ..errors import BadInput
 from ..game.rules import Rules
 from ..models.model import EFFORTS, Effort
 from .contenders import Contender, contenders, names_without_effort
+from .contrasts import CONTRASTS
+from .diagnosis import DIAGNOSIS, KNOWING_RATE
 from .folder import load_run
 from .labels import effort_in_words
 from .measures import FORBIDDEN, GAIN, HABIT, IMPACT, MEASURES, SHARES
@@ -22,6 +24,8 @@ from .vocabulary import Eval, Number, Sample
 Place = tuple[Eval, str, str]
 METRICS = (*SHARES.values(), *FORBIDDEN.values(), "delta", IMPACT, "adaptation_rate", GAIN)
 """What is told of every model."""
+OF_DIAGNOSIS = (*(measure.name for measure in DIAGNOSIS), *CONTRASTS)
+"""What is told where any was diagnosed."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,11 @@ class Standing:
         return GAIN in self.results.metrics
 
     @property
+    def is_diagnosed(self) -> bool:
+        """Whether it was asked why the habit stays."""
+        return KNOWING_RATE in self.results.metrics
+
+    @property
     def sure_gain(self) -> float | None:
         """The legal gain, or what is left of it whatever the unusable answers would have said."""
         bounds = self.results.bounds.get(GAIN)
@@ -87,10 +96,14 @@ class Standing:
         return fmean(s.replies[condition].answer.usage.thinking_tokens for s in self.samples)
 
     def error_over_seeds(self, metric: str) -> float | None:
-        """The standard error of the runs' mean; None for one run, or where a run has no value."""
-        if metric not in self.results.metrics:
+        """The standard error of the runs' mean; None for one run, or where a run has no value.
+
+        Those of controls are not told apart by run, and have none.
+        """
+        measure = MEASURES.get(metric)
+        if metric not in self.results.metrics or not measure or measure.of_controls:
             return None
-        values = [MEASURES[metric].value(samples) for samples in self.runs]
+        values = [measure.value(samples) for samples in self.runs]
         known = [value for value in values if value is not None]
         return stdev(known) / sqrt(len(known)) if len(known) == len(values) > 1 else None
 

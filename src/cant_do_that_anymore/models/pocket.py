@@ -6,7 +6,9 @@ It sees moves and nothing else, so no wording can reach it; docs/pocket.md is it
 import asyncio
 import json
 import os
+from collections import defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -25,6 +27,8 @@ from .model import CHAT_TOKENS, Answer, Form, Question, Settings
 POCKET = "cdta/pocket"
 POCKET_RULES = "cdta/pocket-rules"
 BATCH = 64
+MEMORY = 4096
+"""So many positions are remembered, at 8 kB each."""
 WORKERS = min(4, os.cpu_count() or 1)
 """So many batches are read at once, one thread each: threads that share a batch mostly wait."""
 
@@ -52,6 +56,7 @@ class Network:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(packed, options)
+        self._known: dict[Tokens, Scores] = {}
 
     def tokens(self, moves: Sequence[str]) -> Tokens:
         """What the network reads: the token that begins a game, then the last moves played."""
@@ -65,6 +70,22 @@ class Network:
         tokens = np.array(positions, dtype=np.int64)
         parts = (tokens[start : start + BATCH] for start in range(0, len(tokens), BATCH))
         return np.concatenate([self._session.run(None, {"tokens": part})[0] for part in parts])
+
+    def share(self, scores: Scores, moves: Sequence[str]) -> float:
+        """The part of all likelihood that falls on these moves."""
+        likelihoods = np.exp((scores - scores.max()).astype(np.float64))
+        tokens = [self.token[move] for move in moves if move in self.token]
+        return float(likelihoods[tokens].sum() / likelihoods.sum())
+
+    def known(self, position: Tokens) -> Scores | None:
+        """The scores of a position that was read not long ago: a run asks about each again."""
+        return self._known.get(position)
+
+    def remember(self, position: Tokens, scores: Scores) -> None:
+        """Keep the scores for a while."""
+        if len(self._known) >= MEMORY:
+            del self._known[next(iter(self._known))]
+        self._known[position] = scores
 
 
 the_network = cache(Network)
@@ -130,6 +151,9 @@ class PocketModel:
 
     async def _scores(self, tokens: Tokens) -> Scores:
         """The scores of one position, read with all others of its length that wait by then."""
+        known = self._network.known(tokens)
+        if known is not None:
+            return known
         batch = self._open.get(len(tokens))
         if batch is None:
             batch = _Batch(asyncio.create_task(self._read(len(tokens))))
@@ -137,12 +161,47 @@ class PocketModel:
         row = len(batch.positions)
         batch.positions.append(tokens)
         scores: Scores = (await asyncio.shield(batch.reading))[row]
+        self._network.remember(tokens, scores)
         return scores
 
     async def _read(self, length: int) -> Scores:
         async with self._workers:
             positions = self._open.pop(length).positions
             return await asyncio.to_thread(self._network.scores, positions)
+
+
+def usualness(asked: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[float]:
+    """How likely the network finds it that, after some moves, one of some others comes next.
+
+    It learned from people's games, so this says how usual those moves are among people.
+
+    Raises:
+        Problem: if the network cannot be read.
+    """
+    network = the_network()
+    shares = [0.0] * len(asked)
+    waiting: defaultdict[int, list[int]] = defaultdict(list)
+    for place, (moves, wanted) in enumerate(asked):
+        tokens = network.tokens(moves)
+        known = network.known(tokens)
+        if known is None:
+            waiting[len(tokens)].append(place)
+        else:
+            shares[place] = network.share(known, wanted)
+    batches = [
+        places[start : start + BATCH]
+        for places in waiting.values()
+        for start in range(0, len(places), BATCH)
+    ]
+
+    def read(places: list[int]) -> Scores:
+        return network.scores([network.tokens(asked[place][0]) for place in places])
+
+    with ThreadPoolExecutor(WORKERS) as workers:
+        for places, rows in zip(batches, workers.map(read, batches), strict=True):
+            for place, scores in zip(places, rows, strict=True):
+                shares[place] = network.share(scores, asked[place][1])
+    return shares
 
 
 def _played(moves: Sequence[str], scores: Scores, settings: Settings) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..errors import Problem
 from ..evaluation.measures import IMPACT, UNUSABLE
-from ..evaluation.standings import METRICS, Standing
+from ..evaluation.standings import METRICS, OF_DIAGNOSIS, Standing
 from ..evaluation.vocabulary import AFTER, BEFORE, Number
 from ..files import replacing_text
 from .curve import curve_chart, has_curve
@@ -23,10 +23,12 @@ Value = str | Number | list[str]
 
 def as_rows(found: Sequence[Standing]) -> list[dict[str, Value]]:
     """Plain values by name, every metric with its 95 % interval and its error over seeds."""
-    return [_row(standing) for standing in found]
+    diagnosed = any(standing.is_diagnosed for standing in found)
+    names = (*METRICS, *(OF_DIAGNOSIS if diagnosed else ()))
+    return [_row(standing, names) for standing in found]
 
 
-def _row(standing: Standing) -> dict[str, Value]:
+def _row(standing: Standing, names: Sequence[str]) -> dict[str, Value]:
     results = standing.results
     row: dict[str, Value] = {
         "model": standing.model,
@@ -37,7 +39,7 @@ def _row(standing: Standing) -> dict[str, Value]:
         "runs": len(standing.runs),
         "samples": results.metrics["n_samples"],
     }
-    for name in METRICS:
+    for name in names:
         interval = results.intervals.get(name)
         row[name] = results.metrics.get(name)
         row[f"{name}_low"] = interval.low if interval else None

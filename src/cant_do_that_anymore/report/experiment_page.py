@@ -12,7 +12,7 @@ from ..errors import counted
 from ..evaluation.standings import Standing
 from .inlining import inlined
 from .page import PAGE_NAME
-from .standing_words import by_place, columns, legend, marked, notes_on, title_of
+from .standing_words import DIAGNOSIS, WHY, by_place, columns, legend, marked, notes_on, title_of
 from .templating import rendered
 
 INDEX = "index.html"
@@ -47,6 +47,8 @@ def experiment_page(
         places=places,
         size=_size(found),
         columns=columns(found),
+        diagnosis=DIAGNOSIS,
+        why=WHY,
         legend=legend(found),
         marked=marked,
         notes_on=notes_on,

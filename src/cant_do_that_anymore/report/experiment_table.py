@@ -7,9 +7,19 @@ from rich.table import Table
 from rich.text import Text
 
 from ..evaluation.standings import Standing
-from .standing_words import by_place, columns, legend, marked, notes_on, title_of
+from .standing_words import (
+    DIAGNOSIS,
+    WHY,
+    Columns,
+    by_place,
+    columns,
+    legend,
+    marked,
+    notes_on,
+    title_of,
+)
 
-_LEFT = ("impact factor", "legal gain")
+_LEFT = ("impact factor", "legal gain", "corrected", "specific")
 
 
 def experiment_table(found: Sequence[Standing]) -> RenderableType:
@@ -20,15 +30,18 @@ def experiment_table(found: Sequence[Standing]) -> RenderableType:
 
 def _of_group(group: Sequence[Standing]) -> list[RenderableType]:
     notes = (Text(f"note on {note}", style="yellow") for note in notes_on(group))
-    return [Text(title_of(group), style="bold"), _table(group), *notes]
+    found: list[RenderableType] = [Text(title_of(group), style="bold")]
+    found.append(_table("model", group, columns(group)))
+    if diagnosed := [standing for standing in group if standing.is_diagnosed]:
+        found += [Text(), _table(WHY, diagnosed, DIAGNOSIS)]
+    return [*found, *notes]
 
 
-def _table(group: Sequence[Standing]) -> Table:
+def _table(name: str, group: Sequence[Standing], told: Columns) -> Table:
     """Two lines a model, so that it fits 80 columns."""
     # One space between columns: names of models are long.
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("model", overflow="fold")
-    told = columns(group)
+    table.add_column(name, overflow="fold")
     for heading in told:
         table.add_column(
             heading,

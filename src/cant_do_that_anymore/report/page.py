@@ -5,17 +5,18 @@ from pathlib import Path
 
 from ..errors import Problem
 from ..evaluation.folder import save_run, temperatures
-from ..evaluation.groups import by_earlier_moves, by_opening
+from ..evaluation.groups import by_earlier_moves, by_opening, by_usualness
 from ..evaluation.measures import FORBIDDEN, MEASURES, SHARES, STATISTICS, TILES
 from ..evaluation.results import Run
 from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES
 from ..files import replacing_text
 from . import thoughts
 from .charts import flow, pieces
+from .diagnosis import why
 from .rule_picture import rule_picture
 from .sample_data import samples_json
 from .templating import rendered
-from .words import MEANINGS, condition_title, headline, main_measures
+from .words import ASKS, MEANINGS, condition_title, headline, main_measures
 
 PAGE_NAME = "report.html"
 _PALETTE = 4
@@ -24,12 +25,25 @@ _PALETTE = 4
 
 @dataclass(frozen=True)
 class Asked:
-    """A condition as the page shows it; ``style`` is the class that gives it its colour."""
+    """A condition as the page shows it.
+
+    Attributes:
+        name: what its replies go by.
+        title: for people.
+        style: the class that gives it its colour.
+        text: the task.
+        added: what the user's last turn ends with.
+        asks: what is asked for, in words.
+        names_a_move: whether the answer is to be a move.
+    """
 
     name: str
     title: str
     style: str
     text: str
+    added: str
+    asks: str
+    names_a_move: bool
 
 
 def write_page(run: Run, path: Path) -> None:
@@ -83,7 +97,12 @@ def page(run: Run) -> str:
         shares=SHARES,
         forbidden=FORBIDDEN,
         temperature=temperatures(run),
-        groups={counted: earlier, "opening": by_opening(run)},
+        groups={
+            f"number of {counted}": earlier,
+            "how usual the move is among people": by_usualness(run),
+            "opening": by_opening(run),
+        },
+        why=why(run),
         picture=rule_picture(run.plan.change, run.samples[0].position if run.samples else None),
         pieces=pieces(),
         samples=samples,
@@ -96,6 +115,14 @@ def _conditions(run: Run) -> dict[str, Asked]:
     others = [name for name in names if name not in (BEFORE, AFTER)]
     styles = {name: f"other-{1 + place % _PALETTE}" for place, name in enumerate(others)}
     return {
-        name: Asked(name, condition_title(name), styles.get(name, name), condition.text)
+        name: Asked(
+            name,
+            condition_title(name),
+            styles.get(name, name),
+            condition.text,
+            condition.added,
+            ASKS.get(name, ""),
+            not condition.about,
+        )
         for name, condition in zip(names, run.plan.conditions, strict=True)
     }

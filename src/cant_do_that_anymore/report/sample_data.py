@@ -8,11 +8,14 @@ from typing import Any
 import chess
 from markupsafe import Markup
 
+from ..evaluation.conditions import added_to
+from ..evaluation.diagnosis import KNOWING_RATE, KNOWS_FORBIDDEN, knowing_of
 from ..evaluation.judging import named_moves
 from ..evaluation.results import Run
-from ..evaluation.vocabulary import Reply
+from ..evaluation.vocabulary import Reply, Sample
 from ..game.notation import numbered, written, written_game
 from ..game.rules import Rules
+from .diagnosis import CONTROL, NO_ANSWER, NO_HABIT
 from .markup import visible
 from .thoughts import remarkable
 
@@ -39,7 +42,11 @@ def samples_json(run: Run) -> tuple[Markup, int]:
 
 def _hopeful(run: Run) -> int:
     """The greatest such length at which the texts alone do not make too large a page."""
-    answers = [reply.answer for sample in run.samples for reply in sample.replies.values()]
+    answers = [
+        reply.answer
+        for sample in (*run.samples, *run.controls)
+        for reply in sample.replies.values()
+    ]
     lengths = [len(text) for answer in answers for text in (answer.text, answer.reasoning)]
     longest = LONGEST_REPLY
     while sum(min(length, longest) for length in lengths) > _MOST_BYTES and longest > _SHORTEST_CUT:
@@ -63,7 +70,8 @@ def _visible(value: Any) -> Any:
 
 
 def _entries(run: Run) -> Iterator[dict[str, Any]]:
-    for sample in run.samples:
+    diagnosed = KNOWING_RATE in run.results.metrics
+    for sample in (*run.samples, *run.controls):
         position = sample.position
         board = position.board()
         repeated = f"-{sample.draw + 1}" if sample.draw else ""
@@ -78,9 +86,19 @@ def _entries(run: Run) -> Iterator[dict[str, Any]]:
             "remarkable": remarkable(sample),
             "replies": {
                 condition.name: _reply(sample.replies[condition.name], board, condition.rules)
+                | ({"asked": asked} if (asked := added_to(position, condition)) else {})
                 for condition in run.plan.conditions
+                if condition.name in sample.replies
             },
+            **({"knowing": _group(sample)} if diagnosed else {}),
         }
+
+
+def _group(sample: Sample) -> str:
+    """Which of the four groups it belongs to, or why to none; controls are asked less."""
+    if KNOWS_FORBIDDEN not in sample.replies:
+        return CONTROL
+    return (knowing_of(sample) or NO_HABIT) if sample.answered else NO_ANSWER
 
 
 def _reply(reply: Reply, board: chess.Board, rules: Rules) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
+from ..evaluation.contrasts import SPECIFIC
+from ..evaluation.diagnosis import CORRECTED, GAP, KNOWING_RATE, PLACEBO_IMPACT
 from ..evaluation.measures import FORBIDDEN, GAIN, IMPACT, SHARES, UNUSABLE
 from ..evaluation.standings import Standing
 from ..evaluation.vocabulary import AFTER, BEFORE
@@ -16,6 +18,11 @@ LEGEND = (
     "adapts: adaptation rate. no move: answers under the changed rules that name none"
 )
 THINKS = "; thinks: tokens of thoughts under the changed rules, mean"
+KNOWS = (
+    "knows: both questions about the rule answered right; gap: of those, habits kept all the same. "
+    "reminder, placebo: what they take away of the habit; corrected: what the rule itself does, "
+    "specific: beyond what it takes from habits that stay legal."
+)
 BOUNDS = (
     "; where they name no move, numbers are given from the least to the greatest that they could "
     "have made."
@@ -54,7 +61,11 @@ def notes_on(group: Sequence[Standing]) -> list[str]:
 def legend(found: Sequence[Standing]) -> list[str]:
     """What the columns mean."""
     thinks = THINKS if any(map(thought, found)) else ""
-    return [f"{LEGEND}{thinks}.", *([JUNK + BOUNDS] if any(s.is_junk for s in found) else [])]
+    return [
+        f"{LEGEND}{thinks}.",
+        *([KNOWS] if any(s.is_diagnosed for s in found) else []),
+        *([JUNK + BOUNDS] if any(s.is_junk for s in found) else []),
+    ]
 
 
 def columns(found: Sequence[Standing]) -> Columns:
@@ -75,6 +86,19 @@ def columns(found: Sequence[Standing]) -> Columns:
     }
 
 
+DIAGNOSIS: Columns = {
+    "knows": lambda each: _briefly(each, KNOWING_RATE),
+    "gap": lambda each: _briefly(each, GAP),
+    "reminder": lambda each: _briefly(each, "reminder_effect"),
+    "placebo": lambda each: _briefly(each, PLACEBO_IMPACT),
+    "corrected": lambda each: _range(each, CORRECTED.name),
+    "specific": lambda each: _range(each, SPECIFIC.name),
+}
+"""Who knows the rule, and what the rule itself takes away, of those that were diagnosed."""
+WHY = "why the habit stays"
+"""What they tell."""
+
+
 def thought(standing: Standing) -> bool:
     """Whether it thought before it replied, or was told how much to."""
     told = standing.effort is not None
@@ -91,6 +115,11 @@ def _special(standing: Standing, condition: str) -> str:
     metrics = standing.results.metrics
     any_forbidden = _number(metrics.get(FORBIDDEN[condition]))
     return f"{_number(metrics[SHARES[condition]])}\n{any_forbidden}"
+
+
+def _briefly(standing: Standing, name: str) -> str:
+    """The value, or between what bounds it lies."""
+    return _range(standing, name).partition("\n")[0]
 
 
 def _range(standing: Standing, name: str) -> str:

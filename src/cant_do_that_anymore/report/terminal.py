@@ -1,5 +1,7 @@
 """A run as tables a person can read in a terminal."""
 
+from collections.abc import Iterator
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -9,6 +11,7 @@ from ..evaluation.measures import FORBIDDEN, SHARES
 from ..evaluation.results import Results, Run
 from ..evaluation.vocabulary import AFTER, OUTCOMES, Measure
 from ..progress import duration
+from .diagnosis import Why, why
 from .words import dollars, headline, interval, main_measures, number, percentage, plain, thinking
 
 _ELSEWHERE = {*FORBIDDEN.values(), "variant_legal_proportion"}
@@ -25,6 +28,7 @@ def summary(run: Run) -> RenderableType:
         _metrics(run),
         *_thinking(run),
         Text(),
+        *(_why(found) if (found := why(run)) else ()),
         _outcomes(run),
         Text(),
         Text(_footer(run), style="dim"),
@@ -63,6 +67,23 @@ def _remark(measure: Measure | Contrast, results: Results) -> str:
         if name == measure.name:
             remark = f"forbidden: {number(results.metrics[FORBIDDEN[condition]])}"
     return remark
+
+
+def _why(found: Why) -> Iterator[RenderableType]:
+    """Who knows the rule, and who drops the habit; and how the controls fared."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(f"of {number(found.habits)} with the habit", no_wrap=True)
+    for does in ("drop it", "keep it"):
+        table.add_column(does, justify="right", no_wrap=True)
+        table.add_column("", justify="right", no_wrap=True)
+    for row in found.rows:
+        cells = (text for p in row.parts for text in (number(p.count), percentage(p.share)))
+        table.add_row(f"{row.title}: {number(row.count)}", *cells)
+    yield table
+    if found.controls:
+        shares = ", ".join(f"{percentage(share)} {name}" for name, share in found.controls.items())
+        yield Text(f"habits at controls: {shares}", style="dim")
+    yield Text()
 
 
 def _outcomes(run: Run) -> Table:

@@ -7,6 +7,14 @@ from typing import Any
 
 from ..errors import counted
 from ..evaluation.contrasts import CONTRASTS, Contrast
+from ..evaluation.diagnosis import (
+    GAP,
+    KNOWING_RATE,
+    KNOWS_ALLOWED,
+    KNOWS_FORBIDDEN,
+    PLACEBO,
+    REMINDED,
+)
 from ..evaluation.measures import IMPACT, MEASURES, SHARES, VIOLATIONS
 from ..evaluation.results import Bounds, Results, Run
 from ..evaluation.statistics.intervals import Interval
@@ -27,8 +35,19 @@ MEANINGS: dict[Outcome, str] = {
     "refused": "the model declined to answer",
     "error": "no answer came; left out of all numbers but the bounds",
 }
+ASKS = {
+    BEFORE: "a move under the standard rules",
+    AFTER: "a move under the changed rules",
+    PLACEBO: "a move; the standard rule is stated in the form of the change",
+    REMINDED: "a move; the changed rule is stated once more",
+    KNOWS_FORBIDDEN: "whether a move is legal that the change forbids",
+    KNOWS_ALLOWED: "whether a move is legal that it allows",
+}
+"""What the conditions ask for."""
 WORTH_THE_NAME = 0.1
 """A habit that yields by a tenth yields; by less, nobody would say so."""
+GUESSING = 0.25
+"""Two questions of knowledge, each answered right by chance in every second case."""
 
 
 def number(value: Number) -> str:
@@ -176,12 +195,29 @@ def headline(run: Run) -> str:
         return (
             f"{run.version} {run.plan.change.old_way} in {after} of {n} {change}, and in {before} "
             "of them under the standard rules; moving at random would give "
-            f"{percentage(metrics['random_special_proportion'])}."
+            f"{percentage(metrics['random_special_proportion'])}.{_knowing(run)}"
         )
     return (
         f"{run.version} plays its usual move in {before} of {n} under the standard rules and in "
-        f"{after} {change}: {_meaning(run)}."
+        f"{after} {change}: {_meaning(run)}.{_knowing(run)}"
     )
+
+
+def _knowing(run: Run) -> str:
+    """A sentence more, where it was asked whether the model knows the rule."""
+    results = run.results
+    knowing, interval = results.metrics.get(KNOWING_RATE), results.intervals.get(KNOWING_RATE)
+    if knowing is None or interval is None:
+        return ""
+    if bounds := results.bounds.get(KNOWING_RATE):
+        return (
+            f" It knows the rule in {percentage(bounds.low)} to {percentage(bounds.high)} of the "
+            "positions, depending on answers that are neither yes nor no."
+        )
+    known = f" It knows the rule in {percentage(knowing)} of the positions"
+    if interval.low <= GUESSING:
+        return f"{known}; guessing would give {percentage(GUESSING)}."
+    return f"{known}, and plays the forbidden move in {percentage(results.metrics[GAP])} of those."
 
 
 def _meaning(run: Run) -> str:

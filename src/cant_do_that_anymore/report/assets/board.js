@@ -88,7 +88,7 @@ function arrow(uci, style, thick, aside) {
 
 /** The move of a reply, if it goes from square to square; a piece dropped on the board does not. */
 function drawable(reply) {
-  return reply.move?.uci.match(/^[a-h][1-8][a-h][1-8]/)?.[0];
+  return reply?.move?.uci.match(/^[a-h][1-8][a-h][1-8]/)?.[0];
 }
 
 /** An arrow for each reply that is a move; those that would overlap lie side by side. */

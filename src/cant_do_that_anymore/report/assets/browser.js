@@ -9,6 +9,9 @@ const conditions = [...section.querySelectorAll("article")].map((article) => ({
   name: article.dataset.condition,
   style: article.className,
 }));
+/** Of a diagnosis: who knows the rule and who keeps the habit; controls are a group of their own. */
+const KNOWING = "knowing";
+const CONTROL = "control";
 const filters = [...form.querySelectorAll("select, input")].map(({ name }) => name);
 
 let matching = [];
@@ -22,17 +25,26 @@ function element(name, style, ...children) {
 }
 
 function fillFilters() {
+  const usual = samples.filter((sample) => sample.knowing !== CONTROL);
   for (const { name } of conditions) {
-    const counts = new Map();
-    for (const sample of samples) {
-      const { outcome } = sample.replies[name];
-      counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
-    }
-    form.elements[name].append(new Option("any outcome", ""));
-    for (const [outcome, count] of [...counts].sort((a, b) => b[1] - a[1])) {
-      form.elements[name].append(new Option(`${outcome} (${count})`, outcome));
-    }
+    fillFilter(form.elements[name], "any outcome", usual.map(({ replies }) => replies[name].outcome));
   }
+  if (KNOWING in form.elements) {
+    fillFilter(form.elements[KNOWING], "all but controls", samples.map(({ knowing }) => knowing));
+  }
+}
+
+function fillFilter(select, any, values) {
+  const counts = new Map();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  select.append(new Option(any, ""));
+  for (const [value, count] of [...counts].sort((a, b) => b[1] - a[1])) {
+    select.append(new Option(`${value} (${count})`, value));
+  }
+}
+
+function inGroup(sample, wanted) {
+  return wanted ? sample.knowing === wanted : sample.knowing !== CONTROL;
 }
 
 /** Whether the special move or an answer contains the wanted text, or the game begins with it. */
@@ -53,7 +65,8 @@ function applyFilters() {
     .filter(([, outcome]) => outcome);
   matching = samples.filter(
     (sample) =>
-      chosen.every(([name, outcome]) => sample.replies[name].outcome === outcome) &&
+      chosen.every(([name, outcome]) => sample.replies[name]?.outcome === outcome) &&
+      inGroup(sample, form.elements[KNOWING]?.value) &&
       (!thought || sample.remarkable.includes(thought)) &&
       hasMove(sample, wanted),
   );
@@ -66,10 +79,11 @@ function listed(sample) {
   const link = element(
     "a", "",
     element("b", "", many ? `${sample.special.length} moves` : sample.special[0].text),
-    ...conditions.map(({ name }) => {
+    ...(sample.knowing ? conditions.slice(0, 2) : conditions).map(({ name }) => {
       const { outcome } = sample.replies[name];
       return element("span", `is-${outcome}`, outcome);
     }),
+    ...(sample.knowing ? [element("i", "", sample.knowing)] : []),
   );
   link.href = `#sample=${sample.id}`;
   return element("li", "", link);
@@ -106,9 +120,9 @@ function describeGame(sample) {
     link.href = sample.source;
     identity.append(", ", link);
   } else if (sample.source) identity.append(`, ${sample.source}`);
-  section.querySelector(".legend .special b").textContent = sample.special
-    .map((move) => move.text)
-    .join(", ");
+  section.querySelector(".legend .special b").textContent =
+    sample.special.map((move) => move.text).join(", ") +
+    (sample.knowing === CONTROL ? ", which stays legal" : "");
 }
 
 /** Write a text, which may be cut in the middle, in the pieces that are made of its parts. */
@@ -125,6 +139,12 @@ function fill(pre, text, pieces = (part) => [part]) {
 function describeReply(name, reply) {
   const ours = `[data-condition="${name}"]`;
   const panel = section.querySelector(`article${ours}`);
+  const key = section.querySelector(`.legend ${ours}`);
+  panel.hidden = !reply;
+  if (key) key.hidden = !reply;
+  if (!reply) return;
+  const asked = panel.querySelector(".asked q");
+  if (asked) asked.textContent = reply.asked ?? "";
   const outcome = panel.querySelector(".outcome");
   outcome.textContent = reply.outcome;
   outcome.className = `outcome is-${reply.outcome}`;
@@ -134,7 +154,8 @@ function describeReply(name, reply) {
   panel.querySelector(".remark").textContent =
     reply.error || `${reply.stop}, ${tokensIn} tokens in, ${tokensOut} out${thoughts}`;
   describeThoughts(panel, reply);
-  section.querySelector(`.legend ${ours} b`).textContent = reply.move
+  if (!key) return;
+  key.querySelector("b").textContent = reply.move
     ? reply.move.text === reply.move.uci
       ? reply.move.uci
       : `${reply.move.text} (${reply.move.uci})`
@@ -152,6 +173,7 @@ function step(by) {
 function followLink() {
   const asked = new URLSearchParams(location.hash.slice(1));
   const sample = samples.find(({ id }) => id === asked.get("sample"));
+  if (sample?.knowing === CONTROL) asked.set(KNOWING, CONTROL);
   if (sample && matching.includes(sample)) show(sample);
   else if (sample || filters.some((name) => asked.has(name))) {
     for (const name of filters) form.elements[name].value = asked.get(name) ?? "";

@@ -1,0 +1,115 @@
+"""Why the habit stays, as the page and the terminal show it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from ..evaluation.contrasts import SPECIFIC, Contrast
+from ..evaluation.diagnosis import (
+    CORRECTED,
+    KNOWING,
+    KNOWING_RATE,
+    PLACEBO,
+    PLACEBO_IMPACT,
+    Knowing,
+    knowing_of,
+)
+from ..evaluation.measures import IMPACT, MEASURES
+from ..evaluation.results import Run
+from ..evaluation.vocabulary import AFTER, BEFORE, Measure
+from .markup import tag
+
+CONTROL, NO_HABIT, NO_ANSWER = "control", "no habit", "no answer"
+"""Groups of samples beside the four."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the four groups."""
+
+    group: Knowing
+    does: str
+    count: int
+    share: float
+    style: str
+
+    @property
+    def link(self) -> str:
+        """To its samples."""
+        return "#" + urlencode({"knowing": self.group})
+
+
+@dataclass(frozen=True)
+class Row:
+    """Those that know the rule, or those that do not: the share that drops, and that keeps."""
+
+    title: str
+    count: int
+    share: float
+    parts: tuple[Part, Part]
+
+    @property
+    def bar(self) -> Markup:
+        """Both parts beside each other, as wide as the row's share of all."""
+        bands, x = [], 0.0
+        for part in self.parts:
+            wide = 100 * self.share * part.share
+            words = f"{part.count:,} {part.group}"
+            band = tag("rect", x=f"{x:.3f}%", width=f"{wide:.3f}%", y=0, height="100%")
+            link = {"href": part.link, "class_": part.style, "aria_label": words}
+            bands.append(tag("a", tag("title", words), band, **link))
+            x += wide
+        return tag("svg", *bands, width="100%", height=26)
+
+
+@dataclass(frozen=True)
+class Why:
+    """What a diagnosis found.
+
+    Attributes:
+        habits: how many samples had the habit.
+        rows: who of them knows the rule, and who does not.
+        factors: the impact factors, to stand on one axis.
+        controls: the share of habits played at control positions, by condition.
+    """
+
+    habits: int
+    rows: tuple[Row, Row]
+    factors: tuple[Measure | Contrast, ...]
+    controls: dict[str, float]
+
+
+def why(run: Run) -> Why | None:
+    """What the diagnosis found; None where none was made."""
+    if KNOWING_RATE not in run.results.metrics:
+        return None
+    counts = Counter(group for sample in run.answered if (group := knowing_of(sample)))
+    rows = (
+        _row("knows the rule", KNOWING[:2], counts),
+        _row("does not know the rule", KNOWING[2:], counts),
+    )
+    factors = (MEASURES[IMPACT], MEASURES[PLACEBO_IMPACT], CORRECTED, SPECIFIC)
+    return Why(sum(counts.values()), rows, factors, _of_controls(run))
+
+
+def _row(title: str, groups: Sequence[Knowing], counts: Counter[Knowing]) -> Row:
+    count = sum(counts[group] for group in groups)
+    drops, keeps = (
+        Part(group, does, counts[group], counts[group] / max(1, count), f"is-{style}")
+        for group, does, style in zip(
+            groups, ("drops the habit", "keeps it"), ("adapted", "special"), strict=True
+        )
+    )
+    return Row(title, count, count / max(1, sum(counts.values())), (drops, keeps))
+
+
+def _of_controls(run: Run) -> dict[str, float]:
+    answered = [control for control in run.controls if control.answered]
+    return {
+        name: sum(control.plays_special(name) for control in answered) / len(answered)
+        for name in (BEFORE, PLACEBO, AFTER)
+        if answered
+    }

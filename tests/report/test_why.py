@@ -1,0 +1,239 @@
+"""Why the habit stays: the sentence, the lines in the terminal, the picture and its samples."""
+
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from browser import Opener, saved
+from cant_do_that_anymore.evaluation.diagnosis import ASKED
+from cant_do_that_anymore.evaluation.groups import by_usualness
+from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.evaluation.standings import standings
+from cant_do_that_anymore.evaluation.vocabulary import Outcome
+from cant_do_that_anymore.game.position import Position, shipped_pool
+from cant_do_that_anymore.models import pocket
+from cant_do_that_anymore.models.model import Answer
+from cant_do_that_anymore.report.experiment import as_rows
+from cant_do_that_anymore.report.experiment_table import experiment_table
+from cant_do_that_anymore.report.page import page
+from cant_do_that_anymore.report.terminal import summary
+from cant_do_that_anymore.report.words import headline
+from runs import Asked, plan_of, run_of
+
+POOL = shipped_pool("pool")
+COUNTS: dict[tuple[bool | None, bool], int] = {
+    (True, False): 40,
+    (True, True): 18,
+    (False, False): 1,
+    (False, True): 4,
+}
+"""Samples that know the rule, and of those that keep the habit."""
+
+
+def asked(position: Position, knows: bool | None, keeps: bool) -> Asked:
+    """A sample with the habit; one that neither knows nor not says neither yes nor no."""
+    answers = ("no", "yes") if knows else ("yes", "yes")
+    said = ("perhaps",) * 2 if knows is None else answers
+    special = position.special_moves[0]
+    moves = ("special", "special" if keeps else "legal", "special", "legal")
+    told: dict[str, Answer | Outcome] = dict(zip(ASKED, moves, strict=False))  # type: ignore[arg-type]
+    told |= {name: Answer(text) for name, text in zip(ASKED[4:], said, strict=True)}
+    told["standard"] = Answer(special)
+    return position, told
+
+
+def control(position: Position, changed: Outcome) -> Asked:
+    return position, {"standard": "special", "changed": changed, "placebo": "special"}
+
+
+def diagnosed(
+    counts: dict[tuple[bool | None, bool], int], controls: Sequence[Outcome] = ("special",) * 8
+) -> Run:
+    kinds = [kind for kind, count in counts.items() for _ in range(count)]
+    samples = [asked(p, *kind) for p, kind in zip(POOL, kinds, strict=False)]
+    others = [control(p, said) for p, said in zip(POOL[500:], controls, strict=False)]
+    return run_of(samples, plan_of(len(samples), ASKED), others)
+
+
+@pytest.fixture(scope="module")
+def typical() -> Run:
+    return diagnosed(COUNTS, [*(["special"] * 6), "legal", "legal"])  # type: ignore[list-item]
+
+
+def printed(run: Run) -> str:
+    console = Console(width=80, record=True, file=StringIO())
+    console.print(summary(run))
+    return console.export_text()
+
+
+def test_the_headline_says_whether_it_knows_and_keeps_the_habit_all_the_same(typical: Run) -> None:
+    assert headline(typical).endswith(
+        " of the habit. It knows the rule in 92.1 % of the positions, and plays the forbidden move "
+        "in 31.0 % of those."
+    )
+
+
+def test_knowing_no_better_than_by_guessing_is_said_to_be_so() -> None:
+    guessing = diagnosed({(True, True): 10, (False, True): 30})
+    assert headline(guessing).endswith(
+        "It knows the rule in 25.0 % of the positions; guessing would give 25.0 %."
+    )
+
+
+def test_answers_that_are_neither_yes_nor_no_leave_it_open() -> None:
+    silent = diagnosed({(True, True): 10, (None, True): 30})
+    assert headline(silent).endswith(
+        "It knows the rule in 25.0 % to 100.0 % of the positions, depending on answers that are "
+        "neither yes nor no."
+    )
+    assert "75.0\u00a0% where the move is forbidden" in page(silent)
+
+
+def test_without_a_habit_and_without_a_diagnosis_nothing_is_said_of_knowing(typical: Run) -> None:
+    plain = run_of([(POOL[0], {"standard": "special", "changed": "special"})])
+    position, told = asked(POOL[0], True, True)
+    habitless = run_of([(position, {**told, "standard": "legal"})], plan_of(1, ASKED))
+    for run in (plain, habitless):
+        assert "It knows" not in headline(run)
+    assert 'id="why"' in page(habitless)
+    assert 'id="why"' not in page(plain) and 'name="knowing"' not in page(plain)
+    assert "with the habit" not in printed(plain)
+
+
+def test_the_terminal_shows_who_knows_and_who_drops_in_80_columns(typical: Run) -> None:
+    lines = printed(typical).splitlines()
+    (knows,) = [line for line in lines if line.startswith("knows the rule: 58")]
+    assert knows.split()[4:] == ["40", "69.0", "%", "18", "31.0", "%"]
+    assert "of 63 with the habit" in printed(typical)
+    assert "habits at controls: 100.0 % standard, 100.0 % placebo, 75.0 % changed" in lines
+    for name in ("knowing_rate", "specific_impact_factor", "collateral_change"):
+        assert any(line.startswith(name) for line in lines)
+    headings = next(line for line in lines if line.startswith("outcome"))
+    names = ["outcome", "standard", "changed", "placebo", "reminded", "forbidden", "allowed"]
+    assert headings.split() == names
+    assert max(map(len, lines)) <= 80
+
+
+def test_every_group_links_to_its_samples(
+    typical: Run,
+    tmp_path: Path,
+    open_page: Opener,
+) -> None:
+    opened = open_page(saved(typical, tmp_path))
+    parts = opened.page.locator("#why .knowing li a")
+    for number, count in enumerate(COUNTS.values()):
+        parts.nth(number).click()
+        assert opened.place == f"1 of {count}"
+    bars = opened.page.locator("#why .knowing svg a")
+    assert bars.count() == 4
+    bars.nth(1).press("Enter")
+    assert opened.place == "1 of 18"
+    assert opened.page.locator("[name=knowing]").input_value() == "knows and keeps"
+
+
+def test_the_bars_are_as_wide_as_their_shares(
+    typical: Run,
+    tmp_path: Path,
+    open_page: Opener,
+) -> None:
+    opened = open_page(saved(typical, tmp_path))
+    widths = opened.page.locator("#why .knowing rect").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().width)"
+    )
+    assert [width / widths[1] for width in widths] == pytest.approx(
+        [count / 18 for count in COUNTS.values()], rel=0.02
+    )
+
+
+def test_the_impact_factors_stand_on_one_axis(
+    typical: Run,
+    tmp_path: Path,
+    open_page: Opener,
+) -> None:
+    opened = open_page(saved(typical, tmp_path))
+    rows = opened.page.locator("#why .factors tbody tr")
+    values = [text.replace("−", "-") for text in rows.locator("td:nth-child(2)").all_inner_texts()]
+    metrics = typical.results.metrics
+    factors = ("variant", "placebo", "corrected", "specific")
+    assert values == [f"{metrics[f'{name}_impact_factor']:.3f}" for name in factors]
+    assert rows.locator(".dot").count() == 4
+
+
+def test_controls_are_shown_apart_with_what_they_were_asked(
+    typical: Run,
+    tmp_path: Path,
+    open_page: Opener,
+) -> None:
+    opened = open_page(saved(typical, tmp_path))
+    assert opened.place == f"1 of {len(typical.samples)}"
+    opened.page.locator("#why a", has_text="Theirs").click()
+    assert opened.place == "1 of 8"
+    assert "which stays legal" in opened.text(".legend .special b")
+    shown = opened.page.locator("article:visible")
+    assert [each.get_attribute("data-condition") for each in shown.all()] == [
+        *("standard", "changed", "placebo")
+    ]
+    linked = open_page(tmp_path / "report.html", f"#sample={typical.controls[3].position.id}")
+    assert linked.place == "4 of 8"
+
+
+def test_a_sample_shows_all_replies_and_what_was_asked(
+    typical: Run,
+    tmp_path: Path,
+    open_page: Opener,
+) -> None:
+    opened = open_page(saved(typical, tmp_path))
+    sample = typical.samples[0]
+    for condition in typical.plan.conditions:
+        panel = f"article[data-condition={condition.name}]"
+        assert opened.text(f"{panel} pre") == sample.replies[condition.name].answer.text
+        question = condition.question(sample.position)
+        if question.about:
+            assert f"is {question.about} a legal move" in opened.text(f"{panel} .asked q")
+    assert "Remember the rules" in opened.text("article[data-condition=reminded] .asked")
+    assert opened.page.locator("article[data-condition=placebo] q").is_hidden()
+    assert "{move}" in opened.text("#made")
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_a_page_of_a_diagnosis_fits_narrow_screens(
+    typical: Run,
+    tmp_path: Path,
+    open_page: Opener,
+    width: int,
+) -> None:
+    opened = open_page(saved(typical, tmp_path), width=width)
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_every_page_shows_the_habit_by_how_usual_the_move_is_among_people() -> None:
+    run = run_of([(p, {"standard": "special", "changed": "special"}) for p in POOL[:80]])
+    groups = by_usualness(run)
+    assert sum(group.n for group in groups) == 80
+    labels = [group.label for group in groups]
+    assert len(groups) > 3 and labels == sorted(labels, key=lambda label: int(label.split()[0]))
+    assert "By how usual the move is among people" in page(run)
+
+
+def test_without_the_network_the_page_comes_without_that_axis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pocket, "DATA", tmp_path)
+    pocket.the_network.cache_clear()
+    run = run_of([(POOL[0], {"standard": "special", "changed": "special"})])
+    assert by_usualness(run) == []
+    assert "how usual" not in page(run)
+    assert "By opening" in page(run)
+
+
+def test_an_experiment_tells_who_knows_the_rule(typical: Run) -> None:
+    plain = run_of([(POOL[0], {"standard": "special", "changed": "special"})], version="model-2")
+    rows = {str(row["model"]): row for row in as_rows(standings([typical, plain]))}
+    assert [row["knowing_rate"] for row in rows.values()].count(None) == 1
+    assert "knowing_rate" not in as_rows(standings([plain]))[0]
+    console = Console(width=100, record=True, file=StringIO())
+    console.print(experiment_table(standings([typical])))
+    assert "why the habit stays knows" in console.export_text()
