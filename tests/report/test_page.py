@@ -286,7 +286,7 @@ def test_any_forbidden_move_stands_beside_the_special_ones_in_every_group(
 ) -> None:
     opened = open_page(other_bishop_moves)
     tables = opened.page.locator(".groups")
-    assert tables.count() == 2
+    assert tables.count() == 3
     for table in tables.all():
         heads = table.locator("thead th").all_text_contents()
         assert heads[2:4] == ["standard any forbidden", "changed any forbidden"]
