@@ -1,7 +1,8 @@
 """How often 95 % intervals hold the truth, and how often tests and verdicts err.
 
-    python benchmarks/coverage.py            # about ten minutes
-    python benchmarks/coverage.py --quick    # about a minute, rougher
+    python benchmarks/coverage.py                # about twenty minutes
+    python benchmarks/coverage.py --quick        # two minutes, rougher
+    python benchmarks/coverage.py --diagnosis    # the measures of a diagnosis alone
 
 The models that are made up for this are in `known_models.py`.
 """
@@ -12,6 +13,7 @@ from functools import cache
 from itertools import product
 
 import numpy as np
+from coverage_of_diagnosis import print_shares_of_some, print_specific
 from known_models import COPYING, DESIGNS, Experiment, Model, experiments, random, restart
 from measuring import print_heading, print_row
 
@@ -194,17 +196,23 @@ def _equal(won: int, lost: int, n: int) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer experiments, no n of 1,000")
-    quick = parser.parse_args().quick
-    sizes, times = (SIZES[:2], 200) if quick else (SIZES, 2000)
-    print_coverage(sizes, times)
+    parser.add_argument("--diagnosis", action="store_true", help="its measures alone")
+    given = parser.parse_args()
+    sizes, times = (SIZES[:2], 200) if given.quick else (SIZES, 2000)
+    if not given.diagnosis:
+        print_coverage(sizes, times)
+        restart()
+        print_widths(times // 20)
+        restart()
+        print_false_positives(sizes, times)
+        restart()
+        print_differences(sizes, times // 4)
+        restart()
+        print_false_equality(10 * times)
     restart()
-    print_widths(times // 20)
+    print_shares_of_some(sizes, times)
     restart()
-    print_false_positives(sizes, times)
-    restart()
-    print_differences(sizes, times // 4)
-    restart()
-    print_false_equality(10 * times)
+    print_specific(sizes, times)
 
 
 if __name__ == "__main__":
