@@ -23,7 +23,7 @@ from measuring import print_heading, print_row
 
 from cant_do_that_anymore import Position, Run, Spec, evaluate
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
-from cant_do_that_anymore.models.model import CHAT_TOKENS, Answer, Question, Settings
+from cant_do_that_anymore.models.model import CHAT_TOKENS, Answer, Form, Question, Settings
 from cant_do_that_anymore.models.pocket import POCKET, POCKET_RULES, PocketModel, the_network
 
 STEPS = [step / 10 for step in range(11)]
@@ -65,7 +65,7 @@ class Mixture:
 
     endpoint = provider = ""
     max_tokens = CHAT_TOKENS
-    conceded: tuple[str, ...] = ()
+    may_think = False
 
     def __init__(self, share: float) -> None:
         self.name = f"mixture-{share:g}"
@@ -77,7 +77,7 @@ class Mixture:
     def identity(self) -> Mapping[str, object]:
         return {"name": self.name, "api": "inside"}
 
-    async def answer(self, question: Question, settings: Settings) -> Answer:
+    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
         knows, heeds, minds = self._of(question)
         if question.about:
             said = "yes" if question.is_legal == knows else "no"
