@@ -2,7 +2,7 @@
 
 They cost no selection. To find its dataset, the model was asked about many positions of the pool;
 where it played another move than the special one, and one that both rule sets allow, that move is a
-habit like any other.
+habit like any other. Of a model that takes no temperature it is the first draw, not asked again.
 """
 
 from collections.abc import Iterator, Sequence
