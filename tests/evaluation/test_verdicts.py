@@ -125,7 +125,7 @@ def test_runs_of_one_name_are_told_apart_by_what_differs() -> None:
     assert labels(one, run_of("a", settings=cold), run_of("b")) == [
         *("a temperature 1", "a temperature 0", "b")
     ]
-    assert labels(one, run_of("a", settings=own))[1] == "a temperature none"
+    assert labels(one, run_of("a", settings=own))[1] == "a temperature its own"
     longer = run_of("a", settings=Settings(max_tokens=99))
     assert labels(one, longer) == ["a max tokens 16", "a max tokens 99"]
     elsewhere = run_of("a", endpoint="http://127.0.0.1:9/v1", identity={"name": "x"})

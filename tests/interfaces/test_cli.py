@@ -134,7 +134,6 @@ def test_dataset_build_enlarges_from_where_it_stopped() -> None:
         (["run", "--rules", "bishops"], "unknown rules: 'bishops' (did you mean"),
         (["run", "--rules", "standard"], "standard forbids no move that was legal before"),
         (["run", "--rules", "rooks-as-queens"], "rooks-as-queens forbids no move"),
-        (["run", "--rules", "rooks-as-bishops"], "no pool is shipped for rooks-as-bishops"),
         (["run", "--wording", "x"], "unknown wording: 'x'"),
         (["run", "--eval", "al"], "unknown eval: 'al' (did you mean 'all'"),
         (["run", "-n", "0"], "n must be at least 1, not 0"),

@@ -387,7 +387,7 @@ def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path
     assert done.returncode == 0, done.stderr
     headings = [line.strip() for line in done.stdout.splitlines() if line.startswith("all: ")]
     assert headings == [
-        "all: Bishops move as knights do (positions selected by 2 of 3 draws at the provider's own",
+        "all: Bishops move as knights do (positions selected by 2 of 3 draws at the",
         "all: Bishops move as knights do",
     ]
     with (out / "results.csv").open() as file:
