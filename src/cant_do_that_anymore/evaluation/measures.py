@@ -4,7 +4,8 @@ The terminal, the page, comparisons, experiments, Inspect's scores and the docs 
 a measure is one entry here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import sqrt
 
@@ -13,7 +14,7 @@ from .diagnosis import DIAGNOSIS
 from .statistics.chance import p_value
 from .statistics.intervals import DIFFERENCE, RELATIVE_CHANGE, SHARE_OF_SOME
 from .thinking import TEMPTATION
-from .vocabulary import AFTER, BEFORE, Eval, Measure, Number, Sample, Statistic
+from .vocabulary import AFTER, BEFORE, Eval, Measure, Number, Sample
 
 IMPACT, GAIN = "variant_impact_factor", "legal_gain"
 """The headline, and what neither junk under the changed rules nor chance can earn."""
@@ -132,6 +133,16 @@ VIOLATIONS = tuple(
     for prefix, condition in (("standard", BEFORE), ("variant", AFTER))
     for name in violations.NAMES
 )
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A number over samples of any other kind; it has no interval."""
+
+    name: str
+    title: str
+    meaning: str
+    value: Callable[[Sequence[Sample]], Number]
 
 
 def _mean_length(samples: Sequence[Sample]) -> Number:

@@ -240,13 +240,3 @@ class Measure:
         """The number, or None where there is nothing to divide by."""
         whole = sum(map(self.whole, samples))
         return sum(map(self.part, samples)) / whole if whole else None
-
-
-@dataclass(frozen=True)
-class Statistic:
-    """A number over samples of any other kind; it has no interval."""
-
-    name: str
-    title: str
-    meaning: str
-    value: Callable[[Sequence[Sample]], Number]

@@ -118,8 +118,7 @@ def _cells(way: Way) -> tuple[str, str, str]:
 
 
 def _tokens(span: Span) -> str:
-    least, most = (f"{each:,.0f}" for each in span)
-    return least if least == most else f"{least}–{most}"
+    return _range(*(f"{each:,.0f}" for each in span))
 
 
 def _cost(span: Span | None) -> str:
@@ -127,13 +126,14 @@ def _cost(span: Span | None) -> str:
         return "unknown"
     if span.least == span.most:
         return dollars(span.least)
-    least, most = (f"{each:,.0f}" if each >= 100 else f"{each:.3g}" for each in span)
-    return f"${least}–{most}"
+    return "$" + _range(*(f"{each:,.0f}" if each >= 100 else f"{each:.2g}" for each in span))
 
 
 def _time(span: Span) -> str:
     least, most = (duration(each) for each in span)
-    if least == most:
-        return least
     number, unit = least.split()
-    return f"{number if most.endswith(unit) else least}–{most}"
+    return _range(least if least == most or not most.endswith(unit) else number, most)
+
+
+def _range(least: str, most: str) -> str:
+    return least if least == most else f"{least}–{most}"
