@@ -20,7 +20,7 @@ from .notes import notes_on
 from .results import PROTOCOL, Cost, Dataset, Results, Run, versions_here
 from .sample_file import AGAIN, DAMAGE, check_judgements, line_of, read_samples
 from .samples import reread
-from .vocabulary import Number, Plan, Reading, Sample
+from .vocabulary import BEFORE, Number, Plan, Reading, Sample
 
 FORMAT = 2
 """Of the files; those of another one are refused."""
@@ -235,7 +235,7 @@ def _dataset_in(facts: dict[str, Any]) -> Dataset:
 
 def _samples_in(path: Path, outcomes: dict[str, dict[str, int]]) -> list[Sample]:
     """The samples of a file, which must hold as many as had an outcome."""
-    samples, whole = read_samples(path), sum(next(iter(outcomes.values())).values())
+    samples, whole = read_samples(path), sum(outcomes[BEFORE].values())
     if len(samples) != whole:
         raise BadInput(f"{path} is damaged: it has {len(samples)} of {whole} samples")
     return samples

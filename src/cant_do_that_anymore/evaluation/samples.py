@@ -32,7 +32,7 @@ class Draw:
         self, answers: Iterable[Answer], conditions: Sequence[Condition], reading: Reading
     ) -> Sample:
         """What the answers make of it, one for each condition."""
-        change = next(condition.rules for condition in conditions if condition.name == AFTER)
+        change = {condition.name: condition.rules for condition in conditions}[AFTER]
         replies = {
             condition.name: reply_of(answer, self.position, condition, reading, change)
             for condition, answer in zip(conditions, answers, strict=True)
