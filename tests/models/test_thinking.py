@@ -1,10 +1,12 @@
 """Models that think first: any server of them is measured with no option, and its thoughts kept."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import pytest
+from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem
@@ -142,6 +144,58 @@ def test_who_thinks_without_end_is_given_more_room_a_few_times_only() -> None:
     truncated = run.results.outcomes["standard"]["truncated"]
     assert truncated == 0  # no such position was ever selected
     assert "16,000 and then" not in " ".join(run.notes)
+
+
+@pytest.mark.parametrize("most", [10_000, 16_384, 2_048])
+def test_room_that_cannot_be_made_larger_is_not_asked_for_without_end(most: int) -> None:
+    """One question in ten thinks longer than the server has room for."""
+
+    def long(request: Request) -> int:
+        return 10**6 if number_of(moves_in(request)) % 10 == 3 else 600
+
+    with serving(Thinker(perfect, thinks=long, most=most)) as server:
+        run = evaluate(Spec(base_url=server.url, n=20), quiet=True)
+    assert run.results.metrics["variant_impact_factor"] == -1
+    assert len(server.requests) < 300
+
+
+def test_a_slow_thought_does_not_make_the_search_run_ahead() -> None:
+    class Slow(Thinker):
+        async def _answer(self, request: Request, number: int) -> web.StreamResponse:
+            await asyncio.sleep(2 if number == 4 else 0)
+            return await super()._answer(request, number)
+
+    with serving(Slow(perfect)) as server:
+        evaluate(Spec(base_url=server.url, n=10), quiet=True)
+    assert len(server.requests) < 10 + 4 * 32 + 20 + 5
+
+
+def test_thoughts_that_nothing_marks_are_found_out_before_others_are_cut_off(
+    tmp_path: Path,
+) -> None:
+    write_positions(tmp_path / "some.jsonl", shipped_pool("pool")[:40])
+    server = Tagged(perfect, tags=("", "</think>"), delay=0.02)
+    with serving(server):
+        spec = Spec(base_url=server.url, dataset=tmp_path / "some.jsonl", n=40)
+        run = evaluate(spec, quiet=True)
+        asked = len(server.requests)
+        again = evaluate(spec, quiet=True)
+    assert run.results.outcomes["changed"]["truncated"] == 0
+    assert len(server.requests) == asked
+    assert again.samples == run.samples
+
+
+def test_a_probe_that_is_refused_leaves_the_answer_as_it_was() -> None:
+    class Talker(Thinker):
+        def thoughtful(self, request: Request) -> dict[str, object]:
+            completion = self.completion(request)
+            completion["choices"][0]["message"]["content"] = f"{habit(request)}\nis the move"
+            completion["choices"][0]["finish_reason"] = "length"
+            return completion
+
+    with serving(Talker(habit, most=512)) as server:
+        run = evaluate(Spec(base_url=server.url, n=5), quiet=True)
+    assert run.results.metrics["predicted_move_proportion"] == 1
 
 
 def test_who_is_always_cut_off_is_not_asked_again_by_the_same_command(tmp_path: Path) -> None:

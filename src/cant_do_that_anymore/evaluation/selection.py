@@ -84,7 +84,8 @@ async def dataset_for(
     search, watch = Search(criteria, wanted), Watch(criteria.settings)
     with progress(f"building the dataset of {version}", wanted, quiet=quiet) as advance:
         while not search.done:  # the last answers may call for more questions
-            async with aclosing(asking.answers(search.asks(), criteria.settings)) as answers:
+            answering = asking.answers(search.asks(), criteria.settings, asking.window)
+            async with aclosing(answering) as answers:
                 async for answer in answers:
                     found_before = len(search.hits)
                     search.see(answer, watch)

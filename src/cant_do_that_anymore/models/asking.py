@@ -28,6 +28,8 @@ FIRST_WAIT = 0.5
 LONGEST_WAIT = 30.0
 PATIENCE = 3600.0
 """So many seconds a question waits for its answer, whatever the reason."""
+WINDOW = 4
+"""So many times as many questions as go out at once may be begun ahead of a slow one."""
 FAILURES_IN_A_ROW = 10
 """So many questions without an answer, and none answered between them: the model is gone."""
 
@@ -39,6 +41,7 @@ class Asking:
         model: who is asked.
         kept: the answers that need not be asked for again.
         asked: how many answers were new; the others came from the store.
+        window: how many questions to begin ahead of a slow one, where not all need be asked.
         till: where the new answers were paid, and those that were asked for again.
     """
 
@@ -55,6 +58,7 @@ class Asking:
         self._stopping = asyncio.Event()
         self.till = Till(purse or Purse(), price, self._stopping)
         most = connections or model.connections
+        self.window = WINDOW * most
         self.kept = Kept(model, store)
         self._forms = Forms(paid(model, self.till), self.kept)
         self._in_flight: dict[tuple[str, Settings], asyncio.Task[Answer]] = {}
@@ -64,8 +68,13 @@ class Asking:
         self._failures_in_a_row = 0
         self._problem: Problem | None = None
 
-    async def answers(self, asks: Iterable[Ask], settings: Settings) -> AsyncGenerator[Answer]:
+    async def answers(
+        self, asks: Iterable[Ask], settings: Settings, ahead: int | None = None
+    ) -> AsyncGenerator[Answer]:
         """Ask, and yield the answers in the order of the questions.
+
+        However slow one answer is, no more than so many questions are begun ahead of it: for asks
+        that need not all be asked.
 
         When the consumer stops early, or is cancelled, no new question is begun; those in flight
         are finished and saved.
@@ -82,8 +91,9 @@ class Asking:
                 begun.append(await self._begin(ask, settings))
                 if self._problem:
                     raise self._problem
-                while begun and begun[0].done():
-                    yield begun.popleft().result()
+                while begun and (begun[0].done() or len(begun) == ahead):
+                    yield await asyncio.shield(begun[0])
+                    begun.popleft()
             while begun:
                 answer = await asyncio.shield(begun[0])
                 if self._problem:

@@ -38,7 +38,7 @@ class Forms:
         self._memory = memory
         self._learning = asyncio.Lock()
         self._has_answered = False
-        self._has_probed = False
+        self._probe: asyncio.Event | None = None
         self._raises_left = RAISES
 
     async def answer(
@@ -116,10 +116,17 @@ class Forms:
             BadInput: if the model thinks and was told in every way not to.
         """
         answer = await ask(None)
+        if self._probe and _is_prose(answer):
+            await self._probe.wait()
         while form := self._better(answer, settings):
-            settled = self._settled(answer, await ask(form), settings)
-            if settled is answer:
-                break
+            try:
+                again = await ask(form)
+            finally:
+                if self._probe:
+                    self._probe.set()
+            settled = self._settled(answer, again, settings)
+            if settled is answer or set(settled.conceded) == set(answer.conceded):
+                return settled
             answer = settled
         return answer
 
@@ -143,15 +150,16 @@ class Forms:
         if not cut_off:
             return None
         if not thinks and roomy != known:  # perhaps thoughts that nothing marks as such
-            if self._has_probed:
+            if self._probe:
                 return None
-            self._has_probed = True
+            self._probe = asyncio.Event()
         return roomy
 
     def _settled(self, before: Answer, after: Answer, settings: Settings) -> Answer:
         """Which of two answers counts, the second in the form that the first called for."""
-        if after.stop_reason == "error":
-            return after
+        room = room_in(before.conceded, settings)
+        if after.stop_reason == "error":  # more room was our own idea where there is an answer
+            return before if room or _is_prose(before) else after
         if settings.reasoning_effort == "none":
             if not _thinks(after):
                 self._memory.learnt(settings, after.conceded)
@@ -159,7 +167,7 @@ class Forms:
         if not (_thinks(before) or after.is_thoughtful):
             return before  # it talks much, and does not think
         if after.stop_reason == "length":
-            self._raises_left -= room_in(after.conceded, settings) > ROOM_TO_THINK
+            self._raises_left -= room > 0
         else:
             self._memory.learnt(settings, after.conceded)
         return after
@@ -171,6 +179,11 @@ class Forms:
             f"{self._model.name} thinks although --reasoning-effort none was asked for, in every "
             "way that is known; say it in the model's own way by --extra-body, or leave it out"
         )
+
+
+def _is_prose(answer: Answer) -> bool:
+    """Whether it was cut off in a text that nothing marks as thoughts."""
+    return answer.stop_reason == "length" and not _thinks(answer)
 
 
 def _thinks(answer: Answer) -> bool:

@@ -95,7 +95,8 @@ def _joined(content: Any) -> Any:
     """The text of a reply; some servers give it in parts."""
     if not isinstance(content, list):
         return content
-    return "".join(part["text"] for part in content if part.get("type") == "text")
+    texts = ("text", "output_text", None)
+    return "".join(part["text"] for part in content if part.get("type") in texts)
 
 
 def _stop_reason(choice: dict[str, Any], text: str) -> StopReason:

@@ -43,8 +43,9 @@ def _by_channel(text: str) -> tuple[str, str]:
 def shown_in(message: Mapping[str, Any]) -> str:
     """The thoughts in the fields that servers have for them."""
     for field in ("reasoning_content", "reasoning"):
-        if isinstance(message.get(field), str) and message[field].strip():
-            return str(message[field])
+        words = "\n".join(_words([{"text": message.get(field)}, message.get(field)]))
+        if words.strip():
+            return words
     details, content = message.get("reasoning_details"), message.get("content")
     parts = [*(details if isinstance(details, list) else ())]
     parts += [part for part in content if _is_thought(part)] if isinstance(content, list) else []
