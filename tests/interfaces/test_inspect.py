@@ -257,13 +257,13 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
 
     def respond(request: Request) -> str:
-        if sum(map(is_changed, server.requests)) >= 12:
+        if sum(map(is_changed, server.requests)) >= 6:
             enough.set()
         return mixed(request)
 
     server = Loopback(respond, model="gpt-4-0613")
     with serving(server):
-        options = ("--model", "openai/gpt-4", "-T", "samples=40", "-T", "temperature=0")
+        options = ("--model", "openai/gpt-4", "-T", "samples=15", "-T", "temperature=0")
         slowly = ("--max-connections", 2, "--log-dir", logs)
         process = subprocess.Popen(
             command("eval", "cant_do_that_anymore/all", *options, *slowly),
@@ -278,8 +278,8 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
         done = inspect("eval-retry", killed, "--log-dir", tmp_path / "again", **openai(server))
         assert done.returncode == 0, done.stderr
         log = only_log_in(tmp_path / "again")
-        assert len(server.requests) < 80
-        six = six_of_a_run(model="gpt-4", base_url=server.url, n=40)
+        assert len(server.requests) < 30
+        six = six_of_a_run(model="gpt-4", base_url=server.url, n=15)
     assert {name: numbers(log)[name] for name in SIX} == six
 
 

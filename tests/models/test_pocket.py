@@ -24,8 +24,8 @@ from cant_do_that_anymore.models.pocket import (
     Network,
     PocketModel,
     Scores,
+    likelihoods_of,
     the_network,
-    usualness,
 )
 
 POSITIONS = shipped_pool("pool")[::40]
@@ -213,7 +213,7 @@ class TestGathering:
         first, second = POSITIONS[0].moves, POSITIONS[1].moves
         played(POCKET, [first])
         assert played(POCKET_RULES, [first]) == played(POCKET_RULES, [first])
-        usualness([(first, ())])
+        likelihoods_of([(first, ())])
         assert sizes == [1]
         monkeypatch.setattr(module, "MEMORY", 1)
         played(POCKET, [second])
@@ -223,14 +223,14 @@ class TestGathering:
     def test_how_usual_a_move_is_follows_from_the_likelihoods(self, sizes: list[int]) -> None:
         network = the_network()
         asked = [(p.moves, p.special_moves) for p in POSITIONS[:70]]
-        found = usualness(asked)
+        found = likelihoods_of(asked)
         for share, (moves, special) in zip(found, asked, strict=True):
             (scores,) = network.scores([network.tokens(moves)])
             all_likely = np.exp(scores.astype(float))
             likely = sum(all_likely[network.token[move]] for move in special)
             assert share == pytest.approx(likely / all_likely.sum(), rel=1e-4)
-        assert usualness([((), ("e2e4", "d2d4", "P@e4"))])[0] > 0.5
-        assert usualness([]) == []
+        assert likelihoods_of([((), ("e2e4", "d2d4", "P@e4"))])[0] > 0.5
+        assert likelihoods_of([]) == []
 
     def test_a_fault_reaches_everyone_in_the_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(network: Network, positions: object) -> Scores:

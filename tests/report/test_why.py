@@ -12,6 +12,7 @@ from cant_do_that_anymore.evaluation.diagnosis import ASKED
 from cant_do_that_anymore.evaluation.groups import by_usualness
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import standings
+from cant_do_that_anymore.evaluation.usualness import read_usualness, usualness
 from cant_do_that_anymore.evaluation.vocabulary import Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.models import pocket
@@ -218,12 +219,19 @@ def test_every_page_shows_the_habit_by_how_usual_the_move_is_among_people() -> N
     assert "By how usual the move is among people" in page(run)
 
 
+def test_what_is_known_of_the_shipped_pools_is_what_the_network_says() -> None:
+    """A network of other weights needs another table: `tools/make_usual.py`."""
+    for positions in (shipped_pool("pool")[::331], shipped_pool("diagonal")[::151]):
+        assert usualness(positions) == pytest.approx(read_usualness(positions), abs=1)
+
+
 def test_without_the_network_the_page_comes_without_that_axis(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pocket, "DATA", tmp_path)
     pocket.the_network.cache_clear()
-    run = run_of([(POOL[0], {"standard": "special", "changed": "special"})])
+    unknown = Position(0, ("e2e4", "e7e5"), ("f1b5", "f1c4"))
+    run = run_of([(unknown, {"standard": "special", "changed": "special"})])
     assert by_usualness(run) == []
     assert "how usual" not in page(run)
     assert "By opening" in page(run)

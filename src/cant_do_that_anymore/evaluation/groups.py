@@ -12,6 +12,7 @@ from .measures import FORBIDDEN, MEASURES, SHARES
 from .results import Run
 from .statistics.intervals import Interval
 from .uncertainty import interval_of
+from .usualness import usualness
 from .vocabulary import Number, Sample
 
 MOST_GROUPS = 8
@@ -74,15 +75,13 @@ def by_usualness(run: Run) -> list[Group]:
 
     None at all if that cannot be read: it is not what the run is about.
     """
-    from ..models.pocket import usualness  # loads the network and its runtime
-
     samples = run.answered
     try:
-        shares = usualness([(s.position.moves, s.position.special_moves) for s in samples])
+        percents = usualness([sample.position for sample in samples])
     except Problem:
         return []
-    bins = [min(USUAL_BINS - 1, int(USUAL_BINS * share)) for share in shares]
     wide = 100 // USUAL_BINS
+    bins = [min(USUAL_BINS - 1, percent // wide) for percent in percents]
     labels = {n: f"{n * wide} to {(n + 1) * wide} %" for n in range(USUAL_BINS)}
     return _labelled(samples, bins, labels)
 

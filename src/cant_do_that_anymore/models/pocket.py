@@ -170,10 +170,8 @@ class PocketModel:
             return await asyncio.to_thread(self._network.scores, positions)
 
 
-def usualness(asked: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[float]:
+def likelihoods_of(asked: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[float]:
     """How likely the network finds it that, after some moves, one of some others comes next.
-
-    It learned from people's games, so this says how usual those moves are among people.
 
     Raises:
         Problem: if the network cannot be read.
