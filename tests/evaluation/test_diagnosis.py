@@ -261,6 +261,23 @@ def test_chat_and_base_models_are_asked_the_same(prefix: str) -> None:
     assert run.results.metrics["specific_impact_factor"] == -1
 
 
+def test_a_model_that_is_let_to_think_is_asked_for_the_form_of_the_question() -> None:
+    """The task begins with the form of a move; a question of knowledge asks for another."""
+    last_turns = []
+
+    def respond(request: Request) -> str:
+        *said, last = request["messages"]
+        if "think aloud" in last["content"]:
+            return "Let me see."
+        last_turns.append(last["content"])
+        return PERFECT({"messages": said[:-1]})  # what was asked, without the thoughts
+
+    with serving(Loopback(respond, model="planted")) as server:
+        spec = Spec(model="cot/m", base_url=server.url, diagnose=True, n=5)
+        assert evaluate(spec, quiet=True).results.metrics["knowing_rate"] == 1
+    assert all("the form that was asked for." in turn for turn in last_turns)
+
+
 def test_a_wording_without_a_placebo_says_which_key_to_add(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("standard = 'Play.'\nchanged = 'Play. {change}'\n")

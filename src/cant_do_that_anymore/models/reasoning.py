@@ -13,7 +13,7 @@ THINK = (
     "Before you reply, think aloud, step by step, about the position and the rules of this game. "
     "What you write now is for yourself only and is not your reply."
 )
-CONCLUDE = "Now give your reply, in exactly the form that was asked for at the beginning."
+CONCLUDE = "Now give your reply, in exactly the form that was asked for."
 
 
 class Thinker:
