@@ -1,8 +1,13 @@
 """The two ends of the scale, measured by the whole evaluation with the network in the package."""
 
+from pathlib import Path
+
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.game import games
+from cant_do_that_anymore.game.rules import CATALOGUE
+from processes import cdta
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -36,3 +41,27 @@ def test_the_diagonal_eval_tells_the_two_apart() -> None:
     }
     assert shares["cdta/pocket"]
     assert shares["cdta/pocket-rules"] == 0
+
+
+def ends_of_the_scale(rules: str) -> list[object]:
+    """The impact factors and adaptation rates of both, at temperature 0."""
+    runs = [
+        evaluate(Spec(model=model, rules=rules, n=20, temperature=0), quiet=True)
+        for model in ("cdta/pocket", "cdta/pocket-rules")
+    ]
+    names = ("variant_impact_factor", "adaptation_rate")
+    return [run.results.metrics[name] for run in runs for name in names]
+
+
+@pytest.mark.parametrize("key", [key for key in CATALOGUE if CATALOGUE[key].takes_away])
+def test_every_rule_runs_out_of_the_box(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(games, "POOL", 80)
+    assert ends_of_the_scale(key) == [0, 0, -1, 1]
+
+
+def test_a_whole_pool_is_mined_by_the_first_run(home: Path) -> None:
+    done = cdta("run", "--rules", "no-castling", "-n", 10)
+    assert done.returncode == 0, done.stderr
+    assert "mining a pool for no-castling: 20000/20000" in done.stderr
+    (pool,) = home.glob("pools/*")
+    assert len(pool.read_bytes().splitlines()) == 20_000
