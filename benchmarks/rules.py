@@ -24,6 +24,10 @@ from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
 
 SAMPLES = 200
+HEADINGS = (
+    *("options", "pool", "hit rate", "impact factor, deaf", "impact factor, perfect"),
+    *("adaptation, perfect", "seconds", "processor"),
+)
 
 
 @dataclass(frozen=True)
@@ -43,14 +47,14 @@ class Done:
 
 
 def main() -> None:
-    print("| rules | pool | hit rate | deaf: impact | perfect: impact | adapts | seconds | CPU |")
-    print("| --- " * 8 + "|")
+    print(f"| {' | '.join(HEADINGS)} |")
+    print("| --- " * len(HEADINGS) + "|")
     for options in cases():
         deaf, perfect = (run(model, options) for model in ("cdta/pocket", "cdta/pocket-rules"))
         cells = (
             f"`{' '.join(options)}`",
             f"{deaf.pool:,}",
-            f"{SAMPLES / deaf.facts['dataset']['asked']:.0%}",
+            f"{SAMPLES / deaf.facts['dataset']['asked']:.0%}".replace("%", " %"),
             deaf.impact,
             perfect.impact,
             f"{perfect.facts['adaptation_rate']:.3f}",

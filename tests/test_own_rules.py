@@ -49,6 +49,14 @@ def test_a_run_under_rules_of_ones_own_is_read_back_only_with_them(tmp_path: Pat
     assert told.returncode == 2 and "load(FOLDER, rules=...)" in told.stderr
 
 
+def test_rules_of_ones_own_are_diagnosed() -> None:
+    spec = Spec(model="cdta/pocket-rules", rules=NoEnPassant(), n=5, temperature=0, diagnose=True)
+    metrics = evaluate(spec, quiet=True).results.metrics
+    assert metrics["corrected_impact_factor"] == -1
+    assert metrics["placebo_impact_factor"] == 0
+    assert metrics["knowing_rate"] == 1
+
+
 def test_datasets_under_rules_of_ones_own_are_listed() -> None:
     evaluate(Spec(model="cdta/pocket", rules=NoEnPassant(), n=3), quiet=True)
     listed = [facts["rules"] for _, facts in all_datasets().values()]
