@@ -70,10 +70,10 @@ def mixed(request: Request) -> str:
 
 def own_move(moves: tuple[str, ...]) -> str:
     """A habit in every position: the special move, or in every second one that stays legal."""
-    return SPECIAL[moves] if number_of(moves) % 2 else _legal_under_both(moves)[0]
+    return SPECIAL[moves] if number_of(moves) % 2 else legal_under_both(moves)[0]
 
 
-def _legal_under_both(moves: tuple[str, ...]) -> list[str]:
+def legal_under_both(moves: tuple[str, ...]) -> list[str]:
     board = board_after(moves)
     legal = sorted(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board))
     return [uci for uci in legal if STANDARD.is_legal(board, chess.Move.from_uci(uci))]
@@ -123,7 +123,7 @@ class Planted:
         habit = own_move(moves)
         if not self.drops(request):
             return habit
-        return next((uci for uci in _legal_under_both(moves) if uci != habit), "h1h8")
+        return next((uci for uci in legal_under_both(moves) if uci != habit), "h1h8")
 
 
 def is_forbidden(request: Request) -> bool:

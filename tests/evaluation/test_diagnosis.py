@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import chess
@@ -15,10 +16,12 @@ from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.diagnosis import ASKED, ASKED_OF_CONTROLS, knowing_of
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
+from cant_do_that_anymore.evaluation.run import choose
+from cant_do_that_anymore.evaluation.search import ORDER_SEED
 from cant_do_that_anymore.evaluation.sizes import enough_for_corrected, enough_for_specific
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
-from loopback import Loopback, Request, serving
+from loopback import Loopback, Request, moves_in, serving
 from players import (
     CANNOT_STOP,
     DEAF,
@@ -26,9 +29,12 @@ from players import (
     FORGETFUL,
     PERFECT,
     SAYS_YES,
+    SPECIAL,
+    legal_under_both,
     noise,
     number_of,
 )
+from thinkers import Kimi
 
 N = 40
 POOL = shipped_pool("pool")
@@ -148,6 +154,28 @@ def test_controls_are_habits_that_stay_legal() -> None:
     assert run.results.metrics["n_controls"] == run.results.metrics["n_samples"] == N
 
 
+def test_where_draws_select_a_control_is_what_the_first_draw_says() -> None:
+    """One hit that no other draw bears out makes neither a member nor a control."""
+    seen = set()
+
+    def drawing(request: Request) -> str:
+        moves = moves_in(request)
+        hit = [True, moves not in seen, False][number_of(moves) % 3]
+        seen.add(moves)
+        return SPECIAL[moves] if hit else next(iter(legal_under_both(moves)), "h1h8")
+
+    with serving(Kimi(drawing, thinks=lambda _: 0)) as server:
+        chosen = choose(Spec(base_url=server.url, n=12, diagnose=True), quiet=True)
+    assert chosen.dataset.own_temperature
+    assert {number_of(position.moves) % 3 for position in chosen.dataset.positions} == {0}
+    assert {number_of(position.moves) % 3 for position in chosen.controls} == {2}
+    ordered = Random(ORDER_SEED).sample(POOL, len(POOL))
+    asked = [position.moves for position in ordered]
+    last = asked.index(chosen.dataset.positions[-1].moves)
+    assert len(chosen.controls) > 5
+    assert all(asked.index(control.moves) < last for control in chosen.controls)
+
+
 def test_no_other_number_counts_controls(upset: Run) -> None:
     with serving(Loopback(EASILY_UPSET, model="planted")) as server:
         plain = evaluate(Spec(model="m", base_url=server.url, n=N, temperature=0.0), quiet=True)
@@ -202,6 +230,15 @@ def test_controls_that_were_lost_are_missed(upset: Run, tmp_path: Path) -> None:
     file = tmp_path / "run" / "controls.jsonl"
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
     with pytest.raises(BadInput, match=rf"controls.jsonl is damaged: it has {N - 1} of {N}"):
+        load_run(tmp_path / "run")
+
+
+def test_controls_that_were_changed_are_refused(upset: Run, tmp_path: Path) -> None:
+    save_run(upset, tmp_path / "run")
+    file = tmp_path / "run" / "controls.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([lines[0].replace('"special"', '"illegal"', 1), *lines[1:]]))
+    with pytest.raises(BadInput, match=r"controls.jsonl, line 1: the standard reply .* is special"):
         load_run(tmp_path / "run")
 
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.evaluation.contrasts import SPECIFIC
-from cant_do_that_anymore.evaluation.diagnosis import ASKED, DIAGNOSIS, QUESTIONS
+from cant_do_that_anymore.evaluation.diagnosis import ASKED, CORRECTED, DIAGNOSIS, QUESTIONS
 from cant_do_that_anymore.evaluation.measures import MEASURES
-from cant_do_that_anymore.evaluation.uncertainty import bounds_of, guesses
+from cant_do_that_anymore.evaluation.uncertainty import answered, bounds_of, guesses
 from cant_do_that_anymore.evaluation.vocabulary import Judgement, Measure, Outcome, Reply, Sample
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.models.model import Answer
@@ -86,6 +86,18 @@ def test_of_the_contrast_both_groups_are_bounded() -> None:
     assert bounds.low and bounds.lowest and bounds.lowest < bounds.low
     usable = [replace(sample) for sample in samples[:8]]
     assert SPECIFIC.bounds((usable, usable)) is None
+
+
+def test_answers_that_never_came_are_in_no_number_but_in_the_bounds() -> None:
+    def told(placebo: Outcome) -> Told:
+        return {"standard": "special", "placebo": placebo, "changed": "special"}
+
+    samples = samples_of([told("special")] * 8 + [told("error")] * 2)
+    assert CORRECTED.value(answered(samples)) == 0
+    for bounds in (bounds_of(CORRECTED, samples), SPECIFIC.bounds((samples, samples[:8]))):
+        assert bounds
+        assert (bounds.low, bounds.high) == (0, pytest.approx(10 / 8 - 1))
+        assert bounds.complete == 0
 
 
 def test_answers_about_knowledge_do_not_touch_other_numbers() -> None:

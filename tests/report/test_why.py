@@ -1,5 +1,6 @@
 """Why the habit stays: the sentence, the lines in the terminal, the picture and its samples."""
 
+import re
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
@@ -18,6 +19,7 @@ from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.models import pocket
 from cant_do_that_anymore.models.model import Answer
 from cant_do_that_anymore.report.experiment import as_rows
+from cant_do_that_anymore.report.experiment_page import experiment_page
 from cant_do_that_anymore.report.experiment_table import experiment_table
 from cant_do_that_anymore.report.page import page
 from cant_do_that_anymore.report.terminal import summary
@@ -245,3 +247,12 @@ def test_an_experiment_tells_who_knows_the_rule(typical: Run) -> None:
     console = Console(width=100, record=True, file=StringIO())
     console.print(experiment_table(standings([typical])))
     assert "why the habit stays knows" in console.export_text()
+    pictures: list[list[Path]] = [[]]
+    made = experiment_page(standings([typical, plain]), pictures, Path())
+    why, _, rest = made.partition('<th scope="col">why the habit stays</th>')[2].partition(
+        "</table>"
+    )
+    assert re.findall(r'data-head="(?:knows|gap)">([\d.]+)', why) == ["0.92", "0.31"]
+    assert "model-1" in why and "model-2" not in why
+    assert "knows: both questions" in rest
+    assert "why the habit stays" not in experiment_page(standings([plain]), pictures, Path())
