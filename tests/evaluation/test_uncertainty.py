@@ -96,7 +96,7 @@ def test_answers_that_never_came_are_in_no_number_but_in_the_bounds() -> None:
     assert CORRECTED.value(answered(samples)) == 0
     for bounds in (bounds_of(CORRECTED, samples), SPECIFIC.bounds((samples, samples[:8]))):
         assert bounds
-        assert (bounds.low, bounds.high) == (0, pytest.approx(10 / 8 - 1))
+        assert bounds.low == 0 and bounds.high == pytest.approx(10 / 8 - 1)
         assert bounds.complete == 0
 
 
