@@ -20,6 +20,10 @@ class Unfinished(Problem, RuntimeError):
     """The work could not be finished; the sentence says why and how to go on."""
 
 
+class NoHabit(Unfinished):
+    """The model does not play the special moves, so there is nothing that it could drop."""
+
+
 class Stopped(Unfinished):
     """The user stopped the work."""
 

@@ -34,7 +34,7 @@ from players import (
     noise,
     number_of,
 )
-from thinkers import Kimi
+from thinkers import Kimi, OpenAI, Tagged, Thinker
 
 N = 40
 POOL = shipped_pool("pool")
@@ -116,6 +116,19 @@ def test_saying_yes_to_everything_is_not_knowing() -> None:
     assert found["knowing_rate"] == 0
     assert found["doing_without_knowing"] == 1
     assert found["corrected_impact_factor"] == found["specific_impact_factor"] == -1
+
+
+@pytest.mark.parametrize("family", [Thinker, Tagged, OpenAI])
+def test_who_thinks_first_is_diagnosed_as_one_who_does_not(family: type[Thinker]) -> None:
+    """Also of a yes or no the answer is what comes after the thoughts."""
+    at_once = diagnosed(CANNOT_STOP, n=12)
+    with serving(family(CANNOT_STOP)) as server:
+        thought = evaluate(Spec(base_url=server.url, n=12, diagnose=True), quiet=True)
+    assert numbers(thought) == numbers(at_once)
+    assert len(thought.controls) == 12
+    for sample in (*thought.samples, *thought.controls):
+        for reply in sample.replies.values():
+            assert reply.answer.usage.thinking_tokens and reply.answer.stop_reason == "stop"
 
 
 def test_what_a_reminder_mends_was_forgotten_on_the_way() -> None:

@@ -10,21 +10,25 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+import chess
 import pytest
 from rich.console import Console
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.errors import BadInput, Stopped
 from cant_do_that_anymore.evaluation import experiment
+from cant_do_that_anymore.evaluation.experiment import evals_and_rules
 from cant_do_that_anymore.evaluation.folder import load_run, save_run
 from cant_do_that_anymore.evaluation.records import records_in
 from cant_do_that_anymore.evaluation.results import Dataset
 from cant_do_that_anymore.evaluation.standings import Standing, standings, standings_in
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
+from cant_do_that_anymore.game import games
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.game.rules import rules_named
+from cant_do_that_anymore.game.rules import CATALOGUE, board_after, rules_named
 from cant_do_that_anymore.report.experiment_table import experiment_table
-from cant_do_that_anymore.report.plots import bar_chart, headline_chart, line_chart
+from cant_do_that_anymore.report.headlines import headline_chart
+from cant_do_that_anymore.report.plots import bar_chart, line_chart
 from loopback import Loopback, Request, is_changed, moves_in, serving
 from players import adapting, habit, number_of
 from processes import Done, cdta
@@ -374,6 +378,40 @@ def test_runs_under_different_rules_have_rows_and_pictures_of_their_own(tmp_path
         assert f"when {piece} move as" in lines
         assert f"earlier moves of {piece}" in lines
         assert f"when {piece} move as" in (out / f"bars-all_diagonal-{key}.svg").read_text()
+    by_rules = (out / "rules-all_diagonal.svg").read_text()
+    assert "Headline measures by rules (all_diagonal, n = 3)" in by_rules
+    for row in ("Bishops move as knights do", "Queens move as rooks do", "some/model"):
+        assert f"<!-- {row} -->" in by_rules
+    assert "Is it one rule, or any?" in (out / "index.html").read_text()
+    assert (out / "rules-all_diagonal.png").exists()
+
+
+def test_rules_may_be_all_and_games_under_them_are_there_for_the_usual_ones_alone() -> None:
+    usual = "bishops-as-knights"
+    assert evals_and_rules([], []) == [("all", usual), ("all_diagonal", usual)]
+    assert evals_and_rules([], ["no-castling", usual]) == [("all", "no-castling"), ("all", usual)]
+    every = [rules for _, rules in evals_and_rules(["all_small"], ["all"])]
+    assert set(CATALOGUE) - set(every) == {"standard", "bishops-as-queens", "rooks-as-queens"}
+
+
+def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never_castles(request: Request) -> str:
+        board = board_after(moves_in(request))
+        knights = board.pieces(chess.KNIGHT, board.turn)
+        moves = [move for move in board.legal_moves if not board.is_castling(move)]
+        return min(moves, key=lambda move: (move.from_square not in knights, move.uci())).uci()
+
+    monkeypatch.setattr(games, "POOL", 60)
+    keys = "no-castling,knights-as-bishops"
+    with serving(Loopback(never_castles)) as server:
+        done = measure(server, tmp_path, "--rules", keys, "--runs", "1")
+    assert done.returncode == 1
+    (told,) = [line for line in done.stderr.splitlines() if "could be measured" in line]
+    assert "under no-castling: " in told and "no habit" in told
+    with (tmp_path / "results.csv").open() as file:
+        assert [row["rules"] for row in csv.DictReader(file)] == ["knights-as-bishops"]
 
 
 def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """Experiments: several models, evals, rules, efforts and seeds, each measured once."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput, Problem, Stopped
+from ..errors import BadInput, NoHabit, Problem, Stopped
+from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
 from ..home import safe_name
 from ..models.model import EFFORTS, Effort
 from ..models.names import known_by_name
@@ -22,10 +23,26 @@ from .vocabulary import Eval
 
 Save = Callable[[Run, Path], None]
 
+USUAL_EVALS: tuple[Eval, ...] = ("all", "all_diagonal")
+ALL = "all"
+"""In place of rules: every one that can be measured."""
+
+
+def evals_and_rules(evals: Iterable[Eval], changes: Iterable[str]) -> list[tuple[Eval, str]]:
+    """Every eval under every change of rules, those that are usual where none are given.
+
+    ``all`` are all the rules that take a move away. Games under the changed rules are at hand for
+    the usual ones alone, so no other rules are asked about them unless that is wanted.
+    """
+    wanted = list(changes) or [BISHOPS_AS_KNIGHTS.key]
+    if ALL in wanted:
+        wanted = [key for key, rules in CATALOGUE.items() if rules.takes_away]
+    usual = USUAL_EVALS if wanted == [BISHOPS_AS_KNIGHTS.key] else USUAL_EVALS[:1]
+    return list(product(list(evals) or usual, wanted))
+
 
 def specs_for(
-    evals: Sequence[Eval],
-    changes: Sequence[str],
+    evals_and_rules: Sequence[tuple[Eval, str]],
     efforts: Sequence[Effort | None],
     seeds: Sequence[int],
     **rest: Any,
@@ -39,7 +56,7 @@ def specs_for(
     """
     specs = [
         Spec(eval=eval_, rules=change, reasoning_effort=effort, seed=seed, **rest)
-        for eval_, change, effort, seed in product(evals, changes, efforts, seeds)
+        for (eval_, change), effort, seed in product(evals_and_rules, efforts, seeds)
     ]
     if len(efforts) == 1 or specs[0].select_effort:
         return specs
@@ -50,9 +67,10 @@ def specs_for(
 def measured(
     specs: Mapping[str, Sequence[Spec]], out: Path, save: Save, *, quiet: bool
 ) -> tuple[list[Run], dict[str, Problem]]:
-    """The runs that the specs of each model ask for, and by model why some are missing.
+    """The runs that the specs of each model ask for, and why some are missing, by model.
 
-    No model that fails stops the others. The cost limit of the specs is one for all of them.
+    No model that fails stops the others, and no habit that it lacks the rest of it. The cost limit
+    of the specs is one for all of them.
 
     Raises:
         BadInput: if a spec cannot work, or there is a limit and a model without a price to keep
@@ -68,7 +86,10 @@ def measured(
     for model, of_model in specs.items():
         try:
             for spec in of_model:
-                runs.append(finished_run(spec, out, save, quiet=quiet, purse=purse))
+                try:
+                    runs.append(finished_run(spec, out, save, quiet=quiet, purse=purse))
+                except NoHabit as problem:
+                    failures[f"{model} under {spec.change.key}"] = problem
         except Stopped:
             raise
         except Spent as problem:

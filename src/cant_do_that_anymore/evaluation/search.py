@@ -14,7 +14,7 @@ from hashlib import sha256
 from random import Random
 from typing import NamedTuple
 
-from ..errors import Unfinished
+from ..errors import NoHabit, Unfinished
 from ..game.position import Position, checked
 from ..game.rules import identity_of
 from ..models.asks import Ask
@@ -214,10 +214,10 @@ class Search:
         """What was found.
 
         Raises:
-            Unfinished: if that is nothing.
+            NoHabit: if that is nothing.
         """
         if not self.hits:
-            raise Unfinished(
+            raise NoHabit(
                 f"{version} plays the special move in none of the {self.asked} positions of the "
                 "pool, so there is no habit to measure"
             )

@@ -179,13 +179,13 @@ def several_models() -> Option:
     return Option(["--model", "models"], heading=MODEL, multiple=True, metavar="M", help=told)
 
 
-def several(name: str, plural: str, *default: str) -> Option:
+def several(name: str, plural: str, *default: str, told: str = "") -> Option:
     """A shared option that takes several values, one by one or with commas between them.
 
-    Without any it gives None, once.
+    Without any, and without a default, it gives None, once; what that means may be told.
     """
     one = OPTIONS[name]
-    told = f"  [default: {','.join(default)}]" if default else ""
+    told = told or ",".join(default)
     return Option(
         [one.opts[0], plural],
         heading=one.heading,
@@ -195,5 +195,5 @@ def several(name: str, plural: str, *default: str) -> Option:
         callback=lambda ctx, option, given: tuple(
             dict.fromkeys(",".join(given).split(",") if given else [None])
         ),
-        help=f"{one.help}{told}",
+        help=f"{one.help}  [default: {told}]" if told else one.help,
     )

@@ -10,12 +10,13 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from ..evaluation.measures import GAIN, IMPACT, MEASURES, SHARES
+from ..evaluation.measures import MEASURES, SHARES
 from ..evaluation.standings import Standing
 from ..evaluation.vocabulary import AFTER
 from .drawing import (
     BAND,
     COLOURS,
+    HEADLINES,
     INK,
     MARKERS,
     STYLE,
@@ -28,13 +29,8 @@ from .drawing import (
     title,
 )
 from .markup import visible
-from .words import minus
 
-PANELS = {
-    IMPACT: (-1.0, 0.0, f"{minus('-1')}: habit dropped, 0: kept"),
-    GAIN: (0.0, 1.0, "0: deaf to rules"),
-    SHARES[AFTER]: (0.0, 1.0, "0: never"),
-}
+PANELS = {**HEADLINES, SHARES[AFTER]: (0.0, 1.0, "0: never")}
 """What is drawn, between which values at least, and how to read it."""
 _TICKS = [digit * 10**power for power in range(8) for digit in (1, 3)]
 _NONE = "0\n(none)"

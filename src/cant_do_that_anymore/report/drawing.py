@@ -11,12 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from ..errors import Problem
-from ..evaluation.measures import IMPACT
+from ..evaluation.measures import GAIN, IMPACT
 from ..evaluation.standings import Standing
 from ..evaluation.statistics.intervals import Interval
 from ..evaluation.vocabulary import Number
 from ..files import replacing
-from .standing_words import JUNK, marked
+from .standing_words import JUNK
+from .words import minus
 
 COLOURS = ("#0072b2", "#c44f00", "#009e73", "#b5588c", "#e69f00", "#56b4e9", "#1c1d1f")
 """Told apart by colour-blind readers as well."""
@@ -35,6 +36,11 @@ STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the ke
     "svg.hashsalt": "cdta",  # the same numbers make the same file
     "text.parse_math": False,  # a dollar sign in a model's name is a dollar sign
 }
+HEADLINES = {
+    IMPACT: (-1.0, 0.0, f"{minus('-1')}: habit dropped, 0: kept"),
+    GAIN: (0.0, 1.0, "0: deaf to rules"),
+}
+"""The headline measures, between which values they are drawn at least, and how to read them."""
 
 
 def in_lines(name: str) -> str:
@@ -53,10 +59,10 @@ def whisker(axes: Axes, value: float, interval: Interval, place: float, colour: 
     axes.errorbar(value, place, xerr=reach, fmt="none", color=colour, capsize=3, linewidth=1)
 
 
-def rows(axes: Axes, group: Sequence[Standing]) -> None:
-    """A row for each model, the first on top."""
-    axes.set_yticks(range(len(group)), [in_lines(marked(standing)) for standing in group])
-    axes.set_ylim(len(group) - 0.4, -0.6)
+def rows(axes: Axes, names: Sequence[str]) -> None:
+    """A row for each name, the first on top."""
+    axes.set_yticks(range(len(names)), [in_lines(name) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
 
 
 def grid(axes: Axes, across: Literal["x", "y"]) -> None:
@@ -66,17 +72,15 @@ def grid(axes: Axes, across: Literal["x", "y"]) -> None:
 
 
 def title(figure: Figure, what: str, group: Sequence[Standing]) -> None:
-    """Say what is drawn, under which rules, and of how many samples."""
+    """Say what is drawn, under which rules if they are the same, and of how many samples."""
+    changes = {standing.change.key: standing.change.title for standing in group}
     numbers = sorted({int(standing.results.metrics["n_samples"] or 0) for standing in group})
     n = f"{numbers[0]:,}" + (f" to {numbers[-1]:,}" if len(numbers) > 1 else "")
-    change = group[0].change.title
+    (change,) = changes.values() if len(changes) == 1 else ("",)
+    when = f" when {change[0].lower()}{change[1:]}" if change else ""
     selected = ", selected by draws" if group[0].selection else ""
-    figure.suptitle(
-        f"{what} when {change[0].lower()}{change[1:]} ({group[0].eval}, n = {n}{selected})",
-        fontsize=11,
-        x=0.01,
-        ha="left",
-    )
+    told = f"{what}{when} ({group[0].eval}, n = {n}{selected})"
+    figure.suptitle(told, fontsize=11, x=0.01, ha="left")
 
 
 def legend(figure: Figure, handles: Sequence[Artist], group: Sequence[Standing]) -> None:

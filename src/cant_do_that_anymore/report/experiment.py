@@ -13,7 +13,8 @@ from ..evaluation.vocabulary import AFTER, BEFORE, Number
 from ..files import replacing_text
 from .curve import curve_chart, has_curve
 from .experiment_page import INDEX, experiment_page
-from .plots import bar_chart, headline_chart, line_chart
+from .headlines import headline_chart, rules_chart
+from .plots import bar_chart, line_chart
 from .standing_words import by_place
 
 TABLE = "results.csv"
@@ -78,14 +79,25 @@ def write(found: Sequence[Standing], out: Path) -> list[Path]:
     Raises:
         Problem: if they cannot be written.
     """
+    of_rules = list(_drawn_by_rules(found, out))
     pictures = [list(_drawn(group, out)) for group in by_place(found)]
-    texts = {TABLE: as_csv(found), INDEX: experiment_page(found, pictures, out)}
+    texts = {TABLE: as_csv(found), INDEX: experiment_page(found, pictures, out, of_rules)}
     try:
         for name, text in texts.items():
             replacing_text(out / name, text)
     except OSError as problem:
         raise Problem(f"cannot write to {str(out)!r} ({problem.strerror})") from None
-    return [out / TABLE, *chain(*pictures), out / INDEX]
+    return [out / TABLE, *of_rules, *chain(*pictures), out / INDEX]
+
+
+def _drawn_by_rules(found: Sequence[Standing], out: Path) -> Iterator[Path]:
+    """A picture for each eval that was measured under several rules."""
+    groups: dict[tuple[str, str], list[Standing]] = {}
+    for standing in found:
+        groups.setdefault((standing.eval, standing.selection), []).append(standing)
+    for (eval_, _), group in groups.items():
+        if len({standing.change.key for standing in group}) > 1:
+            yield from rules_chart(group, out / f"rules-{eval_}{_how_selected(group[0])}")
 
 
 def _drawn(group: Sequence[Standing], out: Path) -> Iterator[Path]:
@@ -94,7 +106,7 @@ def _drawn(group: Sequence[Standing], out: Path) -> Iterator[Path]:
     The thinking curve where a model has several efforts, bars and the headline measures; for
     positions from games under the changed rules, also lines.
     """
-    rules = group[0].change.key + ("-drawn" if group[0].selection else "")
+    rules = group[0].change.key + _how_selected(group[0])
     place = f"{group[0].eval}-{rules}"
     if has_curve(group):
         yield from curve_chart(group, out / f"curve-{place}")
@@ -102,3 +114,7 @@ def _drawn(group: Sequence[Standing], out: Path) -> Iterator[Path]:
     yield from headline_chart(group, out / f"headline-{place}")
     if group[0].eval == "all_diagonal":
         yield from line_chart(group, out / f"diagonal-{rules}")
+
+
+def _how_selected(standing: Standing) -> str:
+    return "-drawn" if standing.selection else ""

@@ -17,6 +17,7 @@ from .templating import rendered
 
 INDEX = "index.html"
 CAPTIONS = {
+    "rules": "Headline measures by rules",
     "curve": "The thinking curve",
     "bars": "Special moves",
     "headline": "Headline measures",
@@ -35,15 +36,19 @@ class Place:
 
 
 def experiment_page(
-    found: Sequence[Standing], pictures: Sequence[Sequence[Path]], out: Path
+    found: Sequence[Standing],
+    pictures: Sequence[Sequence[Path]],
+    out: Path,
+    of_rules: Sequence[Path] = (),
 ) -> str:
-    """The page for a folder that the links lead from; the pictures are by place, as files."""
+    """The page for a folder that the links lead from; pictures are files, by place and of rules."""
     places = [
-        Place(title_of(group), group, [_inlined(file) for file in files if file.suffix == ".svg"])
+        Place(title_of(group), group, _inlined(files))
         for group, files in zip(by_place(found), pictures, strict=True)
     ]
     return rendered(
         "experiment.html",
+        of_rules=_inlined(of_rules),
         places=places,
         size=_size(found),
         columns=columns(found),
@@ -56,9 +61,14 @@ def experiment_page(
     )
 
 
-def _inlined(file: Path) -> Markup:
-    kind, _, place = file.stem.partition("-")
-    return inlined(file.read_text(encoding="utf-8"), f"{CAPTIONS[kind]} ({place})", file.stem)
+def _inlined(files: Sequence[Path]) -> list[Markup]:
+    found = []
+    for file in files:
+        kind, _, place = file.stem.partition("-")
+        if file.suffix == ".svg":
+            drawing, told = file.read_text(encoding="utf-8"), f"{CAPTIONS[kind]} ({place})"
+            found.append(inlined(drawing, told, file.stem))
+    return found
 
 
 def _size(found: Sequence[Standing]) -> str:

@@ -1,4 +1,4 @@
-"""Pictures of an experiment, as PNG and SVG files."""
+"""Pictures of special moves in an experiment: bars, and lines by earlier moves."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -13,18 +13,15 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ..evaluation.groups import EARLIER, Share, by_concerned_moves
-from ..evaluation.measures import FORBIDDEN, GAIN, IMPACT, MEASURES, SHARES, UNUSABLE
+from ..evaluation.measures import FORBIDDEN, SHARES, UNUSABLE
 from ..evaluation.standings import Standing
 from ..evaluation.vocabulary import AFTER, BEFORE
 from .drawing import (
-    BAND,
     COLOURS,
-    GROUND,
     HATCH,
     INK,
     MARKERS,
     STYLE,
-    bounds_handles,
     grid,
     in_lines,
     legend,
@@ -35,7 +32,6 @@ from .drawing import (
     whisker,
 )
 from .standing_words import marked
-from .words import minus
 
 _BARS = ((BEFORE, COLOURS[0], -0.2), (AFTER, COLOURS[1], 0.2))
 _PALE = 0.3
@@ -55,7 +51,7 @@ def bar_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
         for condition, colour, offset in _BARS:
             for place, standing in enumerate(group):
                 _bar(axes, standing, condition, colour, place + offset)
-        rows(axes, group)
+        rows(axes, [marked(standing) for standing in group])
         _numbers(axes, group, columns)
         axes.set_xlim(-0.01, 1.03 + _COLUMN * len(columns))
         axes.set_xticks(np.linspace(0, 1, 6))
@@ -102,56 +98,6 @@ def _numbers(
 
 def _share(standing: Standing, name: str) -> float:
     return standing.results.metrics.get(name) or 0.0
-
-
-def headline_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
-    """Impact factor and legal gain with their intervals, a row a model."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.0, 1.9 + 0.5 * len(group)), layout="constrained")
-        panels = figure.subplots(1, 2, sharey=True)
-        for axes, name, (low, high) in zip(
-            panels, (IMPACT, GAIN), ((-1.0, 0.0), (0.0, 1.0)), strict=True
-        ):
-            for place, standing in enumerate(group):
-                _point(axes, standing, name, place)
-            axes.axvline(0, color=INK, linewidth=1)
-            rows(axes, group)
-            left, right = axes.get_xlim()
-            axes.set_xlim(min(left, low - 0.14), max(right, high + 0.14))
-            axes.set_title(MEASURES[name].title, loc="left", fontsize=10)
-            axes.set_xlabel(f"{_toward(name)}, with 95 % interval")
-            grid(axes, "x")
-        panels[1].tick_params(labelleft=False)
-        title(figure, "Headline measures", group)
-        legend(figure, bounds_handles(group), group)
-        return saved(figure, stem)
-
-
-def _toward(name: str) -> str:
-    return f"{minus('-1')}: habit dropped, 0: kept" if name == IMPACT else "0: deaf to rules"
-
-
-def _point(axes: Axes, standing: Standing, name: str, place: int) -> None:
-    value, interval = measured(standing, name)
-    bounds = standing.results.bounds.get(name)
-    if value is None or interval is None:
-        return
-    if bounds and bounds.low is not None and bounds.high is not None:
-        width = bounds.high - bounds.low
-        axes.barh(place, width, 0.5, bounds.low, **BAND)
-    colour = COLOURS[1] if standing.is_junk else COLOURS[0]
-    whisker(axes, value, interval, place, colour)
-    face = "white" if standing.is_junk else colour
-    axes.plot(value, place, "o", markersize=6, color=colour, markerfacecolor=face)
-    axes.annotate(
-        minus(f"{round(value, 2) + 0:.2f}"),
-        (value, place),
-        (0, 6),
-        textcoords="offset points",
-        ha="center",
-        fontsize=8,
-        bbox=GROUND,
-    )
 
 
 def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ...errors import BadInput, Unfinished
-from ...evaluation.experiment import measured, specs_for
+from ...evaluation.experiment import evals_and_rules, measured, specs_for
 from ...evaluation.spec import DEFAULT_MODEL
 from ...evaluation.standings import Standing, standings, standings_in
 from ...evaluation.vocabulary import Eval
@@ -39,8 +39,8 @@ OUT = Path("experiment")
         *shared("base_url", "temperature", "max_tokens"),
         several("reasoning_effort", "efforts"),
         *shared("reasoning_tokens", "select_effort", "extra_body"),
-        several("eval", "evals", "all", "all_diagonal"),
-        several("rules", "changes", BISHOPS_AS_KNIGHTS.key),
+        several("eval", "evals", told="all,all_diagonal; under other rules all"),
+        several("rules", "changes", told=f"{BISHOPS_AS_KNIGHTS.key}; all for every one"),
         *shared("pool", "dataset", "wording", "reading", "diagnose", "n", "seed"),
         Option(
             ["--runs"],
@@ -67,8 +67,8 @@ def experiment(
     paths: tuple[Path, ...],
     plots_only: bool,
     models: tuple[str, ...],
-    evals: tuple[Eval, ...],
-    changes: tuple[str, ...],
+    evals: tuple[Eval | None, ...],
+    changes: tuple[str | None, ...],
     efforts: tuple[Effort | None, ...],
     runs: int,
     seed: int,
@@ -82,6 +82,7 @@ def experiment(
     \b
     cdta experiment --model openai/gpt-4o --model anthropic/claude-sonnet-4-5
     cdta experiment --model openai/gpt-5.1 --reasoning-effort none,low,high
+    cdta experiment --model openai/gpt-4o --rules all
     cdta experiment --plots-only RUN RUN record.jsonl
 
     Several efforts are measured on the same positions: the habits at the lowest of them. Every run
@@ -96,11 +97,10 @@ def experiment(
     if plots_only:
         _show(standings_in(paths), out, as_json=as_json)
         return
+    asked = evals_and_rules(filter(None, evals), filter(None, changes))
     seeds = range(seed, seed + runs)
     specs = {
-        model or str(rest["base_url"]): specs_for(
-            evals, changes, efforts, seeds, model=model, **rest
-        )
+        model or str(rest["base_url"]): specs_for(asked, efforts, seeds, model=model, **rest)
         for model in models or ((None,) if rest["base_url"] else (DEFAULT_MODEL,))
     }
     _make(out)
@@ -127,5 +127,6 @@ def _show(found: Sequence[Standing], out: Path, *, as_json: bool) -> None:
         click.echo(json.dumps({"results": as_rows(found), "files": files}))
         return
     console().print(experiment_table(found))
-    for file in files:
-        click.echo(file, err=True)
+    table, *pictures, page = files
+    for line in (table, f"{len(pictures) // 2} pictures beside it, as PNG and SVG", page):
+        click.echo(line, err=True)
