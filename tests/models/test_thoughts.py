@@ -19,6 +19,8 @@ from cant_do_that_anymore.models.thoughts import shown_in, without_thoughts
         ("<think>\nf1b5\n", "f1b5", ""),
         ("\n<Thinking>a</Thinking> f1b5", "a", " f1b5"),
         ("<think>a</think>b<think>c</think>f1b5", "a</think>b<think>c", "f1b5"),
+        ("<think >a</think >f1b5", "a", "f1b5"),
+        ('<analysis type="brief">a</analysis>f1b5', "a", "f1b5"),
         ("◁think▷a◁/think▷f1b5", "a", "f1b5"),
         ("[THINK]a[/THINK]f1b5", "a", "f1b5"),
         ("<seed:think>a</seed:think>f1b5", "a", "f1b5"),

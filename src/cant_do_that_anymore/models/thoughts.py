@@ -7,9 +7,9 @@ from typing import Any
 _LETTERS_A_TOKEN = 4
 _A_FEW = 16
 """Servers do not agree on how to count the tokens around a reply."""
-_NAMES = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning)"
-_CLOSING = re.compile(rf"</{_NAMES}>|◁/think▷|\[/THINK\]|<\|?/?thinking_end\|>", re.IGNORECASE)
-_OPENING = re.compile(rf"^\s*(?:<{_NAMES}>|◁think▷|\[THINK\])", re.IGNORECASE)
+_NAMES = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|analysis)"
+_CLOSING = re.compile(rf"</{_NAMES}\s*>|◁/think▷|\[/THINK\]|<\|?/?thinking_end\|>", re.IGNORECASE)
+_OPENING = re.compile(rf"^\s*(?:<{_NAMES}(?:\s[^<>]*)?>|◁think▷|\[THINK\])", re.IGNORECASE)
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]*<\|message\|>")
 _MARK = re.compile(r"<\|(?:start|end|return|channel|message)\|>")
 
