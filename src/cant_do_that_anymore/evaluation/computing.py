@@ -7,6 +7,7 @@ from typing import TypeVar
 from ..models.model import Usage
 from .contrasts import contrasts_for
 from .measures import STATISTICS, measures_for
+from .precision import stretch_of
 from .results import Results
 from .thinking import amounts_for
 from .uncertainty import (
@@ -27,6 +28,7 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
     arms = told, told_controls = answered(samples), answered(controls)
     names = [condition.name for condition in plan.conditions]
     amounts, contrasts = amounts_for(names, told), contrasts_for(names)
+    stretch = stretch_of(plan)
 
     def those_of(measure: Measure) -> Sequence[Sample]:
         return told_controls if measure.of_controls else told
@@ -54,17 +56,20 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
             **_usage([*samples, *controls]),
         },
         intervals=_existing(
-            {measure.name: interval_of(measure, those_of(measure)) for measure in measures}
-            | {contrast.name: contrast.interval(arms) for contrast in contrasts}
-            | {amount.name: amount.interval(told) for amount in amounts}
+            {measure.name: interval_of(measure, those_of(measure), stretch) for measure in measures}
+            | {contrast.name: contrast.interval(arms, stretch=stretch) for contrast in contrasts}
+            | {amount.name: amount.interval(told, stretch) for amount in amounts}
         ),
         by_special_move=_existing(
-            {m.name: interval_by_special_move(m, those_of(m)) for m in bounded}
-            | {c.name: c.interval(arms, special_moves_of) for c in contrasts}
+            {m.name: interval_by_special_move(m, those_of(m), stretch) for m in bounded}
+            | {c.name: c.interval(arms, special_moves_of, stretch) for c in contrasts}
         ),
         bounds=_existing(
-            {measure.name: bounds_of(measure, also_failed(measure)) for measure in bounded}
-            | {contrast.name: contrast.bounds((samples, controls)) for contrast in contrasts}
+            {measure.name: bounds_of(measure, also_failed(measure), stretch) for measure in bounded}
+            | {
+                contrast.name: contrast.bounds((samples, controls), stretch)
+                for contrast in contrasts
+            }
         ),
         outcomes={each.name: _outcomes(samples, each) for each in plan.conditions},
         control_outcomes={

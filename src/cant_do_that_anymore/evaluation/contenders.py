@@ -109,7 +109,9 @@ def _contender(label: str, runs: Sequence[Run]) -> Contender:
         for place, run in enumerate(runs_kept)
         for control in _new(run, runs_kept[:place], "controls")
     ]
-    results = compute(samples, runs_kept[0].plan, controls)
+    # Where one of them stopped by itself, intervals allow for that.
+    plan = max((run.plan for run in runs_kept), key=lambda plan: bool(plan.precision))
+    results = compute(samples, plan, controls)
     return Contender(label, tuple(runs_kept), samples, results)
 
 

@@ -5,7 +5,7 @@ of those that it does not.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from .diagnosis import COLLATERAL, CORRECTED
@@ -51,13 +51,15 @@ class Contrast:
         quotient = self._quotient(arms, games_of)
         return quotient.value - 1 if quotient and quotient.value is not None else None
 
-    def interval(self, arms: Arms, grouping: Grouping = games_of) -> Interval | None:
+    def interval(
+        self, arms: Arms, grouping: Grouping = games_of, stretch: float = 1.0
+    ) -> Interval | None:
         """Its 95 % interval, where those of one group go together; None where it does not exist."""
-        quotient = self._quotient(arms, grouping)
+        quotient = self._quotient(arms, grouping, stretch)
         found = quotient.interval if quotient else None
         return Interval(found.low - 1, found.high - 1, found.method) if found else None
 
-    def bounds(self, arms: Arms) -> Bounds | None:
+    def bounds(self, arms: Arms, stretch: float = 1.0) -> Bounds | None:
         """Its bounds; None where unusable answers are too few to matter."""
         measures = self.change, self.beside
         pairs = list(zip(measures, arms, strict=True))
@@ -66,7 +68,9 @@ class Contrast:
         told = answered(arms[0]), answered(arms[1])
         imagined = [told, *product(_extremes(*pairs[0]), _extremes(*pairs[1]))]
         values = [value for guess in imagined if (value := self.value(guess)) is not None]
-        intervals = [interval for guess in imagined if (interval := self.interval(guess))]
+        intervals = [
+            interval for guess in imagined if (interval := self.interval(guess, stretch=stretch))
+        ]
         samples, controls = (complete(arm, measure.needs) for measure, arm in pairs)
         return Bounds(
             low=min(values, default=None),
@@ -76,12 +80,12 @@ class Contrast:
             complete=self.value((samples, controls)),
         )
 
-    def _quotient(self, arms: Arms, grouping: Grouping) -> Quotient | None:
+    def _quotient(self, arms: Arms, grouping: Grouping, stretch: float = 1.0) -> Quotient | None:
         tallies = []
         for measure, arm in zip((self.change, self.beside), arms, strict=True):
             ratio = ratio_of(measure, arm)
             if tally := ratio_tally(ratio.parts, ratio.wholes, grouping(arm), ratio.support):
-                tallies.append(tally)
+                tallies.append(replace(tally, stretch=stretch))
         return Quotient(*tallies) if len(tallies) == 2 else None
 
 

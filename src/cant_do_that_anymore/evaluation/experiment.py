@@ -14,12 +14,12 @@ from ..models.model import EFFORTS, Effort
 from ..models.names import known_by_name
 from ..models.purse import Purse, Spent
 from .folder import load_run
-from .pools import drawn, positions_for
+from .pools import positions_drawn, positions_for
 from .prices import check_price
 from .results import PROTOCOL, Dataset, Run
 from .run import evaluate
 from .spec import Spec, plan_for
-from .vocabulary import Eval
+from .vocabulary import Eval, Plan
 
 Save = Callable[[Run, Path], None]
 
@@ -140,11 +140,13 @@ def _check_same(run: Run, spec: Spec, folder: Path) -> None:
     differences = plan.differences(run.plan)
     if plan.wanted != run.plan.wanted:
         differences.append("number of samples")
+    if plan.precision != run.plan.precision:
+        differences.append("precision")
     if run.protocol != PROTOCOL:
         differences.append("protocol")
     if json.loads(json.dumps(dict(known.identity))) != run.identity:
         differences.append("model, its address or its arguments")
-    if not differences and not _has_positions_of(spec, run):
+    if not differences and not _has_positions_of(spec, plan, run):
         differences.append("positions")
     if differences:
         raise BadInput(
@@ -153,12 +155,13 @@ def _check_same(run: Run, spec: Spec, folder: Path) -> None:
         )
 
 
-def _has_positions_of(spec: Spec, run: Run) -> bool:
+def _has_positions_of(spec: Spec, plan: Plan, run: Run) -> bool:
     """Whether a run has the positions that the spec gives, or some of the pool that it gives."""
     measured_ids = [sample.position.id for sample in run.samples]
     at_hand = positions_for(spec)
     if isinstance(at_hand, Dataset):
-        return measured_ids == [position.id for _, position in drawn(at_hand, spec)]
+        all_ids = [position.id for position in positions_drawn(at_hand, spec, plan)]
+        return measured_ids == (all_ids[: len(measured_ids)] if plan.precision else all_ids)
     own_versions = {reply.answer.version for s in run.samples for reply in s.replies.values()}
     pool = {position.id for position in at_hand.positions}
     return run.dataset.version in own_versions and pool.issuperset(measured_ids)

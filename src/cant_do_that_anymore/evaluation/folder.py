@@ -174,6 +174,7 @@ def facts_of(run: Run) -> dict[str, Any]:
         "temperature": temperatures(run),
         "select_effort": plan.select_effort,
         "wanted": plan.wanted,
+        **({"precision": plan.precision} if plan.precision else {}),
         "dataset": dataset | {"positions": None, "provenance": run.dataset.provenance},
         "metrics": run.results.metrics,
         **{
@@ -225,6 +226,7 @@ def _plan_in(facts: dict[str, Any], change: Rules) -> Plan:
         settings=Settings(**facts["settings"]),
         wanted=facts["wanted"],
         select_effort=facts["select_effort"],
+        precision=facts.get("precision"),
     )
 
 

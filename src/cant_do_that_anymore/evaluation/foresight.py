@@ -16,7 +16,7 @@ from ..models.kept import Kept
 from ..models.model import Answer, Form, Known, Question, Settings, Usage
 from .controls import controls_for
 from .datasets import shipped_datasets
-from .pools import drawn, positions_for
+from .pools import positions_drawn, positions_for
 from .results import Dataset
 from .samples import asked_of
 from .search import BUILT, DRAWS, Criteria, Search, Which
@@ -104,7 +104,7 @@ def foresee(spec: Spec, plan: Plan, known: Known, kept: Kept, under_way: int) ->
     at_hand, measuring = positions_for(spec), part(plan.settings)
     controls: list[Position] = []
     if isinstance(at_hand, Dataset):
-        positions = [position for _, position in drawn(at_hand, spec)]
+        positions = positions_drawn(at_hand, spec, plan)
         selection, imagined = part(plan.settings), ""
     else:
         criteria = Criteria(known, at_hand, plan)
@@ -113,7 +113,7 @@ def foresee(spec: Spec, plan: Plan, known: Known, kept: Kept, under_way: int) ->
         dataset, imagined = (
             (found, "") if found else _imagined(criteria, kept, selection, under_way)
         )
-        positions = [position for _, position in drawn(dataset, spec)]
+        positions = positions_drawn(dataset, spec, plan)
         if spec.diagnose:
             controls = _controls(dataset, positions, criteria, kept)
     for draw, conditions in asked_of(positions, controls, plan):
@@ -159,7 +159,7 @@ def _imagined(criteria: Criteria, kept: Kept, part: Part, under_way: int) -> tup
     """The dataset as it may come out, and what that rests on."""
     search, settings = Search(criteria, criteria.plan.wanted), criteria.settings
     draws = DRAWS if NO_TEMPERATURE in kept.form(settings) else 1
-    basis, hits = "", _spread(0.0)
+    basis, plays = "", _spread(0.0)
     for ask in search.asks():
         answer = kept.answer(ask, settings)
         part.add(ask, answer)
@@ -170,14 +170,15 @@ def _imagined(criteria: Criteria, kept: Kept, part: Part, under_way: int) -> tup
                 rate, basis = _hit_rate(search)
                 if draws == 1 and criteria.model.may_think:
                     basis += "; each of those is asked twice more if it takes no temperature"
-                hits = _spread(rate)
-            search.take(search.asks_again or next(hits), draws)
+                plays = _spread(rate)
+            search.take(search.asks_again or next(plays), draws)
         if search.done:
             break
     for ask in islice(search.asks(), under_way if basis else 0):  # when the last hit is found
         part.add(ask, kept.answer(ask, settings))
     version = _likely_version(criteria.model)
-    return Dataset(version, _IMAGINED, search.hits or criteria.ordered[:1]), basis
+    hits = search.hits or criteria.ordered[:1]
+    return Dataset(version, _IMAGINED, hits, asked=search.asked), basis
 
 
 def _spread(rate: float) -> Iterator[bool]:

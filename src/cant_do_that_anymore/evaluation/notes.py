@@ -31,7 +31,7 @@ ENOUGH = 20
 def notes_on(samples: Sequence[Sample], results: Results, plan: Plan) -> list[str]:
     """All notes on a run."""
     return [
-        *_on_size(samples, results.metrics, plan.wanted),
+        *_on_size(samples, results.metrics, plan),
         *_on_habit_and_drop(samples, results, plan),
         *_on_unusable_answers(results),
         *_on_knowledge(results),
@@ -41,12 +41,12 @@ def notes_on(samples: Sequence[Sample], results: Results, plan: Plan) -> list[st
     ]
 
 
-def _on_size(samples: Sequence[Sample], metrics: dict[str, Number], wanted: int) -> list[str]:
+def _on_size(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) -> list[str]:
     notes = []
-    if len(samples) < wanted:
+    if len(samples) < plan.wanted and not plan.precision:
         notes.append(
-            f"{counted(len(samples), 'sample')} instead of the {wanted} asked for: there are no "
-            "more positions"
+            f"{counted(len(samples), 'sample')} instead of the {plan.wanted} asked for: there are "
+            "no more positions"
         )
     if metrics["n_failed"]:
         failed = counted(int(metrics["n_failed"]), "sample")

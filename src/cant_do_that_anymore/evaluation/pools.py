@@ -23,6 +23,7 @@ from ..progress import progress
 from .datasets import dataset_named
 from .results import Dataset
 from .spec import Spec
+from .vocabulary import Plan
 
 SHIPPED = "shipped"
 GAMES = "games"
@@ -138,3 +139,17 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:
         Random(CUT_SEED).shuffle(numbers)
         numbers = numbers[: spec.max_samples]
     return [(number, checked(chosen[number], spec.change)) for number in numbers]
+
+
+def positions_drawn(dataset: Dataset, spec: Spec, plan: Plan) -> list[Position]:
+    """The positions of a run, in their order.
+
+    Where the run stops by itself, fewer are always the beginning of more: a dataset that was found
+    by asking is in random order already, any other is taken in seeded order.
+    """
+    if not plan.precision:
+        return [position for _, position in drawn(dataset, spec)]
+    order = dataset.positions
+    if not dataset.asked:
+        order = Random(spec.seed).sample(order, len(order))
+    return [checked(position, spec.change) for position in order[: plan.wanted]]

@@ -1,7 +1,8 @@
 """The whole run: one model on one dataset under every condition.
 
 Read top to bottom, this is the story of the evaluation: learn the model's exact version, find or
-build its dataset, draw samples, ask each position under every condition, judge, compute.
+build its dataset, draw samples, ask each position under every condition, judge, compute. A run that
+is to be of some precision does so with more and more samples until it is.
 """
 
 import logging
@@ -24,7 +25,8 @@ from ..progress import progress
 from .computing import compute
 from .controls import controls_for
 from .notes import notes_on
-from .pools import Pool, drawn, given_dataset, positions_for
+from .pools import Pool, given_dataset, positions_drawn, positions_for
+from .precision import is_reached, on_precision, stages
 from .prices import cost_of, price_of, purse_for
 from .results import Dataset, Run
 from .samples import Draw, asked_of
@@ -94,11 +96,15 @@ async def _run(
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     async with asking_for(spec, model, purse) as asking:
-        chosen = await _chosen(spec, plan, at_hand, asking, quiet=quiet)
-        everything = await _measured(asking, chosen, plan, quiet=quiet)
-    _check_failures(everything, spec.max_error_rate)
-    dataset, n = chosen.dataset, len(chosen.positions)
-    samples, controls = everything[:n], everything[n:]
+        for stage in stages(plan):  # what was asked in one is kept for the next
+            chosen = await _chosen(spec, stage, at_hand, asking, quiet=quiet)
+            everything = await _measured(asking, chosen, plan, quiet=quiet)
+            _check_failures(everything, spec.max_error_rate)
+            dataset, n = chosen.dataset, len(chosen.positions)
+            samples, controls = everything[:n], everything[n:]
+            ended = n < stage.wanted
+            if ended or is_reached(samples, plan):
+                break
     results = compute(samples, plan, controls)
     return Run(
         model=model.name,
@@ -110,6 +116,7 @@ async def _run(
         samples=samples,
         results=results,
         notes=[
+            *on_precision(n, results, plan, ended=ended),
             *notes_on(samples, results, plan),
             *([] if spec.dataset else _on_moved_alias(dataset, samples)),
             *([] if asking.asked else [KEPT]),
@@ -136,16 +143,12 @@ async def _chosen(
     spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Asking, *, quiet: bool
 ) -> Chosen:
     if isinstance(at_hand, Dataset):
-        return Chosen(at_hand, _drawn(at_hand, spec), [])
+        return Chosen(at_hand, positions_drawn(at_hand, spec, plan), [])
     criteria = Criteria(asking.model, at_hand, plan)
     dataset = await _dataset(spec, criteria, asking, quiet=quiet)
-    positions = _drawn(dataset, spec)
+    positions = positions_drawn(dataset, spec, plan)
     found = controls_for(dataset, positions, criteria, asking.kept) if spec.diagnose else []
     return Chosen(dataset, positions, found)
-
-
-def _drawn(dataset: Dataset, spec: Spec) -> list[Position]:
-    return [position for _, position in drawn(dataset, spec)]
 
 
 async def _dataset(spec: Spec, criteria: Criteria, asking: Asking, *, quiet: bool) -> Dataset:

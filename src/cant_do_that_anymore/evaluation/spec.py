@@ -40,6 +40,8 @@ class Spec:
         rules: the changed rules, or their key; rules of one's own are in docs/rules.md.
         diagnose: ask also why the habit stays: under all conditions of a diagnosis, and controls.
         n: how many samples are drawn, of which at most ``max_samples`` are measured.
+        precision: stop as soon as the interval of the impact factor reaches no further from the
+            value than this, either way; ``n`` are the most. None measures all.
         reasoning_effort: how much the model is asked to think; None for as it does by itself.
         reasoning_tokens: room for thoughts beside ``max_tokens``; None for as much as is needed.
         select_effort: the effort when its habits are found; None for as when it is measured.
@@ -64,6 +66,7 @@ class Spec:
     reading: Reading = "lenient"
     n: int | None = None
     max_samples: int | None = None
+    precision: float | None = None
     seed: int = DEFAULT_SEED
     temperature: float = 1.0
     max_tokens: int | None = None
@@ -100,6 +103,11 @@ class Spec:
             if given is not None and not (least <= given <= most and given < inf):
                 bound = f"at least {least:g}" if most == inf else f"from {least:g} to {most:g}"
                 raise BadInput(f"{name} must be {bound}, not {given}")
+        if self.precision is not None and not 0 < self.precision < 1:
+            raise BadInput(
+                "precision is how far the impact factor's interval may reach either way, above 0 "
+                f"and below 1, such as 0.05; not {self.precision}"
+            )
         if self.pool and self.dataset:
             raise BadInput("give a pool to choose from or a dataset to take as it is, not both")
         check(self.conditions)
@@ -164,4 +172,5 @@ def plan_for(spec: Spec, model: Known) -> Plan:
         ),
         select_effort=spec.select_effort or spec.reasoning_effort,
         wanted=min(spec.to_draw, spec.max_samples or spec.to_draw),
+        precision=spec.precision,
     )

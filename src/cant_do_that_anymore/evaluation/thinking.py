@@ -37,10 +37,11 @@ class Amount:
         """The mean, or None where there are no samples."""
         return sum(map(self.of, samples)) / len(samples) if samples else None
 
-    def interval(self, samples: Sequence[Sample]) -> Interval | None:
+    def interval(self, samples: Sequence[Sample], stretch: float = 1.0) -> Interval | None:
         """Its 95 % interval, if there is one; samples of one game go together."""
         games = [sample.position.game for sample in samples]
-        return mean_interval([self.of(sample) for sample in samples], games, signed=self.signed)
+        values = [self.of(sample) for sample in samples]
+        return mean_interval(values, games, signed=self.signed, stretch=stretch)
 
 
 def amounts_for(conditions: Sequence[str], samples: Sequence[Sample]) -> list[Amount]:

@@ -18,14 +18,18 @@ def answered(samples: Sequence[Sample]) -> list[Sample]:
     return [sample for sample in samples if sample.answered]
 
 
-def interval_of(measure: Measure, samples: Sequence[Sample]) -> Interval | None:
+def interval_of(
+    measure: Measure, samples: Sequence[Sample], stretch: float = 1.0
+) -> Interval | None:
     """The 95 % interval of a measure; None where the measure does not exist."""
-    return _interval(measure, samples, games_of(samples))
+    return _interval(measure, samples, games_of(samples), stretch)
 
 
-def interval_by_special_move(measure: Measure, samples: Sequence[Sample]) -> Interval | None:
+def interval_by_special_move(
+    measure: Measure, samples: Sequence[Sample], stretch: float = 1.0
+) -> Interval | None:
     """The same if samples with the same special move went together, as games do."""
-    return _interval(measure, samples, special_moves_of(samples))
+    return _interval(measure, samples, special_moves_of(samples), stretch)
 
 
 def games_of(samples: Sequence[Sample]) -> list[Hashable]:
@@ -45,10 +49,10 @@ def ratio_of(measure: Measure, samples: Sequence[Sample]) -> Ratio:
 
 
 def _interval(
-    measure: Measure, samples: Sequence[Sample], groups: Sequence[Hashable]
+    measure: Measure, samples: Sequence[Sample], groups: Sequence[Hashable], stretch: float
 ) -> Interval | None:
     ratio = ratio_of(measure, samples)
-    return ratio_interval(ratio.parts, ratio.wholes, groups, ratio.support)
+    return ratio_interval(ratio.parts, ratio.wholes, groups, ratio.support, stretch)
 
 
 def unusable_share(samples: Sequence[Sample], condition: str) -> float | None:
@@ -62,7 +66,7 @@ def matters(samples: Sequence[Sample], conditions: Sequence[str]) -> bool:
     return any((unusable_share(samples, name) or 0.0) > FEW for name in conditions)
 
 
-def bounds_of(measure: Measure, samples: Sequence[Sample]) -> Bounds | None:
+def bounds_of(measure: Measure, samples: Sequence[Sample], stretch: float = 1.0) -> Bounds | None:
     """What the measure would be, whatever the unusable answers would have said.
 
     None where they are too few to matter.
@@ -71,7 +75,9 @@ def bounds_of(measure: Measure, samples: Sequence[Sample]) -> Bounds | None:
         return None
     imagined = [answered(samples), *guesses(measure, samples)]
     values = [value for guess in imagined if (value := measure.value(guess)) is not None]
-    intervals = [interval for guess in imagined if (interval := interval_of(measure, guess))]
+    intervals = [
+        interval for guess in imagined if (interval := interval_of(measure, guess, stretch))
+    ]
     return Bounds(
         low=min(values, default=None),
         high=max(values, default=None),

@@ -90,6 +90,8 @@ class Plan:
         conditions: what each position is asked under; the first is the baseline of selection.
         wanted: how many samples.
         select_effort: how much the model was asked to think when its habits were found.
+        precision: how far the interval of the impact factor may reach from the value, either way;
+            then the run stops, and ``wanted`` are the most. None for all that are wanted.
     """
 
     eval: Eval
@@ -100,6 +102,7 @@ class Plan:
     settings: Settings
     wanted: int = field(metadata=INCIDENTAL)
     select_effort: Effort | None = None
+    precision: float | None = field(default=None, metadata=INCIDENTAL)
 
     @property
     def baseline(self) -> Condition:

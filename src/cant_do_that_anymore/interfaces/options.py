@@ -126,6 +126,14 @@ OPTIONS: dict[str, Option] = {
         _of_spec(
             ASKED, "-n", type=int, metavar="N", help="Samples.  [default: 1000; all_small: 100]"
         ),
+        _of_spec(
+            ASKED,
+            "--precision",
+            type=float,
+            metavar="W",
+            help="Stop when the impact factor's interval reaches at most W either way; -n is the "
+            "most.",
+        ),
         _of_spec(ASKED, "--seed", type=int, metavar="S", help="Which positions are drawn."),
         _of_spec(
             LIMITS, "--max-connections", type=int, metavar="C", help="Questions at once, at most."

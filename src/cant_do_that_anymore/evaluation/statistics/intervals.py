@@ -5,7 +5,7 @@ in the interval that a score test does not reject; nothing is resampled.
 """
 
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from math import inf
@@ -54,20 +54,25 @@ class RatioDifference:
 
 
 def ratio_interval(
-    parts: Sequence[int], wholes: Sequence[int], games: Sequence[Hashable], support: Support
+    parts: Sequence[int],
+    wholes: Sequence[int],
+    games: Sequence[Hashable],
+    support: Support,
+    stretch: float = 1.0,
 ) -> Interval | None:
     """Interval of the sum of the parts over that of the wholes; None if that is 0.
 
     Args:
         parts: one a sample, and so the wholes, and the games that the samples are from.
         support: the pairs of part and whole that a sample can have.
+        stretch: as in `Tally`.
 
     >>> interval = ratio_interval([1] * 8 + [0] * 2, [1] * 10, range(10), RATE)
     >>> round(interval.low, 6), round(interval.high, 6), interval.method
     (0.490162, 0.943318, 'score')
     """
     tally = ratio_tally(parts, wholes, games, support)
-    return _interval(tally) if tally else None
+    return _interval(replace(tally, stretch=stretch)) if tally else None
 
 
 def ratio_tally(

@@ -13,7 +13,7 @@ from .intervals import Interval
 
 
 def mean_interval(
-    values: Sequence[int], games: Sequence[Hashable], *, signed: bool
+    values: Sequence[int], games: Sequence[Hashable], *, signed: bool, stretch: float = 1.0
 ) -> Interval | None:
     """Interval of the mean; None where nothing varies, or there is no more than one game's worth.
 
@@ -21,6 +21,7 @@ def mean_interval(
         values: one a sample, and so the games that the samples are from.
         signed: whether values may be below 0. Amounts that cannot are skewed: most are small and a
             few large, so that the interval reaches as many times above the mean as below it.
+        stretch: as in `Tally`.
 
     >>> interval = mean_interval([1, 2, 3, 4, 5], range(5), signed=True)
     >>> round(interval.low, 6), round(interval.high, 6), interval.method
@@ -37,7 +38,7 @@ def mean_interval(
     error = sqrt((len(sizes) - 1) / len(sizes) * sum(shift**2 for shift in shifts))
     if not error:
         return None
-    reach = student.quantile(n_games - 1) * error
+    reach = stretch * student.quantile(n_games - 1) * error
     if signed:
         return Interval(mean - reach, mean + reach, "t over games")
     times = exp(reach / mean)

@@ -32,22 +32,30 @@ class Tally:
         cells: what a sample can be, and how many are.
         effect: the design effect, 1 or more, by which samples of one game tell less.
         freedom: degrees of freedom, infinite where each game gives one sample.
+        stretch: by how much the critical value is to be larger than for an interval that is looked
+            at once.
     """
 
     cells: tuple[Cell, ...]
     effect: float = 1.0
     freedom: float = inf
+    stretch: float = 1.0
 
     @property
     def critical(self) -> float:
         """What the score of a ratio may reach, for this to be in the 95 % interval."""
         if self.freedom == inf:
-            return NORMAL
-        return student.quantile(self.freedom) * sqrt(self.effect)
+            return self.stretch * NORMAL
+        return self.stretch * student.quantile(self.freedom) * sqrt(self.effect)
 
     def holds(self, ratio: float) -> bool:
         """Whether this ratio is in the 95 % interval."""
         return score(self.cells, ratio) <= self.critical
+
+    def within(self, reach: float) -> bool:
+        """Whether the 95 % interval goes at most so far from the estimate, either way."""
+        value = estimate(self.cells)
+        return not self.holds(value - reach) and not self.holds(value + reach)
 
     def p(self, ratio: float) -> float:
         """The chance of such samples, or stranger ones, if this were the true ratio."""

@@ -30,8 +30,8 @@ NO_FOLDING = 200
         several_models(),
         *shared("base_url", "temperature", "max_tokens", *THINKING),
         several("eval", "evals", "all"),
-        *shared("rules", "pool", "dataset", "wording", "reading", "diagnose", "n", "seed"),
-        *shared("max_connections", "fresh"),
+        *shared("rules", "pool", "dataset", "wording", "reading", "diagnose", "n", "precision"),
+        *shared("seed", "max_connections", "fresh"),
         Option(
             ["--pilot"],
             heading=LIMITS,

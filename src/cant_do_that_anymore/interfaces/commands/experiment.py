@@ -41,7 +41,7 @@ OUT = Path("experiment")
         *shared("reasoning_tokens", "select_effort", "extra_body"),
         several("eval", "evals", told="all,all_diagonal; under other rules all"),
         several("rules", "changes", told=f"{BISHOPS_AS_KNIGHTS.key}; all for every one"),
-        *shared("pool", "dataset", "wording", "reading", "diagnose", "n", "seed"),
+        *shared("pool", "dataset", "wording", "reading", "diagnose", "n", "precision", "seed"),
         Option(
             ["--runs"],
             heading=ASKED,

@@ -19,7 +19,8 @@ from ..printing import console
 RUN_OPTIONS = shared(
     *("model", "base_url", "temperature", "max_tokens"),
     *THINKING,
-    *("eval", "rules", "pool", "dataset", "wording", "reading", "diagnose", "n", "seed"),
+    *("eval", "rules", "pool", "dataset", "wording", "reading", "diagnose", "n"),
+    *("precision", "seed"),
     *("max_connections", "max_error_rate", "max_cost", "fresh"),
 )
 

@@ -76,6 +76,7 @@ def _registered(eval: Eval) -> Callable[..., Task]:
         pool: str | None = None,
         dataset: str | None = None,
         diagnose: bool = Spec.diagnose,
+        precision: float | None = Spec.precision,
     ) -> Task:
         given = {name: value for name, value in locals().items() if value is not None}
         model = get_model()
@@ -110,6 +111,11 @@ def _spec(arguments: dict[str, object]) -> Spec:
 
 def task_for(spec: Spec) -> Task:
     """The task that measures the active model as ``spec`` says; finds or builds its dataset."""
+    if spec.precision:
+        raise BadInput(
+            "precision cannot end a task of Inspect, which has all its samples before the first is "
+            "asked: give samples instead, or measure with cdta run --precision"
+        )
     asked = get_model()
     model = one_of_ours(asked)
     plan = plan_for(spec, model)

@@ -1,0 +1,103 @@
+"""How many samples a run takes that stops by itself, when the impact factor is known well enough.
+
+It looks at the interval of the impact factor after some samples, and again whenever there are half
+as many more. Who looks several times and stops when the interval is narrow is wrong more often than
+once in twenty: where the estimate is extreme, the interval is narrow. So in such a run every
+interval is a little wider, by as much as simulations ask for: ``benchmarks/coverage.py
+--precision``.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ..errors import counted
+from .measures import IMPACT, MEASURES
+from .results import Results
+from .statistics.intervals import RELATIVE_CHANGE, ratio_tally
+from .statistics.score import Cell
+from .statistics.tally import Tally
+from .uncertainty import answered, games_of, ratio_of
+from .vocabulary import Plan, Sample
+
+FIRST_LOOK = 50
+"""Fewer samples can be all alike by chance."""
+STRETCH = 1.05
+"""By how much larger critical values are in a run that looks several times."""
+
+
+def stretch_of(plan: Plan) -> float:
+    """By how much larger critical values are than in a run that looks once."""
+    return STRETCH if plan.precision else 1.0
+
+
+def looks(most: int) -> Iterator[int]:
+    """How many samples there are whenever the run looks at the interval, at last all of them.
+
+    >>> list(looks(300)), list(looks(20))
+    ([50, 75, 112, 168, 252, 300], [20])
+    """
+    size = FIRST_LOOK
+    while size < most:
+        yield size
+        size += size // 2
+    yield most
+
+
+def stages(plan: Plan) -> Iterator[Plan]:
+    """The plan with as many samples as there are at each look; as it is, if no look can end it."""
+    for size in looks(plan.wanted) if plan.precision else [plan.wanted]:
+        yield replace(plan, wanted=size)
+
+
+def is_reached(samples: Sequence[Sample], plan: Plan) -> bool:
+    """Whether the interval of the impact factor is as narrow as it is to be."""
+    told = answered(samples)
+    ratio = ratio_of(MEASURES[IMPACT], told)
+    tally = ratio_tally(ratio.parts, ratio.wholes, games_of(told), ratio.support)
+    return bool(plan.precision and tally and _looked_at(tally).within(plan.precision))
+
+
+def _looked_at(tally: Tally) -> Tally:
+    return replace(tally, stretch=STRETCH)
+
+
+def expected_samples(precision: float, most: int, share: float, impact: float) -> int:
+    """Samples at the look that is expected to be the last, each of a game of its own.
+
+    Args:
+        precision: as in the plan.
+        most: more are not measured.
+        share: how often the special move is played under the standard rules.
+        impact: what the change takes away of that; the two answers of a sample are independent.
+
+    >>> expected_samples(0.1, 1000, 0.67, -0.5), expected_samples(0.1, 1000, 0.67, -1.0)
+    (378, 75)
+    """
+    after = share * (1 + impact)
+    shares = {(-1, 1): share * (1 - after), (0, 1): share * after, (1, 0): (1 - share) * after}
+    for size in looks(most):
+        cells = (Cell(*pair, round(size * shares.get(pair, 0.0))) for pair in RELATIVE_CHANGE)
+        if _looked_at(Tally(tuple(cells))).within(precision):
+            break
+    return size
+
+
+def on_precision(n: int, results: Results, plan: Plan, *, ended: bool) -> list[str]:
+    """Where a run stopped that was to stop by itself, and why.
+
+    Args:
+        n: how many samples it has.
+        ended: whether there are no more positions.
+    """
+    value, interval = results.metrics[IMPACT], results.intervals.get(IMPACT)
+    if not plan.precision or value is None or interval is None:
+        return []
+    below, above = value - interval.low, interval.high - value
+    told = (
+        f"after {counted(n, 'sample')} the interval of the impact factor reaches {below:.3f} below "
+        f"it and {above:.3f} above"
+    )
+    if max(below, above) <= plan.precision:
+        return [f"stopped at the precision asked for, {plan.precision:g}: {told}"]
+    why = "there are no more positions" if ended else "-n allows no more, and a larger one goes on"
+    return [f"the precision asked for, {plan.precision:g}, is not reached: {told}; {why}"]
