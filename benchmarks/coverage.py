@@ -3,6 +3,7 @@
     python benchmarks/coverage.py                # about twenty minutes
     python benchmarks/coverage.py --quick        # two minutes, rougher
     python benchmarks/coverage.py --diagnosis    # the measures of a diagnosis alone
+    python benchmarks/coverage.py --precision    # runs that stop by themselves alone
 
 The models that are made up for this are in `known_models.py`.
 """
@@ -14,6 +15,7 @@ from itertools import product
 
 import numpy as np
 from coverage_of_diagnosis import print_shares_of_some, print_specific
+from coverage_of_precision import print_precision
 from known_models import COPYING, DESIGNS, Experiment, Model, experiments, random, restart
 from measuring import print_heading, print_row
 
@@ -197,9 +199,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer experiments, no n of 1,000")
     parser.add_argument("--diagnosis", action="store_true", help="its measures alone")
+    parser.add_argument("--precision", action="store_true", help="runs that stop alone")
     given = parser.parse_args()
     sizes, times = (SIZES[:2], 200) if given.quick else (SIZES, 2000)
-    if not given.diagnosis:
+    everything = not given.diagnosis and not given.precision
+    if everything:
         print_coverage(sizes, times)
         restart()
         print_widths(times // 20)
@@ -209,10 +213,14 @@ def main() -> None:
         print_differences(sizes, times // 4)
         restart()
         print_false_equality(10 * times)
-    restart()
-    print_shares_of_some(sizes, times)
-    restart()
-    print_specific(sizes, times)
+    if everything or given.diagnosis:
+        restart()
+        print_shares_of_some(sizes, times)
+        restart()
+        print_specific(sizes, times)
+    if everything or given.precision:
+        restart()
+        print_precision(times)
 
 
 if __name__ == "__main__":

@@ -288,6 +288,10 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
     [
         (("--model", "cdta/rando"), "unknown model: 'cdta/rando' (did you mean"),
         (("--model", "cdta/random", "-T", "samples=few"), "-T samples=few cannot work"),
+        (
+            ("--model", "cdta/random", "-T", "precision=0.1"),
+            "precision cannot end a task of Inspect",
+        ),
     ],
 )
 def test_mistake_gets_one_sentence_and_exit_code_2(

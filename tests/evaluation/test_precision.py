@@ -1,0 +1,291 @@
+"""Runs that stop by themselves: as soon as the impact factor is known well enough, and no later."""
+
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from math import nan
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.evaluation.comparison import compare
+from cant_do_that_anymore.evaluation.contenders import contenders
+from cant_do_that_anymore.evaluation.estimate import estimate
+from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
+from cant_do_that_anymore.evaluation.measures import IMPACT, MEASURES
+from cant_do_that_anymore.evaluation.precision import FIRST_LOOK, STRETCH, looks
+from cant_do_that_anymore.evaluation.statistics.intervals import (
+    RELATIVE_CHANGE,
+    ratio_interval,
+    ratio_tally,
+)
+from cant_do_that_anymore.evaluation.uncertainty import interval_of
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from loopback import Loopback, Request, Responder, is_changed, serving
+from players import PERFECT, habit, in_every_second, perfect
+from processes import cdta, forked, samples_in
+
+CONNECTIONS = 2
+AHEAD = 4 * CONNECTIONS
+"""Questions of the search that may be under way when it has found enough."""
+
+
+def drops_half(request: Request) -> str:
+    """The habit in nine of ten cases, and in half of them under the changed rules."""
+    coin = Random(str([request["messages"], request["temperature"]])).random()
+    return "a2a3" if coin < (0.5 if is_changed(request) else 0.1) else habit(request)
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serving(Loopback(habit)) as found:
+        yield found
+
+
+def measured(server: Loopback, player: Responder = habit, **options: Any) -> Run:
+    server.respond = player
+    usual: dict[str, Any] = {"model": "m", "max_connections": CONNECTIONS, "precision": 0.1}
+    return evaluate(Spec(base_url=server.url, **usual | options), quiet=True)
+
+
+def reach(run: Run) -> float:
+    """How far the interval of the impact factor goes from the value."""
+    value, around = run.results.metrics[IMPACT], run.results.intervals[IMPACT]
+    assert value is not None
+    return max(value - around.low, around.high - value)
+
+
+def asked(server: Loopback) -> list[str]:
+    """Every question, told from others as the store does: by what is said, and to what end."""
+    return [json.dumps([each["messages"], each["temperature"]]) for each in server.requests]
+
+
+def ids(run: Run) -> list[str]:
+    return [sample.position.id for sample in run.samples]
+
+
+@pytest.mark.parametrize(("player", "impact"), [(habit, 0), (PERFECT, -1)])
+def test_who_always_does_the_same_is_soon_known(
+    server: Loopback, player: Responder, impact: float
+) -> None:
+    run = measured(server, player)
+    assert run.results.metrics[IMPACT] == impact
+    assert len(run.samples) in list(looks(1000))[:3]
+    assert reach(run) <= 0.1
+
+
+def test_who_wavers_takes_more_and_stops_at_the_first_look_that_is_narrow_enough(
+    server: Loopback,
+) -> None:
+    run = measured(server, drops_half)
+    sizes = list(looks(1000))
+    place = sizes.index(len(run.samples))
+    assert place > 2
+    assert reach(run) <= 0.1
+    before = run.samples[: sizes[place - 1]]
+    around = interval_of(MEASURES[IMPACT], before, STRETCH)
+    value = MEASURES[IMPACT].value(before)
+    assert around
+    assert value is not None
+    assert max(value - around.low, around.high - value) > 0.1
+    told = f"stopped at the precision asked for, 0.1: after {len(run.samples)} samples the interval"
+    assert run.notes[0].startswith(told)
+
+
+def test_positions_are_found_as_they_are_needed(server: Loopback) -> None:
+    run = measured(server, in_every_second)
+    selecting = [each for each in server.requests if each["temperature"] == 0]
+    assert len(run.samples) == FIRST_LOOK
+    assert run.dataset.asked is not None
+    assert FIRST_LOOK < run.dataset.asked <= len(selecting) <= run.dataset.asked + AHEAD
+    assert len(server.requests) == len(selecting) + 2 * FIRST_LOOK
+
+
+def test_a_smaller_one_goes_on_and_asks_nothing_twice(server: Loopback) -> None:
+    rough = measured(server, drops_half, precision=0.15)
+    fine = measured(server, drops_half, precision=0.08)
+    once = asked(server)
+    assert len(rough.samples) < len(fine.samples)
+    assert fine.samples[: len(rough.samples)] == rough.samples
+    assert len(once) == len(set(once))
+    again = measured(server, drops_half, precision=0.15)
+    assert again.samples == rough.samples
+    assert asked(server) == once
+
+
+def test_so_does_a_plain_run_on_the_same_positions(server: Loopback) -> None:
+    stopped = measured(server, drops_half)
+    whole = measured(server, drops_half, precision=None, n=200)
+    once = asked(server)
+    assert len(once) == len(set(once))
+    assert set(ids(stopped)) <= set(ids(whole))
+
+
+def test_with_fresh_answers_it_asks_nothing_twice_either(server: Loopback) -> None:
+    run = measured(server, drops_half, precision=0.15, fresh=True)
+    assert len(run.samples) > FIRST_LOOK
+    once = asked(server)
+    assert len(once) == len(set(once))
+
+
+def test_of_a_dataset_that_is_there_it_takes_the_beginning_of_a_seeded_order(
+    server: Loopback,
+) -> None:
+    given_one = {"dataset": "gpt-4-0314"}
+    rough, fine = (measured(server, drops_half, precision=w, **given_one) for w in (0.15, 0.1))
+    other = measured(server, drops_half, seed=1, **given_one)
+    assert len(ids(rough)) < len(ids(fine))
+    assert ids(fine)[: len(ids(rough))] == ids(rough)
+    assert set(ids(other)[:20]) != set(ids(rough)[:20])
+    few = measured(server, drops_half, n=60, precision=0.01, **given_one)
+    assert ids(few) == ids(fine)[:60]  # whatever the most is
+
+
+def test_one_that_is_killed_goes_on_where_it_was(server: Loopback, tmp_path: Path) -> None:
+    server.respond, server.delay = drops_half, 0.002
+    command = (
+        *("run", "--base-url", server.url, "--model", "m", "--quiet", "--precision", 0.15),
+        *("--max-connections", CONNECTIONS, "--out", tmp_path / "out"),
+    )
+    process, started = forked(*command), threading.Event()
+
+    async def kill(_: Request, number: int) -> web.StreamResponse | None:
+        if number == 170:  # when it is looking for more than at first
+            started.wait()
+            process.kill()
+        return None
+
+    server.fault = kill
+    process.start()
+    started.set()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    server.fault = None
+    assert cdta(*command).returncode == 0
+    counted = len(asked(server)) - len(set(asked(server)))
+    assert counted <= 2 * CONNECTIONS  # those that were under way
+    unbroken = measured(server, drops_half, precision=0.15, fresh=True)
+    assert [sample["id"] for sample in samples_in(tmp_path / "out")] == ids(unbroken)
+
+
+def test_where_it_ends_before_it_says_so_and_how_far_it_came(
+    server: Loopback, tmp_path: Path
+) -> None:
+    limited = measured(server, drops_half, n=60, precision=0.01)
+    assert len(limited.samples) == 60
+    assert limited.notes[0].startswith(
+        "the precision asked for, 0.01, is not reached: after 60 samples the interval of the "
+        "impact factor reaches 0."
+    )
+    assert limited.notes[0].endswith("; -n allows no more, and a larger one goes on")
+    pool = tmp_path / "pool.jsonl"
+    write_positions(pool, shipped_pool("pool")[:70])
+    ended = measured(server, drops_half, pool=pool, precision=0.01)
+    assert FIRST_LOOK < len(ended.samples) < 70
+    assert ended.notes[0].endswith("; there are no more positions")
+    assert not any("asked for: there are no" in note for note in ended.notes)
+
+
+def test_controls_of_a_diagnosis_go_along(server: Loopback) -> None:
+    run = measured(server, PERFECT, diagnose=True)
+    assert len(run.controls) == len(run.samples) <= 112
+    once = asked(server)
+    assert len(once) == len(set(once))
+
+
+def test_every_interval_allows_for_having_been_looked_at(server: Loopback, tmp_path: Path) -> None:
+    run = measured(server, drops_half)
+    for name in (IMPACT, "delta", "predicted_move_proportion"):
+        wider, usual = run.results.intervals[name], interval_of(MEASURES[name], run.samples)
+        assert usual
+        assert wider.low < usual.low
+        assert usual.high < wider.high
+        assert wider == interval_of(MEASURES[name], run.samples, STRETCH)
+    save_run(run, tmp_path / "run")
+    loaded = load_run(tmp_path / "run")
+    assert loaded.results.intervals == run.results.intervals
+    assert loaded.plan.precision == 0.1
+    assert rescored(run, "exact").results.intervals == run.results.intervals
+    assert facts_of(run)["precision"] == 0.1
+    assert "precision" not in facts_of(measured(server, n=5, precision=None))
+
+
+def test_runs_of_one_model_are_one_whatever_their_precision(server: Loopback) -> None:
+    rough, fine = (measured(server, drops_half, precision=w) for w in (0.15, 0.1))
+    (one,) = contenders([rough, fine])
+    assert one.results.intervals == fine.results.intervals
+    plain = measured(server, drops_half, precision=None, seed=7, n=60)
+    (both,) = contenders([plain, fine])
+    assert both.results.intervals[IMPACT] == interval_of(MEASURES[IMPACT], both.samples, STRETCH)
+    other = measured(server, perfect, model="other")
+    (first, *_) = compare([fine, other])
+    assert first.n_samples == len(set(ids(fine)) & set(ids(other)))
+
+
+def test_an_experiment_takes_no_run_of_another_precision(server: Loopback, tmp_path: Path) -> None:
+    command = ("experiment", "--base-url", server.url, "--model", "m", "--runs", 1, "--eval", "all")
+    into = ("--out", tmp_path / "out", "--quiet")
+    assert cdta(*command, *into, "--precision", 0.1).returncode == 0
+    before = len(server.requests)
+    assert cdta(*command, *into, "--precision", 0.1).returncode == 0
+    refused = cdta(*command, *into, "--precision", 0.05)
+    assert refused.returncode == 1
+    assert "holds a run that differs in precision; give --out a new folder" in refused.stderr
+    assert len(server.requests) == before
+
+
+def test_the_estimate_counts_the_samples_that_it_expects(server: Loopback) -> None:
+    spec = Spec(model="m", base_url=server.url, max_connections=CONNECTIONS, precision=0.1)
+    first = estimate(spec)
+    assert first.measuring.requests == 2 * 378
+    assert (
+        "precision: 0.1 takes about 378 samples if half of the habit yields, 567 if none and 75 if "
+        "all of it does (67 % special moves under the standard rules); 378 are counted here, and "
+        "-n allows 1,000"
+    ) in first.assumptions
+    measured(server, drops_half)
+    asked_so_far = sum(each["temperature"] == 1 for each in server.requests)
+    assert estimate(spec).measuring.requests == 2 * 378 - asked_so_far
+    assert estimate(replace(spec, n=60)).measuring.requests == 0
+
+
+def test_the_page_says_what_was_asked_for(server: Loopback, tmp_path: Path) -> None:
+    command = ("run", "--base-url", server.url, "--model", "m", "--precision", 0.1, "--quiet")
+    done = cdta(*command, "--out", tmp_path / "out")
+    assert "note: stopped at the precision asked for, 0.1: after 50 samples" in done.stdout
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "0.1 asked for" in page
+
+
+@pytest.mark.parametrize("given_one", [0, -0.1, 1, 5, nan])
+def test_what_is_no_precision_gets_a_sentence(given_one: float) -> None:
+    with pytest.raises(BadInput, match=r"above 0 and below 1, such as 0\.05; not"):
+        Spec(precision=given_one)
+
+
+_samples = st.lists(st.sampled_from([(-1, 1), (0, 0), (0, 1), (1, 0)]), min_size=1, max_size=40)
+
+
+@given(_samples, st.floats(0.01, 0.99), st.booleans())
+def test_it_is_within_reach_exactly_if_both_ends_of_the_interval_are(
+    rows: list[tuple[int, int]], far: float, together: bool
+) -> None:
+    parts, wholes = [part for part, _ in rows], [whole for _, whole in rows]
+    games = [place // 2 if together else place for place in range(len(rows))]
+    tally = ratio_tally(parts, wholes, games, RELATIVE_CHANGE)
+    around = ratio_interval(parts, wholes, games, RELATIVE_CHANGE)
+    if not tally or not around:
+        return
+    value = sum(parts) / sum(wholes)
+    reached = max(value - around.low, around.high - value)
+    if abs(reached - far) > 1e-9:
+        assert tally.within(far) == (reached < far)
