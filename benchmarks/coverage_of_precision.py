@@ -6,9 +6,10 @@ whether the intervals hold the truth at that look.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
+from math import inf, sqrt
 
 import numpy as np
 from known_models import DESIGNS, Experiment, Model, experiments, random
@@ -21,131 +22,145 @@ from cant_do_that_anymore.evaluation.statistics.intervals import (
     RELATIVE_CHANGE,
     ratio_tally,
 )
+from cant_do_that_anymore.evaluation.statistics.score import Cell
 from cant_do_that_anymore.evaluation.statistics.tally import Tally
 
 PRECISIONS = (0.1, 0.05, 0.02)
 SHARES = (0.1, 0.3, 0.67, 0.95, 1.0)
 IMPACTS = (0.0, -0.02, -0.1, -0.5, -0.9, -0.98, -1.0)
-"""Those of `coverage.py`, and two at which a narrow interval says most about the estimate."""
-MOST, ALONE = (1000, 4000), "1 sample a game"
-"""Samples at most: by default, and where -n allows more."""
+"""Those of `coverage.py`, and two more near the ends, where the width tells of the estimate."""
+ALONE = "1 sample a game"
+TOGETHER = ("2 samples a game", "half singles, half games of 10", "24 games")
+PLACES = ((ALONE, 1000), (ALONE, 4000), *((name, 1000) for name in TOGETHER))
+"""Designs, and samples at most: by default, and where -n allows more."""
 LOWEST = 0.94
-IMPACT, DELTA, BEFORE, AFTER = "impact factor", "delta", "share, standard", "share, changed"
-MEASURES = (IMPACT, DELTA, BEFORE, AFTER)
-
-Stop = tuple[int, dict[str, bool]]
-"""How many samples there were, and whether the interval of each measure holds the truth."""
+IMPACT, DELTA, BEFORE, AFTER = MEASURES = "impact factor", "delta", "share before", "share after"
 
 
-class Cell:
-    """What became of all runs of one model in one design, by the precision asked for."""
+@dataclass
+class Outcome:
+    """What became of all runs of one model in one design, by the precision asked for.
 
-    def __init__(self, model: Model, sizes: list[int], times: int) -> None:
-        self._stops: dict[float, list[Stop]] = {precision: [] for precision in PRECISIONS}
-        for experiment in shuffled(experiments(model, sizes, times)):
-            for precision, stop in stops(experiment, model, alone=max(sizes) == 1):
-                self._stops[precision].append(stop)
+    Attributes:
+        sizes: how many samples there were when a run stopped.
+        held: whether the intervals of the measures held the truth, as far as they exist.
+    """
+
+    sizes: dict[float, list[int]] = field(default_factory=lambda: {p: [] for p in PRECISIONS})
+    held: dict[tuple[float, str], list[bool]] = field(
+        default_factory=lambda: {key: [] for key in product(PRECISIONS, MEASURES)}
+    )
 
     def coverage(self, precision: float, measure: str) -> float:
-        return float(
-            np.mean([held[measure] for _, held in self._stops[precision] if measure in held])
-        )
+        return float(np.mean(self.held[precision, measure]))
 
     def samples(self, precision: float) -> float:
-        return float(np.mean([size for size, _ in self._stops[precision]]))
-
-    @property
-    def is_low(self) -> bool:
-        every = product(PRECISIONS, MEASURES)
-        return any(self.coverage(*each) < LOWEST + 0.01 for each in every)
+        return float(np.mean(self.sizes[precision]))
 
 
-def settled(model: Model, sizes: list[int], times: int) -> Cell:
+def settled(model: Model, games: list[int], times: int) -> Outcome:
     """Measured anew and longer where it is low: the lowest of many is unlucky too."""
-    cell = Cell(model, sizes, times)
-    return Cell(model, sizes, 5 * times) if cell.is_low else cell
+    cell = cell_of(model, games, times)
+    lowest = min(cell.coverage(precision, IMPACT) for precision in PRECISIONS)
+    return cell_of(model, games, 5 * times) if lowest < LOWEST + 0.005 else cell
 
 
-def shuffled(of_games: Iterator[Experiment]) -> Iterator[Experiment]:
-    """The samples of each experiment in random order."""
-    for before, after, games in of_games:
-        if games[-1] == len(games) - 1:  # each its own game, so they are in random order
-            yield before, after, games
-        else:
-            order = random.permutation(len(games)).tolist()
-            yield [before[i] for i in order], [after[i] for i in order], [games[i] for i in order]
-
-
-def stops(experiment: Experiment, model: Model, *, alone: bool) -> Iterator[tuple[float, Stop]]:
-    """Where a run of each precision stops, and what holds the truth there."""
+def cell_of(model: Model, games: list[int], times: int) -> Outcome:
     p, impact, _ = model
     truth = {IMPACT: impact, DELTA: p * impact, BEFORE: p, AFTER: p * (1 + impact)}
+    cell, alone = Outcome(), max(games) == 1
+    for experiment in experiments(model, games, times):
+        for precision, seen in stops(experiment if alone else _shuffled(experiment)):
+            cell.sizes[precision].append(len(seen[0]))
+            for measure in MEASURES if alone else [IMPACT]:
+                if tally := tally_of(measure, seen):
+                    held = _by_normal(tally).holds(truth[measure]) or tally.holds(truth[measure])
+                    cell.held[precision, measure].append(held)
+    return cell
+
+
+def _shuffled(experiment: Experiment) -> Experiment:
+    order = random.permutation(len(experiment[0])).tolist()
+    before, after, games = ([each[place] for place in order] for each in experiment)
+    return before, after, games
+
+
+def stops(experiment: Experiment) -> Iterator[tuple[float, Experiment]]:
+    """What a run of each precision has seen when it stops."""
     before, after, games = experiment
     wanted = list(PRECISIONS)
     for size in looks(len(games)):
         seen = before[:size], after[:size], games[:size]
-        tallies = _tallies_alone(_counts(seen)) if alone else _tallies(seen)
-        impacts, done = tallies.get(IMPACT), size == len(games)
-        while wanted and (done or (impacts and impacts.within(wanted[0]))):
-            held = {name: tally.holds(truth[name]) for name, tally in tallies.items()}
-            yield wanted.pop(0), (size, held)
+        tally = tally_of(IMPACT, seen)
+        while wanted and (size == len(games) or (tally and _within(tally, wanted[0]))):
+            yield wanted.pop(0), seen
+        if not wanted:
+            return
 
 
-def _tallies(experiment: Experiment) -> dict[str, Tally]:
-    """What is counted for each measure; critical values are those of a run that looks often."""
+def _within(tally: Tally, precision: float) -> bool:
+    return _by_normal(tally).within(precision) and tally.within(precision)
+
+
+def _by_normal(tally: Tally) -> Tally:
+    """With a smaller critical value, and a quicker one: quantiles of Student's t take long."""
+    return replace(tally, freedom=inf, stretch=tally.stretch * sqrt(tally.effect))
+
+
+def tally_of(measure: str, experiment: Experiment) -> Tally | None:
+    """What is counted; the critical value is that of a run that looks several times."""
     before, after, games = experiment
+    if games[-1] == len(games) - 1:  # each a game of its own, so that counts are all
+        both = sum(map(int.__and__, before, after))
+        return _of_counts(measure, len(games), sum(before), sum(after), both)
     changes, ones = [b - a for a, b in zip(before, after, strict=True)], [1] * len(games)
     found = {
-        IMPACT: ratio_tally(changes, before, games, RELATIVE_CHANGE),
-        DELTA: ratio_tally(changes, ones, games, DIFFERENCE),
-        BEFORE: ratio_tally(before, ones, games, RATE),
-        AFTER: ratio_tally(after, ones, games, RATE),
-    }
-    return {name: replace(each, stretch=STRETCH) for name, each in found.items() if each}
-
-
-def _counts(experiment: Experiment) -> tuple[int, int, int, int]:
-    """How many samples were what: where each game gives one, nothing else matters."""
-    kinds = [2 * one + other for one, other in zip(*experiment[:2], strict=True)]
-    return (kinds.count(0), kinds.count(1), kinds.count(2), kinds.count(3))
+        IMPACT: lambda: ratio_tally(changes, before, games, RELATIVE_CHANGE),
+        DELTA: lambda: ratio_tally(changes, ones, games, DIFFERENCE),
+        BEFORE: lambda: ratio_tally(before, ones, games, RATE),
+        AFTER: lambda: ratio_tally(after, ones, games, RATE),
+    }[measure]()
+    return replace(found, stretch=STRETCH) if found else None
 
 
 @cache
-def _tallies_alone(counts: tuple[int, int, int, int]) -> dict[str, Tally]:
-    kinds = [kind for kind, count in enumerate(counts) for _ in range(count)]
-    games = list(range(len(kinds)))
-    return _tallies(([kind // 2 for kind in kinds], [kind % 2 for kind in kinds], games))
+def _of_counts(measure: str, n: int, had: int, kept: int, both: int) -> Tally | None:
+    """As `ratio_tally` counts, which would take each sample."""
+    lost, gained = had - both, kept - both
+    counts = {
+        IMPACT: {(-1, 1): lost, (0, 0): 0, (0, 1): both, (1, 0): gained},
+        DELTA: {(-1, 1): lost, (0, 1): n - lost - gained, (1, 1): gained},
+        BEFORE: {(0, 1): n - had, (1, 1): had},
+        AFTER: {(0, 1): n - kept, (1, 1): kept},
+    }[measure]
+    if measure == IMPACT and had in (0, n):
+        counts = {(-1, 1): lost, (0, 1): both, (1, 1): 0}
+    cells = tuple(Cell(*pair, count) for pair, count in counts.items())
+    return Tally(cells, stretch=STRETCH) if had or measure != IMPACT else None
+
+
+Key = tuple[str, int, float, float, bool]
+"""Design, samples at most, impact, p, and whether answers are correlated."""
 
 
 def print_precision(times: int) -> None:
-    cells = dict(_cells(times))
+    cells: dict[Key, Outcome] = {}
+    for (name, most), impact, p, tied in product(PLACES, IMPACTS, SHARES, (False, True)):
+        fewer = (name, most) != PLACES[0]
+        cells[name, most, impact, p, tied] = settled(
+            (p, impact, tied), DESIGNS[name](most), times // 4 if fewer else times
+        )
+        _of_counts.cache_clear()
     _print_coverage(cells)
     _print_samples(cells)
 
 
-Key = tuple[str, int, float, float, bool]
-
-
-def _cells(times: int) -> Iterator[tuple[Key, Cell]]:
-    for name, most in _designs():
-        few = times if name == ALONE else times // 4
-        for impact, p, tied in product(IMPACTS, SHARES, (False, True)):
-            cell = settled((p, impact, tied), DESIGNS[name](most), few)
-            yield (name, most, impact, p, tied), cell
-
-
-def _designs() -> list[tuple[str, int]]:
-    return [(ALONE, most) for most in MOST] + [(name, MOST[0]) for name in DESIGNS if name != ALONE]
-
-
-def _print_coverage(cells: dict[Key, Cell]) -> None:
-    print(
-        "\nRuns that stop by themselves: lowest coverage over p and both kinds of answers, in %:\n"
-    )
+def _print_coverage(cells: dict[Key, Outcome]) -> None:
+    print("\nRuns that stop by themselves: lowest coverage over p and both kinds of answers, %:\n")
     columns = (f"impact {impact:g}" for impact in IMPACTS)
-    print_heading("design", "at most", "precision", "of", *columns, "mean", "mean samples")
+    print_heading("design", "at most", "precision", "of", *columns, "mean", "samples")
     below: list[str] = []
-    for (name, most), precision, measure in product(_designs(), PRECISIONS, MEASURES):
+    for (name, most), precision, measure in product(PLACES, PRECISIONS, MEASURES):
         here = {key: cell for key, cell in cells.items() if key[:2] == (name, most)}
         found = {key: cell.coverage(precision, measure) for key, cell in here.items()}
         lowest = [min(found[key] for key in here if key[2] == impact) for impact in IMPACTS]
@@ -162,9 +177,10 @@ def _print_coverage(cells: dict[Key, Cell]) -> None:
     print("\n".join(f"- {line}" for line in below) if below else "- none")
 
 
-def _print_samples(cells: dict[Key, Cell]) -> None:
-    print("\nMean samples until such a run stops, one a game, answers independent:\n")
-    print_heading("at most", "precision", "p", *(f"impact {impact:g}" for impact in IMPACTS))
-    for most, precision, p in product(MOST, PRECISIONS, SHARES):
-        row = (cells[ALONE, most, impact, p, False].samples(precision) for impact in IMPACTS)
-        print_row(most, f"{precision:g}", f"{p:g}", *(f"{samples:,.0f}" for samples in row))
+def _print_samples(cells: dict[Key, Outcome]) -> None:
+    print("\nMean samples until such a run stops, answers independent:\n")
+    heading = (f"impact {impact:g}" for impact in IMPACTS)
+    print_heading("design", "at most", "precision", "p", *heading)
+    for (name, most), precision, p in product(PLACES, PRECISIONS, SHARES):
+        row = (cells[name, most, impact, p, False].samples(precision) for impact in IMPACTS)
+        print_row(name, most, f"{precision:g}", f"{p:g}", *(f"{samples:.0f}" for samples in row))
