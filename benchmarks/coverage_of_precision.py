@@ -12,7 +12,7 @@ from itertools import product
 from math import inf, sqrt
 
 import numpy as np
-from known_models import DESIGNS, Experiment, Model, experiments, random
+from known_models import DESIGNS, Experiment, Model, experiments, random, restart
 from measuring import print_heading, print_row
 
 from cant_do_that_anymore.evaluation.precision import STRETCH, looks
@@ -20,6 +20,8 @@ from cant_do_that_anymore.evaluation.statistics.intervals import (
     DIFFERENCE,
     RATE,
     RELATIVE_CHANGE,
+    Ratio,
+    difference_tally,
     ratio_tally,
 )
 from cant_do_that_anymore.evaluation.statistics.score import Cell
@@ -33,6 +35,12 @@ ALONE = "1 sample a game"
 TOGETHER = ("2 samples a game", "half singles, half games of 10", "24 games")
 PLACES = ((ALONE, 1000), (ALONE, 4000), *((name, 1000) for name in TOGETHER))
 """Designs, and samples at most: by default, and where -n allows more."""
+PAIRS = (
+    *(((0.67, -0.5), (0.67, -0.5)), ((0.95, -0.02), (0.95, -0.02)), ((0.95, -0.9), (0.95, -0.9))),
+    *(((0.9, -0.1), (0.3, -0.1)), ((0.9, -0.98), (0.3, -0.98)), ((0.67, -0.1), (0.67, -0.9))),
+    ((1.0, -0.5), (1.0, -0.6)),
+)
+"""The p and impact of two models that are compared."""
 LOWEST = 0.94
 IMPACT, DELTA, BEFORE, AFTER = MEASURES = "impact factor", "delta", "share before", "share after"
 
@@ -153,6 +161,8 @@ def print_precision(times: int) -> None:
         _of_counts.cache_clear()
     _print_coverage(cells)
     _print_samples(cells)
+    restart()
+    print_differences(times)
 
 
 def _print_coverage(cells: dict[Key, Outcome]) -> None:
@@ -184,3 +194,26 @@ def _print_samples(cells: dict[Key, Outcome]) -> None:
     for (name, most), precision, p in product(PLACES, PRECISIONS, SHARES):
         row = (cells[name, most, impact, p, False].samples(precision) for impact in IMPACTS)
         print_row(name, most, f"{precision:g}", f"{p:g}", *(f"{samples:.0f}" for samples in row))
+
+
+def print_differences(times: int) -> None:
+    print(
+        "\nImpact factors of two such models on the positions both were asked about; coverage, %:\n"
+    )
+    print_heading("p and impact of one", "of the other", *map("precision {:g}".format, PRECISIONS))
+    for one, other in PAIRS:
+        held: dict[float, list[bool]] = {precision: [] for precision in PRECISIONS}
+        mine = experiments((*one, True), [1] * PLACES[0][1], times)
+        yours = experiments((*other, True), [1] * PLACES[0][1], times)
+        for first, second in zip(mine, yours, strict=True):
+            for (precision, seen1), (_, seen2) in zip(stops(first), stops(second), strict=True):
+                n = min(len(seen1[0]), len(seen2[0]))
+                if tally := difference_tally(_relative(seen1, n), _relative(seen2, n), range(n)):
+                    held[precision].append(tally.holds(other[1] - one[1]))
+        told = (f"{100 * float(np.mean(each)):.1f}" for each in held.values())
+        print_row(f"{one[0]:g}, {one[1]:g}", f"{other[0]:g}, {other[1]:g}", *told)
+
+
+def _relative(experiment: Experiment, n: int) -> Ratio:
+    before, after = experiment[0][:n], experiment[1][:n]
+    return Ratio([b - a for a, b in zip(before, after, strict=True)], before, RELATIVE_CHANGE)

@@ -16,9 +16,18 @@ from ..models.store import opened_store
 from .diagnosis import ASKED, ASKED_OF_CONTROLS
 from .foresight import Foreseen, foresee
 from .lengths import Lengths, lengths_of
-from .precision import expected_samples
+from .precision import is_reached, stages
 from .prices import price_of
-from .sizes import HALF_WIDTH, enough_for_corrected, enough_for_specific
+from .sizes import (
+    HALF_WIDTH,
+    USUAL_IMPACT,
+    USUAL_SHARE,
+    enough_for_corrected,
+    enough_for_specific,
+    expected_samples,
+    on_precision,
+    shares_expected,
+)
 from .spec import DEFAULT_MODEL, Spec, plan_for
 from .tokens import Span
 from .vocabulary import Eval
@@ -26,9 +35,6 @@ from .vocabulary import Eval
 SECONDS_AN_ANSWER = 1.0
 TOKENS_A_SECOND = 50.0
 OUR_ANSWERS_A_SECOND = 100.0
-USUAL_SHARE, USUAL_IMPACT = 0.67, -0.5
-"""Of the model inside, and halfway to perfect: for a first idea of sizes."""
-NO_LIMIT = 10**9
 STEPS = "finding the dataset", "measuring"
 
 
@@ -87,10 +93,17 @@ def foreseen_for(spec: Spec, known: Known) -> Foreseen:
         BadInput: if the spec cannot work.
     """
     plan, connections = plan_for(spec, known), spec.max_connections or known.connections
-    if plan.precision:
-        plan = replace(plan, wanted=_expected(plan.precision, plan.wanted))
     with opened_store(fresh=spec.fresh) as store:
-        return foresee(spec, plan, known, Kept(known, store), under_way=2 * connections)
+        kept = Kept(known, store)
+        for stage in stages(plan):
+            foreseen = foresee(spec, stage, known, kept, under_way=2 * connections)
+            if foreseen.to_ask or is_reached(foreseen.samples, plan):
+                break
+        if not plan.precision or not foreseen.to_ask:
+            return foreseen
+        size = expected_samples(plan.precision, plan.wanted, shares_expected(foreseen.samples))
+        whole = replace(plan, wanted=max(size, stage.wanted))
+        return foresee(spec, whole, known, kept, under_way=2 * connections)
 
 
 def estimate(spec: Spec, seconds_an_answer: float | None = None) -> Estimate:
@@ -120,7 +133,7 @@ def estimate(spec: Spec, seconds_an_answer: float | None = None) -> Estimate:
             *_told("input", [each.input for each in said]),
             *_told("answers", [each.answer for each in said]),
             f"time: {pace.basis}",
-            *([_on_precision(spec.precision, spec.to_draw)] if spec.precision else []),
+            *on_precision(spec.precision, spec.to_draw, foreseen.samples),
             *([_on_diagnosis()] if spec.diagnose else []),
         ),
     )
@@ -131,21 +144,6 @@ def _told(what: str, bases: Sequence[str]) -> list[str]:
     if len(set(bases)) < 2:
         return [f"{what}: {basis}" for basis in bases[:1]]
     return [f"{what} in {step}: {basis}" for step, basis in zip(STEPS, bases, strict=True)]
-
-
-def _expected(precision: float, most: int, impact: float = USUAL_IMPACT) -> int:
-    return expected_samples(precision, most, USUAL_SHARE, impact)
-
-
-def _on_precision(precision: float, most: int) -> str:
-    half, none, whole = (
-        f"{_expected(precision, NO_LIMIT, impact):,}" for impact in (USUAL_IMPACT, 0.0, -1.0)
-    )
-    return (
-        f"precision: {precision:g} takes about {half} samples if half of the habit yields, {none} "
-        f"if none and {whole} if all of it does ({100 * USUAL_SHARE:.0f} % special moves under the "
-        f"standard rules); {_expected(precision, most):,} are counted here, and -n allows {most:,}"
-    )
 
 
 def _on_diagnosis() -> str:

@@ -22,7 +22,7 @@ from .samples import asked_of
 from .search import BUILT, DRAWS, Criteria, Search, Which
 from .selection import enough_of, found_dataset
 from .spec import Spec
-from .vocabulary import Plan
+from .vocabulary import Plan, Sample
 
 ENOUGH_KEPT = 100
 """More answers say little more about how long they are."""
@@ -80,11 +80,18 @@ class Foreseen:
     Attributes:
         dataset: to find the positions; measuring: to measure them.
         imagined: what is not known of the positions, and taken for granted; "" if they are known.
+        samples: those of which all answers are kept, if the run is to stop by itself.
     """
 
     dataset: Part
     measuring: Part
     imagined: str
+    samples: list[Sample]
+
+    @property
+    def to_ask(self) -> int:
+        """How many questions have no answer."""
+        return len(self.dataset.to_ask) + len(self.measuring.to_ask)
 
     @property
     def certain(self) -> Part:
@@ -116,12 +123,18 @@ def foresee(spec: Spec, plan: Plan, known: Known, kept: Kept, under_way: int) ->
         positions = positions_drawn(dataset, spec, plan)
         if spec.diagnose:
             controls = _controls(dataset, positions, criteria, kept)
-    for draw, conditions in asked_of(positions, controls, plan):
+    samples: list[Sample] = []
+    for place, (draw, conditions) in enumerate(asked_of(positions, controls, plan)):
         asks = list(draw.asks(conditions))
         anew = kept.was_cut_off(asks, plan.settings)
-        for ask in (replace(ask, anew=anew) for ask in asks):
-            measuring.add(ask, kept.answer(ask, plan.settings))
-    return Foreseen(selection, measuring, imagined)
+        asks = [replace(ask, anew=anew) for ask in asks]
+        answers = [kept.answer(ask, plan.settings) for ask in asks]
+        for ask, answer in zip(asks, answers, strict=True):
+            measuring.add(ask, answer)
+        told = [answer for answer in answers if answer]
+        if plan.precision and len(told) == len(asks) and place < len(positions):
+            samples.append(draw.sample(told, conditions, plan.reading))
+    return Foreseen(selection, measuring, imagined, samples)
 
 
 def _found(spec: Spec, criteria: Criteria, kept: Kept, part: Part) -> Dataset | None:

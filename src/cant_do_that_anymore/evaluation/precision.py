@@ -13,9 +13,7 @@ from dataclasses import replace
 from ..errors import counted
 from .measures import IMPACT, MEASURES
 from .results import Results
-from .statistics.intervals import RELATIVE_CHANGE, ratio_tally
-from .statistics.score import Cell
-from .statistics.tally import Tally
+from .statistics.intervals import ratio_tally
 from .uncertainty import answered, games_of, ratio_of
 from .vocabulary import Plan, Sample
 
@@ -51,35 +49,12 @@ def stages(plan: Plan) -> Iterator[Plan]:
 
 def is_reached(samples: Sequence[Sample], plan: Plan) -> bool:
     """Whether the interval of the impact factor is as narrow as it is to be."""
+    if not plan.precision:
+        return False
     told = answered(samples)
     ratio = ratio_of(MEASURES[IMPACT], told)
     tally = ratio_tally(ratio.parts, ratio.wholes, games_of(told), ratio.support)
-    return bool(plan.precision and tally and _looked_at(tally).within(plan.precision))
-
-
-def _looked_at(tally: Tally) -> Tally:
-    return replace(tally, stretch=STRETCH)
-
-
-def expected_samples(precision: float, most: int, share: float, impact: float) -> int:
-    """Samples at the look that is expected to be the last, each of a game of its own.
-
-    Args:
-        precision: as in the plan.
-        most: more are not measured.
-        share: how often the special move is played under the standard rules.
-        impact: what the change takes away of that; the two answers of a sample are independent.
-
-    >>> expected_samples(0.1, 1000, 0.67, -0.5), expected_samples(0.1, 1000, 0.67, -1.0)
-    (378, 75)
-    """
-    after = share * (1 + impact)
-    shares = {(-1, 1): share * (1 - after), (0, 1): share * after, (1, 0): (1 - share) * after}
-    for size in looks(most):
-        cells = (Cell(*pair, round(size * shares.get(pair, 0.0))) for pair in RELATIVE_CHANGE)
-        if _looked_at(Tally(tuple(cells))).within(precision):
-            break
-    return size
+    return tally is not None and replace(tally, stretch=STRETCH).within(plan.precision)
 
 
 def on_precision(n: int, results: Results, plan: Plan, *, ended: bool) -> list[str]:

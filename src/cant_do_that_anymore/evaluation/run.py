@@ -99,12 +99,11 @@ async def _run(
         for stage in stages(plan):  # what was asked in one is kept for the next
             chosen = await _chosen(spec, stage, at_hand, asking, quiet=quiet)
             everything = await _measured(asking, chosen, plan, quiet=quiet)
-            _check_failures(everything, spec.max_error_rate)
             dataset, n = chosen.dataset, len(chosen.positions)
-            samples, controls = everything[:n], everything[n:]
-            ended = n < stage.wanted
+            samples, controls, ended = everything[:n], everything[n:], n < stage.wanted
             if ended or is_reached(samples, plan):
                 break
+    _check_failures(everything, spec.max_error_rate)
     results = compute(samples, plan, controls)
     return Run(
         model=model.name,

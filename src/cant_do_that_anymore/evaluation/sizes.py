@@ -1,10 +1,22 @@
-"""How many samples a diagnosis takes for intervals of a given width."""
+"""How many samples it takes for intervals of a given width."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from math import ceil
 
-from .statistics.tally import NORMAL
+from .measures import IMPACT, MEASURES
+from .precision import FIRST_LOOK, STRETCH, looks
+from .statistics.intervals import RELATIVE_CHANGE
+from .statistics.score import Cell
+from .statistics.tally import NORMAL, Tally
+from .uncertainty import answered, ratio_of
+from .vocabulary import Sample
 
+USUAL_SHARE, USUAL_IMPACT = 0.67, -0.5
+"""Of the model inside, and halfway to perfect: for a first idea of sizes."""
 HALF_WIDTH = 0.05
+"""For which a diagnosis says its sizes."""
+NO_LIMIT = 10**9
 
 
 def enough_for_corrected(placebo_share: float, impact: float) -> int:
@@ -39,3 +51,69 @@ def _variance(before: float, impact: float) -> float:
 
 def _enough(variance: float) -> int:
     return ceil(NORMAL**2 * variance / HALF_WIDTH**2)
+
+
+Shares = Mapping[tuple[int, int], float]
+"""How often a sample has a part and a whole of the impact factor."""
+
+
+def shares_expected(samples: Sequence[Sample]) -> Shares:
+    """Those of samples, if there are enough of them; else such as are usual."""
+    told = answered(samples)
+    if len(told) < FIRST_LOOK:
+        return shares_if(USUAL_SHARE, USUAL_IMPACT)
+    ratio = ratio_of(MEASURES[IMPACT], told)
+    counts = Counter(zip(ratio.parts, ratio.wholes, strict=True))
+    return {pair: count / len(told) for pair, count in counts.items()}
+
+
+def shares_if(share: float, impact: float) -> Shares:
+    """Those of a model whose two answers are independent.
+
+    Args:
+        share: how often it plays the special move under the standard rules.
+        impact: what the change takes away of that, negative.
+    """
+    after = share * (1 + impact)
+    return {(-1, 1): share * (1 - after), (0, 1): share * after, (1, 0): (1 - share) * after}
+
+
+def expected_samples(precision: float, most: int, shares: Shares) -> int:
+    """Samples at the look that is expected to be the last, if each is of a game of its own.
+
+    >>> expected_samples(0.1, 1000, shares_if(0.67, -0.5))
+    378
+    >>> expected_samples(0.1, 1000, shares_if(0.67, -1))
+    75
+    """
+    for size in looks(most):
+        cells = [Cell(*pair, round(size * shares.get(pair, 0.0))) for pair in RELATIVE_CHANGE]
+        tally = Tally(tuple(cells), stretch=STRETCH)
+        if sum(cell.count * cell.whole for cell in cells) and tally.within(precision):
+            break
+    return size
+
+
+def on_precision(precision: float | None, most: int, samples: Sequence[Sample]) -> list[str]:
+    """How many samples a run takes that stops by itself, by those that are kept or by three models.
+
+    Nothing, if it is not to stop by itself.
+    """
+    if not precision:
+        return []
+
+    def expected(shares: Shares) -> str:
+        return f"{expected_samples(precision, NO_LIMIT, shares):,}"
+
+    told, allowed = f"precision: {precision:g} takes about", f"; -n allows {most:,}"
+    if len(answered(samples)) >= FIRST_LOOK:
+        by = f"samples, by {len(samples):,} that are kept"
+        return [f"{told} {expected(shares_expected(samples))} {by}{allowed}"]
+    half, none, whole = (
+        expected(shares_if(USUAL_SHARE, impact)) for impact in (USUAL_IMPACT, 0.0, -1.0)
+    )
+    return [
+        f"{told} {half} samples if half of the habit yields, as is taken here, {none} if none and "
+        f"{whole} if all of it does ({100 * USUAL_SHARE:.0f} % special moves under the standard "
+        f"rules){allowed}"
+    ]
