@@ -5,7 +5,7 @@ interval of the impact factor is as narrow as is asked for, or with all samples.
 whether the intervals hold the truth at that look.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
@@ -45,6 +45,10 @@ LOWEST = 0.94
 IMPACT, DELTA, BEFORE, AFTER = MEASURES = "impact factor", "delta", "share before", "share after"
 
 
+Seen = Callable[[str, int], Tally | None]
+"""By measure and number of samples, what is counted; critical values are those of many looks."""
+
+
 @dataclass
 class Outcome:
     """What became of all runs of one model in one design, by the precision asked for.
@@ -78,10 +82,11 @@ def cell_of(model: Model, games: list[int], times: int) -> Outcome:
     truth = {IMPACT: impact, DELTA: p * impact, BEFORE: p, AFTER: p * (1 + impact)}
     cell, alone = Outcome(), max(games) == 1
     for experiment in experiments(model, games, times):
-        for precision, seen in stops(experiment if alone else _shuffled(experiment)):
-            cell.sizes[precision].append(len(seen[0]))
+        seen = _seen_alone(experiment) if alone else _seen(_shuffled(experiment))
+        for precision, size in stops(seen, len(experiment[0])):
+            cell.sizes[precision].append(size)
             for measure in MEASURES if alone else [IMPACT]:
-                if tally := tally_of(measure, seen):
+                if tally := seen(measure, size):
                     held = _by_normal(tally).holds(truth[measure]) or tally.holds(truth[measure])
                     cell.held[precision, measure].append(held)
     return cell
@@ -93,15 +98,13 @@ def _shuffled(experiment: Experiment) -> Experiment:
     return before, after, games
 
 
-def stops(experiment: Experiment) -> Iterator[tuple[float, Experiment]]:
-    """What a run of each precision has seen when it stops."""
-    before, after, games = experiment
+def stops(seen: Seen, most: int) -> Iterator[tuple[float, int]]:
+    """With how many samples a run of each precision stops."""
     wanted = list(PRECISIONS)
-    for size in looks(len(games)):
-        seen = before[:size], after[:size], games[:size]
-        tally = tally_of(IMPACT, seen)
-        while wanted and (size == len(games) or (tally and _within(tally, wanted[0]))):
-            yield wanted.pop(0), seen
+    for size in looks(most):
+        tally = seen(IMPACT, size)
+        while wanted and (size == most or (tally and _within(tally, wanted[0]))):
+            yield wanted.pop(0), size
         if not wanted:
             return
 
@@ -115,20 +118,31 @@ def _by_normal(tally: Tally) -> Tally:
     return replace(tally, freedom=inf, stretch=tally.stretch * sqrt(tally.effect))
 
 
-def tally_of(measure: str, experiment: Experiment) -> Tally | None:
-    """What is counted; the critical value is that of a run that looks several times."""
-    before, after, games = experiment
-    if games[-1] == len(games) - 1:  # each a game of its own, so that counts are all
-        both = sum(map(int.__and__, before, after))
-        return _of_counts(measure, len(games), sum(before), sum(after), both)
-    changes, ones = [b - a for a, b in zip(before, after, strict=True)], [1] * len(games)
-    found = {
-        IMPACT: lambda: ratio_tally(changes, before, games, RELATIVE_CHANGE),
-        DELTA: lambda: ratio_tally(changes, ones, games, DIFFERENCE),
-        BEFORE: lambda: ratio_tally(before, ones, games, RATE),
-        AFTER: lambda: ratio_tally(after, ones, games, RATE),
-    }[measure]()
-    return replace(found, stretch=STRETCH) if found else None
+def _seen(experiment: Experiment) -> Seen:
+    def seen(measure: str, size: int) -> Tally | None:
+        before, after, games = (each[:size] for each in experiment)
+        changes, ones = [b - a for a, b in zip(before, after, strict=True)], [1] * size
+        parts, wholes, support = {
+            IMPACT: (changes, before, RELATIVE_CHANGE),
+            DELTA: (changes, ones, DIFFERENCE),
+            BEFORE: (before, ones, RATE),
+            AFTER: (after, ones, RATE),
+        }[measure]
+        tally = ratio_tally(parts, wholes, games, support)
+        return replace(tally, stretch=STRETCH) if tally else None
+
+    return seen
+
+
+def _seen_alone(experiment: Experiment) -> Seen:
+    """The same where each game gives one sample: only the counts of the four kinds matter."""
+    before, after = np.array(experiment[0]), np.array(experiment[1])
+    sums = [np.cumsum(each).tolist() for each in (before, after, before & after)]
+
+    def seen(measure: str, size: int) -> Tally | None:
+        return _of_counts(measure, size, *(each[size - 1] for each in sums))
+
+    return seen
 
 
 @cache
@@ -154,10 +168,9 @@ Key = tuple[str, int, float, float, bool]
 def print_precision(times: int) -> None:
     cells: dict[Key, Outcome] = {}
     for (name, most), impact, p, tied in product(PLACES, IMPACTS, SHARES, (False, True)):
-        fewer = (name, most) != PLACES[0]
-        cells[name, most, impact, p, tied] = settled(
-            (p, impact, tied), DESIGNS[name](most), times // 4 if fewer else times
-        )
+        fewer = 1 if (name, most) == PLACES[0] else 4 if name == ALONE else 8
+        model = p, impact, tied
+        cells[name, most, impact, p, tied] = settled(model, DESIGNS[name](most), times // fewer)
         _of_counts.cache_clear()
     _print_coverage(cells)
     _print_samples(cells)
@@ -206,9 +219,10 @@ def print_differences(times: int) -> None:
         mine = experiments((*one, True), [1] * PLACES[0][1], times)
         yours = experiments((*other, True), [1] * PLACES[0][1], times)
         for first, second in zip(mine, yours, strict=True):
-            for (precision, seen1), (_, seen2) in zip(stops(first), stops(second), strict=True):
-                n = min(len(seen1[0]), len(seen2[0]))
-                if tally := difference_tally(_relative(seen1, n), _relative(seen2, n), range(n)):
+            both = (stops(_seen_alone(each), len(each[0])) for each in (first, second))
+            for (precision, size1), (_, size2) in zip(*both, strict=True):
+                n = min(size1, size2)
+                if tally := difference_tally(_relative(first, n), _relative(second, n), range(n)):
                     held[precision].append(tally.holds(other[1] - one[1]))
         told = (f"{100 * float(np.mean(each)):.1f}" for each in held.values())
         print_row(f"{one[0]:g}, {one[1]:g}", f"{other[0]:g}, {other[1]:g}", *told)

@@ -25,7 +25,7 @@ from .sizes import (
     enough_for_corrected,
     enough_for_specific,
     expected_samples,
-    on_precision,
+    on_expected_samples,
     shares_expected,
 )
 from .spec import DEFAULT_MODEL, Spec, plan_for
@@ -133,7 +133,7 @@ def estimate(spec: Spec, seconds_an_answer: float | None = None) -> Estimate:
             *_told("input", [each.input for each in said]),
             *_told("answers", [each.answer for each in said]),
             f"time: {pace.basis}",
-            *on_precision(spec.precision, spec.to_draw, foreseen.samples),
+            *on_expected_samples(spec.precision, spec.to_draw, foreseen.samples),
             *([_on_diagnosis()] if spec.diagnose else []),
         ),
     )

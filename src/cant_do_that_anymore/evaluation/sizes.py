@@ -94,7 +94,7 @@ def expected_samples(precision: float, most: int, shares: Shares) -> int:
     return size
 
 
-def on_precision(precision: float | None, most: int, samples: Sequence[Sample]) -> list[str]:
+def on_expected_samples(precision: float | None, most: int, samples: Sequence[Sample]) -> list[str]:
     """How many samples a run takes that stops by itself, by those that are kept or by three models.
 
     Nothing, if it is not to stop by itself.
