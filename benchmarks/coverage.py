@@ -1,6 +1,6 @@
 """How often 95 % intervals hold the truth, and how often tests and verdicts err.
 
-    python benchmarks/coverage.py                # about twenty minutes
+    python benchmarks/coverage.py                # about half an hour
     python benchmarks/coverage.py --quick        # two minutes, rougher
     python benchmarks/coverage.py --diagnosis    # the measures of a diagnosis alone
     python benchmarks/coverage.py --precision    # runs that stop by themselves alone

@@ -32,9 +32,13 @@ SHARES = (0.1, 0.3, 0.67, 0.95, 1.0)
 IMPACTS = (0.0, -0.02, -0.1, -0.5, -0.9, -0.98, -1.0)
 """Those of `coverage.py`, and two more near the ends, where the width tells of the estimate."""
 ALONE = "1 sample a game"
-TOGETHER = ("2 samples a game", "half singles, half games of 10", "24 games")
-PLACES = ((ALONE, 1000), (ALONE, 4000), *((name, 1000) for name in TOGETHER))
-"""Designs, and samples at most: by default, and where -n allows more."""
+PLACES = {
+    (ALONE, 1000): 1,
+    (ALONE, 4000): 4,
+    ("2 samples a game", 1000): 8,
+    ("half singles, half games of 10", 1000): 8,
+}
+"""Designs, samples at most, and how many times fewer runs are made up: the others take longer."""
 PAIRS = (
     *(((0.67, -0.5), (0.67, -0.5)), ((0.95, -0.02), (0.95, -0.02)), ((0.95, -0.9), (0.95, -0.9))),
     *(((0.9, -0.1), (0.3, -0.1)), ((0.9, -0.98), (0.3, -0.98)), ((0.67, -0.1), (0.67, -0.9))),
@@ -74,7 +78,10 @@ def settled(model: Model, games: list[int], times: int) -> Outcome:
     """Measured anew and longer where it is low: the lowest of many is unlucky too."""
     cell = cell_of(model, games, times)
     lowest = min(cell.coverage(precision, IMPACT) for precision in PRECISIONS)
-    return cell_of(model, games, 5 * times) if lowest < LOWEST + 0.005 else cell
+    if lowest < LOWEST + 0.005:
+        cell = cell_of(model, games, 5 * times)
+    _of_counts.cache_clear()
+    return cell
 
 
 def cell_of(model: Model, games: list[int], times: int) -> Outcome:
@@ -161,51 +168,46 @@ def _of_counts(measure: str, n: int, had: int, kept: int, both: int) -> Tally | 
     return Tally(cells, stretch=STRETCH) if had or measure != IMPACT else None
 
 
-Key = tuple[str, int, float, float, bool]
-"""Design, samples at most, impact, p, and whether answers are correlated."""
+Cells = dict[Model, Outcome]
 
 
 def print_precision(times: int) -> None:
-    cells: dict[Key, Outcome] = {}
-    for (name, most), impact, p, tied in product(PLACES, IMPACTS, SHARES, (False, True)):
-        fewer = 1 if (name, most) == PLACES[0] else 4 if name == ALONE else 8
-        model = p, impact, tied
-        cells[name, most, impact, p, tied] = settled(model, DESIGNS[name](most), times // fewer)
-        _of_counts.cache_clear()
-    _print_coverage(cells)
-    _print_samples(cells)
+    print("\nRuns that stop by themselves: lowest coverage over p and both kinds of answers, %:\n")
+    columns = (f"impact {impact:g}" for impact in IMPACTS)
+    print_heading("design", "at most", "precision", "of", *columns, "mean")
+    places: dict[tuple[str, int], Cells] = {}
+    below: list[str] = []
+    for (name, most), fewer in PLACES.items():
+        restart()
+        cells = places[name, most] = {
+            (p, impact, tied): settled((p, impact, tied), DESIGNS[name](most), times // fewer)
+            for p, impact, tied in product(SHARES, IMPACTS, (False, True))
+        }
+        for precision, measure in product(PRECISIONS, MEASURES if name == ALONE else [IMPACT]):
+            found = {model: cell.coverage(precision, measure) for model, cell in cells.items()}
+            lowest = [min(found[model] for model in found if model[1] == i) for i in IMPACTS]
+            shares = (*lowest, float(np.mean(list(found.values()))))
+            shown = (f"{100 * share:.1f}" for share in shares)
+            print_row(name, most, f"{precision:g}", measure, *shown)
+            below += [
+                f"{name}, at most {most}, precision {precision:g}, {measure}, p = {p:g}, impact "
+                f"{impact:g}, {'correlated' if tied else 'independent'}: {100 * share:.1f} %"
+                for (p, impact, tied), share in found.items()
+                if share < LOWEST
+            ]
+    print(f"\nBelow {100 * LOWEST:.0f} %:\n")
+    print("\n".join(f"- {line}" for line in below) if below else "- none")
+    _print_samples(places)
     restart()
     print_differences(times)
 
 
-def _print_coverage(cells: dict[Key, Outcome]) -> None:
-    print("\nRuns that stop by themselves: lowest coverage over p and both kinds of answers, %:\n")
-    columns = (f"impact {impact:g}" for impact in IMPACTS)
-    print_heading("design", "at most", "precision", "of", *columns, "mean", "samples")
-    below: list[str] = []
-    for (name, most), precision, measure in product(PLACES, PRECISIONS, MEASURES):
-        here = {key: cell for key, cell in cells.items() if key[:2] == (name, most)}
-        found = {key: cell.coverage(precision, measure) for key, cell in here.items()}
-        lowest = [min(found[key] for key in here if key[2] == impact) for impact in IMPACTS]
-        shown = (f"{100 * share:.1f}" for share in (*lowest, float(np.mean(list(found.values())))))
-        samples = np.mean([cell.samples(precision) for cell in here.values()])
-        print_row(name, most, f"{precision:g}", measure, *shown, f"{samples:.0f}")
-        below += [
-            f"{name}, at most {most}, precision {precision:g}, {measure}, p = {p:g}, impact "
-            f"{impact:g}, {'correlated' if tied else 'independent'}: {100 * share:.1f} %"
-            for (_, _, impact, p, tied), share in found.items()
-            if share < LOWEST
-        ]
-    print(f"\nBelow {100 * LOWEST:.0f} %:\n")
-    print("\n".join(f"- {line}" for line in below) if below else "- none")
-
-
-def _print_samples(cells: dict[Key, Outcome]) -> None:
+def _print_samples(places: dict[tuple[str, int], Cells]) -> None:
     print("\nMean samples until such a run stops, answers independent:\n")
     heading = (f"impact {impact:g}" for impact in IMPACTS)
     print_heading("design", "at most", "precision", "p", *heading)
-    for (name, most), precision, p in product(PLACES, PRECISIONS, SHARES):
-        row = (cells[name, most, impact, p, False].samples(precision) for impact in IMPACTS)
+    for ((name, most), cells), precision, p in product(places.items(), PRECISIONS, SHARES):
+        row = (cells[p, impact, False].samples(precision) for impact in IMPACTS)
         print_row(name, most, f"{precision:g}", f"{p:g}", *(f"{samples:.0f}" for samples in row))
 
 
@@ -216,8 +218,8 @@ def print_differences(times: int) -> None:
     print_heading("p and impact of one", "of the other", *map("precision {:g}".format, PRECISIONS))
     for one, other in PAIRS:
         held: dict[float, list[bool]] = {precision: [] for precision in PRECISIONS}
-        mine = experiments((*one, True), [1] * PLACES[0][1], times)
-        yours = experiments((*other, True), [1] * PLACES[0][1], times)
+        mine = experiments((*one, True), [1] * 1000, times)
+        yours = experiments((*other, True), [1] * 1000, times)
         for first, second in zip(mine, yours, strict=True):
             both = (stops(_seen_alone(each), len(each[0])) for each in (first, second))
             for (precision, size1), (_, size2) in zip(*both, strict=True):
