@@ -4,7 +4,7 @@ import json
 import re
 import time
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from .model import Answer, Form, StopReason, Usage
 from .thoughts import shown_in, thinking_tokens, without_thoughts
@@ -28,6 +28,14 @@ STOP_REASONS: dict[object, StopReason] = {
 """Why an answer ended, as servers say it. An empty text with any other reason is no answer."""
 _BROKEN_OFF = re.compile("error|abort|cancel|fail|time.?out|insufficient")
 """Reasons that make no answer of any text."""
+
+
+class Response(NamedTuple):
+    """What a server sent back to one request."""
+
+    status: int
+    retry_after: float | None
+    body: bytes
 
 
 def completion_in(body: bytes, api: Api, served_as: str, form: Form) -> Answer:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -20,7 +20,7 @@ from .concessions import (
 from .efforts import ways_of
 from .layout import STOP_SEQUENCES, as_text
 from .model import CHAT_TOKENS, Answer, Form, Passing, Question, Refused, Settings
-from .replies import Api, completion_in, error_message, seconds_of
+from .replies import Api, Response, completion_in, error_message, seconds_of
 
 BASE_MODEL_TOKENS = 4
 TEXT_PREFIX = "completions/"
@@ -39,12 +39,6 @@ SHORTEST_SECRET = 8
 """What is shorter, such as EMPTY, is no key, and may be a part of any word."""
 LONGEST_REPLY = 2**25
 """In bytes; whatever is longer is no reply to a question about a move."""
-
-
-class _Response(NamedTuple):
-    status: int
-    retry_after: float | None
-    body: bytes
 
 
 class ServerModel:
@@ -73,6 +67,7 @@ class ServerModel:
         self._key_variable = key_variable
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
+        self.path = "/chat/completions" if api == "chat" else "/completions"
 
     @property
     def identity(self) -> Mapping[str, object]:
@@ -86,10 +81,12 @@ class ServerModel:
 
     async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
         """Ask the server once."""
-        limit = limit_of(form, settings)
-        request = self._request(question, settings, form, limit)
-        response = await self._post(request, LONG_TIME_OUT if limit > LEAST_ROOM else TIME_OUT)
-        return self._answer_in(response, form)
+        time_out = LONG_TIME_OUT if limit_of(form, settings) > LEAST_ROOM else TIME_OUT
+        request = self.request(question, settings, form)
+        response = await self.send(
+            "POST", self.path, time_out=time_out, longest=LONGEST_REPLY, json=request
+        )
+        return self.answer_in(response, form)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -109,9 +106,8 @@ class ServerModel:
                 f"the server at {self.endpoint} does not list its models; name one with --model"
             ) from None
 
-    def _request(
-        self, question: Question, settings: Settings, form: Form, limit: int
-    ) -> dict[str, Any]:
+    def request(self, question: Question, settings: Settings, form: Form) -> dict[str, Any]:
+        """The body of the request that asks a question."""
         messages = laid_out(question.messages, form)
         request: dict[str, Any] = {"model": self._served_as}
         if self.api == "completions":
@@ -120,23 +116,37 @@ class ServerModel:
             request["messages"] = [{"role": m.role, "content": m.content} for m in messages]
         if settings.temperature is not None and NO_TEMPERATURE not in form:
             request["temperature"] = settings.temperature
-        request[RENAMED_LIMIT if RENAMED_LIMIT in form else "max_tokens"] = limit
+        request[RENAMED_LIMIT if RENAMED_LIMIT in form else "max_tokens"] = limit_of(form, settings)
         if settings.reasoning_effort:
             request |= ways_of(settings.reasoning_effort)[effort_way(form, settings)]
         extra: dict[str, Any] = json.loads(settings.extra_body or "{}")
         return request | extra
 
-    async def _post(self, request: dict[str, Any], time_out: aiohttp.ClientTimeout) -> _Response:
-        address = self.endpoint + ("/chat/completions" if self.api == "chat" else "/completions")
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        time_out: aiohttp.ClientTimeout,
+        longest: int,
+        **body: Any,
+    ) -> Response:
+        """Send one request to a path of the server.
+
+        Raises:
+            Passing: if nothing comes back, or no end of it.
+            Problem: if the server was never there.
+        """
+        sent = self._client().request(method, self.endpoint + path, timeout=time_out, **body)
         try:
-            async with self._client().post(address, json=request, timeout=time_out) as response:
-                body = b""
+            async with sent as response:
+                received = bytearray()
                 async for chunk in response.content.iter_any():
-                    body += chunk
-                    if len(body) > LONGEST_REPLY:
-                        raise Passing(f"a reply of more than {LONGEST_REPLY} bytes", given_up=True)
+                    received += chunk
+                    if len(received) > longest:
+                        raise Passing(f"a reply of more than {longest} bytes", given_up=True)
                 retry_after = seconds_of(response.headers.get("Retry-After"))
-                return _Response(response.status, retry_after, body)
+                return Response(response.status, retry_after, bytes(received))
         except (aiohttp.ClientError, TimeoutError, OSError) as fault:
             not_sent = isinstance(fault, aiohttp.ClientConnectorError)
             if not self._has_answered and not_sent:
@@ -144,7 +154,12 @@ class ServerModel:
             told = f"{type(fault).__name__}: {self._without_key(str(fault))}"
             raise Passing(told, given_up=not not_sent) from None
 
-    def _answer_in(self, response: _Response, form: Form) -> Answer:
+    def answer_in(self, response: Response, form: Form) -> Answer:
+        """The answer in a response to a question that was put in that form.
+
+        Raises:
+            Refused, Passing, Problem: if it holds none.
+        """
         if response.status == 200:
             try:
                 answer = completion_in(response.body, self.api, self._served_as, form)
@@ -159,9 +174,9 @@ class ServerModel:
             return Answer("", stop_reason="refused", version=self._version, conceded=form)
         if response.status == 400 and UNFINISHED in response.body:
             return Answer("", stop_reason="length", version=self._version, conceded=form)
-        raise self._fault(response)
+        raise self.fault(response)
 
-    def _fault(self, response: _Response) -> Passing | Problem | Refused:
+    def fault(self, response: Response) -> Passing | Problem | Refused:
         """What a status other than 200 means."""
         status, retry_after = response.status, response.retry_after
         words = error_message(response.body)
