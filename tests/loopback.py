@@ -85,6 +85,12 @@ class Loopback:
     async def models(self, http: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": self.model or "served"}]})
 
+    def add_routes(self, app: web.Application) -> None:
+        """What the server answers to."""
+        app.router.add_post("/v1/chat/completions", self.answer)
+        app.router.add_post("/v1/completions", self.answer)
+        app.router.add_get("/v1/models", self.models)
+
 
 Served = TypeVar("Served", bound=Loopback)
 
@@ -94,9 +100,7 @@ def serving(server: Served, port: int = 0) -> Iterator[Served]:
     """Serve in a thread while the body runs; ``server.url`` is the base URL."""
     loop = asyncio.new_event_loop()
     app = web.Application(client_max_size=2**26)
-    app.router.add_post("/v1/chat/completions", server.answer)
-    app.router.add_post("/v1/completions", server.answer)
-    app.router.add_get("/v1/models", server.models)
+    server.add_routes(app)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
 
     async def start() -> None:

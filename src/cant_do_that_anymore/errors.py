@@ -27,10 +27,8 @@ class NoHabit(Unfinished):
 class Stopped(Unfinished):
     """The user stopped the work."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "stopped; all answers so far are saved, run the same command again to go on"
-        )
+    def __init__(self, left: str = "all answers so far are saved") -> None:
+        super().__init__(f"stopped; {left}, run the same command again to go on")
 
 
 def unknown(what: str, given: str, valid: Iterable[str]) -> BadInput:

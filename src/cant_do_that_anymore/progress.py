@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
 from typing import Protocol
@@ -26,6 +26,11 @@ class Advance(Protocol):
 
     def __call__(self, steps: int = 1, *, remark: str = "") -> None:
         """Count the steps."""
+
+
+def told(advance: Advance) -> Callable[[str], None]:
+    """Takes remarks on how it goes while no step is done."""
+    return lambda remark: advance(0, remark=remark)
 
 
 def duration(seconds: float) -> str:

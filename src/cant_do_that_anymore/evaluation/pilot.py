@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import BadInput, Unfinished
 from ..models.asks import Ask
@@ -80,6 +80,7 @@ def pilot_of(spec: Spec, answers: int) -> Pilot | None:
     """
     if spec.fresh:
         raise BadInput("the answers of a pilot are kept for the run; leave out --fresh or --pilot")
+    spec = replace(spec, batch=False)  # who asks for a pilot waits for it
     part = foreseen_for(spec, known_for(spec)).certain
     asks = part.to_ask[: max(0, answers - part.answered)]
     if not asks:

@@ -73,6 +73,8 @@ def cost_of(asking: Asking, dataset: Dataset, samples: Sequence[Sample]) -> Cost
     price = price_of(asking.model)
     if not price:
         return Cost()
+    if asking.in_waves:
+        price = price.in_batch
     replies = (reply for sample in samples for reply in sample.replies.values())
     answers = [reply.answer for reply in replies if not reply.answer.error]
     used = sum((answer.usage for answer in answers), Usage())
@@ -80,5 +82,5 @@ def cost_of(asking: Asking, dataset: Dataset, samples: Sequence[Sample]) -> Cost
     return Cost(
         measuring=price.of(used, len(answers)),
         dataset=price.of(dataset.usage, dataset.asked) if dataset.asked and own_dataset else None,
-        spent=price.of(asking.till.used, asking.till.requests),
+        spent=asking.till.spent,
     )

@@ -16,12 +16,14 @@ from ..errors import Unfinished
 from ..game.position import Position
 from ..models.asking import Asking
 from ..models.asks import Ask
+from ..models.batching import Batching
 from ..models.model import Model
 from ..models.names import model_named
 from ..models.purse import FREE, Purse
+from ..models.server import ServerModel
 from ..models.stopping import to_the_end
 from ..models.store import opened_store
-from ..progress import progress
+from ..progress import progress, told
 from .computing import compute
 from .controls import controls_for
 from .notes import notes_on
@@ -168,7 +170,7 @@ async def _measured(asking: Asking, chosen: Chosen, plan: Plan, *, quiet: bool) 
     asked = asked_of(chosen.positions, chosen.controls, plan)
     asks = (ask for draw, conditions in asked for ask in _asks(draw, asking, plan, conditions))
     with progress(f"measuring {asking.model.name}", len(asked), quiet=quiet) as advance:
-        async with aclosing(asking.answers(asks, plan.settings)) as answers:
+        async with aclosing(asking.answers(asks, plan.settings, tell=told(advance))) as answers:
             for draw, conditions in asked:
                 replies = [await anext(answers) for _ in conditions]
                 sample = draw.sample(replies, conditions, plan.reading)
@@ -204,6 +206,10 @@ async def asking_for(spec: Spec, model: Model, purse: Purse | None = None) -> As
     try:
         with opened_store(fresh=spec.fresh) as store:
             purse = purse or purse_for(model, spec.max_cost)
-            yield Asking(model, store, spec.max_connections, purse, price_of(model) or FREE)
+            price = price_of(model) or FREE
+            if spec.batch and isinstance(model, ServerModel):
+                yield Batching(model, store, spec.max_connections, purse, price)
+            else:
+                yield Asking(model, store, spec.max_connections, purse, price)
     finally:
         await model.close()

@@ -24,6 +24,7 @@ from .pools import Pool
 from .results import Dataset
 from .vocabulary import Plan
 from .watch import Watch
+from .waves import wave_size
 
 ORDER_SEED = 20_220_722
 """The pool's order is the same for all models and runs, so that datasets can only grow."""
@@ -152,6 +153,13 @@ class Search:
     def asks_again(self) -> bool:
         """Whether the question that is next has been asked before."""
         return self._awaited[0].draw > 0
+
+    @property
+    def wave(self) -> int:
+        """How many of the next questions to ask together, where answers take hours."""
+        likely = len(self.hits) + sum(each.found is not False for each in self._open.values())
+        seen = self.asked + len(self._open)
+        return max(1, len(self._again) + wave_size(self._wanted - likely, seen, likely))
 
     def asks(self) -> Iterator[Ask]:
         """The next questions, as far as they are known: again what was hit, then the pool's."""

@@ -7,13 +7,14 @@ so a larger dataset goes on where the last one ended.
 
 from contextlib import aclosing
 from dataclasses import replace
+from itertools import islice
 
 from ..errors import Unfinished
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..models.asking import Asking
 from ..models.model import Known
 from ..models.names import OPENAI_BASE_MODELS
-from ..progress import progress, shown
+from ..progress import progress, shown, told
 from .datasets import imported_for, save_dataset, saved_dataset, shipped_datasets
 from .pools import SHIPPED
 from .results import Dataset
@@ -84,7 +85,8 @@ async def dataset_for(
     search, watch = Search(criteria, wanted), Watch(criteria.settings)
     with progress(f"building the dataset of {version}", wanted, quiet=quiet) as advance:
         while not search.done:  # the last answers may call for more questions
-            answering = asking.answers(search.asks(), criteria.settings, asking.window)
+            asks = islice(search.asks(), search.wave if asking.in_waves else None)
+            answering = asking.answers(asks, criteria.settings, asking.window, told(advance))
             async with aclosing(answering) as answers:
                 async for answer in answers:
                     found_before = len(search.hits)

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from ..errors import BadInput, unknown
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_takes_away, given_rules
+from ..models.batching import check_batch
 from ..models.model import EFFORTS, Effort, Known, Settings
 from .conditions import CONDITIONS, check, conditions_for
 from .diagnosis import ASKED
@@ -48,6 +49,7 @@ class Spec:
         extra_body: more for the body of every request, as JSON.
         max_cost: in US dollars; no question is asked that could pass it.
         fresh: ask anew instead of taking answers of earlier runs, and keep none.
+        batch: ask in batches, for half the price and some hours later.
 
     Raises:
         BadInput: if something cannot work.
@@ -78,6 +80,7 @@ class Spec:
     max_error_rate: float = 0.05
     max_cost: float | None = None
     fresh: bool = False
+    batch: bool = False
 
     def __post_init__(self) -> None:
         for what, given, valid in (
@@ -157,6 +160,8 @@ def plan_for(spec: Spec, model: Known) -> Plan:
         BadInput: if something it names does not exist or does not fit.
     """
     change, wording = spec.change, wording_named(spec.wording)
+    if spec.batch:
+        check_batch(model, fresh=spec.fresh)
     for effort in (spec.reasoning_effort, spec.select_effort):
         if effort not in (None, "none") and not model.may_think:
             raise BadInput(f"{model.name} does not think; leave out the effort {effort!r}")

@@ -153,6 +153,12 @@ OPTIONS: dict[str, Option] = {
             help="Stop before more than this is spent.",
         ),
         _of_spec(
+            LIMITS,
+            "--batch",
+            is_flag=True,
+            help="Ask in batches: half the price, within a day. For openai/, together/, servers.",
+        ),
+        _of_spec(
             LIMITS, "--fresh", is_flag=True, help="Ask anew: take no kept answers, and keep none."
         ),
         Option(

@@ -8,17 +8,20 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 
 from ..errors import Problem, Unfinished
 from .asks import Ask, seeded
 from .forms import Forms
 from .kept import Kept
-from .model import Answer, Form, Model, Passing, Question, Settings
+from .model import Answer, Form, Model, Passing, Settings
 from .paying import STOPPED, Till, paid
 from .pressure import Pressure
 from .purse import FREE, Price, Purse
 from .store import Store
+
+Tell = Callable[[str], None]
+"""Takes a remark for whoever waits."""
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +45,11 @@ class Asking:
         kept: the answers that need not be asked for again.
         asked: how many answers were new; the others came from the store.
         window: how many questions to begin ahead of a slow one, where not all need be asked.
+        in_waves: whether many questions are answered together, hours later.
         till: where the new answers were paid, and those that were asked for again.
     """
+
+    in_waves = False
 
     def __init__(
         self,
@@ -66,15 +72,19 @@ class Asking:
         self._open_questions = asyncio.Semaphore(2 * most)
         self._pressure = Pressure(most)
         self._failures_in_a_row = 0
-        self._problem: Problem | None = None
+        self._problem: Exception | None = None
 
     async def answers(
-        self, asks: Iterable[Ask], settings: Settings, ahead: int | None = None
+        self,
+        asks: Iterable[Ask],
+        settings: Settings,
+        ahead: int | None = None,
+        tell: Tell = lambda _: None,
     ) -> AsyncGenerator[Answer]:
         """Ask, and yield the answers in the order of the questions.
 
         However slow one answer is, no more than so many questions are begun ahead of it: for asks
-        that need not all be asked.
+        that need not all be asked. Where answers take hours, it is told how far they are.
 
         When the consumer stops early, or is cancelled, no new question is begun; those in flight
         are finished and saved.
@@ -101,7 +111,7 @@ class Asking:
                 yield answer
                 begun.popleft()
         except asyncio.CancelledError:
-            log.warning("finishing the questions in flight; press Ctrl-C again to stop at once")
+            self._interrupted()
             raise
         finally:
             self._stop()
@@ -127,10 +137,8 @@ class Asking:
         self._open_questions.release()
 
     async def _answered(self, ask: Ask, settings: Settings) -> Answer:
-        own = seeded(self.model, ask, settings)
-
         async def ask_in(form: Form | None) -> Answer:
-            return await self._patiently_asked(ask.question, own, form)
+            return await self._asked(ask, settings, form)
 
         try:
             answer = await self._forms.satisfied(ask_in, settings)
@@ -139,24 +147,27 @@ class Asking:
             else:
                 self._failures_in_a_row = 0
                 self.asked += 1
-                answer = await self.kept.save(ask, settings, answer)
+                answer = await self._saved(ask, settings, answer)
         except Problem as problem:
             self._problem = problem
             self._stop()
             raise
         return answer
 
-    async def _patiently_asked(
-        self, question: Question, settings: Settings, form: Form | None
-    ) -> Answer:
+    async def _saved(self, ask: Ask, settings: Settings, answer: Answer) -> Answer:
+        """The answer that counts, on disk."""
+        return await self.kept.save(ask, settings, answer)
+
+    async def _asked(self, ask: Ask, settings: Settings, form: Form | None) -> Answer:
         """One answer, after as many tries as it takes or as make sense."""
+        own = seeded(self.model, ask, settings)
         started, tries, failures = time.monotonic(), 0, 0
         while not self._stopping.is_set():
             async with self._pressure as entered:
                 if self._stopping.is_set():
                     break
                 try:
-                    answer = await self._forms.answer(question, settings, form)
+                    answer = await self._forms.answer(ask.question, own, form)
                     self._pressure.rise()
                     return answer
                 except Passing as passing:
@@ -166,10 +177,14 @@ class Asking:
             failures += not fault.overloaded
             waited = time.monotonic() - started
             out_of_patience = failures >= FAILURES or waited > PATIENCE
-            if out_of_patience or await self._stopped_within(_wait(tries, fault.retry_after)):
+            if out_of_patience or await self._stopped_within(pause(tries, fault.retry_after)):
                 return Answer("", stop_reason="error", error=str(fault))
             tries += 1
         return Answer("", stop_reason="error", error=STOPPED)
+
+    def _interrupted(self) -> None:
+        """Say what happens now that the user has had enough."""
+        log.warning("finishing the questions in flight; press Ctrl-C again to stop at once")
 
     def _stop(self) -> None:
         """Ask nothing more; what is in flight goes on."""
@@ -192,7 +207,7 @@ class Asking:
             )
 
 
-def _wait(tries: int, retry_after: float | None) -> float:
+def pause(tries: int, retry_after: float | None) -> float:
     """Exponential back-off with jitter, but never less than the other side asked for."""
     backoff = min(LONGEST_WAIT, FIRST_WAIT * 2.0**tries) * random.uniform(0.5, 1)
     return max(backoff, retry_after or 0)

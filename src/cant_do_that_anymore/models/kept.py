@@ -64,11 +64,19 @@ class Kept:
 
         Returns the answer that is kept: another process may have been first.
         """
-        way = [settings.max_tokens, settings.reasoning_tokens, *sorted(answer.conceded)]
-        self._store.note_way(self._mode(settings), json.dumps(way))
+        self.note(settings, answer.conceded)
         key = key_of(self._model, ask, settings, answer.conceded)
         is_first = await self._store.put(key, self._model.name, answer)
         return answer if is_first else self._store.get(key) or answer
+
+    def note(self, settings: Settings, form: Form) -> None:
+        """Remember that it was asked in that form."""
+        way = [settings.max_tokens, settings.reasoning_tokens, *sorted(form)]
+        self._store.note_way(self._mode(settings), json.dumps(way))
+
+    def forms(self, settings: Settings) -> list[Form]:
+        """The forms in which it was asked with these settings, the one that is known first."""
+        return [form for other, form in self._ways(settings) if other == settings]
 
     def _ways(self, settings: Settings) -> Iterator[tuple[Settings, Form]]:
         """How the model was asked until now, as it is now first, then from the largest limit down.

@@ -19,13 +19,13 @@ class Till:
 
     Attributes:
         used: the tokens of all answers.
-        requests: how many answers were paid.
+        spent: what they cost in US dollars.
     """
 
     def __init__(self, purse: Purse, price: Price, stopping: asyncio.Event) -> None:
         self.used = Usage()
-        self.requests = 0
-        self._purse = purse
+        self.spent = 0.0
+        self.purse = purse
         self._price = price
         self._stopping = stopping
 
@@ -37,16 +37,13 @@ class Till:
             Refused, Passing, Problem: as the model does.
         """
         most = self._price.most(question, limit_of(form, settings))
-        waited = await self._purse.put_aside(most)
+        waited = await self.purse.put_aside(most)
         cost = most
         try:
             if waited and self._stopping.is_set():
                 raise Passing(STOPPED)
             answer = await model.answer(question, settings, form)
-            self.used += answer.usage
-            self.requests += 1
-            if answer.usage.input_tokens or answer.usage.output_tokens:
-                cost = self._price.of(answer.usage, 1)
+            cost = self.take(answer, self._price, most)
             return answer
         except (Refused, Problem):
             cost = 0.0
@@ -55,7 +52,14 @@ class Till:
             cost = most if fault.given_up else 0.0
             raise
         finally:
-            self._purse.settle(most, cost)
+            self.purse.settle(most, cost)
+
+    def take(self, answer: Answer, price: Price, most: float) -> float:
+        """Count an answer; says what to pay for it: the most, if its tokens were not counted."""
+        cost = price.of(answer.usage, 1)
+        self.used += answer.usage
+        self.spent += cost
+        return cost if answer.usage.input_tokens or answer.usage.output_tokens else most
 
 
 class Paid:

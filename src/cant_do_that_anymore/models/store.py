@@ -26,6 +26,10 @@ CREATE TABLE IF NOT EXISTS saved_answers (
 );
 CREATE TABLE IF NOT EXISTS forms (model TEXT NOT NULL PRIMARY KEY, form TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS ways (model TEXT NOT NULL, way TEXT NOT NULL, UNIQUE (model, way));
+CREATE TABLE IF NOT EXISTS batched (
+    key TEXT NOT NULL UNIQUE, endpoint TEXT NOT NULL, file TEXT NOT NULL, batch TEXT NOT NULL,
+    form TEXT NOT NULL, answer TEXT NOT NULL
+);
 """
 _INSERT = "INSERT OR IGNORE INTO saved_answers VALUES (?, ?, ?, ?, ?)"
 
@@ -51,7 +55,7 @@ class Store:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._pending: list[tuple[_Row, asyncio.Future[bool]]] = []
         self._writing: asyncio.Task[None] | None = None
         self._ways: dict[str, list[str]] = {}
@@ -61,16 +65,16 @@ class Store:
             self._writer = _connected(path)
             self._writer.execute("PRAGMA synchronous = FULL")
         except (sqlite3.Error, OSError) as problem:
-            raise self._unusable(problem) from None
+            raise self.unusable(problem) from None
 
     def get(self, key: str) -> Answer | None:
         """The answer saved under ``key``, if there is one."""
-        rows = self._run("SELECT answer, checksum FROM saved_answers WHERE key = ?", key)
+        rows = self.run("SELECT answer, checksum FROM saved_answers WHERE key = ?", key)
         for text, checksum in rows:
             if _is_whole(key, text, checksum):
                 with suppress(ValueError, KeyError, TypeError):
                     return Answer.from_json(json.loads(text))
-            self._run("DELETE FROM saved_answers WHERE key = ?", key)
+            self.run("DELETE FROM saved_answers WHERE key = ?", key)
         return None
 
     def put(self, key: str, model: str, answer: Answer) -> "asyncio.Future[bool]":
@@ -88,24 +92,24 @@ class Store:
 
     def form(self, model: str) -> Form:
         """The form in which a model was found to want its questions."""
-        rows = self._run("SELECT form FROM forms WHERE model = ?", model)
+        rows = self.run("SELECT form FROM forms WHERE model = ?", model)
         return tuple(json.loads(rows[0][0])) if rows else ()
 
     def learn(self, model: str, form: Form) -> None:
         """Remember that form."""
-        self._run("INSERT OR REPLACE INTO forms VALUES (?, ?)", model, json.dumps(form))
+        self.run("INSERT OR REPLACE INTO forms VALUES (?, ?)", model, json.dumps(form))
 
     def ways(self, model: str) -> list[str]:
         """The ways of asking a model in which it has answers here."""
         if model not in self._ways:
-            rows = self._run("SELECT way FROM ways WHERE model = ?", model)
+            rows = self.run("SELECT way FROM ways WHERE model = ?", model)
             self._ways[model] = [way for (way,) in rows]
         return self._ways[model]
 
     def note_way(self, model: str, way: str) -> None:
         """Remember that there is an answer to a question that was asked in this way."""
         if way not in self.ways(model):
-            self._run("INSERT OR IGNORE INTO ways VALUES (?, ?)", model, way)
+            self.run("INSERT OR IGNORE INTO ways VALUES (?, ?)", model, way)
             self._ways[model].append(way)
 
     def close(self) -> None:
@@ -116,12 +120,19 @@ class Store:
         self._writer.close()
         self._database.close()
 
-    def _run(self, query: str, *values: str) -> list[Any]:
+    def run(self, query: str, *values: str) -> list[Any]:
+        """What the database says to a query; raises a `Problem` if the file cannot be used."""
+        with self.transaction() as database:
+            return database.execute(query, values).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The database, where all of what the body does is done or nothing; raises as `run`."""
         try:
-            with self._database:
-                return self._database.execute(query, values).fetchall()
+            with self._database as database:
+                yield database
         except (sqlite3.Error, UnicodeDecodeError) as problem:
-            raise self._unusable(problem) from None
+            raise self.unusable(problem) from None
 
     async def _write(self) -> None:
         while self._pending:
@@ -132,7 +143,7 @@ class Store:
                 if saved.done():  # whoever waited for it was stopped
                     continue
                 if isinstance(done, sqlite3.Error):
-                    saved.set_exception(self._unusable(done))
+                    saved.set_exception(self.unusable(done))
                 else:
                     saved.set_result(done[number])
 
@@ -146,7 +157,7 @@ class Store:
 
     def _opened(self) -> sqlite3.Connection | None:
         """The database, or None if it is damaged."""
-        database = _connected(self._path)
+        database = _connected(self.path)
         try:
             database.execute("PRAGMA journal_mode = WAL")
             database.executescript(_SCHEMA)
@@ -162,28 +173,30 @@ class Store:
         return None
 
     def _rescued(self) -> sqlite3.Connection:
-        aside = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
+        aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
         for suffix in ("", "-wal", "-shm"):
             with suppress(FileNotFoundError):
-                Path(f"{self._path}{suffix}").rename(f"{aside}{suffix}")
+                Path(f"{self.path}{suffix}").rename(f"{aside}{suffix}")
         rows = _readable_rows(aside)
         database = self._opened()
         assert database, "a new file is not damaged"
         with database:
             database.executemany(_INSERT, rows.values())
-            for table in ("forms", "ways"):
-                known = _readable(aside, table)
-                database.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", known)
+            for table in ("forms", "ways", "batched"):
+                for row in _readable(aside, table):
+                    values = ", ".join("?" * len(row))
+                    database.execute(f"INSERT OR IGNORE INTO {table} VALUES ({values})", row)
         log.warning(
             "the store %s was damaged: it was moved to %s, and %d answers that could still be "
             "read were taken over",
-            *(self._path, aside, len(rows)),
+            *(self.path, aside, len(rows)),
         )
         return database
 
-    def _unusable(self, problem: Exception) -> Problem:
+    def unusable(self, problem: Exception) -> Problem:
+        """What to say of a file that cannot be used."""
         return Problem(
-            f"cannot save answers in {str(self._path)!r} ({problem}); what was saved before is "
+            f"cannot save answers in {str(self.path)!r} ({problem}); what was saved before is "
             "safe: free some space, or set CDTA_HOME to a folder you can write to, and run the "
             "same command again"
         )

@@ -31,7 +31,7 @@ NO_FOLDING = 200
         *shared("base_url", "temperature", "max_tokens", *THINKING),
         several("eval", "evals", "all"),
         *shared("rules", "pool", "dataset", "wording", "reading", "diagnose", "n", "precision"),
-        *shared("seed", "max_connections", "fresh"),
+        *shared("seed", "max_connections", "batch", "fresh"),
         Option(
             ["--pilot"],
             heading=LIMITS,

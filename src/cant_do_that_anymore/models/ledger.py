@@ -1,0 +1,111 @@
+"""Which questions are in a batch, so that whatever happens to us none is sent, or paid, twice.
+
+A question is noted after its file was uploaded, which costs nothing, and before the batch is made.
+A batch of which only the file is known may have been made: the provider can tell. An answer stays
+here until all that it calls for is done, since it may be one that has to be asked for again.
+"""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, closing
+from typing import NamedTuple
+
+from .model import Answer, Form
+from .store import Store
+
+ANOTHER_LOOK = 0.2
+"""In seconds."""
+
+
+class Noted(NamedTuple):
+    """What is known of a question in a batch: its file, and what came back, if anything has."""
+
+    file: str
+    answer: Answer | None
+
+
+class Ledger:
+    """The questions to one server that are in batches, by the keys of their answers."""
+
+    def __init__(self, store: Store, endpoint: str) -> None:
+        self._store = store
+        self._endpoint = endpoint
+
+    def find(self, key: str) -> Noted | None:
+        """What is known of a question, if it is in a batch."""
+        rows = self._store.run("SELECT file, answer FROM batched WHERE key = ?", key)
+        for file, answer in rows:
+            try:
+                return Noted(file, Answer.from_json(json.loads(answer)) if answer else None)
+            except (ValueError, KeyError, TypeError):  # the disk has changed it
+                self.forget([key])
+        return None
+
+    def under_way(self) -> int:
+        """How many questions to the server have no answer yet."""
+        query = "SELECT COUNT(*) FROM batched WHERE endpoint = ? AND answer = ''"
+        return int(self._store.run(query, self._endpoint)[0][0])
+
+    def enter(self, file: str, forms: Mapping[str, Form]) -> bool:
+        """Note the questions in a file and their forms; False if another has one of them."""
+        rows = [
+            (key, self._endpoint, file, "", json.dumps(form), "") for key, form in forms.items()
+        ]
+        with self._store.transaction() as database:
+            try:
+                database.executemany("INSERT INTO batched VALUES (?, ?, ?, ?, ?, ?)", rows)
+            except sqlite3.IntegrityError:
+                database.rollback()
+                return False
+        return True
+
+    def made(self, file: str, batch: str) -> None:
+        """Note which batch was made of a file."""
+        query = "UPDATE batched SET batch = ? WHERE endpoint = ? AND file = ?"
+        self._store.run(query, batch, self._endpoint, file)
+
+    def batch_of(self, file: str) -> str:
+        """The batch that was made of a file, if that is known."""
+        query = "SELECT batch FROM batched WHERE endpoint = ? AND file = ? LIMIT 1"
+        return "".join(batch for (batch,) in self._store.run(query, self._endpoint, file))
+
+    def forms_in(self, file: str) -> dict[str, Form]:
+        """The forms of the questions in a file, by their keys."""
+        query = "SELECT key, form FROM batched WHERE endpoint = ? AND file = ?"
+        rows = self._store.run(query, self._endpoint, file)
+        return {key: tuple(json.loads(form)) for key, form in rows}
+
+    def ended(self, file: str, answers: Mapping[str, Answer]) -> None:
+        """Keep the answers that came of a batch, and forget its other questions."""
+        texts = [(json.dumps(answer.to_json()), key) for key, answer in answers.items()]
+        with self._store.transaction() as database:
+            database.executemany("UPDATE batched SET answer = ? WHERE key = ?", texts)
+            database.execute(
+                "DELETE FROM batched WHERE endpoint = ? AND file = ? AND answer = ''",
+                (self._endpoint, file),
+            )
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Forget questions whose answers are saved."""
+        with self._store.transaction() as database:
+            database.executemany("DELETE FROM batched WHERE key = ?", [(key,) for key in keys])
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Wait until no other process makes a batch, and let none do so while the body runs.
+
+        Whoever dies lets go: what is noted without a batch here is nobody's business any more.
+        """
+        path = self._store.path.with_name("batches.lock")
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as lock:
+            while True:
+                try:
+                    lock.execute("BEGIN EXCLUSIVE")
+                    break
+                except sqlite3.OperationalError as problem:
+                    if problem.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                        raise self._store.unusable(problem) from None
+                await asyncio.sleep(ANOTHER_LOOK)
+            yield
