@@ -36,6 +36,9 @@ SECONDS_AN_ANSWER = 1.0
 TOKENS_A_SECOND = 50.0
 OUR_ANSWERS_A_SECOND = 100.0
 STEPS = "finding the dataset", "measuring"
+SECONDS_A_BATCH = 24 * 3600.0
+WAVES = 2, 1
+"""Of each step, as a rule."""
 
 
 @dataclass(frozen=True)
@@ -114,13 +117,16 @@ def estimate(spec: Spec, seconds_an_answer: float | None = None) -> Estimate:
     """
     known = known_for(spec)
     foreseen = foreseen_for(spec, known)
-    pace = _Pace(known, spec.max_connections or known.connections, seconds_an_answer)
+    connections = spec.max_connections or known.connections
+    pace = _Pace(known, connections, seconds_an_answer, in_batches=spec.batch)
     price = price_of(known)
+    if price and spec.batch:
+        price = price.in_batch
     parts = foreseen.dataset, foreseen.measuring
     lengths = [lengths_of(spec, known, part, other) for part, other in (parts, parts[::-1])]
     dataset, measuring = (
-        _step(len(part.to_ask), each, known, price, pace)
-        for part, each in zip(parts, lengths, strict=True)
+        _step(len(part.to_ask), each, known, price, pace, waves)
+        for part, each, waves in zip(parts, lengths, WAVES, strict=True)
     )
     said = [each.bases for part, each in zip(parts, lengths, strict=True) if part.to_ask]
     return Estimate(
@@ -160,7 +166,12 @@ def _on_diagnosis() -> str:
 
 
 def _step(
-    questions: int, lengths: Lengths, known: Known, price: Price | None, pace: "_Pace"
+    questions: int,
+    lengths: Lengths,
+    known: Known,
+    price: Price | None,
+    pace: "_Pace",
+    waves: int,
 ) -> Step:
     requests = 2 * questions if isinstance(known, Thinker) else questions
 
@@ -172,7 +183,7 @@ def _step(
             title,
             tokens,
             cost=Span(*(cost(each, price) for each in tokens)) if price else None,
-            seconds=Span(*(questions * pace.seconds(each) for each in tokens)),
+            seconds=Span(*(pace.seconds(questions, each, waves) for each in tokens)),
         )
         for title, tokens in lengths.answer.items()
     )
@@ -186,17 +197,22 @@ class _Pace:
     known: Known
     connections: int
     measured: float | None
+    in_batches: bool
 
-    def seconds(self, tokens: float) -> float:
-        """For each answer of so many tokens."""
+    def seconds(self, questions: int, tokens: float, waves: int) -> float:
+        """For so many answers of so many tokens, or at most for so many waves of them."""
+        if self.in_batches:
+            return waves * SECONDS_A_BATCH if questions else 0.0
         if self.known.name in OUR_MODELS:
-            return 1 / OUR_ANSWERS_A_SECOND
+            return questions / OUR_ANSWERS_A_SECOND
         one = self.measured or max(SECONDS_AN_ANSWER, tokens / TOKENS_A_SECOND)
-        return one / self.connections
+        return questions * one / self.connections
 
     @property
     def basis(self) -> str:
         """What the times rest on."""
+        if self.in_batches:
+            return "a batch takes 24 h at most, and the dataset takes two, one time in five more"
         if self.known.name in OUR_MODELS:
             return f"{OUR_ANSWERS_A_SECOND:.0f} answers a second are taken for our own models"
         if self.measured:

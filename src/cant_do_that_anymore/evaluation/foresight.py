@@ -23,6 +23,7 @@ from .search import BUILT, DRAWS, Criteria, Search, Which
 from .selection import enough_of, found_dataset
 from .spec import Spec
 from .vocabulary import Plan, Sample
+from .waves import asked_in_waves
 
 ENOUGH_KEPT = 100
 """More answers say little more about how long they are."""
@@ -103,7 +104,7 @@ class Foreseen:
 
 
 def foresee(spec: Spec, plan: Plan, known: Known, kept: Kept, under_way: int) -> Foreseen:
-    """Foresee a run in which so many questions are under way at once."""
+    """Foresee a run in which so many questions are under way at once, or as many as a wave has."""
 
     def part(settings: Settings) -> Part:
         return Part(settings, kept.form(settings))
@@ -118,7 +119,9 @@ def foresee(spec: Spec, plan: Plan, known: Known, kept: Kept, under_way: int) ->
         selection = part(criteria.settings)
         found = _found(spec, criteria, kept, selection)
         dataset, imagined = (
-            (found, "") if found else _imagined(criteria, kept, selection, under_way)
+            (found, "")
+            if found
+            else _imagined(criteria, kept, selection, None if spec.batch else under_way)
         )
         positions = positions_drawn(dataset, spec, plan)
         if spec.diagnose:
@@ -168,7 +171,9 @@ def _likely_version(model: Known) -> str:
     return str(model.identity["name"]).rpartition("/")[2]
 
 
-def _imagined(criteria: Criteria, kept: Kept, part: Part, under_way: int) -> tuple[Dataset, str]:
+def _imagined(
+    criteria: Criteria, kept: Kept, part: Part, under_way: int | None
+) -> tuple[Dataset, str]:
     """The dataset as it may come out, and what that rests on."""
     search, settings = Search(criteria, criteria.plan.wanted), criteria.settings
     draws = DRAWS if NO_TEMPERATURE in kept.form(settings) else 1
@@ -187,6 +192,9 @@ def _imagined(criteria: Criteria, kept: Kept, part: Part, under_way: int) -> tup
             search.take(search.asks_again or next(plays), draws)
         if search.done:
             break
+    if under_way is None:
+        in_waves = asked_in_waves(criteria.plan.wanted, len(search.hits) / search.asked)
+        under_way = max(0, in_waves - search.asked)
     for ask in islice(search.asks(), under_way if basis else 0):  # when the last hit is found
         part.add(ask, kept.answer(ask, settings))
     version = _likely_version(criteria.model)

@@ -12,11 +12,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 
-from ..errors import Unfinished
+from ..errors import Unfinished, counted
 from ..game.position import Position
 from ..models.asking import Asking
 from ..models.asks import Ask
 from ..models.batching import Batching
+from ..models.ledger import Ledger
 from ..models.model import Model
 from ..models.names import model_named
 from ..models.purse import FREE, Purse
@@ -209,7 +210,10 @@ async def asking_for(spec: Spec, model: Model, purse: Purse | None = None) -> As
             price = price_of(model) or FREE
             if spec.batch and isinstance(model, ServerModel):
                 yield Batching(model, store, spec.max_connections, purse, price)
-            else:
-                yield Asking(model, store, spec.max_connections, purse, price)
+                return
+            if under_way := Ledger(store, model.endpoint).under_way():
+                told = counted(under_way, "question")
+                log.warning("a batch with %s is under way; --batch waits for its answers", told)
+            yield Asking(model, store, spec.max_connections, purse, price)
     finally:
         await model.close()

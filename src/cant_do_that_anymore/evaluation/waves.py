@@ -15,6 +15,17 @@ CAUTION = 0.84
 """Standard deviations by which the hits may fall short: four times of five they do not."""
 
 
+def asked_in_waves(wanted: int, rate: float) -> int:
+    """How many positions are asked about to find so many, where that share of them is hit.
+
+    >>> asked_in_waves(1000, 0.075)
+    14657
+    """
+    first = wave_size(wanted, 0, 0)
+    hits = round(first * rate)
+    return first + wave_size(wanted - hits, first, hits)
+
+
 def wave_size(missing: int, seen: int, hits: int) -> int:
     """How many positions more to ask about.
 
