@@ -1,32 +1,26 @@
 """Batches: the same numbers for half the price, and nothing is paid twice whatever happens."""
 
 import json
-import logging
 import os
 import signal
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from batches import BatchServer, Line, failed_line
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
-from cant_do_that_anymore.evaluation.estimate import estimate
-from cant_do_that_anymore.evaluation.waves import wave_size
+from cant_do_that_anymore.errors import Unfinished
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models import asking, batch_api, batches
+from cant_do_that_anymore.models import asking, batches
 from cant_do_that_anymore.models.rounds import FEW
-from charging import charge, price_list
-from faults import Reset
 from loopback import Loopback, Request, moves_in, serving
-from players import in_every_second, number_of, wavering
+from players import habit, number_of, wavering
 from processes import cdta, forked, process_of, results_in, samples_in
-from thinkers import OpenAI, Thinker
 
 POOL = shipped_pool("pool")
 
@@ -62,6 +56,11 @@ def run_of(server: Loopback, **spec: Any) -> Run:
 def same(one: Run, other: Run) -> bool:
     """Whether two runs have the same samples, answers and numbers."""
     return (one.samples, one.results, one.notes) == (other.samples, other.results, other.notes)
+
+
+def in_every_fifth(request: Request) -> str:
+    """The habit in every fifth position, whatever the rules."""
+    return habit(request) if number_of(moves_in(request)) % 5 == 0 else "a2a3"
 
 
 def a_tenth_fails(line: Line, number: int) -> Line | None:
@@ -106,23 +105,22 @@ def test_a_run_without_batches_takes_the_answers_of_one_with_them(positions: Pat
 
 
 def test_a_dataset_is_found_in_waves_and_little_is_wasted(tmp_path: Path) -> None:
-    pool, server = written(tmp_path / "pool.jsonl", 3000), BatchServer(in_every_second)
-    run = run_of(server, pool=pool, n=400, batch=True)
+    pool, server = written(tmp_path / "pool.jsonl", 3000), BatchServer(in_every_fifth)
+    run = run_of(server, pool=pool, n=150, batch=True)
     first, *waves, measured = server.sizes
-    assert (first, measured) == (wave_size(400, 0, 0) - FEW + 1, 800 - FEW)
-    assert 1 <= len(waves) <= 2
+    assert (first, measured) == (500 - FEW + 1, 300 - FEW)
+    assert len(waves) == 1
     assert not server.twice
-    assert 800 <= run.dataset.asked <= 800 + 2 * 60  # type: ignore[operator]
-    assert same(run, run_of(Loopback(in_every_second), pool=pool, n=400))
+    assert run.dataset.asked
+    assert sum(server.charged.values()) - 300 < 1.2 * run.dataset.asked
+    assert same(run, run_of(Loopback(in_every_fifth), pool=pool, n=150))
 
 
 KILLS = [
     ("POST", "/v1/files"),
     ("POST", "/v1/batches"),
-    ("GET", "/v1/batches/batch_0"),
     ("GET", "/v1/files/output-0/content"),
     ("POST", "/v1/batches"),
-    ("GET", "/v1/files/output-1/content"),
     ("GET", "/v1/batches/batch_2"),
 ]
 """Where the process dies, one time after the other."""
@@ -141,9 +139,9 @@ class Deadly(BatchServer):
         self.left = left
 
         @web.middleware
-        async def kill(http: web.Request, handler: Any) -> web.StreamResponse:
-            response: web.StreamResponse = await handler(http)
-            if left and (http.method, http.path) == left[0]:
+        async def kill(request: web.Request, handler: Handler) -> web.StreamResponse:
+            response = await handler(request)
+            if left and (request.method, request.path) == left[0]:
                 left.pop(0)
                 os.kill(self.process.pid, signal.SIGKILL)
             return response
@@ -152,8 +150,8 @@ class Deadly(BatchServer):
 
 
 def test_a_process_that_is_killed_again_and_again_pays_for_nothing_twice(tmp_path: Path) -> None:
-    server, pool = Deadly(in_every_second), written(tmp_path / "pool.jsonl", 1500)
-    arguments = ("run", "--model", "m", "--pool", pool, "-n", 300, "--quiet", "--base-url")
+    server, pool = Deadly(in_every_fifth), written(tmp_path / "pool.jsonl", 1500)
+    arguments = ("run", "--model", "m", "--pool", pool, "-n", 120, "--quiet", "--base-url")
     with serving(server):
         deaths = 0
         while server.left:
@@ -165,7 +163,7 @@ def test_a_process_that_is_killed_again_and_again_pays_for_nothing_twice(tmp_pat
         assert cdta(*arguments, server.url, "--batch", "--out", tmp_path / "there").returncode == 0
     assert deaths == len(KILLS)
     assert not server.twice
-    with serving(Loopback(in_every_second)) as other:
+    with serving(Loopback(in_every_fifth)) as other:
         home = str(tmp_path / "elsewhere")
         done = cdta(*arguments, other.url, "--out", tmp_path / "here", CDTA_HOME=home)
     assert done.returncode == 0
@@ -250,15 +248,19 @@ def test_a_batch_that_ends_badly_is_followed_by_another(
     assert same(run, at_once)
 
 
-def test_when_no_batch_works_the_run_says_so_and_keeps_what_it_has(positions: Path) -> None:
+def test_when_no_batch_works_the_run_says_so_and_keeps_what_it_has(
+    positions: Path, at_once: Run
+) -> None:
     server = BatchServer(wavering, ends=lambda _: "failed")
-    told = r"9\d of 100 samples have no answer \(the first: no answer in 3 batches, the last time"
-    with pytest.raises(Unfinished, match=told):
-        run_of(server, dataset=positions, batch=True)
-    assert len(server.batches) == 3
-    server.ends = lambda _: "completed"
-    run_of(server, dataset=positions, batch=True)
-    assert (sum(server.charged.values()), server.twice) == (200 + FEW, [])
+    told = r"90 of 100 samples have no answer \(the first: no answer in 3 batches, the last time: "
+    with serving(server):
+        spec = Spec(model="m", base_url=server.url, dataset=positions, batch=True)
+        with pytest.raises(Unfinished, match=told):
+            evaluate(spec, quiet=True)
+        assert len(server.batches) == 3
+        server.ends = lambda _: "completed"
+        assert same(evaluate(spec, quiet=True), at_once)
+    assert not server.twice
 
 
 def test_where_fewer_tokens_may_be_under_way_batches_are_smaller(

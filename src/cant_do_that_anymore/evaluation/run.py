@@ -16,10 +16,10 @@ from ..errors import Unfinished, counted
 from ..game.position import Position
 from ..models.asking import Asking
 from ..models.asks import Ask
-from ..models.batching import Batching
+from ..models.batching import Batching, check_batch
 from ..models.ledger import Ledger
 from ..models.model import Model
-from ..models.names import model_named
+from ..models.names import known_by_name, model_named
 from ..models.purse import FREE, Purse
 from ..models.server import ServerModel
 from ..models.stopping import to_the_end
@@ -85,7 +85,10 @@ def choose(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Ch
 
 def model_for(spec: Spec) -> Model:
     """The model that the spec names."""
-    return model_named(spec.model or (None if spec.base_url else DEFAULT_MODEL), spec.base_url)
+    name = spec.model or (None if spec.base_url else DEFAULT_MODEL)
+    if spec.batch and not spec.base_url:  # before anything is loaded or a key is missing
+        check_batch(known_by_name(name), fresh=spec.fresh)
+    return model_named(name, spec.base_url)
 
 
 async def _run(

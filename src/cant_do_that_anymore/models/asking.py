@@ -209,5 +209,5 @@ class Asking:
 
 def pause(tries: int, retry_after: float | None) -> float:
     """Exponential back-off with jitter, but never less than the other side asked for."""
-    backoff = min(LONGEST_WAIT, FIRST_WAIT * 2.0**tries) * random.uniform(0.5, 1)
+    backoff = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(tries, 30)) * random.uniform(0.5, 1)
     return max(backoff, retry_after or 0)

@@ -59,8 +59,15 @@ class Batches:
         self._ledger = ledger
         self._stopped_within = stopped_within
 
-    async def make(self, lines: Mapping[str, bytes], forms: Mapping[str, Form]) -> str | None:
-        """Make a batch of requests by key; gives its file, or None if others have one of them.
+    async def make(
+        self,
+        lines: Mapping[str, bytes],
+        forms: Mapping[str, Form],
+        are_wanted: Callable[[], bool],
+    ) -> str | None:
+        """Make a batch of requests by key; gives its file.
+
+        None if not all of them are wanted any more, or another process has sent one of them.
 
         Raises:
             Unfinished: if the server is in trouble for long.
@@ -68,7 +75,7 @@ class Batches:
         """
         file = await self._patiently(partial(self._api.upload, lines.values()))
         async with self._ledger.alone():
-            if not self._ledger.enter(file, forms):
+            if not (are_wanted() and self._ledger.enter(file, forms)):
                 return None
             await self._make_of(file, may_exist=False)
         return file

@@ -110,6 +110,9 @@ class Rounds:
         new: list[Line] = []
         under_way: dict[str, list[Line]] = {}
         for waiting in self.waiting:
+            if saved := self._saved_by_another(waiting):
+                waiting.take(saved)
+                continue
             line, noted = self._line(waiting)
             if not noted:
                 new.append(line)
@@ -128,6 +131,12 @@ class Rounds:
         else:
             await self._send(self._as_many_as_fit(new), tell)
         self.waiting = [waiting for waiting in self.waiting if not waiting.answer.done()]
+
+    def _saved_by_another(self, waiting: Waiting) -> Answer | None:
+        """The answer that another process has got meanwhile."""
+        if waiting.form is not None:
+            return None
+        return self._kept.answer(waiting.ask, waiting.settings)
 
     def _line(self, waiting: Waiting) -> tuple[Line, Noted | None]:
         """The line of a question in a batch, and what is known of it if it was in one.
@@ -169,6 +178,7 @@ class Rounds:
             file = await self.batches.make(
                 {line.key: text for line, text in texts.items()},
                 {line.key: line.form for line in texts},
+                lambda: not any(self._saved_by_another(line.waiting) for line in texts),
             )
             if file:
                 cost = put_aside  # unless it is known what it was

@@ -1,0 +1,325 @@
+"""Batches on servers that differ, refuse, lose and charge, and where there can be none."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from batches import BatchServer, Line, failed_line
+from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
+from cant_do_that_anymore.evaluation.estimate import estimate
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.models import asking, batches
+from cant_do_that_anymore.models.asks import Ask
+from cant_do_that_anymore.models.batching import LESSONS, Batching
+from cant_do_that_anymore.models.model import Settings
+from cant_do_that_anymore.models.names import model_named
+from cant_do_that_anymore.models.rounds import FEW
+from cant_do_that_anymore.models.server import ServerModel
+from cant_do_that_anymore.models.store import Store
+from charging import charge, price_list
+from faults import Reset
+from loopback import Loopback, Request, moves_in, serving
+from players import number_of, wavering
+from processes import cdta
+from questions import question
+from thinkers import OpenAI
+
+POOL = shipped_pool("pool")[:100]
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "FIRST_POLL", 0.01)
+    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
+
+
+@pytest.fixture(scope="module")
+def positions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "positions.jsonl"
+    write_positions(path, POOL)
+    return path
+
+
+@pytest.fixture
+def priced() -> Iterator[None]:
+    with price_list():
+        yield
+
+
+def run_of(server: Loopback, **spec: Any) -> Run:
+    with serving(server):
+        return evaluate(Spec(**{"model": "m", "base_url": server.url} | spec), quiet=True)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_batch_whose_making_was_not_heard_of_is_not_made_again(
+    listed: bool, positions: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = BatchServer(wavering)
+
+    async def lost(http: web.Request) -> web.StreamResponse | None:
+        if (http.method, http.path) == ("GET", "/v1/batches") and not listed:
+            return web.json_response({"error": "no such page"}, status=404)
+        if (http.method, http.path) != ("POST", "/v1/batches") or server.batches:
+            return None
+        server.made(await http.json())
+        return Reset()
+
+    server.disturbs = lost
+    run_of(server, dataset=positions, batch=True)
+    assert len(server.batches) == (1 if listed else 2)
+    assert bool(server.twice) != listed
+    assert ("it cannot be looked up whether a batch was sent before" in caplog.text) != listed
+
+
+def test_a_server_in_trouble_is_asked_until_it_answers(positions: Path) -> None:
+    server, chance = BatchServer(wavering), Random(0)
+
+    async def troubled(http: web.Request) -> web.StreamResponse | None:
+        junk = None if http.path.endswith("content") else web.Response(text="<html>")
+        return chance.choice((None, web.Response(status=502), Reset(), junk))
+
+    server.disturbs = troubled
+    run_of(server, dataset=positions, batch=True)
+    assert (len(server.batches), server.twice) == (1, [])
+
+
+def test_a_server_that_stays_in_trouble_does_not_lose_what_was_sent(
+    positions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "PATIENCE", 0.05)
+    server = BatchServer(wavering)
+
+    async def no_results(http: web.Request) -> web.StreamResponse | None:
+        return web.Response(status=500) if http.path.endswith("content") else None
+
+    server.disturbs = no_results
+    with serving(server):
+        spec = Spec(model="m", base_url=server.url, dataset=positions, batch=True)
+        with pytest.raises(Unfinished, match=r"cannot be reached \(HTTP 500\); what was sent goes"):
+            evaluate(spec, quiet=True)
+        server.disturbs = None
+        evaluate(spec, quiet=True)
+    assert (len(server.batches), server.twice) == (1, [])
+
+
+@pytest.mark.parametrize("what", ["/v1/batches/", "/v1/files/output-0"])
+def test_what_the_server_has_lost_is_asked_again(
+    what: str, positions: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = BatchServer(wavering)
+
+    async def lost(http: web.Request) -> web.StreamResponse | None:
+        gone = http.path.startswith(what) and len(server.batches) == 1
+        return web.json_response({"error": "gone"}, status=404) if gone else None
+
+    server.disturbs = lost
+    run_of(server, dataset=positions, batch=True)
+    assert len(server.batches) == 2
+    assert "lost the results" in caplog.text or "not known there any more" in caplog.text
+
+
+class Together(BatchServer):
+    """Has its own words for things."""
+
+    async def upload(self, http: web.Request) -> web.StreamResponse:
+        form = await http.post()
+        assert http.path == "/v1/files/upload"
+        assert (form["purpose"], form["file_name"]) == ("batch-api", "questions.jsonl")
+        return await super().upload(http)
+
+    async def create(self, http: web.Request) -> web.StreamResponse:
+        return web.json_response({"job": self.made(await http.json()), "warning": ""}, status=201)
+
+    async def listing(self, http: web.Request) -> web.StreamResponse:
+        return web.json_response([self._shown(each) for each in self.batches.values()])
+
+    def _shown(self, batch: dict[str, Any]) -> dict[str, Any]:
+        shown = super()._shown(batch)
+        return shown | {"status": shown["status"].upper(), "request_counts": None, "progress": 40}
+
+
+def test_together_has_batches_of_its_own_kind(
+    positions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Together(wavering)
+
+    async def lost(http: web.Request) -> web.StreamResponse | None:
+        if (http.method, http.path) != ("POST", "/v1/batches") or server.batches:
+            return None
+        server.made(await http.json())
+        return Reset()
+
+    server.disturbs = lost
+    with serving(server):
+        monkeypatch.setenv("TOGETHER_BASE_URL", server.url)
+        monkeypatch.setenv("TOGETHER_API_KEY", "key")
+        run = evaluate(Spec(model="together/m", dataset=positions, batch=True), quiet=True)
+    assert run.results.metrics
+    assert (len(server.batches), server.twice) == (1, [])
+
+
+def test_base_models_have_batches_too(positions: Path) -> None:
+    server = BatchServer(wavering)
+    run = run_of(server, model="completions/m", dataset=positions, batch=True)
+    assert len(server.batches) == 1
+    assert all("prompt" in json.loads(body) for body in server.charged)
+    other = run_of(Loopback(wavering), model="completions/m", dataset=positions)
+    assert run.samples == other.samples
+
+
+@dataclass
+class Changing(OpenAI, BatchServer):
+    """Strict about names and temperatures, and thinks, at once or only once it had a batch."""
+
+    strict: bool = True
+    thinking: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.thinks = lambda request: (
+            700 if self.thinking or (self.batches and number_of(moves_in(request)) % 3 == 0) else 0
+        )
+        self.spoils = lambda line, _: (
+            failed_line(line, 400, words) if (words := self.refuses(line["body"])) else None
+        )
+
+    def refuses(self, request: Request) -> str:
+        return super().refuses(request) if self.strict or self.batches else ""
+
+    def in_batch(self, body: Request) -> dict[str, Any]:
+        return self.thoughtful(body)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("thinking", [True, False])
+def test_what_a_model_wants_is_learnt_by_few_questions_asked_at_once(
+    strict: bool, thinking: bool, positions: Path
+) -> None:
+    server = Changing(wavering, strict=strict, thinking=thinking)
+    run = run_of(server, dataset=positions, batch=True)
+    other = run_of(Loopback(wavering), dataset=positions)
+    assert run.results.outcomes == other.results.outcomes
+    assert len(server.batches) == 1 + (not strict) + (not thinking)
+    assert sum(server.live.values()) <= 2 * FEW + 3 * LESSONS
+    assert not server.twice
+
+
+def test_a_refusal_that_only_batches_make_ends_in_one_sentence(positions: Path) -> None:
+    def refused(line: Line, _: int) -> Line:
+        return failed_line(line, 400, "The model 'm' is not supported by the batch API.")
+
+    server = BatchServer(wavering, spoils=refused)
+    with pytest.raises(Unfinished, match=r"no answer in 3 batches, .*not supported by the batch"):
+        run_of(server, dataset=positions, batch=True)
+    assert len(server.batches) == 3
+    assert sum(server.live.values()) <= FEW + 3 * LESSONS
+
+
+def full_price(server: BatchServer, bodies: Iterable[str]) -> float:
+    """What these would have cost at once."""
+    usages = (Loopback.completion(server, json.loads(body))["usage"] for body in bodies)
+    return sum(map(charge, usages))
+
+
+def test_half_the_price_is_paid(positions: Path, priced: None) -> None:
+    server = BatchServer(wavering)
+    run = run_of(server, model="priced", dataset=positions, batch=True)
+    everything, at_once = full_price(server, server.charged), full_price(server, server.live)
+    assert run.cost.spent == pytest.approx((everything + at_once) / 2)
+    assert run.cost.measuring == pytest.approx(everything / 2)
+
+
+def test_no_more_is_sent_than_the_limit_can_pay(positions: Path, priced: None) -> None:
+    server = BatchServer(wavering)
+    with pytest.raises(Unfinished, match=r"of \$1.2 are spent and the next batch may cost"):
+        run_of(server, model="priced", dataset=positions, batch=True, max_cost=1.2)
+    spent = (full_price(server, server.charged) + full_price(server, server.live)) / 2
+    assert 0.6 < spent < 1.2, spent
+    assert len(server.batches) > 1
+
+
+def test_two_at_once_share_a_batch(tmp_path: Path) -> None:
+    server = BatchServer(wavering, polls=5)
+    asks = [Ask(question(position.moves), "measuring", "standard") for position in POOL]
+
+    async def asked() -> list[str]:
+        model = model_named("m", server.url)
+        assert isinstance(model, ServerModel)
+        store = Store(tmp_path / "answers.sqlite")
+        try:
+            asking = Batching(model, store)
+            return [answer.text async for answer in asking.answers(asks, Settings())]
+        finally:
+            await model.close()
+            store.close()
+
+    async def both() -> list[list[str]]:
+        return list(await asyncio.gather(asked(), asked()))
+
+    with serving(server):
+        one, other = asyncio.run(both())
+    assert one == other
+    assert server.sizes == [100 - FEW]
+
+
+def test_a_run_without_batches_says_that_one_is_under_way(
+    positions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "LONGEST_BATCH", 0.0)
+    server = BatchServer(wavering, polls=10**9)
+    with serving(server):
+        run = ("run", "--base-url", server.url, "--model", "m", "--dataset", positions, "--quiet")
+        done = cdta(*run, "--batch")
+        assert "the batch batch_0 has not ended in 0 s; cancel it where it runs" in done.stderr
+        told = f"a batch with {200 - FEW} questions is under way; --batch waits for its answers"
+        assert told in cdta(*run).stderr
+
+
+NONE = {
+    "cdta/pocket": "cdta/pocket answers here and for nothing; leave out --batch",
+    "human": "human answers here and for nothing; leave out --batch",
+    "cot/openai/gpt-4o": "is asked twice, the second time by what it said the first time",
+    "anthropic/claude-sonnet-4-5": "inspect eval cant_do_that_anymore/all --model "
+    "anthropic/claude-sonnet-4-5 --batch",
+}
+
+
+@pytest.mark.parametrize("model", NONE)
+@pytest.mark.parametrize("command", ["run", "estimate", "experiment", "dataset build"])
+def test_where_there_can_be_no_batch_a_sentence_says_what_can_be(
+    model: str, command: str, tmp_path: Path
+) -> None:
+    out = ["--out", tmp_path] if command == "experiment" else []
+    done = cdta(*command.split(), "--model", model, "--batch", *out)
+    assert done.returncode == 2
+    assert NONE[model] in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_server_without_batches_is_told_in_one_sentence(positions: Path) -> None:
+    with pytest.raises(Problem, match=r"has no batches of OpenAI's form \(HTTP 404"):
+        run_of(Loopback(wavering), dataset=positions, batch=True)
+
+
+def test_what_is_not_kept_cannot_be_in_a_batch(positions: Path) -> None:
+    with pytest.raises(BadInput, match="leave out --fresh or --batch"):
+        run_of(BatchServer(wavering), dataset=positions, batch=True, fresh=True)
+
+
+def test_an_estimate_is_at_the_price_of_a_batch(positions: Path) -> None:
+    spec = Spec(model="openai/gpt-4o", dataset=positions)
+    usual, batch = (
+        estimate(each).measuring.ways[0].cost for each in (spec, replace(spec, batch=True))
+    )
+    assert usual and batch
+    assert batch.least == pytest.approx(usual.least / 2)
