@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -219,10 +219,20 @@ def test_a_refusal_that_only_batches_make_ends_in_one_sentence(positions: Path) 
         return failed_line(line, 400, "The model 'm' is not supported by the batch API.")
 
     server = BatchServer(wavering, spoils=refused)
-    with pytest.raises(Unfinished, match=r"no answer in 3 batches, .*not supported by the batch"):
+    told = r"have no answer \(the first: \S+ refuses 'm' \(HTTP 400: .* not supported by the batch"
+    with pytest.raises(Unfinished, match=told):
         run_of(server, dataset=positions, batch=True)
-    assert len(server.batches) == 3
-    assert sum(server.live.values()) <= FEW + 3 * LESSONS
+    assert (len(server.batches), sum(server.live.values())) == (1, FEW)
+
+
+def test_a_form_that_only_batches_refuse_is_tried_a_few_times(positions: Path) -> None:
+    def refused(line: Line, _: int) -> Line:
+        return failed_line(line, 400, "temperature is not supported in batches")
+
+    server = BatchServer(wavering, spoils=refused)
+    with pytest.raises(Unfinished, match="no answer in 3 batches, the last time: "):
+        run_of(server, dataset=positions, batch=True)
+    assert (len(server.batches), sum(server.live.values())) == (3, FEW + 3 * LESSONS)
 
 
 def full_price(server: BatchServer, bodies: Iterable[str]) -> float:
@@ -246,6 +256,30 @@ def test_no_more_is_sent_than_the_limit_can_pay(positions: Path, priced: None) -
     spent = (full_price(server, server.charged) + full_price(server, server.live)) / 2
     assert 0.6 < spent < 1.2, spent
     assert len(server.batches) > 1
+
+
+def test_results_that_could_not_be_saved_are_not_paid_again(
+    positions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = BatchServer(wavering)
+    with serving(server):
+        spec = Spec(model="m", base_url=server.url, dataset=positions, batch=True)
+        with monkeypatch.context() as patch, pytest.raises(Problem, match="cannot save answers"):
+            patch.setattr(Store, "put", full_after_a_batch(server))
+            evaluate(spec, quiet=True)
+        evaluate(spec, quiet=True)
+    assert (len(server.batches), server.twice) == (1, [])
+
+
+def full_after_a_batch(server: BatchServer) -> Callable[..., "asyncio.Future[bool]"]:
+    put = Store.put
+
+    def full(store: Store, *row: Any) -> "asyncio.Future[bool]":
+        if server.batches:
+            raise store.unusable(OSError("the disk is full"))
+        return put(store, *row)
+
+    return full
 
 
 def test_two_at_once_share_a_batch(tmp_path: Path) -> None:

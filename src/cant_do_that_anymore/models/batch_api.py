@@ -96,7 +96,7 @@ class BatchApi:
         for _ in range(MOST_PAGES):
             page = await self._reply("GET", f"/batches?limit=100{after}")
             batches = page.get("data") if isinstance(page, dict) else page
-            known = [each for each in batches or () if isinstance(each, dict)]
+            known = [each for each in _list(batches) if isinstance(each, dict)]
             for batch in known:
                 if batch.get("input_file_id") == file:
                     return _text(batch, "id")
@@ -186,6 +186,10 @@ def _text(told: Any, name: str) -> str:
     if not value or not isinstance(value, str):
         raise Passing(f"a reply without {name}", given_up=True)
     return value
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _number(counts: Any, name: str) -> int:

@@ -14,6 +14,7 @@ from ..errors import BadInput, Stopped
 from .asking import Asking, Tell
 from .asks import Ask
 from .batch_api import MOST_REQUESTS
+from .concessions import remedies
 from .model import Answer, Form, Known, Passing, Refused, Settings
 from .names import OUR_MODELS
 from .paying import STOPPED
@@ -118,7 +119,9 @@ class Batching(Asking):
                 except AtOnce:
                     at_once = True
                 except Refused as refused:
-                    fault = str(refused)
+                    fault, tried = str(refused), form or self.kept.form(settings)
+                    if not any(remedies(refused.words, tried, settings)):
+                        return Answer("", stop_reason="error", error=fault)
                     at_once = self._may_learn()
                 except Passing as passing:
                     fault = str(passing)
