@@ -38,6 +38,7 @@ NOT_ARGUMENTS_OF_TASKS = {
     "max_error_rate": "inspect eval --fail-on-error",
     "max_cost": "costs are Inspect's own",
     "fresh": "answers are kept in Inspect's log, not in ours",
+    "batch": "inspect eval --batch",
 }
 
 
@@ -86,9 +87,9 @@ def test_options_for_fields_of_the_spec_are_those_that_all_commands_share(
     [
         (("experiment",), {"temperature", "reading", "pool", "dataset", "max_error_rate"}),
         (("experiment",), {"changes", "efforts", "reasoning_tokens", "select_effort"}),
-        (("experiment",), {"max_cost", "as_json"}),
-        (("dataset", "build"), {"max_cost"}),
-        (("estimate",), {"reading", "seed", "temperature"}),
+        (("experiment",), {"max_cost", "batch", "as_json"}),
+        (("dataset", "build"), {"max_cost", "batch"}),
+        (("estimate",), {"reading", "seed", "temperature", "batch"}),
     ],
 )
 def test_no_command_lacks_what_the_others_take(names: tuple[str, ...], options: set[str]) -> None:

@@ -9,7 +9,7 @@ from math import ceil, sqrt
 
 MOST_HIT = 0.67
 """No model was seen to hit more: 5 to 16 % of the shipped pool, up to 67 % of common habits."""
-LEAST_FIRST = 500
+LEAST_FIRST = 300
 """So many tell the hit rate well enough, even if few positions are wanted."""
 CAUTION = 0.84
 """Standard deviations by which the hits may fall short: four times of five they do not."""
@@ -19,7 +19,7 @@ def asked_in_waves(wanted: int, rate: float) -> int:
     """How many positions are asked about to find so many, where that share of them is hit.
 
     >>> asked_in_waves(1000, 0.075)
-    14657
+    14369
     """
     first = wave_size(wanted, 0, 0)
     hits = round(first * rate)
@@ -37,7 +37,7 @@ def wave_size(missing: int, seen: int, hits: int) -> int:
     >>> wave_size(1000, 0, 0)
     1493
     >>> wave_size(900, 1493, 100)
-    15020
+    14688
     >>> wave_size(0, 17000, 1000)
     0
     """
@@ -45,6 +45,8 @@ def wave_size(missing: int, seen: int, hits: int) -> int:
         return 0
     if seen < LEAST_FIRST or not hits:
         return max(ceil(missing / MOST_HIT), LEAST_FIRST)
-    rate = hits / seen
-    cautious = rate - CAUTION * sqrt(rate * (1 - rate) / seen)
-    return ceil((missing + CAUTION * sqrt(missing * (1 - rate))) / max(cautious, 1 / seen))
+    rate, variance = hits / seen, hits / seen * (1 - hits / seen) * CAUTION**2
+    # The hits of n more are n * rate, off by the root of variance * (n + n**2 / seen): by chance,
+    # and because the rate is known from those seen alone. Solved for n where the low end will do.
+    a, b = rate**2 - variance / seen, 2 * rate * missing + variance
+    return ceil((b + sqrt(b**2 - 4 * a * missing**2)) / (2 * a))
