@@ -120,7 +120,7 @@ class BatchApi:
             failed=failed,
             total=total,
             files=tuple(file for file in files if file and isinstance(file, str)),
-            fault=_fault_in(told),
+            fault=self._told(_fault_in(told)),
         )
 
     async def results(self, file: str) -> list[dict[str, Any]]:
@@ -141,11 +141,15 @@ class BatchApi:
         """
         response, error = result.get("response"), result.get("error")
         if error or not isinstance(response, dict):
-            raise Passing(error_message(json.dumps(error or "no response").encode()))
+            raise Passing(self._told(error or "no response"))
         status, body = response.get("status_code", 200), response.get("body")
         text = body if isinstance(body, str) else json.dumps(body)
         status = status if isinstance(status, int) else 200
         return self._model.answer_in(Response(status, None, text.encode()), form)
+
+    def _told(self, words: Any) -> str:
+        """A server's words for people."""
+        return self._model.without_key(error_message(json.dumps(words).encode()))
 
     async def _reply(self, method: str, path: str, **body: Any) -> Any:
         return self._read(await self._send(method, path, **body))
@@ -165,7 +169,7 @@ class BatchApi:
 
     def _fault(self, response: Response) -> Exception:
         if response.status in _MISSING:
-            words = error_message(response.body)[:200]
+            words = self._model.without_key(error_message(response.body))
             return Problem(
                 f"{self._model.endpoint} has no batches of OpenAI's form (HTTP {response.status}: "
                 f"{words}); leave out --batch"
@@ -204,7 +208,7 @@ def _fault_in(told: dict[str, Any]) -> str:
     first = inner[0] if isinstance(inner, list) and inner else inner
     if isinstance(first, dict):
         first = ": ".join(str(first[name]) for name in ("code", "message") if first.get(name))
-    return " ".join(str(first).split())[:300]
+    return str(first)
 
 
 def _results_in(content: bytes) -> Iterator[dict[str, Any]]:

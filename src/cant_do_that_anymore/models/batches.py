@@ -16,15 +16,13 @@ from ..errors import Problem, Unfinished, counted
 from ..progress import duration
 from .asking import PATIENCE, Tell, pause
 from .batch_api import BatchApi, State
-from .ledger import Ledger
+from .ledger import LONGEST_BATCH, Ledger
 from .model import Answer, Form, Passing, Refused
 
 log = logging.getLogger(__name__)
 
 FIRST_POLL, LONGEST_POLL, SLOWER = 0.5, 60.0, 1.5
 """In seconds, and how quickly the one becomes the other."""
-LONGEST_BATCH = 48 * 3600.0
-"""In seconds; providers promise 24 hours."""
 
 T = TypeVar("T")
 StoppedWithin = Callable[[float], Awaitable[bool]]

@@ -8,6 +8,7 @@ here until all that it calls for is done, since it may be one that has to be ask
 import asyncio
 import json
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, closing
 from typing import NamedTuple
@@ -17,6 +18,8 @@ from .store import Store
 
 ANOTHER_LOOK = 0.2
 """In seconds."""
+LONGEST_BATCH = 48 * 3600.0
+"""In seconds; providers promise 24 hours."""
 
 
 class Noted(NamedTuple):
@@ -44,18 +47,22 @@ class Ledger:
         return None
 
     def under_way(self) -> int:
-        """How many questions to the server have no answer yet."""
-        query = "SELECT COUNT(*) FROM batched WHERE endpoint = ? AND answer = ''"
-        return int(self._store.run(query, self._endpoint)[0][0])
+        """How many questions to the server may have an answer soon that is not there yet."""
+        query = (
+            "SELECT COUNT(*) FROM batched WHERE endpoint = ? AND answer = '' AND sent_at > ? "
+            "AND key NOT IN (SELECT key FROM saved_answers)"
+        )
+        return int(self._store.run(query, self._endpoint, time.time() - LONGEST_BATCH)[0][0])
 
     def enter(self, file: str, forms: Mapping[str, Form]) -> bool:
         """Note the questions in a file and their forms; False if another has one of them."""
         rows = [
-            (key, self._endpoint, file, "", json.dumps(form), "") for key, form in forms.items()
+            (key, self._endpoint, file, "", json.dumps(form), "", time.time())
+            for key, form in forms.items()
         ]
         with self._store.transaction() as database:
             try:
-                database.executemany("INSERT INTO batched VALUES (?, ?, ?, ?, ?, ?)", rows)
+                database.executemany("INSERT INTO batched VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             except sqlite3.IntegrityError:
                 database.rollback()
                 return False

@@ -151,7 +151,7 @@ class ServerModel:
             not_sent = isinstance(fault, aiohttp.ClientConnectorError)
             if not self._has_answered and not_sent:
                 raise self._unreachable(fault) from None
-            told = f"{type(fault).__name__}: {self._without_key(str(fault))}"
+            told = f"{type(fault).__name__}: {self.without_key(str(fault))}"
             raise Passing(told, given_up=not not_sent) from None
 
     def answer_in(self, response: Response, form: Form) -> Answer:
@@ -164,7 +164,7 @@ class ServerModel:
             try:
                 answer = completion_in(response.body, self.api, self._served_as, form)
             except ValueError:
-                message = self._without_key(error_message(response.body)) or "an empty body"
+                message = self.without_key(error_message(response.body)) or "an empty body"
                 told = f"a reply that is no completion: {message}"
                 raise Passing(told, given_up=True) from None
             self._has_answered = True
@@ -180,7 +180,7 @@ class ServerModel:
         """What a status other than 200 means."""
         status, retry_after = response.status, response.retry_after
         words = error_message(response.body)
-        told = self._without_key(words)
+        told = self.without_key(words)
         message = f"HTTP {status}: {told}" if told else f"HTTP {status}"
         if status == 402 or b"insufficient_quota" in response.body:
             return Problem(f"{self.endpoint} wants money ({message})")
@@ -215,7 +215,7 @@ class ServerModel:
             "correct the address, and run the same command again"
         )
 
-    def _without_key(self, text: str) -> str:
+    def without_key(self, text: str) -> str:
         """A server's words for people: without the key, should it repeat that, and no novel."""
         is_secret = len(self._key) >= SHORTEST_SECRET
         return (text.replace(self._key, "***") if is_secret else text)[:300]

@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS forms (model TEXT NOT NULL PRIMARY KEY, form TEXT NOT
 CREATE TABLE IF NOT EXISTS ways (model TEXT NOT NULL, way TEXT NOT NULL, UNIQUE (model, way));
 CREATE TABLE IF NOT EXISTS batched (
     key TEXT NOT NULL UNIQUE, endpoint TEXT NOT NULL, file TEXT NOT NULL, batch TEXT NOT NULL,
-    form TEXT NOT NULL, answer TEXT NOT NULL
+    form TEXT NOT NULL, answer TEXT NOT NULL, sent_at REAL NOT NULL
 );
 """
 _INSERT = "INSERT OR IGNORE INTO saved_answers VALUES (?, ?, ?, ?, ?)"
@@ -120,7 +120,7 @@ class Store:
         self._writer.close()
         self._database.close()
 
-    def run(self, query: str, *values: str) -> list[Any]:
+    def run(self, query: str, *values: str | float) -> list[Any]:
         """What the database says to a query; raises a `Problem` if the file cannot be used."""
         with self.transaction() as database:
             return database.execute(query, values).fetchall()
