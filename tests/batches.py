@@ -110,7 +110,10 @@ class BatchServer(Loopback):
         return web.json_response({"id": name, "object": "file"})
 
     async def create(self, http: web.Request) -> web.StreamResponse:
-        return web.json_response(self.made(await http.json()))
+        wanted = await http.json()
+        if wanted["input_file_id"] not in self.files:
+            return web.json_response({"error": {"message": "No such file"}}, status=503)
+        return web.json_response(self.made(wanted))
 
     def made(self, wanted: dict[str, Any]) -> dict[str, Any]:
         """Make a batch, and do all its work at once; it shows that only later."""

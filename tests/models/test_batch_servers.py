@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -11,12 +12,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from batches import BatchServer, Line, failed_line
+from batches import BatchServer, Disturbs, Line, failed_line
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models import asking, batches
+from cant_do_that_anymore.models import asking, batches, batching, rounds
 from cant_do_that_anymore.models.asks import Ask
 from cant_do_that_anymore.models.batching import LESSONS, Batching
 from cant_do_that_anymore.models.model import Settings
@@ -110,6 +111,54 @@ def test_a_server_that_stays_in_trouble_does_not_lose_what_was_sent(
         server.disturbs = None
         evaluate(spec, quiet=True)
     assert (len(server.batches), server.twice) == (1, [])
+
+
+JUNK: list[object] = [
+    *(None, [1], {"id": 7}, {"data": [7]}, {"job": 7}, {"id": "x", "status": 7}),
+    {"status": "failed", "errors": 7, "request_counts": [1]},
+    {"status": "completed", "error_file_id": {}, "request_counts": {"total": "all"}},
+    {"data": [{"input_file_id": "file-0"}], "has_more": True},
+]
+PLACES = ["POST /v1/files", "POST /v1/batches", "GET /v1/batches/", "GET /v1/files/"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_junk_in_place_of_anything_about_batches_ends_in_a_sentence(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "PATIENCE", 0.01)
+    for module in (batching, rounds):
+        monkeypatch.setattr(module, "FEW", 1)
+    server = BatchServer(wavering)
+
+    def spoilt(junk: object) -> Disturbs:
+        async def disturbed(http: web.Request) -> web.StreamResponse | None:
+            here = f"{http.method} {http.path}".startswith(place)
+            return web.json_response(junk) if here else None
+
+        return disturbed
+
+    with serving(server):
+        for number, junk in enumerate(JUNK):
+            server.disturbs = spoilt(junk)
+            with suppress(Problem):
+                asyncio.run(asked(server, tmp_path, number, 5))
+            server.disturbs = None
+            assert len(asyncio.run(asked(server, tmp_path, number, 5))) == 5
+    assert len(server.batches) >= len(JUNK)
+
+
+async def asked(server: BatchServer, folder: Path, draw: int, count: int) -> list[str]:
+    """Ask so many questions in batches, with a store in a folder; the replies."""
+    asks = [Ask(question(each.moves), "measuring", "standard", draw) for each in POOL[:count]]
+    model = model_named("m", server.url)
+    assert isinstance(model, ServerModel)
+    with closing(Store(folder / "answers.sqlite")) as store:
+        try:
+            answers = Batching(model, store).answers(asks, Settings())
+            return [answer.text async for answer in answers if not answer.error]
+        finally:
+            await model.close()
 
 
 @pytest.mark.parametrize("what", ["/v1/batches/", "/v1/files/output-0"])
@@ -284,21 +333,9 @@ def full_after_a_batch(server: BatchServer) -> Callable[..., "asyncio.Future[boo
 
 def test_two_at_once_share_a_batch(tmp_path: Path) -> None:
     server = BatchServer(wavering, polls=5)
-    asks = [Ask(question(position.moves), "measuring", "standard") for position in POOL]
-
-    async def asked() -> list[str]:
-        model = model_named("m", server.url)
-        assert isinstance(model, ServerModel)
-        store = Store(tmp_path / "answers.sqlite")
-        try:
-            asking = Batching(model, store)
-            return [answer.text async for answer in asking.answers(asks, Settings())]
-        finally:
-            await model.close()
-            store.close()
 
     async def both() -> list[list[str]]:
-        return list(await asyncio.gather(asked(), asked()))
+        return list(await asyncio.gather(*(asked(server, tmp_path, 0, 100) for _ in range(2))))
 
     with serving(server):
         one, other = asyncio.run(both())

@@ -120,10 +120,9 @@ class Batches:
 
         try:
             batch = await self._patiently(found_or_made)
-        except Unfinished:
-            raise
-        except Problem:
-            self._ledger.ended(file, {})
+        except Problem as problem:
+            if not isinstance(problem, Unfinished) or await self._is_absent(file):
+                self._ledger.ended(file, {})
             raise
         self._ledger.made(file, batch)
         return batch
@@ -134,6 +133,13 @@ class Batches:
         except Problem as problem:
             log.warning("it cannot be looked up whether a batch was sent before (%s)", problem)
             return None
+
+    async def _is_absent(self, file: str) -> bool:
+        """Whether the server knows for sure that no batch was made of a file."""
+        try:
+            return await self._api.find(file) is None
+        except (Passing, Problem):
+            return False
 
     async def _last_state(self, batch: str, tell: Callable[[State], None]) -> State | None:
         """The state when the batch has ended or we are stopped; None if there is no such batch."""
