@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -161,6 +162,48 @@ async def asked(server: BatchServer, folder: Path, draw: int, count: int) -> lis
             await model.close()
 
 
+@pytest.mark.parametrize("status", [401, 402, 500])
+def test_a_batch_that_cannot_be_looked_at_for_a_while_is_not_given_up(
+    status: int, positions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is made, that is not heard of, and then nothing about batches can be asked."""
+    server = BatchServer(wavering)
+    monkeypatch.setattr(batches, "PATIENCE", 0.01)
+
+    async def lost(http: web.Request) -> web.StreamResponse | None:
+        if (http.method, http.path) == ("POST", "/v1/batches"):
+            server.made(await http.json())
+            return Reset()
+        return Reset() if "batches" in http.path else None
+
+    async def refused(http: web.Request) -> web.StreamResponse | None:
+        hidden = http.method == "GET"
+        return web.json_response({"error": "no"}, status=status) if hidden else None
+
+    with serving(server):
+        spec = Spec(model="m", base_url=server.url, dataset=positions, batch=True)
+        for disturbed in (lost, refused):
+            server.disturbs = disturbed
+            with pytest.raises(Problem):
+                evaluate(spec, quiet=True)
+        server.disturbs = None
+        evaluate(spec, quiet=True)
+    assert (len(server.batches), server.twice) == (1, [])
+
+
+def test_what_is_not_there_at_once_is_looked_for_again(positions: Path) -> None:
+    server, seen = BatchServer(wavering), Counter[str]()
+
+    async def late(http: web.Request) -> web.StreamResponse | None:
+        seen[http.path] += http.method == "GET"
+        is_late = 0 < seen[http.path] < 4
+        return web.json_response({"error": "not found"}, status=404) if is_late else None
+
+    server.disturbs = late
+    run_of(server, dataset=positions, batch=True)
+    assert (len(server.batches), server.twice) == (1, [])
+
+
 @pytest.mark.parametrize("what", ["/v1/batches/", "/v1/files/output-0"])
 def test_what_the_server_has_lost_is_asked_again(
     what: str, positions: Path, caplog: pytest.LogCaptureFixture
@@ -174,7 +217,7 @@ def test_what_the_server_has_lost_is_asked_again(
     server.disturbs = lost
     run_of(server, dataset=positions, batch=True)
     assert len(server.batches) == 2
-    assert "lost the results" in caplog.text or "not known there any more" in caplog.text
+    assert "are lost; what they held" in caplog.text or "not known there any" in caplog.text
 
 
 class Together(BatchServer):

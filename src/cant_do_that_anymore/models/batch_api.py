@@ -6,7 +6,6 @@ the purpose of a file by another name, wraps what it has made, and shouts its st
 """
 
 import json
-import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +17,6 @@ from ..errors import Problem
 from .model import Answer, Form, Passing, Refused
 from .replies import Response, error_message
 from .server import ServerModel
-
-log = logging.getLogger(__name__)
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
@@ -33,6 +30,10 @@ TOO_MANY_TOKENS = "token_limit_exceeded"
 _MISSING = {404, 405, 410, 501}
 _UPLOADS = {"together": ("/files/upload", {"purpose": "batch-api", "file_name": "questions.jsonl"})}
 _UPLOAD = "/files", {"purpose": "batch"}
+
+
+class NoBatches(Problem):
+    """The server has nothing of the kind."""
 
 
 @dataclass(frozen=True)
@@ -123,12 +124,11 @@ class BatchApi:
             fault=self._told(_fault_in(told)),
         )
 
-    async def results(self, file: str) -> list[dict[str, Any]]:
-        """What is in a file of results; nothing if there is no such file any more."""
+    async def results(self, file: str) -> list[dict[str, Any]] | None:
+        """What is in a file of results; None if there is no such file."""
         response = await self._send("GET", f"/files/{quote(file, safe='')}/content")
         if response.status in (404, 410):
-            log.warning("%s has lost the results in %s", self._model.endpoint, file)
-            return []
+            return None
         if response.status != 200:
             raise self._fault(response)
         return list(_results_in(response.body))
@@ -170,7 +170,7 @@ class BatchApi:
     def _fault(self, response: Response) -> Exception:
         if response.status in _MISSING:
             words = self._model.without_key(error_message(response.body))
-            return Problem(
+            return NoBatches(
                 f"{self._model.endpoint} has no batches of OpenAI's form (HTTP {response.status}: "
                 f"{words}); leave out --batch"
             )

@@ -15,12 +15,14 @@ from typing import TypeVar
 from ..errors import Problem, Unfinished, counted
 from ..progress import duration
 from .asking import PATIENCE, Tell, pause
-from .batch_api import BatchApi, State
+from .batch_api import BatchApi, NoBatches, State
 from .ledger import LONGEST_BATCH, Ledger
 from .model import Answer, Form, Passing, Refused
 
 log = logging.getLogger(__name__)
 
+LOOKS = 7
+"""So often something is looked for before it is given up for lost."""
 FIRST_POLL, LONGEST_POLL, SLOWER = 0.5, 60.0, 1.5
 """In seconds, and how quickly the one becomes the other."""
 
@@ -116,21 +118,28 @@ class Batches:
             nonlocal may_exist
             found = await self._found(file) if may_exist else None
             may_exist = True
-            return found or await self._api.create(file)
+            return found or await self._made(file)
 
         try:
             batch = await self._patiently(found_or_made)
-        except Problem as problem:
-            if not isinstance(problem, Unfinished) or await self._is_absent(file):
+        except Unfinished:
+            if await self._is_absent(file):
                 self._ledger.ended(file, {})
             raise
         self._ledger.made(file, batch)
         return batch
 
+    async def _made(self, file: str) -> str:
+        try:
+            return await self._api.create(file)
+        except Problem:  # it was not taken, and will not be
+            self._ledger.ended(file, {})
+            raise
+
     async def _found(self, file: str) -> str | None:
         try:
             return await self._api.find(file)
-        except Problem as problem:
+        except NoBatches as problem:
             log.warning("it cannot be looked up whether a batch was sent before (%s)", problem)
             return None
 
@@ -145,7 +154,7 @@ class Batches:
         """The state when the batch has ended or we are stopped; None if there is no such batch."""
         started, wait = time.monotonic(), FIRST_POLL
         while True:
-            state = await self._patiently(partial(self._api.state, batch))
+            state = await self._if_there(partial(self._api.state, batch))
             if not state or state.has_ended:
                 return state
             tell(state)
@@ -169,7 +178,10 @@ class Batches:
         """What is in the files of a batch by key; where it says two things, the answer counts."""
         results: dict[str, Answer | Exception] = {}
         for file in state.files:
-            for result in await self._patiently(partial(self._api.results, file)):
+            found = await self._if_there(partial(self._api.results, file))
+            if found is None:
+                log.warning("the results in %s are lost; what they held is asked again", file)
+            for result in found or ():
                 key = result["custom_id"]
                 if key not in forms or isinstance(results.get(key), Answer):
                     continue
@@ -178,6 +190,16 @@ class Batches:
                 except (Refused, Passing, Problem) as fault:
                     results[key] = fault
         return results
+
+    async def _if_there(self, call: Callable[[], Awaitable[T | None]]) -> T | None:
+        """What a call gives; what is not there at once may be so soon."""
+        for tries in range(LOOKS):
+            found = await self._patiently(call)
+            if found is not None:
+                return found
+            if await self._stopped_within(pause(tries, None)):
+                raise _out_of_reach("stopped")
+        return None
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
         """What a call gives, however often it fails, as long as there is hope."""
@@ -188,8 +210,12 @@ class Batches:
             except Passing as fault:
                 stopped = await self._stopped_within(pause(tries, fault.retry_after))
                 if stopped or time.monotonic() - started > PATIENCE:
-                    raise Unfinished(
-                        f"the batches cannot be reached ({fault}); what was sent goes on there, "
-                        "run the same command again to go on"
-                    ) from None
+                    raise _out_of_reach(str(fault)) from None
         raise AssertionError("there is always another try")
+
+
+def _out_of_reach(why: str) -> Unfinished:
+    return Unfinished(
+        f"the batches cannot be reached ({why}); what was sent goes on there, run the same command "
+        "again to go on"
+    )

@@ -119,7 +119,8 @@ class Batching(Asking):
                 except AtOnce:
                     at_once = True
                 except Refused as refused:
-                    fault, tried = str(refused), form or self.kept.form(settings)
+                    fault = str(refused)
+                    tried = self.kept.form(settings) if form is None else form
                     if not any(remedies(refused.words, tried, settings)):
                         return Answer("", stop_reason="error", error=fault)
                     at_once = self._may_learn()

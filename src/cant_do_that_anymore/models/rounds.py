@@ -201,7 +201,7 @@ class Rounds:
             self._most = half
             return 0.0
         most = {line.key: line.most(self._price) for line in lines}
-        missing = dict.fromkeys(forms, Passing(ended.fault, given_up=ended.paid))
+        missing = {key: Passing(ended.fault, given_up=ended.paid) for key in forms}
         results = {**missing, **ended.results}
         for line in lines:
             self._give(line, results[line.key])
