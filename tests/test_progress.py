@@ -4,7 +4,7 @@ import pytest
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore import progress as module
-from cant_do_that_anymore.progress import progress, shown
+from cant_do_that_anymore.progress import progress, shown, told
 from loopback import Loopback, serving
 from players import habit
 
@@ -113,3 +113,13 @@ def test_a_terminal_gets_a_bar_unless_lines_are_written_to_it(
     told = capsys.readouterr().err
     assert "all of it" in told
     assert (told == "mining [bold]: all of it, 0 s left\n") is plain
+
+
+def test_while_others_decide_how_long_it_takes_no_pace_is_told(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress("measuring m", 4, quiet=False) as advance:
+        advance()
+        clock[0] += 3600
+        told(advance)("batch in progress: 3 of 7 answered")
+    assert capsys.readouterr().err == "measuring m: 1/4, batch in progress: 3 of 7 answered\n"

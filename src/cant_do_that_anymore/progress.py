@@ -22,15 +22,18 @@ class Show(Protocol):
 
 
 class Advance(Protocol):
-    """Called now and then with the steps done since, and a remark on how it goes."""
+    """Called now and then with the steps done since, and a remark on how it goes.
 
-    def __call__(self, steps: int = 1, *, remark: str = "") -> None:
+    While others decide how long it takes, there is no pace.
+    """
+
+    def __call__(self, steps: int = 1, *, remark: str = "", paced: bool = True) -> None:
         """Count the steps."""
 
 
 def told(advance: Advance) -> Callable[[str], None]:
-    """Takes remarks on how it goes while no step is done."""
-    return lambda remark: advance(0, remark=remark)
+    """Takes remarks on how it goes while others decide how long it takes."""
+    return lambda remark: advance(0, remark=remark, paced=False)
 
 
 def duration(seconds: float) -> str:
@@ -53,13 +56,13 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Advance]:
     done, lately = 0, _Lately()
     with shown(what, quiet=quiet) as show:
 
-        def advance(steps: int = 1, *, remark: str = "") -> None:
+        def advance(steps: int = 1, *, remark: str = "", paced: bool = True) -> None:
             nonlocal done
             done += steps
             rate = lately.rate(done)
             pace = f"{rate:.0f}/s" if rate >= 1 else f"{duration(1 / rate)} each" if rate else ""
-            parts = (f"{done}/{total}", pace, remark)
-            show(done / total, ", ".join(filter(None, parts)))
+            parts = (f"{done}/{total}", pace if paced else "", remark)
+            show(done / total if paced else None, ", ".join(filter(None, parts)))
 
         yield advance
 

@@ -374,6 +374,23 @@ def full_after_a_batch(server: BatchServer) -> Callable[..., "asyncio.Future[boo
     return full
 
 
+def test_it_is_told_how_far_the_provider_is(tmp_path: Path) -> None:
+    server, told = BatchServer(wavering, polls=2), list[str]()
+
+    async def asked_and_told() -> None:
+        model = model_named("m", server.url)
+        assert isinstance(model, ServerModel)
+        with closing(Store(tmp_path / "answers.sqlite")) as store:
+            asks = [Ask(question(each.moves), "measuring", "standard") for each in POOL]
+            async for _ in Batching(model, store).answers(asks, Settings(), tell=told.append):
+                pass
+        await model.close()
+
+    with serving(server):
+        asyncio.run(asked_and_told())
+    assert told == ["batch in progress: 80 of 80 answered"] * 2
+
+
 def test_two_at_once_share_a_batch(tmp_path: Path) -> None:
     server = BatchServer(wavering, polls=5)
 

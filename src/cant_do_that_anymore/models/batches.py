@@ -170,7 +170,8 @@ class Batches:
     @staticmethod
     def _tell(tell: Tell, total: int, state: State) -> None:
         failed = f", {state.failed:,} failed" if state.failed else ""
-        tell(f"batch {state.status}: {state.done:,} of {state.total or total:,} answered{failed}")
+        status = state.status.replace("_", " ")
+        tell(f"batch {status}: {state.done:,} of {state.total or total:,} answered{failed}")
 
     async def _results(
         self, state: State, forms: Mapping[str, Form]
