@@ -214,7 +214,7 @@ async def asking_for(spec: Spec, model: Model, purse: Purse | None = None) -> As
             if spec.batch and isinstance(model, ServerModel):
                 yield Batching(model, store, spec.max_connections, purse, price)
                 return
-            if under_way := Ledger(store, model.endpoint).under_way():
+            if under_way := Ledger(store, model).under_way():
                 told = counted(under_way, "question")
                 log.warning("a batch with %s is under way; --batch waits for its answers", told)
             yield Asking(model, store, spec.max_connections, purse, price)

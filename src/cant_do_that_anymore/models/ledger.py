@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, closing
 from typing import NamedTuple
 
-from .model import Answer, Form
+from .asks import digest
+from .model import Answer, Form, Known
 from .store import Store
 
 ANOTHER_LOOK = 0.2
@@ -30,11 +31,11 @@ class Noted(NamedTuple):
 
 
 class Ledger:
-    """The questions to one server that are in batches, by the keys of their answers."""
+    """The questions to one model that are in batches, by the keys of their answers."""
 
-    def __init__(self, store: Store, endpoint: str) -> None:
+    def __init__(self, store: Store, model: Known) -> None:
         self._store = store
-        self._endpoint = endpoint
+        self._model = digest(dict(model.identity))
 
     def find(self, key: str) -> Noted | None:
         """What is known of a question, if it is in a batch."""
@@ -47,17 +48,17 @@ class Ledger:
         return None
 
     def under_way(self) -> int:
-        """How many questions to the server may have an answer soon that is not there yet."""
+        """How many questions to the model may have an answer soon that is not there yet."""
         query = (
-            "SELECT COUNT(*) FROM batched WHERE endpoint = ? AND answer = '' AND sent_at > ? "
+            "SELECT COUNT(*) FROM batched WHERE model = ? AND answer = '' AND sent_at > ? "
             "AND key NOT IN (SELECT key FROM saved_answers)"
         )
-        return int(self._store.run(query, self._endpoint, time.time() - LONGEST_BATCH)[0][0])
+        return int(self._store.run(query, self._model, time.time() - LONGEST_BATCH)[0][0])
 
     def enter(self, file: str, forms: Mapping[str, Form]) -> bool:
         """Note the questions in a file and their forms; False if another has one of them."""
         rows = [
-            (key, self._endpoint, file, "", json.dumps(form), "", time.time())
+            (key, self._model, file, "", json.dumps(form), "", time.time())
             for key, form in forms.items()
         ]
         with self._store.transaction() as database:
@@ -70,18 +71,18 @@ class Ledger:
 
     def made(self, file: str, batch: str) -> None:
         """Note which batch was made of a file."""
-        query = "UPDATE batched SET batch = ? WHERE endpoint = ? AND file = ?"
-        self._store.run(query, batch, self._endpoint, file)
+        query = "UPDATE batched SET batch = ? WHERE model = ? AND file = ?"
+        self._store.run(query, batch, self._model, file)
 
     def batch_of(self, file: str) -> str:
         """The batch that was made of a file, if that is known."""
-        query = "SELECT batch FROM batched WHERE endpoint = ? AND file = ? LIMIT 1"
-        return "".join(batch for (batch,) in self._store.run(query, self._endpoint, file))
+        query = "SELECT batch FROM batched WHERE model = ? AND file = ? LIMIT 1"
+        return "".join(batch for (batch,) in self._store.run(query, self._model, file))
 
     def forms_in(self, file: str) -> dict[str, Form]:
         """The forms of the questions in a file, by their keys."""
-        query = "SELECT key, form FROM batched WHERE endpoint = ? AND file = ?"
-        rows = self._store.run(query, self._endpoint, file)
+        query = "SELECT key, form FROM batched WHERE model = ? AND file = ?"
+        rows = self._store.run(query, self._model, file)
         return {key: tuple(json.loads(form)) for key, form in rows}
 
     def ended(self, file: str, answers: Mapping[str, Answer]) -> None:
@@ -90,8 +91,8 @@ class Ledger:
         with self._store.transaction() as database:
             database.executemany("UPDATE batched SET answer = ? WHERE key = ?", texts)
             database.execute(
-                "DELETE FROM batched WHERE endpoint = ? AND file = ? AND answer = ''",
-                (self._endpoint, file),
+                "DELETE FROM batched WHERE model = ? AND file = ? AND answer = ''",
+                (self._model, file),
             )
 
     def forget(self, keys: Iterable[str]) -> None:

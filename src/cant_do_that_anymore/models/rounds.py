@@ -85,7 +85,7 @@ class Rounds:
         self._till = till
         self._price = price
         self._api = BatchApi(model)
-        self._ledger = Ledger(store, model.endpoint)
+        self._ledger = Ledger(store, model)
         self.batches = Batches(self._api, self._ledger, stopped_within)
         self._most = MOST_REQUESTS
         self._given: dict[tuple[str, Settings], list[str]] = {}
