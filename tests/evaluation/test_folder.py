@@ -161,7 +161,7 @@ def test_a_place_that_cannot_be_written_loses_nothing(run: Run, tmp_path: Path) 
     [
         ("run.json", "{", "run.json is damaged"),
         ("run.json", "{}", "run.json was written by another version of this program"),
-        ("run.json", '{"format": 2}', "run.json is damaged"),
+        ("run.json", '{"format": 3}', "run.json is damaged"),
         ("run.json", "[]", "run.json is damaged"),
         ("run.json", None, "is no run folder"),
         ("samples.jsonl", "{}\n", "samples.jsonl, line 1: not a sample"),

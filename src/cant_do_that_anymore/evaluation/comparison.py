@@ -153,8 +153,8 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
     """Compare every pair of models in every measure, on the positions the two share.
 
     Raises:
-        BadInput: if there are fewer than two models, or their rules, evals or ways of selection
-            differ.
+        BadInput: if there are fewer than two models, or their rules, evals, ways of selection or
+            pools differ.
     """
     for what, kinds in (
         ("under different rules", {run.plan.change.key for run in runs}),
@@ -169,6 +169,12 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
             f"runs on positions selected {' and '.join(sorted(selections))} cannot be ranked "
             "together; measure all on one set: cdta dataset union A B -o both.jsonl, then cdta run "
             "--dataset both.jsonl"
+        )
+    pools = {run.dataset.chosen_from for run in runs} - {""}
+    if len(pools) > 1:
+        raise BadInput(
+            f"runs on positions chosen from {' and '.join(sorted(pools))} cannot be ranked "
+            "together; measure all on one pool"
         )
     models = contenders(runs)
     if len(models) < 2:

@@ -24,6 +24,7 @@ from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, identity_of
 from ..home import home, safe_name
 from ..models.model import Usage
 from .results import Dataset
+from .spec import COMMON
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +33,60 @@ IMPORTED = "imported"
 
 def shipped_datasets(pool: Sequence[Position]) -> dict[str, Dataset]:
     """The original's datasets by model version, in its order, as members of the shipped pool."""
-    games_of: dict[str, list[int]] = json.loads((DATA / "datasets.json").read_text())
     by_game = {position.game: position for position in pool}
     return {
         version: Dataset(version, "shipped", [by_game[game] for game in games])
-        for version, games in games_of.items()
+        for version, games in _shipped_games().items()
+    }
+
+
+def _shipped_games() -> dict[str, list[int]]:
+    games: dict[str, list[int]] = json.loads((DATA / "datasets.json").read_text())
+    return games
+
+
+def common_positions() -> list[Position]:
+    """The positions of the pool that at least one of the shipped datasets holds, in its order."""
+    pool = shipped_pool("pool")
+    held = set().union(*_held_by(pool).values())
+    return [position for position in pool if position.id in held]
+
+
+def rates_on_all() -> list[float]:
+    """The share of the pool whose special move each of the shipped models plays."""
+    pool = shipped_pool("pool")
+    return [len(held) / len(pool) for held in _held_by(pool).values()]
+
+
+def rates_on_common() -> list[float]:
+    """The same on the positions that the others hold: as of a model that those were not chosen by.
+
+    >>> [round(rate, 2) for rate in rates_on_common()]
+    [0.21, 0.29, 0.38, 0.67]
+    """
+    held_by = _held_by(shipped_pool("pool"))
+    of_others = {
+        version: set().union(*(held for other, held in held_by.items() if other != version))
+        for version in held_by
+    }
+    return [len(held & of_others[one]) / len(of_others[one]) for one, held in held_by.items()]
+
+
+def notes_on_pool(dataset: Dataset) -> list[str]:
+    """What to know where a pool was chosen by the habits of the very model that is measured."""
+    if dataset.pool_name != COMMON or dataset.version not in _shipped_games():
+        return []
+    return [
+        f"{dataset.version} is one of the four models that the pool {COMMON} was chosen by: its "
+        "dataset there holds all its habits, that of another model only those it shares with them"
+    ]
+
+
+def _held_by(pool: Sequence[Position]) -> dict[str, set[str]]:
+    """The ids of the positions of each shipped dataset."""
+    return {
+        version: {position.id for position in dataset.positions}
+        for version, dataset in shipped_datasets(pool).items()
     }
 
 

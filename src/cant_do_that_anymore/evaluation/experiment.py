@@ -163,5 +163,6 @@ def _has_positions_of(spec: Spec, plan: Plan, run: Run) -> bool:
         all_ids = [position.id for position in positions_drawn(at_hand, spec, plan)]
         return measured_ids == (all_ids[: len(measured_ids)] if plan.precision else all_ids)
     own_versions = {reply.answer.version for s in run.samples for reply in s.replies.values()}
+    same_pool = run.dataset.pool_name == at_hand.told_under(spec.change)
     pool = {position.id for position in at_hand.positions}
-    return run.dataset.version in own_versions and pool.issuperset(measured_ids)
+    return run.dataset.version in own_versions and same_pool and pool.issuperset(measured_ids)

@@ -22,7 +22,7 @@ from .sample_file import AGAIN, DAMAGE, check_judgements, line_of, read_samples
 from .samples import reread
 from .vocabulary import BEFORE, Number, Plan, Reading, Sample
 
-FORMAT = 2
+FORMAT = 3
 """Of the files; those of another one are refused."""
 SAMPLES, CONTROLS = "samples.jsonl", "controls.jsonl"
 

@@ -9,19 +9,19 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import median
 
-from ..game.position import Position, shipped_pool
+from ..game.position import Position
 from ..models.asks import Ask
 from ..models.concessions import NO_TEMPERATURE, room_in
 from ..models.kept import Kept
 from ..models.model import Answer, Form, Known, Question, Settings, Usage
 from .controls import controls_for
-from .datasets import shipped_datasets
+from .datasets import rates_on_all, rates_on_common
 from .pools import positions_drawn, positions_for
 from .results import Dataset
 from .samples import asked_of
 from .search import BUILT, DRAWS, Criteria, Search, Which
 from .selection import enough_of, found_dataset
-from .spec import Spec
+from .spec import COMMON, Spec
 from .vocabulary import Plan, Sample
 from .waves import asked_in_waves
 
@@ -185,7 +185,7 @@ def _imagined(
             search.see(answer)
         else:
             if not basis:
-                rate, basis = _hit_rate(search)
+                rate, basis = _hit_rate(search, criteria.pool.name)
                 if draws == 1 and criteria.model.may_think:
                     basis += "; each of those is asked twice more if it takes no temperature"
                 plays = _spread(rate)
@@ -211,14 +211,15 @@ def _spread(rate: float) -> Iterator[bool]:
         due -= due >= 1
 
 
-def _hit_rate(search: Search) -> tuple[float, str]:
+def _hit_rate(search: Search, pool: str) -> tuple[float, str]:
     """The share of positions whose special move the model plays, and what that rests on."""
-    pool = shipped_pool("pool")
-    rates = [len(dataset.positions) / len(pool) for dataset in shipped_datasets(pool).values()]
+    rates = rates_on_common() if pool == COMMON else rates_on_all()
     hits = len(search.hits) + WEIGHT_OF_OTHERS * median(rates)
     rate = hits / (search.asked + WEIGHT_OF_OTHERS)
+    among = ", each among the positions of the others" if pool == COMMON else ""
     others = (
-        f"the middle of the shipped datasets ({100 * min(rates):.1f} to {100 * max(rates):.1f} %)"
+        f"the middle of the shipped datasets ({100 * min(rates):.1f} to {100 * max(rates):.1f} %"
+        f"{among})"
     )
     if search.asked:
         others = f"by {len(search.hits):,} of {search.asked:,} asked so far and {others}"

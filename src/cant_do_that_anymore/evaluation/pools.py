@@ -20,9 +20,9 @@ from ..game.position import (
 from ..game.rules import BISHOPS_AS_KNIGHTS, PieceSwap, Rules, identity_of
 from ..home import home
 from ..progress import progress
-from .datasets import dataset_named
+from .datasets import common_positions, dataset_named
 from .results import Dataset
-from .spec import Spec
+from .spec import COMMON, Spec
 from .vocabulary import Plan
 
 SHIPPED = "shipped"
@@ -45,6 +45,13 @@ class Pool:
         """Differs whenever the positions differ."""
         return sha256(" ".join(p.id for p in self.positions).encode()).hexdigest()[:12]
 
+    def told_under(self, rules: Rules) -> str:
+        """What readers call it; "" for the pool that these rules have by default."""
+        if self.name == (SHIPPED if rules == BISHOPS_AS_KNIGHTS else GAMES):
+            return ""
+        of_ours = self.name in (GAMES, COMMON)
+        return self.name if of_ours else f"{Path(self.name).name} {self.digest}"
+
 
 def positions_for(spec: Spec, *, quiet: bool = False) -> Dataset | Pool:
     """The dataset of a run that needs no selection, or else the pool to select one from.
@@ -60,6 +67,8 @@ def positions_for(spec: Spec, *, quiet: bool = False) -> Dataset | Pool:
 def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
     """The positions to choose from: a file, the original's, or those of the shipped games."""
     change, of_games = spec.change, str(spec.pool) == GAMES
+    if str(spec.pool) == COMMON:
+        return Pool(COMMON, common_positions())
     if spec.pool and not of_games:
         return Pool(str(spec.pool), positions_in(Path(spec.pool)))
     if change == BISHOPS_AS_KNIGHTS and not of_games:

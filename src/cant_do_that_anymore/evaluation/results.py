@@ -73,6 +73,7 @@ class Dataset:
         built_now: whether the run that uses it has built it.
         own_temperature: whether the model took no temperature, so that selection was at its own.
         pool: a digest of the positions it was chosen from, if it was built.
+        pool_name: what that pool is called, unless it is the one that the rules have by default.
     """
 
     version: str
@@ -86,6 +87,7 @@ class Dataset:
     built_now: bool = False
     own_temperature: bool = False
     pool: str = ""
+    pool_name: str = ""
 
     @property
     def provenance(self) -> str:
@@ -96,7 +98,8 @@ class Dataset:
         at = f" at {self.endpoint}" if self.endpoint else ""
         when = " now" if self.built_now else f"{on}{at}"
         drawn = f", {self.selection}" if self.own_temperature else ""
-        return f"built{when} from {counted(self.asked, 'question')}{drawn}"
+        of = f" of the pool {self.pool_name}" if self.pool_name else ""
+        return f"built{when} from {counted(self.asked, 'question')}{of}{drawn}"
 
     @property
     def selection(self) -> str:
@@ -104,6 +107,13 @@ class Dataset:
         if self.own_temperature:
             return "by 2 of 3 draws at the provider's own temperature"
         return "at temperature 0" if self.asked or self.origin == "shipped" else ""
+
+    @property
+    def chosen_from(self) -> str:
+        """The pool that its positions were chosen from, as far as that is known."""
+        if not self.asked and self.origin != "shipped":
+            return ""
+        return f"the pool {self.pool_name}" if self.pool_name else "the default pool"
 
 
 @dataclass(frozen=True)

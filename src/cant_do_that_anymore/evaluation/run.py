@@ -27,6 +27,7 @@ from ..models.store import opened_store
 from ..progress import progress, told
 from .computing import compute
 from .controls import controls_for
+from .datasets import notes_on_pool
 from .notes import notes_on
 from .pools import Pool, given_dataset, positions_drawn, positions_for
 from .precision import is_reached, on_precision, stages
@@ -124,6 +125,7 @@ async def _run(
             *on_precision(n, results, plan, ended=ended),
             *notes_on(samples, results, plan),
             *([] if spec.dataset else _on_moved_alias(dataset, samples)),
+            *notes_on_pool(dataset),
             *([] if asking.asked else [KEPT]),
         ],
         started_at=started_at,

@@ -88,7 +88,6 @@ class Criteria:
         return {
             "rules": identity_of(self.plan.change),
             "pool": self.pool.digest,
-            "pool_name": self.pool.name,
             "text": self.plan.baseline.text,
             "reading": self.plan.reading,
             "settings": self.settings.asked,
@@ -98,8 +97,7 @@ class Criteria:
     @cached_property
     def digest(self) -> str:
         """Tells datasets of one version apart."""
-        facts = {name: fact for name, fact in self.facts.items() if name != "pool_name"}
-        return sha256(json.dumps(facts).encode()).hexdigest()[:8]
+        return sha256(json.dumps(self.facts).encode()).hexdigest()[:8]
 
 
 @dataclass
@@ -241,4 +239,5 @@ class Search:
             built_now=True,
             own_temperature=self._own_temperature,
             pool=self._criteria.pool.digest,
+            pool_name=self._criteria.pool.told_under(self._criteria.plan.change),
         )

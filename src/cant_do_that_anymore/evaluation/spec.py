@@ -18,6 +18,8 @@ from .wordings import DEFAULT, wording_named
 
 DEFAULT_MODEL = "cdta/pocket"
 DEFAULT_SEED = 20_220_722
+COMMON = "common"
+"""The pool of positions that at least one of the shipped datasets holds."""
 SETTINGS = [each.name for each in fields(Settings) if each.name != "max_tokens"]
 """Settings that are fields of the spec under the same name, and need no model to be known."""
 OUR_FIELDS = {
@@ -35,7 +37,8 @@ class Spec:
     Attributes:
         model: any name that `models.names` knows.
         base_url: the server that has the model.
-        pool: a file of positions to choose from, or ``games`` for those inside the package.
+        pool: a file of positions to choose from, ``games`` for those inside the package, or
+            ``common`` for those that at least one of the shipped datasets holds.
         dataset: a file of positions, or the name of a dataset (`cdta dataset list`).
         fallback_dataset: the dataset that serves a model that has none; None builds one.
         rules: the changed rules, or their key; rules of one's own are in docs/rules.md.
@@ -113,8 +116,21 @@ class Spec:
             )
         if self.pool and self.dataset:
             raise BadInput("give a pool to choose from or a dataset to take as it is, not both")
+        if str(self.pool) == COMMON:
+            self._check_common()
         check(self.conditions)
         object.__setattr__(self, "extra_body", _checked_body(self.extra_body))
+
+    def _check_common(self) -> None:
+        for what, given, holds in (
+            ("rules", given_rules(self.rules).key, self.change == BISHOPS_AS_KNIGHTS),
+            ("eval", self.eval, self.eval != "all_diagonal"),
+        ):
+            if not holds:
+                raise BadInput(
+                    f"the pool {COMMON!r} is for {BISHOPS_AS_KNIGHTS.key} and the evals all and "
+                    f"all_small, not for the {what} {given!r}; leave it out there"
+                )
 
     @property
     def to_draw(self) -> int:

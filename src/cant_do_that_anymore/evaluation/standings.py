@@ -21,7 +21,7 @@ from .results import Results, Run
 from .uncertainty import interval_of
 from .vocabulary import Eval, Number, Sample
 
-Place = tuple[Eval, str, str]
+Place = tuple[Eval, str, str, str]
 METRICS = (*SHARES.values(), *FORBIDDEN.values(), "delta", IMPACT, "adaptation_rate", GAIN)
 """What is told of every model."""
 OF_DIAGNOSIS = (*(measure.name for measure in DIAGNOSIS), *CONTRASTS)
@@ -42,6 +42,7 @@ class Standing:
         notes: what a reader of the numbers should know.
         effort: how much it was asked to think; None for as much as it does by itself.
         selection: how its positions were selected, if not at temperature 0.
+        pool: what they were chosen from, if not from the pool that the rules have by default.
         positions: the ids of all it was asked about.
         folders: those of its runs that were saved.
     """
@@ -55,13 +56,14 @@ class Standing:
     notes: Sequence[str] = ()
     effort: Effort | None = None
     selection: str = ""
+    pool: str = ""
     positions: frozenset[str] = frozenset()
     folders: Sequence[Path] = ()
 
     @property
     def place(self) -> Place:
         """Among whom it stands: numbers of other places cannot be ranked with its own."""
-        return self.eval, self.change.key, self.selection
+        return self.eval, self.change.key, self.selection, self.pool
 
     @property
     def samples(self) -> list[Sample]:
@@ -109,7 +111,7 @@ class Standing:
 
 
 def standings(runs: Iterable[Run], records: Iterable[Record] = ()) -> list[Standing]:
-    """Where the models stand: evals, rules and selections as they come, in each the best first.
+    """Where the models stand: evals, rules and the like as they come, in each the best first.
 
     The best has the highest legal gain, which useless answers cannot earn. Runs that differ in
     anything but the seed are never taken together.
@@ -158,7 +160,7 @@ def _is_half_written(file: Path) -> bool:
 
 def _place(run: Run) -> Place:
     selection = run.dataset.selection if run.dataset.own_temperature else ""
-    return run.plan.eval, run.plan.change.key, selection
+    return run.plan.eval, run.plan.change.key, selection, run.dataset.pool_name
 
 
 def _of_runs(runs: Sequence[Run]) -> list[Standing]:
@@ -167,7 +169,7 @@ def _of_runs(runs: Sequence[Run]) -> list[Standing]:
     names = names_without_effort([contender.runs[0] for contender in found])
     efforts = [contender.plan.settings.reasoning_effort for contender in found]
     one_effort = len(set(efforts)) == 1
-    *_, selection = _place(runs[0])
+    *_, selection, pool = _place(runs[0])
     return [
         Standing(
             model=name,
@@ -179,6 +181,7 @@ def _of_runs(runs: Sequence[Run]) -> list[Standing]:
             notes=_notes_on(contender),
             effort=effort,
             selection=selection,
+            pool=pool,
             positions=contender.positions,
             folders=[run.folder for run in contender.runs if run.folder],
         )

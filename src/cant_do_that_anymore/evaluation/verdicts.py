@@ -28,7 +28,9 @@ def heading(models: Sequence[Contender]) -> str:
     """What the models are compared on."""
     common = common_dataset(models)
     if not common:
-        return "On the positions that each pair shares of its own datasets"
+        pool = models[0].runs[0].dataset.pool_name  # the same for all, or they would not be here
+        chosen = f", all chosen from the pool {pool}" if pool else ""
+        return f"On the positions that each pair shares of its own datasets{chosen}"
     whose = f", the dataset of {common.version}" if common.version else ""
     return f"All on one dataset: {common.origin}{whose}"
 

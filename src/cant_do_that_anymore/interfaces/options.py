@@ -96,7 +96,8 @@ OPTIONS: dict[str, Option] = {
             "--pool",
             type=_PATH,
             metavar="FILE",
-            help="Choose the positions from this file, or games: those in this package.",
+            help="Choose the positions from this file, from games (inside this package) or from "
+            "common: habits that other models share, found with a fifth of the questions.",
         ),
         _of_spec(
             ASKED,

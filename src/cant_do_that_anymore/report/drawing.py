@@ -79,7 +79,9 @@ def title(figure: Figure, what: str, group: Sequence[Standing]) -> None:
     (change,) = changes.values() if len(changes) == 1 else ("",)
     when = f" when {change[0].lower()}{change[1:]}" if change else ""
     selected = ", selected by draws" if group[0].selection else ""
-    told = f"{what}{when} ({group[0].eval}, n = {n}{selected})"
+    (pool,) = {standing.pool for standing in group} if len(changes) == 1 else ("",)
+    chosen = f", pool {pool}" if pool else ""
+    told = f"{what}{when} ({group[0].eval}, n = {n}{selected}{chosen})"
     figure.suptitle(told, fontsize=11, x=0.01, ha="left")
 
 

@@ -11,6 +11,7 @@ from ..evaluation.measures import IMPACT, UNUSABLE
 from ..evaluation.standings import METRICS, OF_DIAGNOSIS, Standing
 from ..evaluation.vocabulary import AFTER, BEFORE, Number
 from ..files import replacing_text
+from ..home import safe_name
 from .curve import curve_chart, has_curve
 from .experiment_page import INDEX, experiment_page
 from .headlines import headline_chart, rules_chart
@@ -37,6 +38,7 @@ def _row(standing: Standing, names: Sequence[str]) -> dict[str, Value]:
         "rules": standing.change.key,
         "reasoning_effort": standing.effort,
         "selection": standing.selection,
+        "pool": standing.pool,
         "runs": len(standing.runs),
         "samples": results.metrics["n_samples"],
     }
@@ -107,6 +109,8 @@ def _drawn(group: Sequence[Standing], out: Path) -> Iterator[Path]:
     positions from games under the changed rules, also lines.
     """
     rules = group[0].change.key + _how_selected(group[0])
+    if group[0].pool:
+        rules += f"-{safe_name(group[0].pool)}"
     place = f"{group[0].eval}-{rules}"
     if has_curve(group):
         yield from curve_chart(group, out / f"curve-{place}")

@@ -53,9 +53,8 @@ def headline_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
 
 def rules_chart(found: Sequence[Standing], stem: Path) -> list[Path]:
     """A row for each change of rules, and in it a mark for each model: is it this rule, or any?"""
-    changes = list({standing.change.key: standing.change.title for standing in found}.items())
+    changes = list(dict.fromkeys(map(_under, found)))
     models = list(dict.fromkeys(standing.label for standing in found))
-    keys = [key for key, _ in changes]
     step = _TAKEN / len(models)
     with mpl.rc_context(STYLE):
         tall = len(changes) * (0.2 + 0.12 * len(models))
@@ -63,14 +62,20 @@ def rules_chart(found: Sequence[Standing], stem: Path) -> list[Path]:
         for axes, name in _panels(figure):
             for standing in found:
                 number = models.index(standing.label)
-                place = keys.index(standing.change.key) + step * (number - (len(models) - 1) / 2)
+                aside = step * (number - (len(models) - 1) / 2)
+                place = changes.index(_under(standing)) + aside
                 colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
                 _point(axes, standing, name, place, colour, marker, thick=0.8 * step)
-            rows(axes, [title for _, title in changes])
+            rows(axes, changes)
             _finish(axes, name)
         title(figure, "Headline measures by rules", found)
         legend(figure, [*_marks(models), *bounds_handles(found)], found)
         return saved(figure, stem)
+
+
+def _under(standing: Standing) -> str:
+    """The rules, and the pool if it is not the one that they have by default."""
+    return standing.change.title + (f" (pool {standing.pool})" if standing.pool else "")
 
 
 def _panels(figure: Figure) -> list[tuple[Axes, str]]:

@@ -37,16 +37,18 @@ def marked(standing: Standing) -> str:
 
 
 def by_place(found: Sequence[Standing]) -> Iterator[list[Standing]]:
-    """Those that may be ranked: of one eval, under the same rules, selected in one way."""
+    """Those that may be ranked: of one eval, rules and pool, selected in one way."""
     for _, group in groupby(found, key=lambda each: each.place):
         yield list(group)
 
 
 def title_of(group: Sequence[Standing]) -> str:
-    """Which eval and rules, and how the positions were selected if not as usual."""
+    """Which eval and rules, and how and where the positions were found if not as usual."""
     first = group[0]
-    selected = f" (positions selected {first.selection})" if first.selection else ""
-    return f"{first.eval}: {first.change.title}{selected}"
+    chosen = f" from the pool {first.pool}" if first.pool else ""
+    selected = f" selected {first.selection}" if first.selection else ""
+    how = f" (positions{chosen}{selected})" if chosen or selected else ""
+    return f"{first.eval}: {first.change.title}{how}"
 
 
 def notes_on(group: Sequence[Standing]) -> list[str]:

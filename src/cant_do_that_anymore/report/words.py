@@ -191,6 +191,7 @@ def headline(run: Run) -> str:
     title = run.plan.change.title
     change = f"when {title[0].lower()}{title[1:]}"
     n = counted(int(metrics["n_samples"] or 0), "position")
+    n += f" of the pool {run.dataset.pool_name}" if run.dataset.pool_name else ""
     if run.plan.eval == "all_diagonal":
         return (
             f"{run.version} {run.plan.change.old_way} in {after} of {n} {change}, and in {before} "

@@ -1,0 +1,142 @@
+"""The pool of common habits: what it holds, that runs say so, that nobody ranks across pools."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cant_do_that_anymore import Spec, evaluate, load
+from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.evaluation.comparison import compare
+from cant_do_that_anymore.evaluation.datasets import rates_on_common, shipped_datasets
+from cant_do_that_anymore.evaluation.estimate import estimate
+from cant_do_that_anymore.evaluation.experiment import finished_run
+from cant_do_that_anymore.evaluation.folder import save_run
+from cant_do_that_anymore.evaluation.pools import Pool, positions_for
+from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.evaluation.standings import standings
+from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.report.standing_words import title_of
+from cant_do_that_anymore.report.words import headline
+from loopback import Loopback, serving
+from players import habit, in_every_second, perfect
+from processes import cdta
+
+POOL = shipped_pool("pool")
+HELD = [{p.id for p in dataset.positions} for dataset in shipped_datasets(POOL).values()]
+
+
+def measured(url: str, **fields: object) -> Run:
+    return evaluate(Spec(base_url=url, n=10, **fields), quiet=True)  # type: ignore[arg-type]
+
+
+def test_it_holds_every_position_of_the_shipped_datasets_once_and_no_other() -> None:
+    pool = positions_for(Spec(pool="common"))
+    assert isinstance(pool, Pool)
+    ids = [position.id for position in pool.positions]
+    assert set(ids) == set.union(*HELD)
+    assert len(ids) == len(set(ids)) == 3_973
+
+
+def test_the_rates_are_of_models_that_the_pool_was_not_chosen_by() -> None:
+    """By another way of counting; a model's share of all 3,973 would be 25 to 78 %."""
+    expected = []
+    for place, own in enumerate(HELD):
+        seen = [p.id for p in POOL if any(p.id in h for h in HELD[:place] + HELD[place + 1 :])]
+        expected.append(sum(each in own for each in seen) / len(seen))
+    assert rates_on_common() == pytest.approx(expected)
+    assert [f"{rate:.2f}" for rate in expected] == ["0.21", "0.29", "0.38", "0.67"]
+
+
+def test_a_run_on_it_says_so_everywhere_and_goes_on_saying_so(tmp_path: Path) -> None:
+    with serving(Loopback(in_every_second)) as server:
+        now = measured(server.url, pool="common")
+        later = measured(server.url, pool="common", seed=1)
+        usual = measured(server.url)
+    assert {sample.position.id for sample in now.samples} <= set.union(*HELD)
+    assert (
+        now.dataset.provenance == f"built now from {now.dataset.asked} questions of the pool common"
+    )
+    assert not later.dataset.built_now
+    assert later.dataset.provenance.endswith("questions of the pool common")
+    assert "of 10 positions of the pool common under the standard rules" in headline(now)
+    assert "pool" not in headline(usual) + usual.dataset.provenance
+    save_run(now, tmp_path / "run")
+    assert load(tmp_path / "run").dataset.pool_name == "common"
+
+
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        (["--rules", "no-castling"], "the rules 'no-castling'"),
+        (["--eval", "all_diagonal"], "the eval 'all_diagonal'"),
+    ],
+)
+def test_it_is_for_the_default_rules_alone(options: list[str], given: str) -> None:
+    for command in ("run", "estimate", "experiment"):
+        done = cdta(command, "--pool", "common", *options)
+        assert done.returncode == 2
+        told = "the pool 'common' is for bishops-as-knights and the evals all and all_small, not"
+        assert f"{told} for {given}" in " ".join(done.stderr.split())
+
+
+def test_a_model_that_it_was_chosen_by_is_asked_like_any_other_and_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its shipped dataset is for the whole pool."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none-needed")
+    with serving(Loopback(habit)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        spec = Spec(model="openai/gpt-4-0314", n=10)
+        shipped = evaluate(spec, quiet=True)
+        chosen = evaluate(replace(spec, pool="common"), quiet=True)
+    assert (shipped.dataset.origin, chosen.dataset.origin) == ("shipped", "built")
+    assert chosen.dataset.asked == 10
+    assert any("one of the four models" in note for note in chosen.notes)
+    assert not any("one of the four models" in note for note in shipped.notes)
+    with pytest.raises(
+        BadInput, match="from the default pool and the pool common cannot be ranked"
+    ):
+        compare([shipped, chosen])
+
+
+def test_nobody_is_ranked_across_pools(tmp_path: Path) -> None:
+    with serving(Loopback(habit)) as server:
+        usual, common = measured(server.url), measured(server.url, pool="common")
+        given = measured(server.url, dataset="gpt-4-0314")
+    with serving(Loopback(perfect)) as server:
+        other = measured(server.url, pool="common")
+    with pytest.raises(BadInput, match="chosen from the default pool and the pool common"):
+        compare([usual, common])
+    with pytest.raises(BadInput, match="measure all on one pool"):
+        compare([given, common])
+    compare([common, other])
+    found = standings([usual, common, other])
+    assert [each.pool for each in found] == ["", "common", "common"]
+    assert title_of(found[1:]).endswith("(positions from the pool common)")
+    assert "pool" not in title_of(found[:1])
+
+
+def test_an_experiment_does_not_take_a_run_on_another_pool_for_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All positions of a shipped dataset are in the common pool, too."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none-needed")
+    with serving(Loopback(habit)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        spec = Spec(model="openai/gpt-4-0314", n=10)
+        for first, second in ((None, "common"), ("common", None)):
+            out = tmp_path / str(first)
+            finished_run(replace(spec, pool=first), out, save_run, quiet=True)
+            with pytest.raises(BadInput, match="differs in positions"):
+                finished_run(replace(spec, pool=second), out, save_run, quiet=True)
+            finished_run(replace(spec, pool=first), out, save_run, quiet=True)
+
+
+def test_an_estimate_knows_how_much_more_often_it_is_hit() -> None:
+    usual, common = (estimate(Spec(model="openai/gpt-4o", pool=p)) for p in (None, "common"))
+    assert usual.dataset.requests > 13_000
+    assert 2_900 < common.dataset.requests < 3_200  # 33 % hits, and those under way at the end
+    (told,) = [each for each in common.assumptions if each.startswith("dataset")]
+    assert "33.1 %" in told
+    assert "21.2 to 66.8 %, each among the positions of the others" in told
