@@ -7,9 +7,9 @@ import pytest
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem
+from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.pools import Pool, positions_for
-from cant_do_that_anymore.evaluation.search import Criteria
 from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.game import games
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions

@@ -10,9 +10,9 @@ from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem
+from cant_do_that_anymore.evaluation.criteria import ORDER_SEED
 from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.run import choose
-from cant_do_that_anymore.evaluation.search import ORDER_SEED
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models.concessions import NO_SYSTEM, NO_TEMPERATURE, remedies, with_room
 from cant_do_that_anymore.models.model import Settings

@@ -12,8 +12,8 @@ import chess
 
 from ..game.position import Position
 from ..models.kept import Kept
+from .criteria import Criteria, Which
 from .results import Dataset
-from .search import Criteria, Which
 
 
 def controls_for(

@@ -15,11 +15,12 @@ from ..models.concessions import NO_TEMPERATURE, room_in
 from ..models.kept import Kept
 from ..models.model import Answer, Form, Known, Question, Settings, Usage
 from .controls import controls_for
+from .criteria import Criteria, Which
 from .datasets import rates_on_all, rates_on_common
 from .pools import positions_drawn, positions_for
 from .results import Dataset
 from .samples import asked_of
-from .search import BUILT, DRAWS, Criteria, Search, Which
+from .search import BUILT, DRAWS, Search
 from .selection import enough_of, found_dataset
 from .spec import COMMON, Spec
 from .vocabulary import Plan, Sample

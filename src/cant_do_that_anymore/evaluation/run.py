@@ -27,14 +27,16 @@ from ..models.store import opened_store
 from ..progress import progress, told
 from .computing import compute
 from .controls import controls_for
+from .criteria import Criteria
 from .datasets import notes_on_pool
+from .diagnosis import ASKED_OF_CONTROLS
 from .notes import notes_on
+from .outlook import Outlook
 from .pools import Pool, given_dataset, positions_drawn, positions_for
 from .precision import is_reached, on_precision, stages
 from .prices import cost_of, price_of, purse_for
 from .results import Dataset, Run
 from .samples import Draw, asked_of
-from .search import Criteria
 from .selection import dataset_for, found_dataset, version_of
 from .spec import DEFAULT_MODEL, Spec, plan_for
 from .vocabulary import BEFORE, Condition, Plan, Sample
@@ -79,7 +81,8 @@ def choose(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Ch
 
     async def chosen() -> Chosen:
         async with asking_for(spec, model) as asking:
-            return await _chosen(spec, plan, at_hand, asking, quiet=quiet)
+            outlook = Outlook(price_of(model), 0)
+            return await _chosen(spec, plan, at_hand, asking, outlook, quiet=quiet)
 
     return to_the_end(chosen())
 
@@ -103,9 +106,11 @@ async def _run(
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     async with asking_for(spec, model, purse) as asking:
+        a_sample = len(plan.conditions) + (len(ASKED_OF_CONTROLS) if spec.diagnose else 0)
         for stage in stages(plan):  # what was asked in one is kept for the next
-            chosen = await _chosen(spec, stage, at_hand, asking, quiet=quiet)
-            everything = await _measured(asking, chosen, plan, quiet=quiet)
+            outlook = Outlook(price_of(model), a_sample)
+            chosen = await _chosen(spec, stage, at_hand, asking, outlook, quiet=quiet)
+            everything = await _measured(asking, chosen, plan, outlook, quiet=quiet)
             dataset, n = chosen.dataset, len(chosen.positions)
             samples, controls, ended = everything[:n], everything[n:], n < stage.wanted
             if ended or is_reached(samples, plan):
@@ -147,21 +152,31 @@ def _on_moved_alias(dataset: Dataset, samples: Sequence[Sample]) -> list[str]:
 
 
 async def _chosen(
-    spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Asking, *, quiet: bool
+    spec: Spec,
+    plan: Plan,
+    at_hand: Dataset | Pool,
+    asking: Asking,
+    outlook: Outlook,
+    *,
+    quiet: bool,
 ) -> Chosen:
     if isinstance(at_hand, Dataset):
         return Chosen(at_hand, positions_drawn(at_hand, spec, plan), [])
     criteria = Criteria(asking.model, at_hand, plan)
-    dataset = await _dataset(spec, criteria, asking, quiet=quiet)
+    dataset = await _dataset(spec, criteria, asking, outlook, quiet=quiet)
     positions = positions_drawn(dataset, spec, plan)
     found = controls_for(dataset, positions, criteria, asking.kept) if spec.diagnose else []
     return Chosen(dataset, positions, found)
 
 
-async def _dataset(spec: Spec, criteria: Criteria, asking: Asking, *, quiet: bool) -> Dataset:
+async def _dataset(
+    spec: Spec, criteria: Criteria, asking: Asking, outlook: Outlook, *, quiet: bool
+) -> Dataset:
     version = await version_of(asking, criteria, quiet=quiet)
     if not spec.fallback_dataset:
-        return await dataset_for(asking, version, criteria, quiet=quiet, fresh=spec.fresh)
+        patient = spec.keep_looking or price_of(asking.model) == FREE
+        how: dict[str, bool] = {"patient": patient, "quiet": quiet, "fresh": spec.fresh}
+        return await dataset_for(asking, version, criteria, outlook, **how)
     found = found_dataset(version, criteria)
     if found:
         return found
@@ -169,11 +184,14 @@ async def _dataset(spec: Spec, criteria: Criteria, asking: Asking, *, quiet: boo
     return given_dataset(spec.fallback_dataset, criteria.plan.change)
 
 
-async def _measured(asking: Asking, chosen: Chosen, plan: Plan, *, quiet: bool) -> list[Sample]:
+async def _measured(
+    asking: Asking, chosen: Chosen, plan: Plan, outlook: Outlook, *, quiet: bool
+) -> list[Sample]:
     """Ask every position under every condition and judge the answers; controls come last."""
     samples: list[Sample] = []
     watch = Watch(plan.settings)
     asked = asked_of(chosen.positions, chosen.controls, plan)
+    to_come = sum(len(conditions) for _, conditions in asked)
     asks = (ask for draw, conditions in asked for ask in _asks(draw, asking, plan, conditions))
     with progress(f"measuring {asking.model.name}", len(asked), quiet=quiet) as advance:
         async with aclosing(asking.answers(asks, plan.settings, tell=told(advance))) as answers:
@@ -183,8 +201,10 @@ async def _measured(asking: Asking, chosen: Chosen, plan: Plan, *, quiet: bool) 
                 for name, reply in sample.replies.items():
                     usable, baseline = reply.judgement.usable, name == plan.baseline.name
                     watch.see(reply.answer, usable=usable, baseline=baseline)
+                    outlook.see(reply.answer)
                 samples.append(sample)
-                advance()
+                to_come -= len(conditions)
+                advance(remark=outlook.in_all(to_come))
     return samples
 
 

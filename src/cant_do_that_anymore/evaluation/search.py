@@ -5,99 +5,28 @@ takes no temperature draws its answers, and one draw says little: the positions 
 asked again, and selected when at least two of three draws are the special move.
 """
 
-import json
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from hashlib import sha256
-from random import Random
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from math import ceil
 
 from ..errors import NoHabit, Unfinished
 from ..game.position import Position, checked
-from ..game.rules import identity_of
 from ..models.asks import Ask
 from ..models.concessions import NO_TEMPERATURE
-from ..models.model import Answer, Known, Settings, Usage
-from .pools import Pool
+from ..models.model import Answer, Usage
+from .criteria import Criteria, Which
 from .results import Dataset
-from .vocabulary import Plan
+from .statistics.prospect import Prospect
 from .watch import Watch
 from .waves import wave_size
 
-ORDER_SEED = 20_220_722
-"""The pool's order is the same for all models and runs, so that datasets can only grow."""
 FEWEST_FAILURES, MOST_FAILURES = 5, 0.05
 """So many questions may fail, or such a share of them, before a dataset is given up."""
 BUILT = "built"
 NOTHING_USED = Usage()
 DRAWS = 3
 """So often a position is asked that a model hits which takes no temperature."""
-
-
-class Which(NamedTuple):
-    """A position by its number in the pool's order, and how often it was asked before."""
-
-    number: int
-    draw: int
-
-
-@dataclass(frozen=True)
-class Criteria:
-    """What a dataset depends on besides the version that answers."""
-
-    model: Known
-    pool: Pool
-    plan: Plan
-
-    @cached_property
-    def settings(self) -> Settings:
-        """Selection is always at temperature 0, whatever the seed."""
-        return replace(
-            self.plan.settings,
-            temperature=0.0,
-            seed=Settings.seed,
-            reasoning_effort=self.plan.select_effort,
-        )
-
-    @cached_property
-    def ordered(self) -> list[Position]:
-        """The pool in seeded order.
-
-        One that is mixed stays as it is: rules with nearly the same pool ask nearly the same.
-        """
-        positions = self.pool.positions
-        if self.pool.mixed:
-            return list(positions)
-        return Random(ORDER_SEED).sample(positions, len(positions))
-
-    def ask(self, which: Which) -> Ask:
-        """The question about a position.
-
-        Raises:
-            BadInput: if it is none under the rules.
-        """
-        baseline = self.plan.baseline
-        question = baseline.question(checked(self.ordered[which.number], self.plan.change))
-        return Ask(question, "selection", baseline.name, which.draw)
-
-    @property
-    def facts(self) -> dict[str, object]:
-        """What to write beside a dataset."""
-        return {
-            "rules": identity_of(self.plan.change),
-            "pool": self.pool.digest,
-            "text": self.plan.baseline.text,
-            "reading": self.plan.reading,
-            "settings": self.settings.asked,
-            "identity": dict(self.model.identity),
-        }
-
-    @cached_property
-    def digest(self) -> str:
-        """Tells datasets of one version apart."""
-        return sha256(json.dumps(self.facts).encode()).hexdigest()[:8]
 
 
 @dataclass
@@ -107,6 +36,7 @@ class _Drawn:
     draws: int
     hits: list[bool] = field(default_factory=list)
     usage: Usage = NOTHING_USED
+    failed: bool = False
 
     @property
     def found(self) -> bool | None:
@@ -139,8 +69,32 @@ class Search:
         self._questions = 0
         self._usage = Usage()
         self._own_temperature = False
+        self.needed = ceil(wanted / 2)
+        self._prospect = Prospect(len(criteria.ordered), self.needed)
         self.hits: list[Position] = []
         self.asked = 0
+
+    @property
+    def left(self) -> int:
+        """How many positions of the pool are not decided yet."""
+        return len(self._criteria.ordered) - self.asked
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether it is sure that the pool cannot give half of what is wanted, and most is left.
+
+        A pool that is smaller than what is wanted is gone through whatever it holds.
+        """
+        worthwhile = self._wanted <= self.asked + self.left and self.asked < self.left
+        return worthwhile and self._prospect.is_hopeless
+
+    def expected(self) -> tuple[float, float]:
+        """How many questions are to come by the hits so far, and how many positions in the end."""
+        rate = len(self.hits) / max(self.asked, 1)
+        missing = self._wanted - len(self.hits)
+        to_come = min(self.left, missing / rate) if rate else self.left
+        questions_each = self._questions / max(self.asked, 1)
+        return to_come * max(questions_each, 1), len(self.hits) + rate * to_come
 
     @property
     def done(self) -> bool:
@@ -182,8 +136,10 @@ class Search:
         drawn = NO_TEMPERATURE in answer.conceded
         self._own_temperature |= drawn
         self._seen += 1
-        self._failed += answer.stop_reason == "error"
-        self.take(judgement.outcome == "special", DRAWS if drawn else 1, answer.usage)
+        failed = answer.stop_reason == "error"
+        self._failed += failed
+        hit = judgement.outcome == "special"
+        self.take(hit, DRAWS if drawn else 1, answer.usage, failed=failed)
         if self._failed > max(FEWEST_FAILURES, MOST_FAILURES * self._seen):
             raise Unfinished(
                 f"{self._failed} of the {self._seen} questions to find a dataset have no answer "
@@ -193,7 +149,9 @@ class Search:
         if watch:
             watch.see(answer, usable=judgement.usable, baseline=True)
 
-    def take(self, hit: bool, draws: int, usage: Usage = NOTHING_USED) -> None:
+    def take(
+        self, hit: bool, draws: int, usage: Usage = NOTHING_USED, *, failed: bool = False
+    ) -> None:
         """Go on from the question that was next, by whether it was the special move.
 
         A position that is hit is asked again until as many draws would not change what most are.
@@ -202,6 +160,7 @@ class Search:
         drawn = self._open.setdefault(which.number, _Drawn(draws))
         drawn.hits.append(hit)
         drawn.usage += usage
+        drawn.failed |= failed
         if drawn.found is None:
             self._again.append(Which(which.number, which.draw + 1))
         while not self.done and self.asked in self._open:
@@ -211,6 +170,8 @@ class Search:
             if drawn.found:
                 hit_position = self._criteria.ordered[self.asked]
                 self.hits.append(checked(hit_position, self._criteria.plan.change))
+            if not drawn.failed:  # nobody knows what it is
+                self._prospect.see(drawn.found)
             self._questions += len(drawn.hits)
             self._usage += drawn.usage
             del self._open[self.asked]

@@ -9,16 +9,19 @@ from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
 
-from ..errors import Unfinished
+from ..errors import NoHabit, Unfinished
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..models.asking import Asking
 from ..models.model import Known
 from ..models.names import OPENAI_BASE_MODELS
 from ..progress import progress, shown, told
+from .criteria import Criteria, Which
 from .datasets import imported_for, save_dataset, saved_dataset, shipped_datasets
+from .outlook import Outlook
 from .pools import SHIPPED
 from .results import Dataset
-from .search import BUILT, Criteria, Search, Which
+from .search import BUILT, Search
+from .statistics.prospect import ERROR
 from .watch import Watch
 
 
@@ -72,11 +75,22 @@ def enough_of(found: Dataset | None, wanted: int) -> Dataset | None:
 
 
 async def dataset_for(
-    asking: Asking, version: str, criteria: Criteria, *, quiet: bool, fresh: bool = False
+    asking: Asking,
+    version: str,
+    criteria: Criteria,
+    outlook: Outlook,
+    *,
+    patient: bool,
+    quiet: bool,
+    fresh: bool = False,
 ) -> Dataset:
     """Find the dataset of a model version, or build as much of it as is wanted and missing.
 
-    A fresh one is built anew, and not kept.
+    A fresh one is built anew, and not kept. Who is patient goes through the whole pool, although
+    it cannot give half of what is wanted.
+
+    Raises:
+        Unfinished: if it cannot, or the search has to end otherwise.
     """
     wanted = criteria.plan.wanted
     found = enough_of(found_dataset(version, criteria), wanted)
@@ -91,14 +105,31 @@ async def dataset_for(
                 async for answer in answers:
                     found_before = len(search.hits)
                     search.see(answer, watch)
-                    rate = len(search.hits) / max(search.asked, 1)
-                    advance(
-                        len(search.hits) - found_before,
-                        remark=f"{search.asked} asked, {rate:.0%} hits",
-                    )
+                    outlook.see(answer)
+                    advance(len(search.hits) - found_before, remark=_remark(search, outlook))
+                    if search.is_hopeless and not patient:
+                        raise NoHabit(_hopeless(version, search, wanted, outlook))
                     if search.done:
                         break
     built = search.dataset(version)
     if not fresh:
         save_dataset(built, criteria.digest, criteria.facts)
     return built
+
+
+def _remark(search: Search, outlook: Outlook) -> str:
+    rate = len(search.hits) / max(search.asked, 1)
+    questions, positions = search.expected()
+    in_all = outlook.in_all(questions + outlook.a_sample * positions)
+    return f"{search.asked} asked, {rate:.0%} hits, {in_all}"
+
+
+def _hopeless(version: str, search: Search, wanted: int, outlook: Outlook) -> str:
+    cost, sure = outlook.cost_of(search.left), 100 * (1 - ERROR)
+    return (
+        f"{version} plays the special move in {len(search.hits)} of {search.asked:,} positions, so "
+        f"it is {sure:.0f} % sure that the pool holds fewer than {search.needed:,}, not half of "
+        f"the {wanted:,} wanted: stopped before asking about the other {search.left:,}"
+        f"{f' ({cost})' if cost else ''}; --keep-looking goes on, and a smaller -n wants less; all "
+        "answers are saved"
+    )

@@ -51,6 +51,7 @@ class Spec:
         select_effort: the effort when its habits are found; None for as when it is measured.
         extra_body: more for the body of every request, as JSON.
         max_cost: in US dollars; no question is asked that could pass it.
+        keep_looking: go through the whole pool, although it cannot give half of what is wanted.
         fresh: ask anew instead of taking answers of earlier runs, and keep none.
         batch: ask in batches, for half the price and some hours later.
 
@@ -82,6 +83,7 @@ class Spec:
     max_connections: int | None = None
     max_error_rate: float = 0.05
     max_cost: float | None = None
+    keep_looking: bool = False
     fresh: bool = False
     batch: bool = False
 

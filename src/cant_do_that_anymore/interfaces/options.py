@@ -160,6 +160,12 @@ OPTIONS: dict[str, Option] = {
             help="Ask in batches: half the price, within a day. For openai/, together/, servers.",
         ),
         _of_spec(
+            LIMITS,
+            "--keep-looking",
+            is_flag=True,
+            help="Ask about the whole pool, although it holds too few habits to be worth it.",
+        ),
+        _of_spec(
             LIMITS, "--fresh", is_flag=True, help="Ask anew: take no kept answers, and keep none."
         ),
         Option(

@@ -15,7 +15,7 @@ from ..options import THINKING, Command, shared
     params=shared(
         *("model", "base_url", "max_tokens", *THINKING),
         *("rules", "pool", "wording", "reading", "n"),
-        *("max_connections", "max_cost", "batch", "quiet"),
+        *("max_connections", "max_cost", "batch", "keep_looking", "quiet"),
     ),
 )
 def build(quiet: bool, **options: Any) -> None:

@@ -51,7 +51,7 @@ OUT = Path("experiment")
             show_default=True,
             help="Runs of everything, with the seeds from --seed on.",
         ),
-        *shared("max_connections", "max_error_rate", "max_cost", "batch"),
+        *shared("max_connections", "max_error_rate", "max_cost", "batch", "keep_looking"),
         out_option(str(OUT)),
         Option(
             ["--plots-only"],

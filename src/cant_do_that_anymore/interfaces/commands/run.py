@@ -21,7 +21,7 @@ RUN_OPTIONS = shared(
     *THINKING,
     *("eval", "rules", "pool", "dataset", "wording", "reading", "diagnose", "n"),
     *("precision", "seed"),
-    *("max_connections", "max_error_rate", "max_cost", "batch", "fresh"),
+    *("max_connections", "max_error_rate", "max_cost", "batch", "keep_looking", "fresh"),
 )
 
 

@@ -77,6 +77,7 @@ def _registered(eval: Eval) -> Callable[..., Task]:
         dataset: str | None = None,
         diagnose: bool = Spec.diagnose,
         precision: float | None = Spec.precision,
+        keep_looking: bool = Spec.keep_looking,
     ) -> Task:
         given = {name: value for name, value in locals().items() if value is not None}
         model = get_model()

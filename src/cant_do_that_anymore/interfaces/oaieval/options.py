@@ -58,7 +58,15 @@ EVAL_PARAMS: dict[str, Callable[[str], Any]] = {
 }
 COMPLETION_ARGS: dict[str, Callable[[str], Any]] = {
     name: OPTIONS[name].type
-    for name in ("wording", "reading", "temperature", "max_tokens", "base_url", *THINKING)
+    for name in (
+        "wording",
+        "reading",
+        "temperature",
+        "max_tokens",
+        "base_url",
+        "keep_looking",
+        *THINKING,
+    )
 }
 """Read as the options of `cdta run` are."""
 

@@ -1,0 +1,167 @@
+"""No habit, no bill: a search that cannot give half of what is wanted ends early."""
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.errors import Unfinished
+from cant_do_that_anymore.evaluation.criteria import Criteria
+from cant_do_that_anymore.evaluation.pools import Pool
+from cant_do_that_anymore.evaluation.search import Search
+from cant_do_that_anymore.evaluation.spec import plan_for
+from cant_do_that_anymore.evaluation.statistics.prospect import ERROR, Prospect
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.models.baseline import RandomModel
+from charging import price_list
+from loopback import Loopback, Request, moves_in, serving
+from players import habit, in_every_second, number_of
+from processes import cdta
+
+POOL = shipped_pool("pool")
+
+
+def without_habit(request: Request) -> str:
+    return "a2a3"
+
+
+def in_every_fifth(request: Request) -> str:
+    return habit(request) if number_of(moves_in(request)) % 5 == 0 else "a2a3"
+
+
+def given_up_after(pool: int, hits: int, needed: int, seed: int) -> int | None:
+    """How many positions of a shuffled pool are looked at before it is given up."""
+    are_hits = [True] * hits + [False] * (pool - hits)
+    Random(seed).shuffle(are_hits)
+    prospect = Prospect(pool, needed)
+    for place, hit in enumerate(are_hits, 1):
+        prospect.see(hit)
+        if prospect.is_hopeless:
+            return place
+    return None
+
+
+@pytest.mark.parametrize(("pool", "needed"), [(1_200, 30), (600, 250)])
+def test_a_pool_that_holds_enough_is_given_up_in_one_of_a_hundred_at_most(
+    pool: int, needed: int
+) -> None:
+    """Although it is looked at after every single position."""
+    times = 1_500
+    wrong = sum(given_up_after(pool, needed, needed, seed) is not None for seed in range(times))
+    assert wrong <= times * ERROR + 3 * (times * ERROR) ** 0.5
+    assert all(given_up_after(pool, needed // 2, needed, seed) for seed in range(50))
+
+
+def test_without_a_hit_some_hundred_positions_are_enough() -> None:
+    assert given_up_after(19_841, 0, 500, 1) == 248
+    assert given_up_after(3_973, 0, 500, 1) == 47
+
+
+@given(st.data())
+def test_no_pool_that_holds_enough_gains_the_bet_in_the_mean(data: st.DataObject) -> None:
+    size = data.draw(st.integers(2, 60))
+    needed = data.draw(st.integers(1, size))
+    held = data.draw(st.integers(needed, size))
+    order = data.draw(st.permutations([True] * held + [False] * (size - held)))
+    seen = order[: data.draw(st.integers(0, size - 1))]
+
+    def stake(*more: bool) -> float:
+        prospect = Prospect(size, needed)
+        for hit in (*seen, *more):
+            prospect.see(hit)
+        return prospect._stake
+
+    chance = (held - sum(seen)) / (size - len(seen))
+    after = sum(p * stake(hit) for hit, p in ((True, chance), (False, 1 - chance)) if p)
+    assert after <= stake() * (1 + 1e-9)
+
+
+def test_a_model_without_the_habit_hears_so_after_some_hundred_questions() -> None:
+    with serving(Loopback(without_habit)) as server:
+        command = ["run", "--base-url", server.url, "--quiet"]
+        first = cdta(*command)
+        asked = len(server.requests)
+        again = cdta(*command)
+        assert len(server.requests) == asked  # also those that were under way at the end
+    assert 248 <= asked < 600
+    for done in (first, again):
+        assert done.returncode == 1
+        (sentence,) = done.stderr.splitlines()
+        assert "in 0 of 248 positions" in sentence
+        assert "99 % sure that the pool holds fewer than 500, not half of the 1,000" in sentence
+        assert "the other 19,593 (" in sentence  # in tokens: nobody knows the price
+        assert " tokens); --keep-looking goes on" in sentence
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Path:
+    write_positions(tmp_path / "pool.jsonl", POOL[:1_200])
+    return tmp_path / "pool.jsonl"
+
+
+def test_who_keeps_looking_asks_nothing_twice_and_gets_what_there_is(pool: Path) -> None:
+    with serving(Loopback(in_every_fifth)) as server:
+        spec = Spec(base_url=server.url, pool=pool, n=1_000)
+        with pytest.raises(Unfinished, match="fewer than 500, not half of the 1,000 wanted"):
+            evaluate(spec, quiet=True)
+        assert len(server.requests) < 300
+        run = evaluate(replace(spec, keep_looking=True), quiet=True)
+        found = sum(1 for p in POOL[:1_200] if number_of(p.moves) % 5 == 0)
+        assert len(run.samples) == found
+        assert len(server.requests) == 1_200 + 2 * found
+        evaluate(replace(spec, n=2 * found), quiet=True)  # of which the pool can give half
+        assert len(server.requests) == 1_200 + 2 * found
+
+
+def test_half_is_enough_and_a_small_pool_is_gone_through(pool: Path, tmp_path: Path) -> None:
+    few = tmp_path / "few.jsonl"
+    write_positions(few, POOL[:100])
+    with serving(Loopback(in_every_second)) as server:
+        spec = Spec(base_url=server.url, pool=pool, n=1_100)
+        assert any("instead of the 1100" in note for note in evaluate(spec, quiet=True).notes)
+    with serving(Loopback(in_every_fifth)) as server:
+        spec = Spec(base_url=server.url, pool=few, n=101)
+        assert len(evaluate(spec, quiet=True).samples) > 5
+
+
+def test_where_asking_is_free_it_goes_to_the_end(pool: Path) -> None:
+    run = evaluate(Spec(model="cdta/random", pool=pool, n=1_000), quiet=True)
+    assert 10 < len(run.samples) < 200
+
+
+def test_questions_that_failed_say_nothing_about_the_pool() -> None:
+    model = RandomModel()
+    plan = plan_for(Spec(n=1_000), model)
+
+    def search_of(*, failed: bool) -> Search:
+        search = Search(Criteria(model, Pool("some", POOL[:1_200]), plan), 1_000)
+        for number, _ in enumerate(search.asks()):
+            search.take(False, 1, failed=failed)
+            if number == 100:
+                break
+        return search
+
+    assert search_of(failed=False).is_hopeless
+    assert not search_of(failed=True).is_hopeless
+
+
+def test_the_progress_tells_what_all_of_it_comes_to(
+    pool: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(Loopback(in_every_second)) as server, price_list():
+        spec = Spec(base_url=server.url, model="priced", pool=pool, n=20, max_cost=100)
+        run = evaluate(spec)
+        priced = capsys.readouterr().err.splitlines()
+        evaluate(replace(spec, model="other", max_cost=None))
+        unknown = capsys.readouterr().err.splitlines()
+    assert run.cost.measuring and run.cost.dataset and run.dataset.asked
+    in_all = f"about {run.dataset.asked + 40} in all"
+    cost = f"${run.cost.measuring + run.cost.dataset:.2f}"
+    assert f"{in_all}, $" in priced[-2]
+    assert priced[-1].endswith(f"{in_all}, {cost}, 0 s left")
+    assert f"{in_all}, " in unknown[-1]
+    assert "tokens" in unknown[-1]
