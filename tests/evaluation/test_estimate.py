@@ -190,6 +190,7 @@ def test_kept_answers_say_how_long_the_others_will_be() -> None:
     thinker = Charging(in_every_second)
     with price_list(), serving(thinker):
         spec: dict[str, Any] = {"model": "priced", "base_url": thinker.url, "max_connections": 8}
+        spec |= {"ask_above": None}
         evaluate(Spec(**spec, n=30), quiet=True)
         charged = thinker.charged
         found = estimate(Spec(**spec, n=60))

@@ -36,7 +36,6 @@ NOT_ARGUMENTS_OF_TASKS = {
     "eval": "the name of the task",
     "max_connections": "inspect eval --max-connections",
     "max_error_rate": "inspect eval --fail-on-error",
-    "max_cost": "costs are Inspect's own",
     "fresh": "answers are kept in Inspect's log, not in ours",
     "batch": "inspect eval --batch",
 }

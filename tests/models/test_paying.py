@@ -160,6 +160,6 @@ def test_two_models_that_share_a_purse_keep_within_it_together(tmp_path: Path) -
 def test_what_was_spent_is_what_the_server_charged() -> None:
     thinker = Strict(habit)
     with serving(thinker):
-        spec = Spec(model="priced", base_url=thinker.url, n=12, max_connections=4)
+        spec = Spec(model="priced", base_url=thinker.url, n=12, max_connections=4, ask_above=None)
         run = evaluate(spec, quiet=True)
     assert run.cost.spent == pytest.approx(thinker.charged)

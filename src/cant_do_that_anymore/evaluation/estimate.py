@@ -17,7 +17,7 @@ from .diagnosis import ASKED, ASKED_OF_CONTROLS
 from .foresight import Foreseen, foresee
 from .lengths import Lengths, lengths_of
 from .precision import is_reached, stages
-from .prices import price_of
+from .prices import price_for
 from .sizes import (
     HALF_WIDTH,
     USUAL_IMPACT,
@@ -30,7 +30,7 @@ from .sizes import (
 )
 from .spec import DEFAULT_MODEL, Spec, plan_for
 from .tokens import Span
-from .vocabulary import Eval
+from .vocabulary import Eval, Plan
 
 SECONDS_AN_ANSWER = 1.0
 TOKENS_A_SECOND = 50.0
@@ -95,18 +95,22 @@ def foreseen_for(spec: Spec, known: Known) -> Foreseen:
     Raises:
         BadInput: if the spec cannot work.
     """
-    plan, connections = plan_for(spec, known), spec.max_connections or known.connections
     with opened_store(fresh=spec.fresh) as store:
-        kept = Kept(known, store)
-        for stage in stages(plan):
-            foreseen = foresee(spec, stage, known, kept, under_way=2 * connections)
-            if foreseen.to_ask or is_reached(foreseen.samples, plan):
-                break
-        if not plan.precision or not foreseen.to_ask:
-            return foreseen
-        size = expected_samples(plan.precision, plan.wanted, shares_expected(foreseen.samples))
-        whole = replace(plan, wanted=max(size, stage.wanted))
-        return foresee(spec, whole, known, kept, under_way=2 * connections)
+        return foreseen_by(spec, plan_for(spec, known), known, Kept(known, store))
+
+
+def foreseen_by(spec: Spec, plan: Plan, known: Known, kept: Kept) -> Foreseen:
+    """The same by these answers; with a precision, as many samples as it is expected to take."""
+    under_way = 2 * (spec.max_connections or known.connections)
+    for stage in stages(plan):
+        foreseen = foresee(spec, stage, known, kept, under_way)
+        if foreseen.to_ask or is_reached(foreseen.samples, plan):
+            break
+    if not plan.precision or not foreseen.to_ask:
+        return foreseen
+    size = expected_samples(plan.precision, plan.wanted, shares_expected(foreseen.samples))
+    whole = replace(plan, wanted=max(size, stage.wanted))
+    return foresee(spec, whole, known, kept, under_way)
 
 
 def estimate(spec: Spec, seconds_an_answer: float | None = None) -> Estimate:
@@ -119,9 +123,7 @@ def estimate(spec: Spec, seconds_an_answer: float | None = None) -> Estimate:
     foreseen = foreseen_for(spec, known)
     connections = spec.max_connections or known.connections
     pace = _Pace(known, connections, seconds_an_answer, in_batches=spec.batch)
-    price = price_of(known)
-    if price and spec.batch:
-        price = price.in_batch
+    price = price_for(spec, known)
     parts = foreseen.dataset, foreseen.measuring
     lengths = [lengths_of(spec, known, part, other) for part, other in (parts, parts[::-1])]
     dataset, measuring = (
@@ -173,21 +175,29 @@ def _step(
     pace: "_Pace",
     waves: int,
 ) -> Step:
-    requests = 2 * questions if isinstance(known, Thinker) else questions
-
-    def cost(tokens: float, price: Price) -> float:
-        return price.of(Usage(lengths.input_tokens, round(questions * tokens)), requests)
+    def all_of(tokens: Span, price: Price) -> Span:
+        return Span(*(cost(questions, lengths, each, known, price) for each in tokens))
 
     ways = (
         Way(
             title,
             tokens,
-            cost=Span(*(cost(each, price) for each in tokens)) if price else None,
+            cost=all_of(tokens, price) if price else None,
             seconds=Span(*(pace.seconds(questions, each, waves) for each in tokens)),
         )
         for title, tokens in lengths.answer.items()
     )
-    return Step(requests, lengths.input_tokens, tuple(ways))
+    return Step(_requests(questions, known), lengths.input_tokens, tuple(ways))
+
+
+def cost(questions: int, lengths: Lengths, tokens: float, known: Known, price: Price) -> float:
+    """What so many questions cost in US dollars whose answers have so many tokens in the mean."""
+    used = Usage(lengths.input_tokens, round(questions * tokens))
+    return price.of(used, _requests(questions, known))
+
+
+def _requests(questions: int, known: Known) -> int:
+    return 2 * questions if isinstance(known, Thinker) else questions
 
 
 @dataclass(frozen=True)

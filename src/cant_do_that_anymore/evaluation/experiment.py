@@ -13,6 +13,7 @@ from ..home import safe_name
 from ..models.model import EFFORTS, Effort
 from ..models.names import known_by_name
 from ..models.purse import Purse, Spent
+from .bill import Due, bill_of, check_dues
 from .folder import load_run
 from .pools import positions_drawn, positions_for
 from .prices import check_price
@@ -70,17 +71,20 @@ def measured(
     """The runs that the specs of each model ask for, and why some are missing, by model.
 
     No model that fails stops the others, and no habit that it lacks the rest of it. The cost limit
-    of the specs is one for all of them.
+    of the specs is one for all of them; what they cost together is told after the first answers of
+    each model.
 
     Raises:
         BadInput: if a spec cannot work, or there is a limit and a model without a price to keep
             it by.
+        TooDear: if all of it costs more than may be spent without a word.
         Stopped: if the user stops it.
     """
     runs: list[Run] = []
     failures: dict[str, Problem] = {}
     for of_model in specs.values():
         _check(of_model)
+    _check_bills(specs, out, quiet=quiet)
     limit = next(iter(specs.values()))[0].max_cost
     purse = Purse() if limit is None else Purse(limit)
     for model, of_model in specs.items():
@@ -112,6 +116,33 @@ def _check(of_model: Sequence[Spec]) -> None:
         check_price(known)
 
 
+def _check_bills(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool) -> None:
+    """Learn what all of it costs; a dataset that serves several runs is found once."""
+    finding: dict[object, Due] = {}
+    measuring: list[Due] = []
+    for model, of_model in specs.items():
+        for spec in of_model:
+            if _folder(spec, out).exists():
+                continue
+            try:
+                bill = bill_of(spec, quiet=quiet)
+            except Stopped:
+                raise
+            except Problem:
+                break  # which is said when its turn comes
+            if bill:
+                serves = model, spec.eval, spec.change.key, spec.select_effort
+                finding[serves] = max(bill.finding, finding.get(serves, bill.finding))
+                measuring.append(bill.measuring)
+    check_dues([*finding.values(), *measuring], next(iter(specs.values()))[0])
+
+
+def _folder(spec: Spec, out: Path) -> Path:
+    effort = [spec.reasoning_effort] if spec.reasoning_effort else []
+    parts = [safe_name(spec.model or "served"), spec.eval, spec.change.key, *effort, spec.seed]
+    return out / "-".join(map(str, parts))
+
+
 def finished_run(
     spec: Spec, out: Path, save: Save, *, quiet: bool, purse: Purse | None = None
 ) -> Run:
@@ -121,9 +152,7 @@ def finished_run(
         BadInput: if the run that is there is another than the spec asks for.
         Problem: as `evaluate` does.
     """
-    effort = [spec.reasoning_effort] if spec.reasoning_effort else []
-    parts = [safe_name(spec.model or "served"), spec.eval, spec.change.key, *effort, spec.seed]
-    folder = out / "-".join(map(str, parts))
+    folder = _folder(spec, out)
     if folder.exists():
         run = load_run(folder)
         _check_same(run, spec, folder)

@@ -17,7 +17,7 @@ from ..models.model import Answer, Form, Known, Question, Settings, Usage
 from .controls import controls_for
 from .criteria import Criteria, Which
 from .datasets import rates_on_all, rates_on_common
-from .pools import positions_drawn, positions_for
+from .pools import given_dataset, positions_drawn, positions_for
 from .results import Dataset
 from .samples import asked_of
 from .search import BUILT, DRAWS, Search
@@ -119,6 +119,8 @@ def foresee(spec: Spec, plan: Plan, known: Known, kept: Kept, under_way: int) ->
         criteria = Criteria(known, at_hand, plan)
         selection = part(criteria.settings)
         found = _found(spec, criteria, kept, selection)
+        if spec.fallback_dataset and not found:
+            found = given_dataset(spec.fallback_dataset, plan.change)
         dataset, imagined = (
             (found, "")
             if found

@@ -16,8 +16,8 @@ from ..progress import progress
 from .estimate import foreseen_for, known_for
 from .foresight import Part
 from .prices import price_of
-from .run import asking_for, model_for
 from .spec import Spec
+from .whom import asking_for, model_for
 
 
 @dataclass(frozen=True)

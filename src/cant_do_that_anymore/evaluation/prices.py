@@ -9,6 +9,7 @@ from ..models.model import Known, Usage
 from ..models.names import OUR_MODELS
 from ..models.purse import FREE, Price, Purse
 from .results import Cost, Dataset
+from .spec import Spec
 from .vocabulary import Sample
 
 _A_LOT = 1000
@@ -41,6 +42,12 @@ def price_of(model: Known) -> Price | None:
     except LookupError:
         return None
     return Price((many_in - request) / _A_LOT, (many_out - request) / _A_LOT, request)
+
+
+def price_for(spec: Spec, model: Known) -> Price | None:
+    """The price of a model, asked as the spec says."""
+    price = price_of(model)
+    return price.in_batch if price and spec.batch else price
 
 
 def purse_for(model: Known, limit: float | None) -> Purse:

@@ -8,23 +8,19 @@ is to be of some precision does so with more and more samples until it is.
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from ..errors import Unfinished, counted
+from ..errors import Unfinished
 from ..game.position import Position
 from ..models.asking import Asking
 from ..models.asks import Ask
-from ..models.batching import Batching, check_batch
-from ..models.ledger import Ledger
 from ..models.model import Model
-from ..models.names import known_by_name, model_named
 from ..models.purse import FREE, Purse
-from ..models.server import ServerModel
 from ..models.stopping import to_the_end
-from ..models.store import opened_store
 from ..progress import progress, told
+from .bill import bill_for, check_dues
 from .computing import compute
 from .controls import controls_for
 from .criteria import Criteria
@@ -34,13 +30,14 @@ from .notes import notes_on
 from .outlook import Outlook
 from .pools import Pool, given_dataset, positions_drawn, positions_for
 from .precision import is_reached, on_precision, stages
-from .prices import cost_of, price_of, purse_for
+from .prices import cost_of, price_for, price_of
 from .results import Dataset, Run
 from .samples import Draw, asked_of
 from .selection import dataset_for, found_dataset, version_of
-from .spec import DEFAULT_MODEL, Spec, plan_for
+from .spec import Spec, plan_for
 from .vocabulary import BEFORE, Condition, Plan, Sample
 from .watch import Watch
+from .whom import asking_for, model_for
 
 log = logging.getLogger(__name__)
 
@@ -81,18 +78,12 @@ def choose(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Ch
 
     async def chosen() -> Chosen:
         async with asking_for(spec, model) as asking:
-            outlook = Outlook(price_of(model), 0)
+            if bill := await bill_for(spec, plan, asking, quiet=quiet):
+                check_dues([bill.finding], spec)
+            outlook = Outlook(price_for(spec, model), 0)
             return await _chosen(spec, plan, at_hand, asking, outlook, quiet=quiet)
 
     return to_the_end(chosen())
-
-
-def model_for(spec: Spec) -> Model:
-    """The model that the spec names."""
-    name = spec.model or (None if spec.base_url else DEFAULT_MODEL)
-    if spec.batch and not spec.base_url:  # before anything is loaded or a key is missing
-        check_batch(known_by_name(name), fresh=spec.fresh)
-    return model_named(name, spec.base_url)
 
 
 async def _run(
@@ -106,9 +97,12 @@ async def _run(
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     async with asking_for(spec, model, purse) as asking:
+        # Whoever gives a purse knows what it is for.
+        if not purse and (bill := await bill_for(spec, plan, asking, quiet=quiet)):
+            check_dues(bill, spec)
         a_sample = len(plan.conditions) + (len(ASKED_OF_CONTROLS) if spec.diagnose else 0)
         for stage in stages(plan):  # what was asked in one is kept for the next
-            outlook = Outlook(price_of(model), a_sample)
+            outlook = Outlook(price_for(spec, model), a_sample)
             chosen = await _chosen(spec, stage, at_hand, asking, outlook, quiet=quiet)
             everything = await _measured(asking, chosen, plan, outlook, quiet=quiet)
             dataset, n = chosen.dataset, len(chosen.positions)
@@ -224,21 +218,3 @@ def _check_failures(samples: Sequence[Sample], most: float) -> None:
             f"{next(filter(None, errors))}); the others are saved, run the same command again to "
             "ask only for those"
         )
-
-
-@asynccontextmanager
-async def asking_for(spec: Spec, model: Model, purse: Purse | None = None) -> AsyncIterator[Asking]:
-    """Who asks the model as the spec says; afterwards the model is closed."""
-    try:
-        with opened_store(fresh=spec.fresh) as store:
-            purse = purse or purse_for(model, spec.max_cost)
-            price = price_of(model) or FREE
-            if spec.batch and isinstance(model, ServerModel):
-                yield Batching(model, store, spec.max_connections, purse, price)
-                return
-            if under_way := Ledger(store, model).under_way():
-                told = counted(under_way, "question")
-                log.warning("a batch with %s is under way; --batch waits for its answers", told)
-            yield Asking(model, store, spec.max_connections, purse, price)
-    finally:
-        await model.close()

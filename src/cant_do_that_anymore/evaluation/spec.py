@@ -51,6 +51,8 @@ class Spec:
         select_effort: the effort when its habits are found; None for as when it is measured.
         extra_body: more for the body of every request, as JSON.
         max_cost: in US dollars; no question is asked that could pass it.
+        ask_above: in US dollars; without a ``max_cost``, a run that will cost more by its first
+            answers stops there. None for never.
         keep_looking: go through the whole pool, although it cannot give half of what is wanted.
         fresh: ask anew instead of taking answers of earlier runs, and keep none.
         batch: ask in batches, for half the price and some hours later.
@@ -83,6 +85,7 @@ class Spec:
     max_connections: int | None = None
     max_error_rate: float = 0.05
     max_cost: float | None = None
+    ask_above: float | None = 5.0
     keep_looking: bool = False
     fresh: bool = False
     batch: bool = False
@@ -100,6 +103,7 @@ class Spec:
         for name, least, most in (
             ("temperature", 0.0, inf),
             ("max_cost", 0.0, inf),
+            ("ask_above", 0.0, inf),
             ("max_error_rate", 0.0, 1.0),
             ("n", 1, inf),
             ("max_samples", 1, inf),

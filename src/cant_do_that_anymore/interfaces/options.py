@@ -155,6 +155,14 @@ OPTIONS: dict[str, Option] = {
         ),
         _of_spec(
             LIMITS,
+            "--ask-above",
+            type=float,
+            metavar="USD",
+            help="Without --max-cost: ask before more than this is spent, or stop where nobody can "
+            "be asked.",
+        ),
+        _of_spec(
+            LIMITS,
             "--batch",
             is_flag=True,
             help="Ask in batches: half the price, within a day. For openai/, together/, servers.",

@@ -1,5 +1,6 @@
 """The command that builds a dataset: ``cdta dataset build``."""
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -7,6 +8,7 @@ import click
 from ...errors import counted
 from ...evaluation.run import choose
 from ...evaluation.spec import Spec
+from ..agreeing import agreed
 from ..options import THINKING, Command, shared
 
 
@@ -15,7 +17,7 @@ from ..options import THINKING, Command, shared
     params=shared(
         *("model", "base_url", "max_tokens", *THINKING),
         *("rules", "pool", "wording", "reading", "n"),
-        *("max_connections", "max_cost", "batch", "keep_looking", "quiet"),
+        *("max_connections", "max_cost", "ask_above", "batch", "keep_looking", "quiet"),
     ),
 )
 def build(quiet: bool, **options: Any) -> None:
@@ -24,6 +26,10 @@ def build(quiet: bool, **options: Any) -> None:
     The positions are those where the model plays the special move at temperature 0. `cdta run`
     does this by itself where it has to.
     """
-    built = choose(Spec(**options), quiet=quiet).dataset
+    spec = Spec(**options)
+    chosen = agreed(
+        spec.ask_above, lambda above: choose(replace(spec, ask_above=above), quiet=quiet)
+    )
+    built = chosen.dataset
     line = f"{built.version}: {counted(len(built.positions), 'position')}, {built.provenance}"
     click.echo(line + (", the pool holds no more" if built.pool_ended and built.asked else ""))

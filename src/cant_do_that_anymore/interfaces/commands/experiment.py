@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from ...errors import BadInput, Unfinished
+from ...errors import BadInput, Problem, Unfinished
 from ...evaluation.experiment import evals_and_rules, measured, specs_for
+from ...evaluation.results import Run
 from ...evaluation.spec import DEFAULT_MODEL
 from ...evaluation.standings import Standing, standings, standings_in
 from ...evaluation.vocabulary import Eval
@@ -17,6 +18,7 @@ from ...models.model import Effort
 from ...report.experiment import as_rows, write
 from ...report.experiment_table import experiment_table
 from ...report.page import save_with_page
+from ..agreeing import agreed
 from ..options import (
     ASKED,
     OUTPUT,
@@ -51,7 +53,8 @@ OUT = Path("experiment")
             show_default=True,
             help="Runs of everything, with the seeds from --seed on.",
         ),
-        *shared("max_connections", "max_error_rate", "max_cost", "batch", "keep_looking"),
+        *shared("max_connections", "max_error_rate", "max_cost", "ask_above", "batch"),
+        *shared("keep_looking"),
         out_option(str(OUT)),
         Option(
             ["--plots-only"],
@@ -99,12 +102,17 @@ def experiment(
         return
     asked = evals_and_rules(filter(None, evals), filter(None, changes))
     seeds = range(seed, seed + runs)
-    specs = {
-        model or str(rest["base_url"]): specs_for(asked, efforts, seeds, model=model, **rest)
-        for model in models or ((None,) if rest["base_url"] else (DEFAULT_MODEL,))
-    }
-    _make(out)
-    finished, failures = measured(specs, out, save_with_page, quiet=quiet)
+
+    def experimented(above: float | None) -> tuple[list[Run], dict[str, Problem]]:
+        alike = rest | {"ask_above": above}
+        specs = {
+            model or str(rest["base_url"]): specs_for(asked, efforts, seeds, model=model, **alike)
+            for model in models or ((None,) if rest["base_url"] else (DEFAULT_MODEL,))
+        }
+        _make(out)
+        return measured(specs, out, save_with_page, quiet=quiet)
+
+    finished, failures = agreed(rest["ask_above"], experimented)
     if finished:
         _show(standings(finished), out, as_json=as_json)
     if failures:

@@ -1,6 +1,7 @@
 """Commands that measure: ``cdta run`` and ``cdta rescore``."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,6 +14,7 @@ from ...evaluation.spec import Spec
 from ...evaluation.vocabulary import Reading
 from ...report.page import save_with_page
 from ...report.terminal import summary
+from ..agreeing import agreed
 from ..options import THINKING, Command, out_option, shared
 from ..printing import console
 
@@ -21,7 +23,8 @@ RUN_OPTIONS = shared(
     *THINKING,
     *("eval", "rules", "pool", "dataset", "wording", "reading", "diagnose", "n"),
     *("precision", "seed"),
-    *("max_connections", "max_error_rate", "max_cost", "batch", "keep_looking", "fresh"),
+    *("max_connections", "max_error_rate", "max_cost", "ask_above", "batch", "keep_looking"),
+    "fresh",
 )
 
 
@@ -45,7 +48,10 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
     spec = Spec(**options)
     if out:
         check_free(out)
-    run = evaluate(spec, quiet=quiet or spec.model == "human")
+    quiet = quiet or spec.model == "human"
+    run = agreed(
+        spec.ask_above, lambda above: evaluate(replace(spec, ask_above=above), quiet=quiet)
+    )
     folder = out or free_folder(run)
     save_with_page(run, folder)
     _show(run, folder, as_json=as_json)

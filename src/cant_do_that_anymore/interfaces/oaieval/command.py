@@ -157,6 +157,7 @@ def _spec(
         seed=flags.seed,
         max_connections=1 if _is_person(solver) else threads(),
         fresh=not flags.cache,
+        ask_above=None,  # as the original does; scripts of its users have nobody to ask
         **{"reading": "exact", **solver.settings, **given},
     )
 

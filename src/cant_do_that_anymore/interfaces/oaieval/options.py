@@ -64,6 +64,7 @@ COMPLETION_ARGS: dict[str, Callable[[str], Any]] = {
         "temperature",
         "max_tokens",
         "base_url",
+        "max_cost",
         "keep_looking",
         *THINKING,
     )

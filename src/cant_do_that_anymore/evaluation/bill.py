@@ -1,0 +1,139 @@
+"""No surprise bill: what a run is going to cost, learnt from its first answers."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import NamedTuple
+
+from ..errors import BadInput, Unfinished
+from ..game.rules import BISHOPS_AS_KNIGHTS
+from ..models.asking import Asking
+from ..models.asks import Ask
+from ..models.batching import check_batch
+from ..models.concessions import limit_of
+from ..models.model import Known, Usage
+from ..models.purse import FREE, Price
+from ..models.stopping import to_the_end
+from ..progress import shown
+from .estimate import cost, foreseen_by, known_for
+from .foresight import Foreseen, Part
+from .lengths import lengths_of
+from .prices import price_for
+from .spec import Spec, plan_for
+from .vocabulary import Plan
+from .whom import asking_for, model_for
+
+FEW, ENOUGH = 5, 20
+"""So many answers tell whether more can be afforded, and so many what a run will cost."""
+MOST_TO_LEARN = 0.2
+"""What the others of these answers may cost, as a share of the limit."""
+
+
+class TooDear(Unfinished):
+    """What is to come costs more than may be spent without a word."""
+
+
+class Due(NamedTuple):
+    """Questions that are still to be asked, and what they will cost in US dollars."""
+
+    questions: int
+    dollars: float
+
+
+class Bill(NamedTuple):
+    """What is still to come of a run: to find its positions, and to measure them."""
+
+    finding: Due
+    measuring: Due
+
+
+async def bill_for(spec: Spec, plan: Plan, asking: Asking, *, quiet: bool) -> Bill | None:
+    """Ask a few questions of a run, and say what the others will cost.
+
+    The answers are kept. None, and nothing is asked, where there is a limit already, where the
+    price is unknown, or where asking is free.
+    """
+    price, limit = price_for(spec, asking.model), spec.ask_above
+    if not price or price == FREE or limit is None or spec.max_cost is not None:
+        return None
+    foreseen = foreseen_by(spec, plan, asking.model, asking.kept)
+    part = foreseen.certain
+    if first := part.to_ask[: max(0, ENOUGH - part.answered)]:
+        with shown(f"the first answers of {asking.model.name}", quiet=quiet):
+            each = await _asked(first[:FEW], part, asking, price)
+            if each * len(first[FEW:]) <= MOST_TO_LEARN * limit:
+                await _asked(first[FEW:], part, asking, price)
+        foreseen = foreseen_by(spec, plan, asking.model, asking.kept)
+    return _bill(spec, foreseen, asking.model, price)
+
+
+def bill_of(spec: Spec, *, quiet: bool = False) -> Bill | None:
+    """What a run will cost after its first answers, which are kept; raises what that does."""
+    model = model_for(spec)
+    plan = plan_for(spec, model)
+
+    async def billed() -> Bill | None:
+        async with asking_for(spec, model) as asking:
+            return await bill_for(spec, plan, asking, quiet=quiet)
+
+    return to_the_end(billed())
+
+
+def check_dues(dues: Sequence[Due], spec: Spec) -> None:
+    """Stop before more is spent than may be without a word.
+
+    Raises:
+        TooDear: if all of them together cost more.
+    """
+    questions, total = sum(due.questions for due in dues), sum(due.dollars for due in dues)
+    if spec.ask_above is None or total <= spec.ask_above:
+        return
+    searching = spec.pool is None and spec.dataset is None and spec.eval != "all_diagonal"
+    cheaper = [
+        *(["--pool common"] if searching and spec.change == BISHOPS_AS_KNIGHTS else []),
+        *(["--precision .1"] if spec.precision is None else []),
+        *(["--eval all_small"] if spec.eval == "all" and spec.n is None else []),
+        *(["--batch"] if not spec.batch and _takes_batches(spec) else []),
+    ]
+    hint = f"cheaper: {', '.join(cheaper)}; " if cheaper else ""
+    raise TooDear(
+        f"by its first answers, what is still to come costs about ${total:,.2f} ({questions:,} "
+        f"questions), more than the ${spec.ask_above:g} of --ask-above; {hint}--max-cost USD goes "
+        "on from here within that limit; all answers are saved"
+    )
+
+
+def _takes_batches(spec: Spec) -> bool:
+    try:
+        check_batch(known_for(spec), fresh=spec.fresh)
+    except BadInput:
+        return False
+    return not spec.base_url  # of a server nobody knows
+
+
+async def _asked(asks: Sequence[Ask], part: Part, asking: Asking, price: Price) -> float:
+    """What an answer costs in the mean; what fails is for the run to tell, which asks it again."""
+    async with aclosing(asking.answers(asks, part.settings)) as answers:
+        used = sum([answer.usage async for answer in answers], Usage())
+    return price.of(used, len(asks)) / max(len(asks), 1)
+
+
+def _bill(spec: Spec, foreseen: Foreseen, known: Known, price: Price) -> Bill:
+    parts = foreseen.dataset, foreseen.measuring
+    return Bill(
+        *(
+            Due(len(part.to_ask), _cost(spec, part, other, known, price))
+            for part, other in (parts, parts[::-1])
+        )
+    )
+
+
+def _cost(spec: Spec, part: Part, other: Part, known: Known, price: Price) -> float:
+    """By the tokens of the answers so far; where those are not counted, the most it may be."""
+    if not part.kept and not other.kept:
+        limit = limit_of(part.form, part.settings)
+        return sum(price.most(ask.question, limit) for ask in part.to_ask)
+    lengths = lengths_of(spec, known, part, other)
+    return max(
+        cost(len(part.to_ask), lengths, tokens.most, known, price)
+        for tokens in lengths.answer.values()
+    )

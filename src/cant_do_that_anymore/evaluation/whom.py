@@ -1,0 +1,45 @@
+"""Whom a spec names, and how they are asked."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from ..errors import counted
+from ..models.asking import Asking
+from ..models.batching import Batching, check_batch
+from ..models.ledger import Ledger
+from ..models.model import Model
+from ..models.names import known_by_name, model_named
+from ..models.purse import FREE, Purse
+from ..models.server import ServerModel
+from ..models.store import opened_store
+from .prices import price_of, purse_for
+from .spec import DEFAULT_MODEL, Spec
+
+log = logging.getLogger(__name__)
+
+
+def model_for(spec: Spec) -> Model:
+    """The model that the spec names."""
+    name = spec.model or (None if spec.base_url else DEFAULT_MODEL)
+    if spec.batch and not spec.base_url:  # before anything is loaded or a key is missing
+        check_batch(known_by_name(name), fresh=spec.fresh)
+    return model_named(name, spec.base_url)
+
+
+@asynccontextmanager
+async def asking_for(spec: Spec, model: Model, purse: Purse | None = None) -> AsyncIterator[Asking]:
+    """Who asks the model as the spec says; afterwards the model is closed."""
+    try:
+        with opened_store(fresh=spec.fresh) as store:
+            purse = purse or purse_for(model, spec.max_cost)
+            price = price_of(model) or FREE
+            if spec.batch and isinstance(model, ServerModel):
+                yield Batching(model, store, spec.max_connections, purse, price)
+                return
+            if under_way := Ledger(store, model).under_way():
+                told = counted(under_way, "question")
+                log.warning("a batch with %s is under way; --batch waits for its answers", told)
+            yield Asking(model, store, spec.max_connections, purse, price)
+    finally:
+        await model.close()

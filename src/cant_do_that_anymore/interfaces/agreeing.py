@@ -1,0 +1,29 @@
+"""Asking the user whether a run may cost what it is going to cost."""
+
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+
+from ..evaluation.bill import TooDear
+
+T = TypeVar("T")
+
+
+def agreed(above: float | None, work: Callable[[float | None], T]) -> T:
+    """Do the work, which stops if it costs more than so many dollars; go on if the user says so.
+
+    Where nobody sits before a terminal, nobody is asked.
+
+    Raises:
+        TooDear: if it costs more and nobody agrees.
+    """
+    try:
+        return work(above)
+    except TooDear as bill:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+        if not click.confirm(f"{bill}. Go on without a limit?", err=True):
+            raise
+    return work(None)

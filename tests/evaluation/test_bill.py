@@ -1,0 +1,148 @@
+"""No surprise bill: what a run will cost is known after a few answers, and wants consent."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.evaluation.bill import TooDear
+from cant_do_that_anymore.evaluation.experiment import evals_and_rules, measured, specs_for
+from cant_do_that_anymore.evaluation.folder import save_run
+from cant_do_that_anymore.evaluation.run import choose
+from charging import Charging, charge, price_list
+from loopback import Loopback, Request, serving
+from players import habit, in_every_second
+from processes import cdta, oaieval
+
+
+@pytest.fixture(autouse=True)
+def priced() -> Iterator[None]:
+    with price_list():
+        yield
+
+
+def paid(server: Loopback) -> float:
+    """What the server's answers cost, by its own count of tokens."""
+    return sum(charge(server.completion(request)["usage"]) for request in server.requests)
+
+
+def amount_in(problem: pytest.ExceptionInfo[TooDear]) -> float:
+    return float(str(problem.value).split("about $")[1].split()[0].replace(",", ""))
+
+
+def test_a_run_of_forty_dollars_stops_before_one_is_spent_and_goes_on_with_consent() -> None:
+    with serving(Loopback(habit)) as server:
+        spec = Spec(model="priced", base_url=server.url, dataset="gpt-4-0314", n=1_450)
+        with pytest.raises(TooDear, match="--max-cost USD goes on from here") as problem:
+            evaluate(spec, quiet=True)
+        assert len(server.requests) == 20
+        assert 0.1 < paid(server) < 1
+        with pytest.raises(TooDear):
+            evaluate(spec, quiet=True)
+        assert len(server.requests) == 20  # nothing more to learn
+        run = evaluate(replace(spec, max_cost=50), quiet=True)
+        assert len(server.requests) == 2_900
+    assert amount_in(problem) == pytest.approx(40, abs=1)
+    assert paid(server) == pytest.approx(amount_in(problem), rel=0.05)
+    assert len(run.samples) == 1_450
+
+
+def test_nobody_to_ask_gets_one_sentence_with_what_is_cheaper() -> None:
+    with serving(Loopback(in_every_second)) as server:
+        done = cdta("run", "--model", "priced", "--base-url", server.url, "--quiet")
+        assert len(server.requests) == 20
+    assert done.returncode == 1
+    (sentence,) = done.stderr.splitlines()
+    assert "of --ask-above; cheaper: --pool common, --precision .1, --eval all_small; " in sentence
+
+
+def test_the_limit_is_an_option_and_what_costs_less_is_not_told() -> None:
+    with serving(Loopback(in_every_second)) as server:
+        spec = Spec(model="priced", base_url=server.url, n=20)
+        with pytest.raises(TooDear):
+            evaluate(replace(spec, ask_above=0.5), quiet=True)
+        run = evaluate(spec, quiet=True)
+        assert run.cost.spent is not None and 0.5 < run.cost.spent < 5
+        with pytest.raises(BadInput, match="ask_above must be at least 0"):
+            replace(spec, ask_above=-1.0)
+
+
+def test_what_is_kept_costs_nothing_again() -> None:
+    with serving(Loopback(in_every_second)) as server:
+        spec = Spec(model="priced", base_url=server.url, n=200)
+        evaluate(replace(spec, max_cost=100), quiet=True)
+        asked = len(server.requests)
+        assert paid(server) > 5
+        evaluate(spec, quiet=True)
+        evaluate(replace(spec, n=210), quiet=True)
+        assert len(server.requests) > asked
+
+
+def test_a_very_dear_model_is_known_by_fewer_answers() -> None:
+    thinker = Charging(in_every_second, thinks=lambda _: 8_000)  # eight dollars an answer
+    with serving(thinker):
+        spec = Spec(model="priced", base_url=thinker.url, reasoning_tokens=10_000, n=5)
+        with pytest.raises(TooDear):
+            evaluate(spec, quiet=True)
+    assert len(thinker.requests) == 5
+
+
+def test_tokens_that_are_not_counted_are_taken_at_their_most() -> None:
+    class Silent(Loopback):
+        def completion(self, request: Request) -> dict[str, Any]:
+            return super().completion(request) | {"usage": None}
+
+    with serving(Silent(habit)) as server, pytest.raises(TooDear) as problem:
+        spec = Spec(model="priced", base_url=server.url, dataset="gpt-4-0314", n=1_000)
+        evaluate(spec, quiet=True)
+    assert amount_in(problem) > 28
+
+
+def test_a_dataset_is_billed_without_what_is_measured_later() -> None:
+    with serving(Loopback(in_every_second)) as server:
+        spec = Spec(model="priced", base_url=server.url, n=80)
+        with pytest.raises(TooDear):
+            evaluate(replace(spec, ask_above=4), quiet=True)
+        assert len(choose(replace(spec, ask_above=5), quiet=True).positions) == 80
+
+
+def test_an_experiment_is_billed_as_a_whole_before_it_begins(tmp_path: Path) -> None:
+    """Every run of it costs less than the limit; the dataset of all seeds is found once."""
+    with serving(Loopback(in_every_second)) as server:
+        alike: dict[str, Any] = {"model": "priced", "base_url": server.url, "n": 50}
+
+        def specs(**more: float) -> dict[str, list[Spec]]:
+            seeds = range(3)
+            usual = evals_and_rules(["all"], [])
+            return {"priced": specs_for(usual, [None], seeds, **alike, **more)}
+
+        with pytest.raises(TooDear) as problem:
+            measured(specs(), tmp_path, save_run, quiet=True)
+        assert len(server.requests) == 20
+        for above in (2.0, 4.0):
+            with pytest.raises(TooDear):
+                measured(specs(ask_above=above), tmp_path, save_run, quiet=True)
+        runs, failures = measured(specs(max_cost=50), tmp_path, save_run, quiet=True)
+        assert (len(runs), failures) == (3, {})
+        assert paid(server) == pytest.approx(amount_in(problem), rel=0.35)  # every second is a hit
+        measured(specs(ask_above=0), tmp_path, save_run, quiet=True)  # finished, and free
+
+
+def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serving(Loopback(habit)) as server:
+        spec = Spec(model="other", base_url=server.url, dataset="gpt-4-0314", n=30, ask_above=0.0)
+        assert len(evaluate(spec, quiet=True).samples) == 30
+        free = Spec(model="cdta/random", dataset="gpt-4-0314", n=10, ask_above=0.0)
+        assert len(evaluate(free, quiet=True).samples) == 10
+        args = f"base_url={server.url}"
+        done = oaieval(
+            *("priced", "cant_do_that_anymore.all_diagonal", "--completion_args", args),
+            *("--extra_eval_params", "n_samples=200"),
+        )
+        assert done.returncode == 0, done.stderr
