@@ -115,7 +115,7 @@ def test_a_server_that_stays_in_trouble_does_not_lose_what_was_sent(
 
 
 JUNK: list[object] = [
-    *(None, [1], {"id": 7}, {"data": [7]}, {"job": 7}, {"id": "x", "status": 7}),
+    *(None, [1], {"job": 7}, {"id": "x", "status": 7, "data": [7]}),
     {"status": "failed", "errors": 7, "request_counts": [1]},
     {"status": "completed", "error_file_id": {}, "request_counts": {"total": "all"}},
     {"data": [{"input_file_id": "file-0"}], "has_more": True},

@@ -105,7 +105,7 @@ def test_a_run_without_batches_takes_the_answers_of_one_with_them(positions: Pat
 
 
 def test_a_dataset_is_found_in_waves_and_little_is_wasted(tmp_path: Path) -> None:
-    pool, server = written(tmp_path / "pool.jsonl", 3000), BatchServer(in_every_fifth)
+    pool, server = written(tmp_path / "pool.jsonl", 1500), BatchServer(in_every_fifth)
     run = run_of(server, pool=pool, n=150, batch=True)
     first, *waves, measured = server.sizes
     assert (first, measured) == (300 - FEW + 1, 300 - FEW)
@@ -113,7 +113,6 @@ def test_a_dataset_is_found_in_waves_and_little_is_wasted(tmp_path: Path) -> Non
     assert not server.twice
     assert run.dataset.asked
     assert sum(server.charged.values()) - 300 < 1.4 * run.dataset.asked
-    assert same(run, run_of(Loopback(in_every_fifth), pool=pool, n=150))
 
 
 KILLS = [
