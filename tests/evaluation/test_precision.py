@@ -4,6 +4,7 @@ import json
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from math import nan
 from pathlib import Path
 from random import Random
@@ -72,6 +73,10 @@ def ids(run: Run) -> list[str]:
     return [sample.position.id for sample in run.samples]
 
 
+def as_if_all_were_measured(run: Run) -> Run:
+    return replace(run, plan=replace(run.plan, precision=None))
+
+
 @pytest.mark.parametrize(("player", "impact"), [(habit, 0), (PERFECT, -1)])
 def test_who_always_does_the_same_is_soon_known(
     server: Loopback, player: Responder, impact: float
@@ -123,7 +128,7 @@ def test_a_smaller_one_goes_on_and_asks_nothing_twice(server: Loopback) -> None:
 
 def test_so_does_a_plain_run_on_the_same_positions(server: Loopback) -> None:
     stopped = measured(server, drops_half)
-    whole = measured(server, drops_half, precision=None, n=200)
+    whole = measured(server, drops_half, precision=None, n=300)
     once = asked(server)
     assert len(once) == len(set(once))
     assert set(ids(stopped)) <= set(ids(whole))
@@ -227,7 +232,12 @@ def test_runs_of_one_model_are_one_whatever_their_precision(server: Loopback) ->
     assert both.results.intervals[IMPACT] == interval_of(MEASURES[IMPACT], both.samples, STRETCH)
     other = measured(server, perfect, model="other")
     (first, *_) = compare([fine, other])
-    assert first.n_samples == len(set(ids(fine)) & set(ids(other)))
+    (usual, *_) = compare([as_if_all_were_measured(each) for each in (fine, other)])
+    assert first.interval
+    assert usual.interval
+    assert first.interval.low < usual.interval.low
+    assert usual.interval.high < first.interval.high
+    assert first.n_samples == usual.n_samples == len(set(ids(fine)) & set(ids(other)))
 
 
 def test_an_experiment_takes_no_run_of_another_precision(server: Loopback, tmp_path: Path) -> None:
@@ -294,3 +304,5 @@ def test_it_is_within_reach_exactly_if_both_ends_of_the_interval_are(
     reached = max(value - around.low, around.high - value)
     if abs(reached - far) > 1e-9:
         assert tally.within(far) == (reached < far)
+    wider = replace(tally, stretch=STRETCH)
+    assert (wider.p(0.0) < 0.05) == (not wider.holds(0.0))

@@ -17,6 +17,7 @@ from .contenders import Contender, contenders
 from .measures import MEASURES
 from .paired import paired
 from .points import points, range_in_points
+from .precision import stretch_of
 from .results import Run
 from .statistics.chance import holm
 from .statistics.intervals import Interval
@@ -215,7 +216,8 @@ def _compared(
     ours, theirs = [mine[key] for key in shared], [yours[key] for key in shared]
     answered = [key for key in shared if mine[key].answered and yours[key].answered]
     n_games = len({mine[key].position.game for key in answered})
-    found = [(measure, paired(measure, ours, theirs)) for measure in measures]
+    stretch = stretch_of(*(run.plan for model in (first, second) for run in model.runs))
+    found = [(measure, paired(measure, ours, theirs, stretch)) for measure in measures]
     return [
         Comparison(
             first=first,

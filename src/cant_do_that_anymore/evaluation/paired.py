@@ -31,12 +31,15 @@ class Paired:
     extremes: tuple[float, float] | None = None
 
 
-def paired(measure: Measure, first: Sequence[Sample], second: Sequence[Sample]) -> Paired:
+def paired(
+    measure: Measure, first: Sequence[Sample], second: Sequence[Sample], stretch: float = 1.0
+) -> Paired:
     """Compare two models by their samples of the same positions, in the same order."""
     answered = [both for both in zip(first, second, strict=True) if all(s.answered for s in both)]
     ours, theirs = ([both[side] for both in answered] for side in (0, 1))
     values = measure.value(ours), measure.value(theirs)
-    found = _difference(ratio_of(measure, ours), ratio_of(measure, theirs), games_of(ours))
+    ratios = ratio_of(measure, ours), ratio_of(measure, theirs)
+    found = _difference(*ratios, games_of(ours), stretch)
     if not found:
         return Paired(values)
     if not any(matters(side, measure.needs) for side in (first, second)):
@@ -46,7 +49,7 @@ def paired(measure: Measure, first: Sequence[Sample], second: Sequence[Sample]) 
         *(
             difference
             for one, other in product(_extremes(measure, first), _extremes(measure, second))
-            if (difference := _difference(one, other, games_of(first)))
+            if (difference := _difference(one, other, games_of(first), stretch))
         ),
     ]
     least, greatest = (end([d.value for d in imagined]) for end in (min, max))
@@ -73,8 +76,10 @@ def _value(ratio: Ratio) -> float:
     return sum(ratio.parts) / sum(ratio.wholes)
 
 
-def _difference(first: Ratio, second: Ratio, games: Sequence[Hashable]) -> RatioDifference | None:
-    found = ratio_difference(first, second, games)
+def _difference(
+    first: Ratio, second: Ratio, games: Sequence[Hashable], stretch: float
+) -> RatioDifference | None:
+    found = ratio_difference(first, second, games, stretch)
     if not found or len({*first.wholes, *second.wholes}) > 1:
         return found
     # Wholes that never vary make plain means, and of these the test can be exact.

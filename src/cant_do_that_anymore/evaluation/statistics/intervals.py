@@ -92,7 +92,7 @@ def ratio_tally(
 
 
 def ratio_difference(
-    first: Ratio, second: Ratio, games: Sequence[Hashable]
+    first: Ratio, second: Ratio, games: Sequence[Hashable], stretch: float = 1.0
 ) -> RatioDifference | None:
     """Compare two ratios of the same samples, whose wholes may differ; None if one is over 0.
 
@@ -102,6 +102,7 @@ def ratio_difference(
     tally = difference_tally(first, second, games)
     if not tally:
         return None
+    tally = replace(tally, stretch=stretch)
     return RatioDifference(estimate(tally.cells), _interval(tally), tally.p(0.0))
 
 

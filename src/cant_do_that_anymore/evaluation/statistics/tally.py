@@ -58,8 +58,11 @@ class Tally:
         return not self.holds(value - reach) and not self.holds(value + reach)
 
     def p(self, ratio: float) -> float:
-        """The chance of such samples, or stranger ones, if this were the true ratio."""
-        strange = score(self.cells, ratio) / sqrt(self.effect)
+        """The chance of such samples, or stranger ones, if this were the true ratio.
+
+        It is below 5 % exactly where the ratio is outside the interval.
+        """
+        strange = score(self.cells, ratio) / (self.stretch * sqrt(self.effect))
         if self.freedom == inf:
             return erfc(strange / sqrt(2))
         return student.two_sided(strange, self.freedom)
