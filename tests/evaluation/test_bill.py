@@ -1,5 +1,9 @@
 """No surprise bill: what a run will cost is known after a few answers, and wants consent."""
 
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +20,7 @@ from cant_do_that_anymore.evaluation.run import choose
 from charging import Charging, charge, price_list
 from loopback import Loopback, Request, serving
 from players import habit, in_every_second
-from processes import cdta, oaieval
+from processes import PROGRAM, cdta, oaieval
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +61,7 @@ def test_nobody_to_ask_gets_one_sentence_with_what_is_cheaper() -> None:
         assert len(server.requests) == 20
     assert done.returncode == 1
     (sentence,) = done.stderr.splitlines()
-    assert "of --ask-above; cheaper: --pool common, --precision .1, --eval all_small; " in sentence
+    assert "of --ask-above; cheaper: --pool common, --eval all_small, --precision 0.1; " in sentence
 
 
 def test_the_limit_is_an_option_and_what_costs_less_is_not_told() -> None:
@@ -146,3 +150,26 @@ def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped(
             *("--extra_eval_params", "n_samples=200"),
         )
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("reply", "code", "asked"), [(b"y\n", 0, 400), (b"n\n", 1, 20)])
+def test_in_a_terminal_the_user_is_asked(
+    reply: bytes, code: int, asked: int, tmp_path: Path
+) -> None:
+    ours, theirs = pty.openpty()
+    with serving(Loopback(habit)) as server:
+        options = ["--base-url", server.url, "--model", "m", "--price", "100,1000", "--quiet"]
+        options += ["--dataset", "gpt-4-0314", "-n", "200", "--out", str(tmp_path / "run")]
+        command = [sys.executable, "-c", PROGRAM, "run", *options]
+        process = subprocess.Popen(command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE)
+        said = b""
+        while b"[y/N]" not in said:
+            said += os.read(ours, 1_000)
+        assert len(server.requests) == 20
+        os.write(ours, reply)
+        process.communicate(timeout=60)
+        assert process.returncode == code
+        assert len(server.requests) == asked
+    assert b"$5." in said
+    for end in (ours, theirs):
+        os.close(end)

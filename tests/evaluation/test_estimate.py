@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Unfinished
 from cant_do_that_anymore.evaluation.conditions import conditions_for
-from cant_do_that_anymore.evaluation.estimate import TOKENS_A_SECOND, Way, estimate
+from cant_do_that_anymore.evaluation.estimate import Way, estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
+from cant_do_that_anymore.evaluation.pace import TOKENS_A_SECOND
 from cant_do_that_anymore.evaluation.prices import price_of
 from cant_do_that_anymore.evaluation.tokens import Span
 from cant_do_that_anymore.evaluation.wordings import DEFAULT
@@ -280,25 +281,25 @@ def test_the_command_prints_a_markdown_table_of_models_and_evals() -> None:
     assert all(len(line.rstrip()) <= 80 for line in result.stdout.splitlines())
     tables: dict[str, list[list[str]]] = {}
     for line in result.stdout.splitlines():
-        if line in command:
+        if line.split(", ")[0] in command:
             rows = tables[line] = []
         elif line.startswith("| "):
             rows.append([cell.strip() for cell in line.split("|")[1:-1]])
-    assert [row[0] for row in tables["openai/gpt-4o"]] == [
-        "step",
-        "all: dataset",
-        "if it thinks first",
-        "all: measuring",
-        "if it thinks first",
-        "all_diagonal: measuring",
-        "if it thinks first",
-    ]
-    assert tables["openai/gpt-4o"][3][1:3] == ["200", "5"]
-    assert tables["openai/gpt-4o"][4][1:3] == ["", "369–6,537"]
-    assert re.fullmatch(r"\$0\.\d+–\d\d", tables["openai/gpt-4o"][4][3])
-    assert tables["openai/gpt-4o"][4][4] == "46 s–14 min"
-    assert {row[3] for row in tables["vllm/x"]} == {"cost", "unknown"}
-    assert {row[3] for row in tables["cdta/random"]} == {"cost", "$0.00"}
+    table, thinks = tables["openai/gpt-4o, all"], "if it thinks first"
+    titles = ["step", "dataset", thinks, "measuring", thinks, "total", thinks]
+    assert [row[0] for row in table] == titles
+    assert [row[0] for row in tables["openai/gpt-4o, all_diagonal"]] == ["step", *titles[3:5]]
+    assert table[3][1:3] == ["200", "5"]
+    assert table[4][1:3] == ["", "369–6,537"]
+    assert re.fullmatch(r"\$0\.\d+–\d\d", table[4][3])
+    assert table[4][4] == "46 s–14 min"
+    requests, costs = ([row[column] for row in table[1::2]] for column in (1, 3))
+    dataset, measuring, total = (int(each.replace(",", "")) for each in requests)
+    assert dataset + measuring == total
+    dataset_cost, measuring_cost, total_cost = (float(each.strip("$")) for each in costs)
+    assert dataset_cost + measuring_cost == pytest.approx(total_cost, abs=0.01)
+    assert {row[3] for row in tables["vllm/x, all"]} == {"cost", "unknown"}
+    assert {row[3] for row in tables["cdta/random, all"]} == {"cost", "$0.00"}
 
 
 def test_the_command_prints_json_and_finds_out_what_a_server_serves() -> None:
@@ -421,4 +422,73 @@ def test_no_tokenizer_makes_more_of_a_question_than_is_put_aside(position: Any) 
 def test_a_run_that_is_wholly_kept_leaves_nothing_to_ask() -> None:
     assert cdta("run", "--model", "cdta/random", "-n", "5", "--quiet").returncode == 0
     done = cdta("estimate", "--model", "cdta/random", "-n", "5")
-    assert done.stdout == "cdta/random: nothing left to ask, all answers are kept\n"
+    assert done.stdout == "cdta/random, all: nothing left to ask, all answers are kept\n"
+
+
+def test_a_step_that_is_wholly_kept_is_said_to_be() -> None:
+    with serving(Loopback(in_every_second)) as server:
+        where = ["--base-url", server.url, "--model", "m", "-n", "5"]
+        assert cdta("dataset", "build", *where, "--quiet").returncode == 0
+        done = cdta("estimate", *where)
+    rows = [line.split("|")[1:3] for line in done.stdout.splitlines() if line.startswith("| ")]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        ["step", "requests"],
+        ["dataset", "nothing left"],
+        ["measuring", "10"],
+    ]
+
+
+def test_the_widest_table_fits_80_columns() -> None:
+    options = ["--reasoning-effort", "max", "--eval", "all,all_diagonal", "-n", "2000"]
+    done = cdta("estimate", "--model", "openai/o1-pro", *options, "--max-connections", "1")
+    assert "days" in done.stdout
+    assert all(len(line.rstrip()) <= 80 for line in done.stdout.splitlines())
+
+
+def test_what_is_dear_comes_with_what_would_be_cheaper_and_nothing_else_does() -> None:
+    dear = estimate(Spec(model="openai/gpt-4o"))
+    assert dear.total.requests == dear.dataset.requests + dear.measuring.requests
+    common, small = dear.cheaper["--pool common"], dear.cheaper["--eval all_small"]
+    assert small.requests < common.requests < dear.total.requests / 2
+    assert not estimate(Spec(model="openai/gpt-4o", n=10, reasoning_effort="none")).cheaper
+    searched = estimate(Spec(model="openai/gpt-4-0314")).cheaper
+    assert searched.keys() == {"--eval all_small", "--precision 0.1", "--batch"}
+    assert "--pool common, 5,0" in cdta("estimate", "--model", "openai/gpt-4o").stdout
+
+
+def test_the_user_may_give_the_price() -> None:
+    with serving(Loopback(habit)) as server:
+        spec = Spec(base_url=server.url, model="m", dataset="gpt-4-0314", n=30, price="100,1000")
+        with pytest.raises(Unfinished, match="stopped before passing --max-cost"):
+            evaluate(replace(spec, max_cost=0.4), quiet=True)
+        assert 0.2 < paid(server) <= 0.4  # at the same price
+        run = evaluate(spec, quiet=True)
+        assert run.cost.measuring == pytest.approx(paid(server))
+    given = estimate(Spec(model="openai/gpt-4o", price=(5, 20))).measuring.ways[0]
+    listed = estimate(Spec(model="openai/gpt-4o")).measuring.ways[0]
+    assert cost(given).most == pytest.approx(2 * cost(listed).most)  # 2.5 and 10 by the list
+
+
+@pytest.mark.parametrize("price", ["5", "a,b", "1,2,3", "-1,2", "1,inf", ""])
+def test_a_price_that_is_none_is_refused(price: str) -> None:
+    with pytest.raises(BadInput, match=r"price must be IN,OUT, .* such as 2.5,10, not"):
+        Spec(price=price)
+
+
+def test_cached_input_and_thoughts_have_prices_of_their_own_where_the_list_has_them() -> None:
+    openai = price_of(known_by_name("openai/gpt-4o"))
+    assert openai and openai.cached
+    assert openai.of(Usage(1000, cached_tokens=400), 1) == pytest.approx(
+        600 * openai.input + 400 * openai.cached
+    )
+    assert openai.cached < openai.input
+    assert openai.of(Usage(0, 10, 10), 1) == openai.of(Usage(0, 10), 1)
+    researcher = price_of(known_by_name("perplexity/sonar-deep-research"))
+    assert researcher and researcher.thinking and researcher.thinking < researcher.output
+    assert researcher.of(Usage(0, 10, 4), 0) == pytest.approx(
+        6 * researcher.output + 4 * researcher.thinking
+    )
+    plain = Price(1.0, 2.0)
+    assert plain.of(Usage(10, 0, 24, 20), 0) == 10  # counts that cannot be are no discount
+    asked = conditions_for(("standard",), BISHOPS_AS_KNIGHTS, DEFAULT)[0].question(POOL[0])
+    assert Price(0, 1.0, thinking=5.0).most(asked, 10) == 50

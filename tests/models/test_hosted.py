@@ -103,6 +103,7 @@ def test_answers_with_usage_and_version(tmp_path: Path) -> None:
     assert run.results.metrics["predicted_move_proportion"] == 1
     assert run.version == "scripted-1"
     assert run.results.metrics["usage_prompt_tokens"] == 15 * 8
+    assert run.results.metrics["usage_cached_tokens"] == 5 * 8
     assert run.results.metrics["usage_completion_tokens"] == 2 * 8
 
 

@@ -4,20 +4,19 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
-from ..errors import BadInput, Unfinished
-from ..game.rules import BISHOPS_AS_KNIGHTS
+from ..errors import Unfinished
 from ..models.asking import Asking
 from ..models.asks import Ask
-from ..models.batching import check_batch
 from ..models.concessions import limit_of
 from ..models.model import Known, Usage
 from ..models.purse import FREE, Price
 from ..models.stopping import to_the_end
 from ..progress import shown
-from .estimate import cost, foreseen_by, known_for
+from .cheaper import cheaper_than
+from .estimate import cost, foreseen_by
 from .foresight import Foreseen, Part
 from .lengths import lengths_of
-from .prices import price_for
+from .prices import rate_for
 from .spec import Spec, plan_for
 from .vocabulary import Plan
 from .whom import asking_for, model_for
@@ -52,7 +51,7 @@ async def bill_for(spec: Spec, plan: Plan, asking: Asking, *, quiet: bool) -> Bi
     The answers are kept. None, and nothing is asked, where there is a limit already, where the
     price is unknown, or where asking is free.
     """
-    price, limit = price_for(spec, asking.model), spec.ask_above
+    price, limit = rate_for(spec, asking.model), spec.ask_above
     if not price or price == FREE or limit is None or spec.max_cost is not None:
         return None
     foreseen = foreseen_by(spec, plan, asking.model, asking.kept)
@@ -78,36 +77,24 @@ def bill_of(spec: Spec, *, quiet: bool = False) -> Bill | None:
     return to_the_end(billed())
 
 
-def check_dues(dues: Sequence[Due], spec: Spec) -> None:
+def check_dues(finding: Sequence[Due], measuring: Sequence[Due], spec: Spec) -> None:
     """Stop before more is spent than may be without a word.
 
     Raises:
         TooDear: if all of them together cost more.
     """
+    dues = [*finding, *measuring]
     questions, total = sum(due.questions for due in dues), sum(due.dollars for due in dues)
     if spec.ask_above is None or total <= spec.ask_above:
         return
-    searching = spec.pool is None and spec.dataset is None and spec.eval != "all_diagonal"
-    cheaper = [
-        *(["--pool common"] if searching and spec.change == BISHOPS_AS_KNIGHTS else []),
-        *(["--precision .1"] if spec.precision is None else []),
-        *(["--eval all_small"] if spec.eval == "all" and spec.n is None else []),
-        *(["--batch"] if not spec.batch and _takes_batches(spec) else []),
-    ]
-    hint = f"cheaper: {', '.join(cheaper)}; " if cheaper else ""
+    searches = any(due.questions > 1 for due in finding)
+    cheaper = ", ".join(cheaper_than(spec, searches=searches))
+    hint = f"cheaper: {cheaper}; " if cheaper else ""
     raise TooDear(
         f"by its first answers, what is still to come costs about ${total:,.2f} ({questions:,} "
         f"questions), more than the ${spec.ask_above:g} of --ask-above; {hint}--max-cost USD goes "
         "on from here within that limit; all answers are saved"
     )
-
-
-def _takes_batches(spec: Spec) -> bool:
-    try:
-        check_batch(known_for(spec), fresh=spec.fresh)
-    except BadInput:
-        return False
-    return not spec.base_url  # of a server nobody knows
 
 
 async def _asked(asks: Sequence[Ask], part: Part, asking: Asking, price: Price) -> float:

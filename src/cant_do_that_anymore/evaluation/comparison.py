@@ -164,19 +164,17 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
     ):
         if len(kinds) > 1:
             raise BadInput(f"runs {what} cannot be compared: {', '.join(sorted(kinds))}")
-    selections = {run.dataset.selection for run in runs} - {""}
-    if len(selections) > 1:
-        raise BadInput(
-            f"runs on positions selected {' and '.join(sorted(selections))} cannot be ranked "
-            "together; measure all on one set: cdta dataset union A B -o both.jsonl, then cdta run "
-            "--dataset both.jsonl"
-        )
-    pools = {run.dataset.chosen_from for run in runs} - {""}
-    if len(pools) > 1:
-        raise BadInput(
-            f"runs on positions chosen from {' and '.join(sorted(pools))} cannot be ranked "
-            "together; measure all on one pool"
-        )
+    union = "cdta dataset union A B -o both.jsonl, then cdta run --dataset both.jsonl"
+    for how, kinds, instead in (
+        ("selected", {run.dataset.selection for run in runs}, f"set: {union}"),
+        ("chosen from", {run.dataset.chosen_from for run in runs}, "pool"),
+    ):
+        if len(kinds - {""}) > 1:
+            told = " and ".join(sorted(kinds - {""}))
+            raise BadInput(
+                f"runs on positions {how} {told} cannot be ranked together; measure all on one "
+                f"{instead}"
+            )
     models = contenders(runs)
     if len(models) < 2:
         raise BadInput(

@@ -91,6 +91,7 @@ def _usage(samples: Sequence[Sample]) -> dict[str, Number]:
         "usage_prompt_tokens": usage.input_tokens,
         "usage_completion_tokens": usage.output_tokens,
         "usage_total_tokens": usage.input_tokens + usage.output_tokens,
+        **({"usage_cached_tokens": usage.cached_tokens} if usage.cached_tokens else {}),
     }
 
 

@@ -9,15 +9,17 @@ from dataclasses import dataclass, replace
 
 from ..models.kept import Kept
 from ..models.model import Known, Usage
-from ..models.names import OUR_MODELS, known_by_name
+from ..models.names import known_by_name
 from ..models.purse import Price
 from ..models.reasoning import Thinker
 from ..models.store import opened_store
+from .cheaper import cheaper_than
 from .diagnosis import ASKED, ASKED_OF_CONTROLS
 from .foresight import Foreseen, foresee
 from .lengths import Lengths, lengths_of
+from .pace import WAVES, Pace
 from .precision import is_reached, stages
-from .prices import price_for
+from .prices import rate_for
 from .sizes import (
     HALF_WIDTH,
     USUAL_IMPACT,
@@ -32,13 +34,7 @@ from .spec import DEFAULT_MODEL, Spec, plan_for
 from .tokens import Span
 from .vocabulary import Eval, Plan
 
-SECONDS_AN_ANSWER = 1.0
-TOKENS_A_SECOND = 50.0
-OUR_ANSWERS_A_SECOND = 100.0
 STEPS = "finding the dataset", "measuring"
-SECONDS_A_BATCH = 24 * 3600.0
-WAVES = 2, 1
-"""Of each step, as a rule."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +56,16 @@ class Way:
 
 @dataclass(frozen=True)
 class Step:
-    """Part of a run: the requests to be made, and what they come to in each way of answering."""
+    """Part of a run: the requests to be made, and what they come to in each way of answering.
+
+    Attributes:
+        kept: how many answers are there already, as far as it was looked.
+    """
 
     requests: int
     input_tokens: int
     ways: tuple[Way, ...]
+    kept: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,14 +75,19 @@ class Estimate:
     Attributes:
         dataset: finding the positions where the model has the habit.
         measuring: asking each of the samples under every condition.
+        total: both.
         assumptions: what the figures rest on, one sentence each.
+        cheaper: of a run that costs more than is spent without a word, what others would take, by
+            the options that ask for them.
     """
 
     model: str
     eval: Eval
     dataset: Step
     measuring: Step
+    total: Step
     assumptions: tuple[str, ...]
+    cheaper: dict[str, Step]
 
 
 def known_for(spec: Spec) -> Known:
@@ -113,8 +119,12 @@ def foreseen_by(spec: Spec, plan: Plan, known: Known, kept: Kept) -> Foreseen:
     return foresee(spec, whole, known, kept, under_way)
 
 
-def estimate(spec: Spec, seconds_an_answer: float | None = None) -> Estimate:
+def estimate(
+    spec: Spec, seconds_an_answer: float | None = None, *, advise: bool = True
+) -> Estimate:
     """Estimate a run; the time of an answer goes by its tokens, unless it was measured.
+
+    Where it is dear, and advice is wanted, others are estimated as well.
 
     Raises:
         BadInput: if the spec cannot work.
@@ -122,20 +132,27 @@ def estimate(spec: Spec, seconds_an_answer: float | None = None) -> Estimate:
     known = known_for(spec)
     foreseen = foreseen_for(spec, known)
     connections = spec.max_connections or known.connections
-    pace = _Pace(known, connections, seconds_an_answer, in_batches=spec.batch)
-    price = price_for(spec, known)
+    pace = Pace(known, connections, seconds_an_answer, in_batches=spec.batch)
+    price = rate_for(spec, known)
     parts = foreseen.dataset, foreseen.measuring
     lengths = [lengths_of(spec, known, part, other) for part, other in (parts, parts[::-1])]
     dataset, measuring = (
-        _step(len(part.to_ask), each, known, price, pace, waves)
+        replace(_step(len(part.to_ask), each, known, price, pace, waves), kept=part.answered)
         for part, each, waves in zip(parts, lengths, WAVES, strict=True)
     )
+    total = _total(dataset, measuring)
     said = [each.bases for part, each in zip(parts, lengths, strict=True) if part.to_ask]
     return Estimate(
         model=spec.model or known.name,
         eval=spec.eval,
         dataset=dataset,
         measuring=measuring,
+        total=total,
+        cheaper={
+            option: estimate(other, seconds_an_answer, advise=False).total
+            for option, other in cheaper_than(spec, searches=dataset.requests > 1).items()
+            if advise and _is_dear(total)
+        },
         assumptions=(
             *([f"dataset: {foreseen.imagined}"] if foreseen.imagined else []),
             *_told("input", [each.input for each in said]),
@@ -145,6 +162,33 @@ def estimate(spec: Spec, seconds_an_answer: float | None = None) -> Estimate:
             *([_on_diagnosis()] if spec.diagnose else []),
         ),
     )
+
+
+def _is_dear(step: Step) -> bool:
+    return any(way.cost and way.cost.most > (Spec.ask_above or 0.0) for way in step.ways)
+
+
+def _total(*steps: Step) -> Step:
+    """Both steps together, each in the same way of answering as far as it has several."""
+    asked = [step for step in steps if step.requests]
+    longest = max((step.ways for step in asked), key=len, default=())
+    requests = sum(step.requests for step in asked)
+    ways = []
+    for number, titled in enumerate(longest):
+        each = [(step, step.ways[min(number, len(step.ways) - 1)]) for step in asked]
+        costs = [way.cost for _, way in each if way.cost]
+        tokens = [
+            sum(step.requests * way.tokens[end] for step, way in each) / requests for end in (0, 1)
+        ]
+        ways.append(
+            Way(
+                titled.title,
+                Span(*tokens),
+                cost=Span(*map(sum, zip(*costs, strict=True))) if costs else None,
+                seconds=Span(*map(sum, zip(*(way.seconds for _, way in each), strict=True))),
+            )
+        )
+    return Step(requests, sum(step.input_tokens for step in asked), tuple(ways))
 
 
 def _told(what: str, bases: Sequence[str]) -> list[str]:
@@ -168,12 +212,7 @@ def _on_diagnosis() -> str:
 
 
 def _step(
-    questions: int,
-    lengths: Lengths,
-    known: Known,
-    price: Price | None,
-    pace: "_Pace",
-    waves: int,
+    questions: int, lengths: Lengths, known: Known, price: Price | None, pace: Pace, waves: int
 ) -> Step:
     def all_of(tokens: Span, price: Price) -> Span:
         return Span(*(cost(questions, lengths, each, known, price) for each in tokens))
@@ -198,36 +237,3 @@ def cost(questions: int, lengths: Lengths, tokens: float, known: Known, price: P
 
 def _requests(questions: int, known: Known) -> int:
     return 2 * questions if isinstance(known, Thinker) else questions
-
-
-@dataclass(frozen=True)
-class _Pace:
-    """How quickly answers come, many at once."""
-
-    known: Known
-    connections: int
-    measured: float | None
-    in_batches: bool
-
-    def seconds(self, questions: int, tokens: float, waves: int) -> float:
-        """For so many answers of so many tokens, or at most for so many waves of them."""
-        if self.in_batches:
-            return waves * SECONDS_A_BATCH if questions else 0.0
-        if self.known.name in OUR_MODELS:
-            return questions / OUR_ANSWERS_A_SECOND
-        one = self.measured or max(SECONDS_AN_ANSWER, tokens / TOKENS_A_SECOND)
-        return questions * one / self.connections
-
-    @property
-    def basis(self) -> str:
-        """What the times rest on."""
-        if self.in_batches:
-            return "a batch takes 24 h at most, and the dataset takes two, one time in five more"
-        if self.known.name in OUR_MODELS:
-            return f"{OUR_ANSWERS_A_SECOND:.0f} answers a second are taken for our own models"
-        if self.measured:
-            one = f"{self.measured:.1f} s an answer, as in the pilot"
-        else:
-            least = f"{SECONDS_AN_ANSWER:g} s an answer at least"
-            one = f"{TOKENS_A_SECOND:.0f} tokens a second are taken, and {least}"
-        return f"{one}, with {self.connections} questions at once"

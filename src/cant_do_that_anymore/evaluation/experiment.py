@@ -113,7 +113,7 @@ def _check(of_model: Sequence[Spec]) -> None:
     for spec in of_model:
         plan_for(spec, known)
     if of_model[0].max_cost is not None:
-        check_price(known)
+        check_price(of_model[0], known)
 
 
 def _check_bills(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool) -> None:
@@ -134,7 +134,7 @@ def _check_bills(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool)
                 serves = model, spec.eval, spec.change.key, spec.select_effort
                 finding[serves] = max(bill.finding, finding.get(serves, bill.finding))
                 measuring.append(bill.measuring)
-    check_dues([*finding.values(), *measuring], next(iter(specs.values()))[0])
+    check_dues(list(finding.values()), measuring, next(iter(specs.values()))[0])
 
 
 def _folder(spec: Spec, out: Path) -> Path:

@@ -15,7 +15,7 @@ from ..models.stopping import to_the_end
 from ..progress import progress
 from .estimate import foreseen_for, known_for
 from .foresight import Part
-from .prices import price_of
+from .prices import price_for
 from .spec import Spec
 from .whom import asking_for, model_for
 
@@ -87,7 +87,7 @@ def pilot_of(spec: Spec, answers: int) -> Pilot | None:
         return None
     model = model_for(spec)
     requests = [most for ask in asks for most in _requests(ask, part, model)]
-    most, price = sum(requests, Usage()), price_of(model)
+    most, price = sum(requests, Usage()), price_for(spec, model)
     cost = price.of(most, len(requests)) if price else None
     return Pilot(spec, model, part, asks, most, cost)
 

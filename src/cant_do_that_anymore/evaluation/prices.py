@@ -12,10 +12,18 @@ from .results import Cost, Dataset
 from .spec import Spec
 from .vocabulary import Sample
 
+A_MILLION = 1_000_000
 _A_LOT = 1000
 """Prices are asked for so many tokens at once; far below where long prompts cost more."""
 _PROVIDERS = {"grok": "x-ai", "azureai": "azure"}
 """Providers that Inspect AI and the price list call by different names."""
+
+
+def price_for(spec: Spec, model: Known) -> Price | None:
+    """The price that the spec gives, or else the model's; None if unknown."""
+    if not spec.price:
+        return price_of(model)
+    return Price(*(float(each) / A_MILLION for each in spec.price))
 
 
 def price_of(model: Known) -> Price | None:
@@ -32,56 +40,62 @@ def price_of(model: Known) -> Price | None:
     else:
         whose = {"provider_api_url": model.endpoint}
 
-    def dollars(usage: Tokens) -> float:
-        return float(calc_price(usage, name, **whose).total_price)
+    def dollars(**tokens: int) -> float:
+        return float(calc_price(Tokens(**tokens), name, **whose).total_price)
 
     try:
-        request = dollars(Tokens())
-        many_in = dollars(Tokens(input_tokens=_A_LOT))
-        many_out = dollars(Tokens(output_tokens=_A_LOT))
+        request = dollars()
+        many_in, many_out, cached, thought = (
+            (dollars(**dict.fromkeys(kinds, _A_LOT)) - request) / _A_LOT
+            for kinds in (
+                ["input_tokens"],
+                ["output_tokens"],
+                ["input_tokens", "cache_read_tokens"],
+                ["output_tokens", "output_reasoning_tokens"],
+            )
+        )
     except LookupError:
         return None
-    return Price((many_in - request) / _A_LOT, (many_out - request) / _A_LOT, request)
+    return Price(many_in, many_out, request, cached, thought)
 
 
-def price_for(spec: Spec, model: Known) -> Price | None:
-    """The price of a model, asked as the spec says."""
-    price = price_of(model)
+def rate_for(spec: Spec, model: Known) -> Price | None:
+    """The same for questions as the spec has them asked: less in batches."""
+    price = price_for(spec, model)
     return price.in_batch if price and spec.batch else price
 
 
-def purse_for(model: Known, limit: float | None) -> Purse:
-    """A purse that holds as many dollars, or no end of them.
+def purse_for(spec: Spec, model: Known) -> Purse:
+    """A purse that holds as many dollars as may be spent, or no end of them.
 
     Raises:
         BadInput: if there is a limit and no price to keep it by.
     """
-    if limit is None:
+    if spec.max_cost is None:
         return Purse()
-    check_price(model)
-    return Purse(limit)
+    check_price(spec, model)
+    return Purse(spec.max_cost)
 
 
-def check_price(model: Known) -> None:
+def check_price(spec: Spec, model: Known) -> None:
     """Refuse to keep a cost limit with a model whose price is unknown.
 
     Raises:
         BadInput: if it is.
     """
-    if not price_of(model):
+    if not price_for(spec, model):
         raise BadInput(
-            f"--max-cost cannot be kept: the price of {model.name} is unknown; leave it out, or "
-            "limit the run with -n"
+            f"--max-cost cannot be kept: the price of {model.name} is unknown; give it with "
+            "--price IN,OUT in dollars for a million tokens, or limit the run with -n instead"
         )
 
 
-def cost_of(asking: Asking, dataset: Dataset, samples: Sequence[Sample]) -> Cost:
-    """What a run cost."""
-    price = price_of(asking.model)
+def cost_of(
+    price: Price | None, asking: Asking, dataset: Dataset, samples: Sequence[Sample]
+) -> Cost:
+    """What a run cost at that price."""
     if not price:
         return Cost()
-    if asking.in_waves:
-        price = price.in_batch
     replies = (reply for sample in samples for reply in sample.replies.values())
     answers = [reply.answer for reply in replies if not reply.answer.error]
     used = sum((answer.usage for answer in answers), Usage())

@@ -30,7 +30,7 @@ from .notes import notes_on
 from .outlook import Outlook
 from .pools import Pool, given_dataset, positions_drawn, positions_for
 from .precision import is_reached, on_precision, stages
-from .prices import cost_of, price_for, price_of
+from .prices import cost_of, price_for, rate_for
 from .results import Dataset, Run
 from .samples import Draw, asked_of
 from .selection import dataset_for, found_dataset, version_of
@@ -79,8 +79,8 @@ def choose(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Ch
     async def chosen() -> Chosen:
         async with asking_for(spec, model) as asking:
             if bill := await bill_for(spec, plan, asking, quiet=quiet):
-                check_dues([bill.finding], spec)
-            outlook = Outlook(price_for(spec, model), 0)
+                check_dues([bill.finding], [], spec)
+            outlook = Outlook(rate_for(spec, model), 0)
             return await _chosen(spec, plan, at_hand, asking, outlook, quiet=quiet)
 
     return to_the_end(chosen())
@@ -99,10 +99,11 @@ async def _run(
     async with asking_for(spec, model, purse) as asking:
         # Whoever gives a purse knows what it is for.
         if not purse and (bill := await bill_for(spec, plan, asking, quiet=quiet)):
-            check_dues(bill, spec)
+            check_dues([bill.finding], [bill.measuring], spec)
         a_sample = len(plan.conditions) + (len(ASKED_OF_CONTROLS) if spec.diagnose else 0)
+        price = rate_for(spec, model)
         for stage in stages(plan):  # what was asked in one is kept for the next
-            outlook = Outlook(price_for(spec, model), a_sample)
+            outlook = Outlook(price, a_sample)
             chosen = await _chosen(spec, stage, at_hand, asking, outlook, quiet=quiet)
             everything = await _measured(asking, chosen, plan, outlook, quiet=quiet)
             dataset, n = chosen.dataset, len(chosen.positions)
@@ -129,7 +130,7 @@ async def _run(
         ],
         started_at=started_at,
         seconds=round(time.monotonic() - started, 2),
-        cost=cost_of(asking, dataset, everything),
+        cost=cost_of(price, asking, dataset, everything),
         controls=controls,
     )
 
@@ -168,7 +169,7 @@ async def _dataset(
 ) -> Dataset:
     version = await version_of(asking, criteria, quiet=quiet)
     if not spec.fallback_dataset:
-        patient = spec.keep_looking or price_of(asking.model) == FREE
+        patient = spec.keep_looking or price_for(spec, asking.model) == FREE
         how: dict[str, bool] = {"patient": patient, "quiet": quiet, "fresh": spec.fresh}
         return await dataset_for(asking, version, criteria, outlook, **how)
     found = found_dataset(version, criteria)

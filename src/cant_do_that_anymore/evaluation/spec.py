@@ -1,7 +1,7 @@
 """What can be asked of a run, the defaults, and what cannot work."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from math import inf
 from pathlib import Path
@@ -50,6 +50,7 @@ class Spec:
         reasoning_tokens: room for thoughts beside ``max_tokens``; None for as much as is needed.
         select_effort: the effort when its habits are found; None for as when it is measured.
         extra_body: more for the body of every request, as JSON.
+        price: US dollars for a million tokens in and out, where no list knows them, as ``IN,OUT``.
         max_cost: in US dollars; no question is asked that could pass it.
         ask_above: in US dollars; without a ``max_cost``, a run that will cost more by its first
             answers stops there. None for never.
@@ -84,6 +85,7 @@ class Spec:
     extra_body: str | Mapping[str, Any] = ""
     max_connections: int | None = None
     max_error_rate: float = 0.05
+    price: tuple[float, float] | str | None = None
     max_cost: float | None = None
     ask_above: float | None = 5.0
     keep_looking: bool = False
@@ -126,6 +128,7 @@ class Spec:
             self._check_common()
         check(self.conditions)
         object.__setattr__(self, "extra_body", _checked_body(self.extra_body))
+        object.__setattr__(self, "price", _checked_price(self.price))
 
     def _check_common(self) -> None:
         for what, given, holds in (
@@ -173,6 +176,22 @@ def _checked_body(given: str | Mapping[str, Any]) -> str:
     for name in OUR_FIELDS & body.keys():
         raise BadInput(f"extra_body may not hold {name!r}: that is set by other options")
     return json.dumps(body, sort_keys=True)
+
+
+def _checked_price(given: Iterable[float] | str | None) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    try:
+        asked, replied = map(float, given.split(",") if isinstance(given, str) else given)
+        usable = 0 <= asked < inf and 0 <= replied < inf
+    except (TypeError, ValueError):
+        usable = False
+    if not usable:
+        raise BadInput(
+            "price must be IN,OUT, US dollars for a million tokens in and out such as 2.5,10, not "
+            f"{given!r}"
+        )
+    return asked, replied
 
 
 def plan_for(spec: Spec, model: Known) -> Plan:

@@ -13,7 +13,7 @@ from ..models.names import known_by_name, model_named
 from ..models.purse import FREE, Purse
 from ..models.server import ServerModel
 from ..models.store import opened_store
-from .prices import price_of, purse_for
+from .prices import price_for, purse_for
 from .spec import DEFAULT_MODEL, Spec
 
 log = logging.getLogger(__name__)
@@ -32,8 +32,7 @@ async def asking_for(spec: Spec, model: Model, purse: Purse | None = None) -> As
     """Who asks the model as the spec says; afterwards the model is closed."""
     try:
         with opened_store(fresh=spec.fresh) as store:
-            purse = purse or purse_for(model, spec.max_cost)
-            price = price_of(model) or FREE
+            purse, price = purse or purse_for(spec, model), price_for(spec, model) or FREE
             if spec.batch and isinstance(model, ServerModel):
                 yield Batching(model, store, spec.max_connections, purse, price)
                 return

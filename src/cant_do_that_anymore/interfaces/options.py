@@ -148,6 +148,12 @@ OPTIONS: dict[str, Option] = {
         ),
         _of_spec(
             LIMITS,
+            "--price",
+            metavar="IN,OUT",
+            help="Dollars for a million tokens in and out, where no list knows them.",
+        ),
+        _of_spec(
+            LIMITS,
             "--max-cost",
             type=float,
             metavar="USD",

@@ -102,4 +102,5 @@ def _usage(usage: ModelUsage | None, thoughts: str, text: str) -> Usage:
     asked = usage.input_tokens + cached
     output = max(usage.output_tokens, usage.total_tokens - asked)
     counts = {"reasoning_tokens": usage.reasoning_tokens}
-    return Usage(asked, output, thinking_tokens(counts, output, thoughts, text))
+    thinking = thinking_tokens(counts, output, thoughts, text)
+    return Usage(asked, output, thinking, usage.input_tokens_cache_read or 0)

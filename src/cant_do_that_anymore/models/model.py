@@ -91,11 +91,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one or more answers, as they are paid; those of thoughts are output, too."""
+    """Tokens of one or more answers, as paid; thoughts are output, too, what is cached is input."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     thinking_tokens: int = 0
+    cached_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -105,10 +106,11 @@ class Usage:
         """Read it back; what a newer version may have added is left out.
 
         Raises:
-            KeyError: if a field is missing.
+            KeyError: if a field is missing, but for the cache's, which paid answers may lack.
             ValueError: if one is no number.
         """
-        return cls(**{name: int(fields[name]) for name in cls.__dataclass_fields__})
+        counted = {"cached_tokens": 0} | dict(fields)
+        return cls(**{name: int(counted[name]) for name in cls.__dataclass_fields__})
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 """Money: what answers cost, and a purse that is never overdrawn."""
 
 import asyncio
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
 from math import inf
+from typing import Any
 
 from ..errors import Unfinished
 from .model import Question, Usage
@@ -16,25 +18,40 @@ BATCH_RATE = 0.5
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars for one input token, one output token, and for asking at all."""
+    """US dollars for one input token, one output token, and for asking at all.
+
+    Input from the provider's cache and thoughts cost the same as other tokens, unless they have a
+    price of their own.
+    """
 
     input: float
     output: float
     request: float = 0.0
+    cached: float | None = None
+    thinking: float | None = None
 
     def of(self, usage: Usage, requests: int) -> float:
         """What so many requests cost that used so many tokens together."""
-        tokens = usage.input_tokens * self.input + usage.output_tokens * self.output
-        return tokens + requests * self.request
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        thought = min(usage.thinking_tokens, usage.output_tokens)
+        return (
+            (usage.input_tokens - cached) * self.input
+            + cached * (self.input if self.cached is None else self.cached)
+            + (usage.output_tokens - thought) * self.output
+            + thought * (self.output if self.thinking is None else self.thinking)
+            + requests * self.request
+        )
 
     @property
     def in_batch(self) -> "Price":
         """The same in a batch."""
-        return Price(*(getattr(self, each.name) * BATCH_RATE for each in fields(self)))
+        prices: Iterable[Any] = astuple(self)
+        return Price(*(each and each * BATCH_RATE for each in prices))
 
     def most(self, question: Question, limit: int) -> float:
         """The most that a question can cost under a token limit."""
-        return self.of(Usage(most_input_tokens(question), limit), 1)
+        asked = most_input_tokens(question)
+        return max(self.of(Usage(asked, limit, thought), 1) for thought in (0, limit))
 
 
 FREE = Price(0.0, 0.0)

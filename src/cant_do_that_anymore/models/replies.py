@@ -96,7 +96,17 @@ def _usage(counts: dict[str, Any], thoughts: str, text: str) -> Usage:
     )
     output = max(replied, total - asked)
     thinking = thinking_tokens(counts, output, thoughts, text, uncounted=output - replied)
-    return Usage(asked, output, thinking)
+    return Usage(asked, output, thinking, min(_cached(counts), asked))
+
+
+def _cached(counts: dict[str, Any]) -> int:
+    """How much of the input came from a cache; what is no such number is none."""
+    details = counts.get("prompt_tokens_details") or counts.get("input_tokens_details")
+    told = details.get("cached_tokens") if isinstance(details, dict) else None
+    for found in (told, counts.get("prompt_cache_hit_tokens"), counts.get("cached_tokens")):
+        if isinstance(found, int) and found > 0:
+            return found
+    return 0
 
 
 def _joined(content: Any) -> Any:

@@ -113,7 +113,9 @@ def _cells(count: int | None, n: int) -> tuple[str, str]:
 def _footer(run: Run) -> str:
     metrics, dataset = run.results.metrics, f"dataset: {run.dataset.provenance}"
     tokens_in, tokens_out = metrics["usage_prompt_tokens"], metrics["usage_completion_tokens"]
-    tokens = f"{tokens_in:,} tokens in, {tokens_out:,} out"
+    cached = metrics.get("usage_cached_tokens")
+    share = f" ({percentage(cached / tokens_in)} cached)" if cached and tokens_in else ""
+    tokens = f"{tokens_in:,} tokens in{share}, {tokens_out:,} out"
     parts = [dataset, _sampling(run), tokens, _cost(run), duration(run.seconds)]
     return "; ".join(filter(None, parts))
 

@@ -17,7 +17,7 @@ from ..options import THINKING, Command, shared
     params=shared(
         *("model", "base_url", "max_tokens", *THINKING),
         *("rules", "pool", "wording", "reading", "n"),
-        *("max_connections", "max_cost", "ask_above", "batch", "keep_looking", "quiet"),
+        *("max_connections", "price", "max_cost", "ask_above", "batch", "keep_looking", "quiet"),
     ),
 )
 def build(quiet: bool, **options: Any) -> None:

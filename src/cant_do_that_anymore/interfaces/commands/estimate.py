@@ -1,7 +1,6 @@
 """The command that says what a run will take: ``cdta estimate``."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +9,7 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from ...errors import counted
-from ...evaluation.estimate import Estimate, Step, Way, estimate
+from ...evaluation.estimate import Estimate, Way, estimate
 from ...evaluation.pilot import pilot_of
 from ...evaluation.spec import Spec
 from ...evaluation.tokens import Span
@@ -21,6 +20,7 @@ from ..options import LIMITS, THINKING, Command, Option, several, several_models
 from ..printing import console
 
 NO_FOLDING = 200
+NOTHING = "nothing left"
 
 
 @click.command(
@@ -31,7 +31,7 @@ NO_FOLDING = 200
         *shared("base_url", "temperature", "max_tokens", *THINKING),
         several("eval", "evals", "all"),
         *shared("rules", "pool", "dataset", "wording", "reading", "diagnose", "n", "precision"),
-        *shared("seed", "max_connections", "batch", "fresh"),
+        *shared("seed", "max_connections", "price", "batch", "fresh"),
         Option(
             ["--pilot"],
             heading=LIMITS,
@@ -61,7 +61,8 @@ def estimate_command(
     if as_json:
         click.echo(json.dumps([asdict(one) for one in found]))
         return
-    _print(found, rest["reasoning_effort"])
+    effort, pool = rest["reasoning_effort"], rest["pool"]
+    _print(found, [f"{effort} effort" if effort else "", f"pool {pool}" if pool else ""])
 
 
 def _asked(spec: Spec, answers: int) -> float | None:
@@ -78,38 +79,39 @@ def _asked(spec: Spec, answers: int) -> float | None:
     return pilot.ask()
 
 
-def _print(found: list[Estimate], effort: str | None) -> None:
-    """A table for each model, readable as it is and as Markdown, and what all of it rests on."""
+def _print(found: list[Estimate], how: list[str]) -> None:
+    """A table for each, readable as it is and as Markdown, and what all of it rests on."""
     terminal, wide = console(), console(NO_FOLDING)
-    asking = [one for one in found if one.dataset.requests or one.measuring.requests]
-    for model in dict.fromkeys(one.model for one in found):
-        told = f"{model}, {effort} effort" if effort else model
-        rows = [one for one in asking if one.model == model]
-        if rows:
+    for one in found:
+        told = ", ".join(filter(None, (one.model, one.eval, *how)))
+        if one.total.requests:
             wide.print(f"{told}\n", highlight=False)
-            wide.print(_table(rows))
+            wide.print(_table(one))
         else:
-            wide.print(f"{told}: nothing left to ask, all answers are kept", highlight=False)
+            wide.print(f"{told}: {NOTHING} to ask, all answers are kept", highlight=False)
+        for option, step in one.cheaper.items():
+            line = f"cheaper: {option}, {step.requests:,} requests, {_cost(step.ways[0].cost)}"
+            terminal.print(f"- {line}", highlight=False)
+    asking = [one for one in found if one.total.requests]
     for assumption in dict.fromkeys(each for one in asking for each in one.assumptions):
         terminal.print(f"- {assumption}", highlight=False)
 
 
-def _steps(found: Estimate) -> Iterator[tuple[str, Step]]:
-    yield f"{found.eval}: dataset", found.dataset
-    yield f"{found.eval}: measuring", found.measuring
-
-
-def _table(estimates: list[Estimate]) -> Table:
+def _table(found: Estimate) -> Table:
     table = Table(box=MARKDOWN, pad_edge=True)
     table.add_column("step")
     for heading in ("requests", "tokens each", "cost", "time"):
         table.add_column(heading, justify="right")
-    for title, step in (titled for one in estimates for titled in _steps(one)):
-        first, *others = step.ways
+    steps = {"dataset": found.dataset, "measuring": found.measuring}
+    both = all(step.requests for step in steps.values())
+    for title, step in (steps | ({"total": found.total} if both else {})).items():
         if step.requests:
+            first, *others = step.ways
             table.add_row(title, f"{step.requests:,}", *_cells(first))
             for way in others:
                 table.add_row(way.title, "", *_cells(way))
+        elif step.kept:
+            table.add_row(title, NOTHING)
     return table
 
 

@@ -53,7 +53,7 @@ OUT = Path("experiment")
             show_default=True,
             help="Runs of everything, with the seeds from --seed on.",
         ),
-        *shared("max_connections", "max_error_rate", "max_cost", "ask_above", "batch"),
+        *shared("max_connections", "max_error_rate", "price", "max_cost", "ask_above", "batch"),
         *shared("keep_looking"),
         out_option(str(OUT)),
         Option(

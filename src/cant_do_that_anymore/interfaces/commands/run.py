@@ -22,9 +22,8 @@ RUN_OPTIONS = shared(
     *("model", "base_url", "temperature", "max_tokens"),
     *THINKING,
     *("eval", "rules", "pool", "dataset", "wording", "reading", "diagnose", "n"),
-    *("precision", "seed"),
-    *("max_connections", "max_error_rate", "max_cost", "ask_above", "batch", "keep_looking"),
-    "fresh",
+    *("precision", "seed", "max_connections", "max_error_rate"),
+    *("price", "max_cost", "ask_above", "batch", "keep_looking", "fresh"),
 )
 
 

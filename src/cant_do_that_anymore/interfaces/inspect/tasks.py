@@ -77,6 +77,7 @@ def _registered(eval: Eval) -> Callable[..., Task]:
         dataset: str | None = None,
         diagnose: bool = Spec.diagnose,
         precision: float | None = Spec.precision,
+        price: str | None = None,
         max_cost: float | None = Spec.max_cost,
         ask_above: float | None = Spec.ask_above,
         keep_looking: bool = Spec.keep_looking,
