@@ -1,0 +1,92 @@
+"""Providers keep the beginning of a prompt: what is constant comes first, and is counted."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.evaluation.spec import plan_for
+from cant_do_that_anymore.models.names import known_by_name
+from cant_do_that_anymore.models.replies import completion_in
+from cant_do_that_anymore.report.terminal import summary
+from loopback import Loopback, Request, serving
+from players import habit
+
+
+def _in_common(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+@dataclass
+class Caching(Loopback):
+    """Counts as cached what a prompt has in common with the beginning of any before it."""
+
+    seen: list[str] = field(default_factory=list)
+    cached: list[int] = field(default_factory=list)
+
+    def completion(self, request: Request) -> dict[str, Any]:
+        prompt = request.get("prompt") or "".join(turn["content"] for turn in request["messages"])
+        common = max((_in_common(prompt, other) for other in self.seen), default=0)
+        self.seen.append(prompt)
+        self.cached.append(common)
+        completion = super().completion(request)
+        completion["usage"]["prompt_tokens_details"] = {"cached_tokens": common // 4}
+        return completion
+
+
+@pytest.mark.parametrize("model", ["m", "completions/m"])
+@pytest.mark.parametrize("diagnose", [False, True])
+def test_nothing_in_front_of_the_constant_text_varies(model: str, diagnose: bool) -> None:
+    with serving(Caching(habit)) as server:
+        spec = Spec(base_url=server.url, model=model, dataset="gpt-4-0314", n=25)
+        spec = Spec(**vars(spec) | {"diagnose": diagnose, "max_connections": 1})
+        run = evaluate(spec, quiet=True)
+    plan = plan_for(spec, known_by_name(model, server.url))
+    texts = {condition.text for condition in plan.conditions}
+    shortest = min(map(len, texts))
+    first = [place for place, cached in enumerate(server.cached) if cached < shortest]
+    assert len(first) <= len(texts)  # each text is new once, and never again
+    cached, asked = (run.results.metrics[f"usage_{kind}_tokens"] for kind in ("cached", "prompt"))
+    assert cached == sum(common // 4 for common in server.cached)
+    assert cached and asked and cached / asked > 0.6
+
+
+def test_a_run_says_how_much_came_from_the_cache_where_that_is_told() -> None:
+    def footer(server: Loopback) -> str:
+        run = evaluate(Spec(base_url=server.url, dataset="gpt-4-0314", n=10), quiet=True)
+        console = Console(width=1_000)
+        with console.capture() as said:
+            console.print(summary(run))
+        return said.get()
+
+    with serving(Caching(habit)) as caching, serving(Loopback(habit)) as other:
+        assert " % cached), " in footer(caching)
+        assert "cached" not in footer(other)
+
+
+@pytest.mark.parametrize(
+    ("told", "cached"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 8}}, 8),
+        ({"prompt_cache_hit_tokens": 7}, 7),
+        ({"cached_tokens": 6}, 6),
+        ({"prompt_tokens_details": {"cached_tokens": 800}}, 10),
+        ({"prompt_tokens_details": {"cached_tokens": None}}, 0),
+        ({"prompt_tokens_details": {"cached_tokens": "many"}}, 0),
+        ({"prompt_tokens_details": {"cached_tokens": -3}}, 0),
+        ({"prompt_tokens_details": 5}, 0),
+        ({}, 0),
+    ],
+)
+def test_cached_tokens_are_found_where_servers_tell_them(told: dict[str, Any], cached: int) -> None:
+    body = {
+        "choices": [{"message": {"content": "e2e4"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 2} | told,
+    }
+    answer = completion_in(json.dumps(body).encode(), "chat", "m", ())
+    assert answer.usage.cached_tokens == cached
+    assert (answer.usage.input_tokens, answer.text) == (10, "e2e4")
