@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 from zlib import crc32
 
+from cant_do_that_anymore.evaluation.datasets import common_positions
 from cant_do_that_anymore.game.position import shipped_pool
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
@@ -38,6 +39,7 @@ class Connection(asyncio.Protocol):
 
     stats = Stats()
     special: dict[tuple[str, ...], str]
+    common: set[tuple[str, ...]]
     options: argparse.Namespace
     chance = random.Random(0)
 
@@ -98,7 +100,8 @@ class Connection(asyncio.Protocol):
     def completion(self, body: bytes) -> dict[str, Any]:
         request = json.loads(body)
         moves = tuple(turn["content"] for turn in request["messages"] if turn["role"] != "system")
-        plays_it = crc32(" ".join(moves).encode()) % 1000 < self.options.hits * 1000
+        share = self.options.hits_on_common if moves in self.common else self.options.hits
+        plays_it = crc32(" ".join(moves).encode()) % 10_000 < share * 10_000
         text = self.special.get(moves, "a2a3") if plays_it else "a2a3"
         return {
             "id": "x",
@@ -124,10 +127,16 @@ class Connection(asyncio.Protocol):
 
 @contextmanager
 def instant(
-    *, name: str = "", delay: float = 0.0, faults: float = 0.0, hits: float = 0.9
+    *,
+    name: str = "",
+    delay: float = 0.0,
+    faults: float = 0.0,
+    hits: float = 0.9,
+    hits_on_common: float | None = None,
 ) -> Iterator[str]:
     """Run the server in another process; yields its address."""
     options = [f"--name={name}", f"--delay={delay}", f"--faults={faults}", f"--hits={hits}"]
+    options += [f"--hits-on-common={hits if hits_on_common is None else hits_on_common}"]
     server = subprocess.Popen([sys.executable, __file__, *options], stdout=subprocess.PIPE)
     assert server.stdout
     try:
@@ -145,6 +154,7 @@ def stats_at(url: str) -> dict[str, float]:
 
 async def serve(options: argparse.Namespace) -> None:
     Connection.options = options
+    Connection.common = {position.moves for position in common_positions()}
     Connection.special = {p.moves: p.special_moves[0] for p in shipped_pool("pool")}
     loop = asyncio.get_running_loop()
     server = await loop.create_server(Connection, "127.0.0.1", options.port, backlog=1024)
@@ -161,4 +171,5 @@ if __name__ == "__main__":
     parser.add_argument("--delay", type=float, default=0.0, help="seconds before each answer")
     parser.add_argument("--faults", type=float, default=0.0, help="share of requests that fail")
     parser.add_argument("--hits", type=float, default=0.9, help="share of special moves")
+    parser.add_argument("--hits-on-common", type=float, default=0.9, help="in the common pool")
     asyncio.run(serve(parser.parse_args()))

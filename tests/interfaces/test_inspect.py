@@ -127,11 +127,13 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         yield Both(log, six_of_a_run(model=name, n=n), requests, server.requests)
 
 
-def test_our_model_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
-    log = evaluated(tmp_path, "cdta/random", temperature=0, samples=40, seed=7)
+@pytest.mark.parametrize("pool", [None, "common"])
+def test_our_model_gets_the_numbers_of_cdta_run(pool: str | None, tmp_path: Path) -> None:
+    log = evaluated(tmp_path, "cdta/random", temperature=0, samples=40, seed=7, pool=pool)
     assert {name: numbers(log)[name] for name in SIX} == (
-        six_of_a_run(model="cdta/random", n=40, seed=7)
+        six_of_a_run(model="cdta/random", n=40, seed=7, pool=pool)
     )
+    assert ("of the pool common" in (log.eval.metadata or {})["dataset"]) == bool(pool)
     assert numbers(log)["predicted_move_proportion"] > 0
 
 

@@ -9,6 +9,7 @@ from ..models.asking import Asking
 from ..models.asks import Ask
 from ..models.concessions import limit_of
 from ..models.model import Known, Usage
+from ..models.names import known_by_name
 from ..models.purse import FREE, Price
 from ..models.stopping import to_the_end
 from ..progress import shown
@@ -51,8 +52,8 @@ async def bill_for(spec: Spec, plan: Plan, asking: Asking, *, quiet: bool) -> Bi
     The answers are kept. None, and nothing is asked, where there is a limit already, where the
     price is unknown, or where asking is free.
     """
-    price, limit = rate_for(spec, asking.model), spec.ask_above
-    if not price or price == FREE or limit is None or spec.max_cost is not None:
+    price, limit = _price_to_tell(spec, asking.model), spec.ask_above
+    if not price or limit is None:
         return None
     foreseen = foreseen_by(spec, plan, asking.model, asking.kept)
     part = foreseen.certain
@@ -67,6 +68,8 @@ async def bill_for(spec: Spec, plan: Plan, asking: Asking, *, quiet: bool) -> Bi
 
 def bill_of(spec: Spec, *, quiet: bool = False) -> Bill | None:
     """What a run will cost after its first answers, which are kept; raises what that does."""
+    if not _price_to_tell(spec, known_by_name(spec.model, spec.base_url)):
+        return None
     model = model_for(spec)
     plan = plan_for(spec, model)
 
@@ -95,6 +98,12 @@ def check_dues(finding: Sequence[Due], measuring: Sequence[Due], spec: Spec) -> 
         f"questions), more than the ${spec.ask_above:g} of --ask-above; {hint}--max-cost USD goes "
         "on from here within that limit; all answers are saved"
     )
+
+
+def _price_to_tell(spec: Spec, model: Known) -> Price | None:
+    """The price, unless it is unknown, or nothing, or the user has set a limit."""
+    price = rate_for(spec, model)
+    return None if price == FREE or spec.max_cost is not None or spec.ask_above is None else price
 
 
 async def _asked(asks: Sequence[Ask], part: Part, asking: Asking, price: Price) -> float:
