@@ -159,9 +159,10 @@ def test_the_progress_tells_what_all_of_it_comes_to(
         evaluate(replace(spec, model="other", max_cost=None))
         unknown = capsys.readouterr().err.splitlines()
     assert run.cost.measuring and run.cost.dataset and run.dataset.asked
-    in_all = f"about {run.dataset.asked + 40} in all"
+    in_all = run.dataset.asked + 40
     cost = f"${run.cost.measuring + run.cost.dataset:.2f}"
-    assert f"{in_all}, $" in priced[-2]
-    assert priced[-1].endswith(f"{in_all}, {cost}, 0 s left")
-    assert f"{in_all}, " in unknown[-1]
+    assert f"{run.dataset.asked} of about {in_all} asked, $" in priced[-2]
+    assert "% hits" in priced[-2]
+    assert priced[-1].endswith(f"{in_all} of about {in_all} asked, {cost}, 0 s left")
+    assert f"{in_all} of about {in_all} asked, " in unknown[-1]
     assert "tokens" in unknown[-1]

@@ -23,9 +23,10 @@ class Outlook:
         self._used += answer.usage
 
     def in_all(self, to_come: float) -> str:
-        """What the run comes to if so many questions are still to come."""
-        questions = self._seen + to_come
-        return ", ".join(filter(None, (f"about {questions:,.0f} in all", self.cost_of(questions))))
+        """How far a run has come to which so many questions are still to come, and its cost."""
+        total = self._seen + to_come
+        asked = f"{self._seen:,} of about {total:,.0f} asked"
+        return ", ".join(filter(None, (asked, self.cost_of(total))))
 
     def cost_of(self, questions: float) -> str:
         """What so many questions cost in the mean; in tokens, if nobody knows their price."""

@@ -121,7 +121,7 @@ def _remark(search: Search, outlook: Outlook) -> str:
     rate = len(search.hits) / max(search.asked, 1)
     questions, positions = search.expected()
     in_all = outlook.in_all(questions + outlook.a_sample * positions)
-    return f"{search.asked} asked, {rate:.0%} hits, {in_all}"
+    return f"{in_all}, {rate:.0%} hits"
 
 
 def _hopeless(version: str, search: Search, wanted: int, outlook: Outlook) -> str:
