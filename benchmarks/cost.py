@@ -11,7 +11,9 @@ each on the positions of the other three: `times` as often, in the median. That 
 model hits 40 % of the whole pool; there it is as with the model inside, whom the pool was not
 chosen by either: 66.3 % of the common pool, 38.9 % of the whole.
 
-Dollars are by the price list: what `cdta estimate` takes for a question and its answer.
+Dollars are by the price list: what `cdta estimate` takes for a question and its answer; in
+batches they are half. How soon a precision is reached depends on the model: this one plays its
+habits in 67 % of cases when it is measured, and half of those under the changed rules.
 """
 
 import tempfile
@@ -32,8 +34,16 @@ from cant_do_that_anymore.evaluation.estimate import estimate
 SAMPLES = 1000
 POOL = 19_841
 HIT_RATES = (0.05, 0.075, 0.16, 0.4)
+HABIT, KEPT = 0.67, 0.5
+"""How often a habit is played when it is measured, and of these under the changed rules."""
 OF_THE_MODEL_INSIDE = 0.663 / 0.389
-WAYS = {"default": [], "`--pool common`": ["--pool", "common"]}
+COMMON, PRECISE = ["--pool", "common"], ["--precision", "0.05"]
+WAYS = {
+    "default": [],
+    "`--pool common`": COMMON,
+    "`--precision .05`": PRECISE,
+    "both": [*COMMON, *PRECISE],
+}
 MODELS = {
     "gpt-4o-mini": Spec(model="openai/gpt-4o-mini", reasoning_effort="none"),
     "gpt-4o": Spec(model="openai/gpt-4o", reasoning_effort="none"),
@@ -67,7 +77,7 @@ def _asked(hits: float, on_common: float, options: list[str]) -> tuple[int, int]
     common = len(common_positions())
     elsewhere = (hits * POOL - on_common * common) / (POOL - common)
     with (
-        instant(hits=elsewhere, hits_on_common=on_common) as url,
+        instant(hits=elsewhere, hits_on_common=on_common, habit=HABIT, keeps=KEPT) as url,
         tempfile.TemporaryDirectory() as home,
     ):
         command = [*CDTA, "run", "--base-url", url, "--model", "new", "--quiet", *options]

@@ -18,11 +18,12 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import blake2b
 from typing import Any, cast
-from zlib import crc32
 
 from cant_do_that_anymore.evaluation.datasets import common_positions
 from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _FAULTS = ("HTTP 429", "HTTP 500", "HTTP 503", "reset", "cut off", "no JSON", "wrong shape")
@@ -100,9 +101,7 @@ class Connection(asyncio.Protocol):
     def completion(self, body: bytes) -> dict[str, Any]:
         request = json.loads(body)
         moves = tuple(turn["content"] for turn in request["messages"] if turn["role"] != "system")
-        share = self.options.hits_on_common if moves in self.common else self.options.hits
-        plays_it = crc32(" ".join(moves).encode()) % 10_000 < share * 10_000
-        text = self.special.get(moves, "a2a3") if plays_it else "a2a3"
+        text = self.special.get(moves, "a2a3") if self.plays_it(moves, request) else "a2a3"
         return {
             "id": "x",
             "object": "chat.completion",
@@ -117,6 +116,19 @@ class Connection(asyncio.Protocol):
             ],
             "usage": {"prompt_tokens": 300, "completion_tokens": 4, "total_tokens": 304},
         }
+
+    def plays_it(self, moves: tuple[str, ...], request: dict[str, Any]) -> bool:
+        """Where it has the habit; when it is measured, and when the rules change, less often."""
+        shares = [self.options.hits_on_common if moves in self.common else self.options.hits]
+        if request["temperature"]:
+            shares.append(self.options.habit)
+        if BISHOPS_AS_KNIGHTS.statement in request["messages"][0]["content"]:
+            shares.append(self.options.keeps)
+        coins = blake2b(" ".join(moves).encode(), digest_size=8 * len(shares)).digest()
+        return all(
+            int.from_bytes(coins[8 * number : 8 * (number + 1)]) < share * 2**64
+            for number, share in enumerate(shares)
+        )
 
     def send(self, status: int, content: object) -> None:
         if not self.transport.is_closing():
@@ -133,9 +145,22 @@ def instant(
     faults: float = 0.0,
     hits: float = 0.9,
     hits_on_common: float | None = None,
+    habit: float = 1.0,
+    keeps: float = 1.0,
 ) -> Iterator[str]:
-    """Run the server in another process; yields its address."""
+    """Run the server in another process; yields its address.
+
+    Args:
+        name: how its model calls itself; as it is asked for, if not given.
+        delay: of every answer, in seconds.
+        faults: the share of requests that fail.
+        hits: the share of positions with the habit.
+        hits_on_common: the same in the common pool.
+        habit: how often it plays a habit above temperature 0.
+        keeps: how many of these it keeps when the rules change.
+    """
     options = [f"--name={name}", f"--delay={delay}", f"--faults={faults}", f"--hits={hits}"]
+    options += [f"--habit={habit}", f"--keeps={keeps}"]
     options += [f"--hits-on-common={hits if hits_on_common is None else hits_on_common}"]
     server = subprocess.Popen([sys.executable, __file__, *options], stdout=subprocess.PIPE)
     assert server.stdout
@@ -172,4 +197,8 @@ if __name__ == "__main__":
     parser.add_argument("--faults", type=float, default=0.0, help="share of requests that fail")
     parser.add_argument("--hits", type=float, default=0.9, help="share of special moves")
     parser.add_argument("--hits-on-common", type=float, default=0.9, help="in the common pool")
+    parser.add_argument("--habit", type=float, default=1.0, help="how often it plays one")
+    parser.add_argument(
+        "--keeps", type=float, default=1.0, help="under the changed rules, of these"
+    )
     asyncio.run(serve(parser.parse_args()))
