@@ -11,9 +11,11 @@ each on the positions of the other three: `times` as often, in the median. That 
 model hits 40 % of the whole pool; there it is as with the model inside, whom the pool was not
 chosen by either: 66.3 % of the common pool, 38.9 % of the whole.
 
-Dollars are by the price list: what `cdta estimate` takes for a question and its answer; in
-batches they are half. How soon a precision is reached depends on the model: this one plays its
-habits in 67 % of cases when it is measured, and half of those under the changed rules.
+How soon a precision is reached depends on the model. These play their habits in 67 or in 95 % of
+cases when they are measured, and half of those under the changed rules.
+
+Dollars are by the price list: what `cdta estimate` takes for a question and its answer. In batches
+they are half.
 """
 
 import tempfile
@@ -34,15 +36,15 @@ from cant_do_that_anymore.evaluation.estimate import estimate
 SAMPLES = 1000
 POOL = 19_841
 HIT_RATES = (0.05, 0.075, 0.16, 0.4)
-HABIT, KEPT = 0.67, 0.5
+HABITS, KEPT = (0.67, 0.95), 0.5
 """How often a habit is played when it is measured, and of these under the changed rules."""
 OF_THE_MODEL_INSIDE = 0.663 / 0.389
 COMMON, PRECISE = ["--pool", "common"], ["--precision", "0.05"]
 WAYS = {
-    "default": [],
-    "`--pool common`": COMMON,
-    "`--precision .05`": PRECISE,
-    "both": [*COMMON, *PRECISE],
+    "default": (HABITS[0], []),
+    "`--pool common`": (HABITS[0], COMMON),
+    **{f"`--precision .05`, habit {habit}": (habit, PRECISE) for habit in HABITS},
+    **{f"both, habit {habit}": (habit, [*COMMON, *PRECISE]) for habit in HABITS},
 }
 MODELS = {
     "gpt-4o-mini": Spec(model="openai/gpt-4o-mini", reasoning_effort="none"),
@@ -57,7 +59,7 @@ def main() -> None:
     for hits in HIT_RATES:
         on_common = _on_common(hits)
         title = f"{100 * hits:g} %, {100 * on_common:.0f} %"
-        found = {name: _asked(hits, on_common, options) for name, options in WAYS.items()}
+        found = {name: _asked(hits, on_common, *way) for name, way in WAYS.items()}
         theirs = min(SAMPLES, int(hits * POOL))
         for way, (questions, samples) in {"original": (POOL + 2 * theirs, theirs), **found}.items():
             share = f"{questions / found['default'][0]:.0%}"
@@ -72,12 +74,12 @@ def _on_common(hits: float) -> float:
     return hits * (times if hits * times < 1 else OF_THE_MODEL_INSIDE)
 
 
-def _asked(hits: float, on_common: float, options: list[str]) -> tuple[int, int]:
+def _asked(hits: float, on_common: float, habit: float, options: list[str]) -> tuple[int, int]:
     """The questions of a run, and what samples it has."""
     common = len(common_positions())
     elsewhere = (hits * POOL - on_common * common) / (POOL - common)
     with (
-        instant(hits=elsewhere, hits_on_common=on_common, habit=HABIT, keeps=KEPT) as url,
+        instant(hits=elsewhere, hits_on_common=on_common, habit=habit, keeps=KEPT) as url,
         tempfile.TemporaryDirectory() as home,
     ):
         command = [*CDTA, "run", "--base-url", url, "--model", "new", "--quiet", *options]
