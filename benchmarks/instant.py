@@ -124,7 +124,7 @@ class Connection(asyncio.Protocol):
             shares.append(self.options.habit)
         if BISHOPS_AS_KNIGHTS.statement in request["messages"][0]["content"]:
             shares.append(self.options.keeps)
-        coins = blake2b(" ".join(moves).encode(), digest_size=8 * len(shares)).digest()
+        coins = blake2b(" ".join(moves).encode(), digest_size=24).digest()
         return all(
             int.from_bytes(coins[8 * number : 8 * (number + 1)]) < share * 2**64
             for number, share in enumerate(shares)
