@@ -19,9 +19,11 @@ from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.comparison import compare
 from cant_do_that_anymore.evaluation.contenders import contenders
+from cant_do_that_anymore.evaluation.datasets import shipped_datasets
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
 from cant_do_that_anymore.evaluation.measures import IMPACT, MEASURES
+from cant_do_that_anymore.evaluation.pools import positions_drawn
 from cant_do_that_anymore.evaluation.precision import FIRST_LOOK, STRETCH, looks
 from cant_do_that_anymore.evaluation.statistics.intervals import (
     RELATIVE_CHANGE,
@@ -33,6 +35,7 @@ from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from loopback import Loopback, Request, Responder, is_changed, serving
 from players import PERFECT, habit, in_every_second, perfect
 from processes import cdta, forked, samples_in
+from runs import plan_of
 
 CONNECTIONS = 2
 AHEAD = 4 * CONNECTIONS
@@ -152,6 +155,16 @@ def test_of_a_dataset_that_is_there_it_takes_the_beginning_of_a_seeded_order(
     assert set(ids(other)[:20]) != set(ids(rough)[:20])
     few = measured(server, drops_half, n=60, precision=0.01, **given_one)
     assert ids(few) == ids(fine)[:60]  # whatever the most is
+
+
+def test_that_order_does_not_depend_on_how_many_are_taken() -> None:
+    dataset = shipped_datasets(shipped_pool("pool"))["gpt-4-0314"]
+    taken = [
+        [each.id for each in positions_drawn(dataset, Spec(), plan_of(size, precision=0.1))]
+        for size in looks(1000)
+    ]
+    assert all(fewer == taken[-1][: len(fewer)] for fewer in taken)
+    assert len(set(taken[-1])) == 1000
 
 
 def test_one_that_is_killed_goes_on_where_it_was(server: Loopback, tmp_path: Path) -> None:
