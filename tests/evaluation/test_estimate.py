@@ -464,8 +464,8 @@ def test_the_user_may_give_the_price() -> None:
         assert 0.2 < paid(server) <= 0.4  # at the same price
         run = evaluate(spec, quiet=True)
         assert run.cost.measuring == pytest.approx(paid(server))
-    given = estimate(Spec(model="openai/gpt-4o", price=(5, 20))).measuring.ways[0]
-    listed = estimate(Spec(model="openai/gpt-4o")).measuring.ways[0]
+    given = estimate(Spec(model="openai/gpt-4o", n=50, price=(5, 20))).measuring.ways[0]
+    listed = estimate(Spec(model="openai/gpt-4o", n=50)).measuring.ways[0]
     assert cost(given).most == pytest.approx(2 * cost(listed).most)  # 2.5 and 10 by the list
 
 

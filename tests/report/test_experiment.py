@@ -409,7 +409,7 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
         done = measure(server, tmp_path, "--rules", keys, "--runs", "1")
     assert done.returncode == 1
     (told,) = [line for line in done.stderr.splitlines() if "could be measured" in line]
-    assert "under no-castling: " in told and "no habit" in told
+    assert "under no-castling: " in told and "plays the special move in 0 of " in told
     with (tmp_path / "results.csv").open() as file:
         assert [row["rules"] for row in csv.DictReader(file)] == ["knights-as-bishops"]
 
