@@ -16,6 +16,8 @@ from processes import cdta, results_in, samples_in
 
 N = 60
 POOL = shipped_pool("pool")[:N]
+DISK = 230
+"""How large the disk is, in kB: an empty store takes some of it."""
 
 
 def respond(request: Request) -> str:
@@ -37,10 +39,10 @@ def positions(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 200 kB."""
+    """A disk with room for some answers."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=240k", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK}k", "tmpfs", str(folder)]
     if not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("mounting a small disk is not permitted here")
     yield folder
@@ -95,7 +97,7 @@ def test_a_built_dataset_that_cannot_be_written_is_one_sentence(
     home = tmp_path / "home"
     home.mkdir()
     (home / "datasets").symlink_to(small_disk)
-    (small_disk / "filler").write_bytes(b"x" * 200_000)
+    (small_disk / "filler").write_bytes(b"x" * DISK * 1000)
     options = ["--base-url", server.url, "--model", "m", "--quiet", "-n", N, "--pool", positions]
     full = cdta("run", *options)
     assert full.returncode == 1
