@@ -13,7 +13,7 @@ import pytest
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput
-from cant_do_that_anymore.evaluation.bill import TooDear
+from cant_do_that_anymore.evaluation.bill import FEW, TooDear
 from cant_do_that_anymore.evaluation.experiment import evals_and_rules, measured, specs_for
 from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.run import choose
@@ -41,7 +41,7 @@ def amount_in(problem: pytest.ExceptionInfo[TooDear]) -> float:
 def test_a_run_of_forty_dollars_stops_before_one_is_spent_and_goes_on_with_consent() -> None:
     with serving(Loopback(habit)) as server:
         spec = Spec(model="priced", base_url=server.url, dataset="gpt-4-0314", n=1_450)
-        with pytest.raises(TooDear, match="--max-cost USD goes on from here") as problem:
+        with pytest.raises(TooDear, match="--max-cost USD goes on within") as problem:
             evaluate(spec, quiet=True)
         assert len(server.requests) == 20
         assert 0.1 < paid(server) < 1
@@ -134,6 +134,20 @@ def test_an_experiment_is_billed_as_a_whole_before_it_begins(tmp_path: Path) -> 
         assert (len(runs), failures) == (3, {})
         assert paid(server) == pytest.approx(amount_in(problem), rel=0.35)  # every second is a hit
         measured(specs(ask_above=0), tmp_path, save_run, quiet=True)  # finished, and free
+
+
+def test_the_bill_of_an_experiment_costs_a_few_answers_of_each_model_and_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    """However many runs it has, and however dear they are."""
+    with serving(Loopback(in_every_second)) as server:
+        asked = evals_and_rules([], [])
+        dear: dict[str, Any] = {"base_url": server.url, "price": (3000, 3000)}
+        specs = {name: specs_for(asked, [None], range(3), model=name, **dear) for name in "ab"}
+        for _ in range(2):
+            with pytest.raises(TooDear):
+                measured(specs, tmp_path, save_run, quiet=True)
+            assert len(server.requests) == 2 * FEW
 
 
 def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import Unfinished
+from cant_do_that_anymore.errors import NoHabit, Unfinished
 from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.pools import Pool
 from cant_do_that_anymore.evaluation.search import Search
@@ -95,6 +95,14 @@ def test_a_model_without_the_habit_hears_so_after_some_hundred_questions() -> No
         assert "99 % sure that the pool holds fewer than 500, not half of the 1,000" in sentence
         assert "the other 19,593 (" in sentence  # in tokens: nobody knows the price
         assert " tokens); --keep-looking goes on" in sentence
+
+
+def test_so_it_does_where_a_precision_is_wanted() -> None:
+    """By what such a run usually takes, and not by the fifty samples of its first look."""
+    with serving(Loopback(without_habit)) as server:
+        with pytest.raises(NoHabit, match="fewer than 189, not half of the 378 wanted"):
+            evaluate(Spec(base_url=server.url, precision=0.1), quiet=True)
+        assert len(server.requests) < 1_000
 
 
 @pytest.fixture

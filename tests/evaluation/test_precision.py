@@ -25,6 +25,7 @@ from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored,
 from cant_do_that_anymore.evaluation.measures import IMPACT, MEASURES
 from cant_do_that_anymore.evaluation.pools import positions_drawn
 from cant_do_that_anymore.evaluation.precision import FIRST_LOOK, STRETCH, looks
+from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.statistics.intervals import (
     RELATIVE_CHANGE,
     ratio_interval,
@@ -243,6 +244,10 @@ def test_runs_of_one_model_are_one_whatever_their_precision(server: Loopback) ->
     plain = measured(server, drops_half, precision=None, seed=7, n=60)
     (both,) = contenders([plain, fine])
     assert both.results.intervals[IMPACT] == interval_of(MEASURES[IMPACT], both.samples, STRETCH)
+    assert not any("there are no more positions" in note for note in both.notes)
+    (standing,) = standings([plain, fine])
+    assert standing.notes[0] == "stopped at a precision of 0.1; intervals allow for that"
+    assert rescored(fine, fine.plan.reading).notes == fine.notes
     other = measured(server, perfect, model="other")
     (first, *_) = compare([fine, other])
     (usual, *_) = compare([as_if_all_were_measured(each) for each in (fine, other)])

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,13 @@ from aiohttp.typedefs import Handler
 from batches import BatchServer, Line, failed_line
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import Unfinished
+from cant_do_that_anymore.evaluation.criteria import Criteria
+from cant_do_that_anymore.evaluation.pools import Pool
+from cant_do_that_anymore.evaluation.search import Search
+from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models import asking, batches
+from cant_do_that_anymore.models.baseline import RandomModel
 from cant_do_that_anymore.models.rounds import FEW
 from loopback import Loopback, Request, moves_in, serving
 from players import habit, number_of, wavering
@@ -102,6 +108,17 @@ def test_a_run_without_batches_takes_the_answers_of_one_with_them(positions: Pat
         at_once = evaluate(replace(spec, batch=False), quiet=True)
     assert sum(server.charged.values()) == asked == 200
     assert in_batches.samples == at_once.samples
+
+
+def test_of_hits_that_are_drawn_no_more_are_asked_again_than_are_needed() -> None:
+    plan = plan_for(Spec(n=50), RandomModel())
+    search = Search(Criteria(RandomModel(), Pool("pool", shipped_pool("pool")[:2_000]), plan), 50)
+    first = search.wave
+    assert len(list(islice(search.asks(), first))) == first
+    for _ in range(first):
+        search.take(True, draws=3)
+    assert first == 300
+    assert search.wave == 75
 
 
 def test_a_dataset_is_found_in_waves_and_little_is_wasted(tmp_path: Path) -> None:

@@ -163,3 +163,8 @@ def test_what_was_spent_is_what_the_server_charged() -> None:
         spec = Spec(model="priced", base_url=thinker.url, n=12, max_connections=4, ask_above=None)
         run = evaluate(spec, quiet=True)
     assert run.cost.spent == pytest.approx(thinker.charged)
+
+
+def test_what_no_limit_can_pay_is_told_with_the_limit_that_could() -> None:
+    with pytest.raises(Spent, match=r"may cost \$1.7140; all answers .*, --max-cost 1.72 or more"):
+        asyncio.run(Purse(0.5).put_aside(1.714, "batch"))

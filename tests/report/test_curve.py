@@ -224,7 +224,10 @@ def test_a_curve_needs_two_efforts_on_the_same_positions() -> None:
     none, low = run("m", "none", 0), run("m", "low", 500)
     assert has_curve(standings([none, low]))
     assert not has_curve(standings([none, run("other", "low", 500)]))
-    assert not has_curve(standings([none, replace(low, samples=low.samples[:1])]))
+    shorter = replace(low, samples=low.samples[:1])
+    assert not has_curve(standings([none, shorter]))
+    stopped = replace(shorter, plan=replace(low.plan, precision=0.1))
+    assert has_curve(standings([none, stopped]))
     assert not has_curve(standings([none, replace(none, version="m-2")]))
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
+from math import inf
 from typing import NamedTuple
 
 from ..errors import Unfinished
 from ..models.asking import Asking
-from ..models.asks import Ask
 from ..models.concessions import limit_of
-from ..models.model import Known, Usage
+from ..models.model import Known
 from ..models.names import known_by_name
 from ..models.purse import FREE, Price
 from ..models.stopping import to_the_end
@@ -17,6 +18,7 @@ from .cheaper import cheaper_than
 from .estimate import cost, foreseen_by
 from .foresight import Foreseen, Part
 from .lengths import lengths_of
+from .pools import positions_for
 from .prices import rate_for
 from .spec import Spec, plan_for
 from .vocabulary import Plan
@@ -46,8 +48,10 @@ class Bill(NamedTuple):
     measuring: Due
 
 
-async def bill_for(spec: Spec, plan: Plan, asking: Asking, *, quiet: bool) -> Bill | None:
-    """Ask a few questions of a run, and say what the others will cost.
+async def bill_for(
+    spec: Spec, plan: Plan, asking: Asking, *, quiet: bool, may_ask: bool = True
+) -> Bill | None:
+    """Ask a few questions of a run, if none were yet, and say what the others will cost.
 
     The answers are kept. None, and nothing is asked, where there is a limit already, where the
     price is unknown, or where asking is free.
@@ -56,26 +60,29 @@ async def bill_for(spec: Spec, plan: Plan, asking: Asking, *, quiet: bool) -> Bi
     if not price or limit is None:
         return None
     foreseen = foreseen_by(spec, plan, asking.model, asking.kept)
-    part = foreseen.certain
-    if first := part.to_ask[: max(0, ENOUGH - part.answered)]:
-        with shown(f"the first answers of {asking.model.name}", quiet=quiet):
-            each = await _asked(first[:FEW], part, asking, price)
-            if each * len(first[FEW:]) <= MOST_TO_LEARN * limit:
-                await _asked(first[FEW:], part, asking, price)
-        foreseen = foreseen_by(spec, plan, asking.model, asking.kept)
+    for enough, most in ((FEW, inf), (ENOUGH, MOST_TO_LEARN * limit)):
+        part = foreseen.certain
+        first = replace(part, to_ask=part.to_ask[: max(0, enough - part.answered)])
+        if not may_ask or _cost(spec, first, first, asking.model, price) > most:
+            break
+        if first.to_ask:
+            with shown(f"the first answers of {asking.model.name}", quiet=quiet):
+                await _ask(first, asking)
+            foreseen = foreseen_by(spec, plan, asking.model, asking.kept)
     return _bill(spec, foreseen, asking.model, price)
 
 
-def bill_of(spec: Spec, *, quiet: bool = False) -> Bill | None:
-    """What a run will cost after its first answers, which are kept; raises what that does."""
+def bill_of(spec: Spec, *, quiet: bool, may_ask: bool) -> Bill | None:
+    """The same of a run that is still to begin; raises what that does."""
     if not _price_to_tell(spec, known_by_name(spec.model, spec.base_url)):
         return None
+    positions_for(spec, quiet=quiet)  # a pool is mined when first wanted
     model = model_for(spec)
     plan = plan_for(spec, model)
 
     async def billed() -> Bill | None:
         async with asking_for(spec, model) as asking:
-            return await bill_for(spec, plan, asking, quiet=quiet)
+            return await bill_for(spec, plan, asking, quiet=quiet, may_ask=may_ask)
 
     return to_the_end(billed())
 
@@ -91,12 +98,12 @@ def check_dues(finding: Sequence[Due], measuring: Sequence[Due], spec: Spec) -> 
     if spec.ask_above is None or total <= spec.ask_above:
         return
     searches = any(due.questions > 1 for due in finding)
-    cheaper = ", ".join(cheaper_than(spec, searches=searches))
+    cheaper = ", ".join(cheaper_than(spec, searches=searches, measures=bool(measuring)))
     hint = f"cheaper: {cheaper}; " if cheaper else ""
     raise TooDear(
         f"by its first answers, what is still to come costs about ${total:,.2f} ({questions:,} "
         f"questions), more than the ${spec.ask_above:g} of --ask-above; {hint}--max-cost USD goes "
-        "on from here within that limit; all answers are saved"
+        "on within that limit" + ("" if spec.fresh else "; all answers are saved")
     )
 
 
@@ -106,11 +113,11 @@ def _price_to_tell(spec: Spec, model: Known) -> Price | None:
     return None if price == FREE or spec.max_cost is not None or spec.ask_above is None else price
 
 
-async def _asked(asks: Sequence[Ask], part: Part, asking: Asking, price: Price) -> float:
-    """What an answer costs in the mean; what fails is for the run to tell, which asks it again."""
-    async with aclosing(asking.answers(asks, part.settings)) as answers:
-        used = sum([answer.usage async for answer in answers], Usage())
-    return price.of(used, len(asks)) / max(len(asks), 1)
+async def _ask(part: Part, asking: Asking) -> None:
+    """Ask and keep the answers; what fails is for the run to tell, which asks it again."""
+    async with aclosing(asking.answers(part.to_ask, part.settings)) as answers:
+        async for _ in answers:
+            pass
 
 
 def _bill(spec: Spec, foreseen: Foreseen, known: Known, price: Price) -> Bill:

@@ -12,19 +12,20 @@ ROUGH = 0.1
 """A precision that tells whether a habit is rather dropped or kept."""
 
 
-def cheaper_than(spec: Spec, *, searches: bool) -> dict[str, Spec]:
+def cheaper_than(spec: Spec, *, searches: bool, measures: bool = True) -> dict[str, Spec]:
     """Other ways to measure the same model, by the options that ask for them.
 
     Args:
         spec: how it was to be measured.
         searches: whether a dataset is still to be found.
+        measures: whether it is then measured.
     """
     found = {}
     if searches and spec.pool is None and spec.change == BISHOPS_AS_KNIGHTS:
         found["--pool common"] = replace(spec, pool=COMMON)
-    if spec.eval == "all" and spec.n is None:
+    if measures and spec.eval == "all" and spec.n is None:
         found["--eval all_small"] = replace(spec, eval="all_small")
-    if spec.precision is None:
+    if measures and spec.precision is None:
         found[f"--precision {ROUGH:g}"] = replace(spec, precision=ROUGH)
     if not spec.batch and _takes_batches(spec):
         found["--batch"] = replace(spec, batch=True)

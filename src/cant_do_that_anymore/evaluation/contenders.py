@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Literal
 
 from .computing import compute
@@ -50,11 +51,15 @@ class Contender:
         if len(self.runs) == 1:
             return self.runs[0].notes
         samples = [sample for run in self.runs for sample in run.samples]
-        wanted = sum(run.plan.wanted for run in self.runs)
-        together = notes_on(samples, self.results, replace(self.plan, wanted=wanted))
+        together = notes_on(samples, self.results, replace(self.plan, wanted=self.wanted))
         derived = {note for r in self.runs for note in notes_on(r.samples, r.results, r.plan)}
         others = (note for run in self.runs for note in run.notes if note not in derived)
         return list(dict.fromkeys((*together, *others)))
+
+    @property
+    def wanted(self) -> int:
+        """How many samples were asked for; of a run that stops by itself, as many as it has."""
+        return sum(len(r.samples) if r.plan.precision else r.plan.wanted for r in self.runs)
 
     @property
     def has_junk(self) -> bool:
@@ -204,7 +209,13 @@ def _temperature_used(run: Run) -> object:
 
 
 def common_dataset(models: Sequence[Contender]) -> Dataset | None:
-    """The dataset that all were measured on, if it was the same for all."""
+    """The dataset that all were measured on, if it was the same for all.
+
+    Who stops by itself was measured on the beginning of it.
+    """
     datasets = [run.dataset for model in models for run in model.runs]
     same = len({(each.version, each.origin, each.endpoint) for each in datasets}) == 1
-    return datasets[0] if same and len({model.positions for model in models}) == 1 else None
+    by_size = sorted((model.positions for model in models), key=len)
+    stops = any(run.plan.precision for model in models for run in model.runs)
+    beginnings = stops and all(fewer <= more for fewer, more in pairwise(by_size))
+    return datasets[0] if same and (beginnings or len(set(by_size)) == 1) else None

@@ -18,7 +18,7 @@ from .diagnosis import ASKED, ASKED_OF_CONTROLS
 from .foresight import Foreseen, foresee
 from .lengths import Lengths, lengths_of
 from .pace import WAVES, Pace
-from .precision import is_reached, stages
+from .precision import is_reached, looks, stages
 from .prices import rate_for
 from .sizes import (
     HALF_WIDTH,
@@ -138,7 +138,7 @@ def estimate(
     lengths = [lengths_of(spec, known, part, other) for part, other in (parts, parts[::-1])]
     dataset, measuring = (
         replace(_step(len(part.to_ask), each, known, price, pace, waves), kept=part.answered)
-        for part, each, waves in zip(parts, lengths, WAVES, strict=True)
+        for part, each, waves in zip(parts, lengths, _waves(spec, foreseen), strict=True)
     )
     total = _total(dataset, measuring)
     said = [each.bases for part, each in zip(parts, lengths, strict=True) if part.to_ask]
@@ -189,6 +189,16 @@ def _total(*steps: Step) -> Step:
             )
         )
     return Step(requests, sum(step.input_tokens for step in asked), tuple(ways))
+
+
+def _waves(spec: Spec, foreseen: Foreseen) -> tuple[int, int]:
+    """In how many batches a dataset is found and samples are measured; at each look in one."""
+    if not spec.precision:
+        return WAVES
+    shares = shares_expected(foreseen.samples)
+    last = expected_samples(spec.precision, spec.to_draw, shares)
+    number = sum(look <= last for look in looks(spec.to_draw))
+    return max(number, WAVES[0]), number
 
 
 def _told(what: str, bases: Sequence[str]) -> list[str]:

@@ -29,16 +29,20 @@ ALL = "all"
 """In place of rules: every one that can be measured."""
 
 
-def evals_and_rules(evals: Iterable[Eval], changes: Iterable[str]) -> list[tuple[Eval, str]]:
+def evals_and_rules(
+    evals: Iterable[Eval], changes: Iterable[str], *, own_pool: bool = False
+) -> list[tuple[Eval, str]]:
     """Every eval under every change of rules, those that are usual where none are given.
 
     ``all`` are all the rules that take a move away. Games under the changed rules are at hand for
-    the usual ones alone, so no other rules are asked about them unless that is wanted.
+    the usual ones alone, so neither other rules nor a pool that is given are asked about them
+    unless that is wanted.
     """
     wanted = list(changes) or [BISHOPS_AS_KNIGHTS.key]
     if ALL in wanted:
         wanted = [key for key, rules in CATALOGUE.items() if rules.takes_away]
-    usual = USUAL_EVALS if wanted == [BISHOPS_AS_KNIGHTS.key] else USUAL_EVALS[:1]
+    shipped = wanted == [BISHOPS_AS_KNIGHTS.key] and not own_pool
+    usual = USUAL_EVALS if shipped else USUAL_EVALS[:1]
     return list(product(list(evals) or usual, wanted))
 
 
@@ -117,15 +121,21 @@ def _check(of_model: Sequence[Spec]) -> None:
 
 
 def _check_bills(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool) -> None:
-    """Learn what all of it costs; a dataset that serves several runs is found once."""
+    """Learn what all of it costs; a dataset that serves several runs is found once.
+
+    Each model is asked for a few answers, and for a few more at each other effort.
+    """
     finding: dict[object, Due] = {}
     measuring: list[Due] = []
+    learnt = set()
     for model, of_model in specs.items():
         for spec in of_model:
             if _folder(spec, out).exists():
                 continue
             try:
-                bill = bill_of(spec, quiet=quiet)
+                lesson = model, spec.reasoning_effort
+                bill = bill_of(spec, quiet=quiet, may_ask=lesson not in learnt)
+                learnt.add(lesson)
             except Stopped:
                 raise
             except Problem:

@@ -16,7 +16,9 @@ from ..home import home, safe_name
 from ..models.model import Settings, Usage
 from .computing import compute
 from .conditions import condition_named
+from .datasets import notes_on_pool
 from .notes import notes_on
+from .precision import on_precision
 from .results import PROTOCOL, Cost, Dataset, Results, Run, versions_here
 from .sample_file import AGAIN, DAMAGE, check_judgements, line_of, read_samples
 from .samples import reread
@@ -138,7 +140,11 @@ def rescored(run: Run, reading: Reading) -> Run:
         samples=samples,
         controls=controls,
         results=results,
-        notes=notes_on(samples, results, plan),
+        notes=[
+            *on_precision(len(samples), results, plan),
+            *notes_on(samples, results, plan),
+            *notes_on_pool(run.dataset),
+        ],
         versions=versions_here(),
     )
 

@@ -18,6 +18,7 @@ from .controls import controls_for
 from .criteria import Criteria, Which
 from .datasets import rates_on_all, rates_on_common
 from .pools import given_dataset, positions_drawn, positions_for
+from .prices import is_patient
 from .results import Dataset
 from .samples import asked_of
 from .search import BUILT, DRAWS, Search
@@ -124,7 +125,13 @@ def foresee(spec: Spec, plan: Plan, known: Known, kept: Kept, under_way: int) ->
         dataset, imagined = (
             (found, "")
             if found
-            else _imagined(criteria, kept, selection, None if spec.batch else under_way)
+            else _imagined(
+                criteria,
+                kept,
+                selection,
+                None if spec.batch else under_way,
+                patient=is_patient(spec, known),
+            )
         )
         positions = positions_drawn(dataset, spec, plan)
         if spec.diagnose:
@@ -175,7 +182,7 @@ def _likely_version(model: Known) -> str:
 
 
 def _imagined(
-    criteria: Criteria, kept: Kept, part: Part, under_way: int | None
+    criteria: Criteria, kept: Kept, part: Part, under_way: int | None, *, patient: bool
 ) -> tuple[Dataset, str]:
     """The dataset as it may come out, and what that rests on."""
     search, settings = Search(criteria, criteria.plan.wanted), criteria.settings
@@ -193,7 +200,7 @@ def _imagined(
                     basis += "; each of those is asked twice more if it takes no temperature"
                 plays = _spread(rate)
             search.take(search.asks_again or next(plays), draws)
-        if search.done:
+        if search.done or (search.is_hopeless and not patient):
             break
     if under_way is None:
         in_waves = asked_in_waves(criteria.plan.wanted, len(search.hits) / search.asked)

@@ -10,7 +10,7 @@ TOKENS_A_SECOND = 50.0
 OUR_ANSWERS_A_SECOND = 100.0
 SECONDS_A_BATCH = 24 * 3600.0
 WAVES = 2, 1
-"""In so many batches a dataset is found and samples are measured, as a rule."""
+"""In so many batches a dataset is found and samples are measured, as a rule, at one look."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,10 @@ class Pace:
     def basis(self) -> str:
         """What the times rest on."""
         if self.in_batches:
-            return "a batch takes 24 h at most, and the dataset takes two, one time in five more"
+            return (
+                "a batch takes 24 h at most, and the dataset takes two, one time in five more; "
+                "with a precision, every look takes one of each"
+            )
         if self.known.name in OUR_MODELS:
             return f"{OUR_ANSWERS_A_SECOND:.0f} answers a second are taken for our own models"
         if self.measured:

@@ -57,16 +57,16 @@ def is_reached(samples: Sequence[Sample], plan: Plan) -> bool:
     return tally is not None and replace(tally, stretch=STRETCH).within(plan.precision)
 
 
-def on_precision(n: int, results: Results, plan: Plan, *, ended: bool) -> list[str]:
-    """Where a run stopped that was to stop by itself, and why.
-
-    Args:
-        n: how many samples it has.
-        ended: whether there are no more positions.
-    """
+def on_precision(n: int, results: Results, plan: Plan) -> list[str]:
+    """Where a run with so many samples stopped that was to stop by itself, and why."""
     value, interval = results.metrics[IMPACT], results.intervals.get(IMPACT)
-    if not plan.precision or value is None or interval is None:
+    if not plan.precision:
         return []
+    if value is None or interval is None:
+        return [
+            f"the precision asked for, {plan.precision:g}, is not reached: the special move never "
+            "came under the standard rules, so there is no impact factor"
+        ]
     below, above = value - interval.low, interval.high - value
     told = (
         f"after {counted(n, 'sample')} the interval of the impact factor reaches {below:.3f} below "
@@ -74,5 +74,6 @@ def on_precision(n: int, results: Results, plan: Plan, *, ended: bool) -> list[s
     )
     if max(below, above) <= plan.precision:
         return [f"stopped at the precision asked for, {plan.precision:g}: {told}"]
-    why = "there are no more positions" if ended else "-n allows no more, and a larger one goes on"
+    ended, larger = "there are no more positions", "-n allows no more, and a larger one goes on"
+    why = ended if n < plan.wanted else larger
     return [f"the precision asked for, {plan.precision:g}, is not reached: {told}; {why}"]

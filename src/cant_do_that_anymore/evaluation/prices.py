@@ -65,6 +65,11 @@ def rate_for(spec: Spec, model: Known) -> Price | None:
     return price.in_batch if price and spec.batch else price
 
 
+def is_patient(spec: Spec, model: Known) -> bool:
+    """Whether a search goes on although it gives too little: it is wanted to, or costs nothing."""
+    return spec.keep_looking or price_for(spec, model) == FREE
+
+
 def purse_for(spec: Spec, model: Known) -> Purse:
     """A purse that holds as many dollars as may be spent, or no end of them.
 

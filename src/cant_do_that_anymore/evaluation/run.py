@@ -17,7 +17,7 @@ from ..game.position import Position
 from ..models.asking import Asking
 from ..models.asks import Ask
 from ..models.model import Model
-from ..models.purse import FREE, Purse
+from ..models.purse import Purse
 from ..models.stopping import to_the_end
 from ..progress import progress, told
 from .bill import bill_for, check_dues
@@ -30,7 +30,7 @@ from .notes import notes_on
 from .outlook import Outlook
 from .pools import Pool, given_dataset, positions_drawn, positions_for
 from .precision import is_reached, on_precision, stages
-from .prices import cost_of, price_for, rate_for
+from .prices import cost_of, is_patient, rate_for
 from .results import Dataset, Run
 from .samples import Draw, asked_of
 from .selection import dataset_for, found_dataset, version_of
@@ -107,8 +107,8 @@ async def _run(
             chosen = await _chosen(spec, stage, at_hand, asking, outlook, quiet=quiet)
             everything = await _measured(asking, chosen, plan, outlook, quiet=quiet)
             dataset, n = chosen.dataset, len(chosen.positions)
-            samples, controls, ended = everything[:n], everything[n:], n < stage.wanted
-            if ended or is_reached(samples, plan):
+            samples, controls = everything[:n], everything[n:]
+            if n < stage.wanted or is_reached(samples, plan):
                 break
     _check_failures(everything, spec.max_error_rate)
     results = compute(samples, plan, controls)
@@ -122,7 +122,7 @@ async def _run(
         samples=samples,
         results=results,
         notes=[
-            *on_precision(n, results, plan, ended=ended),
+            *on_precision(n, results, plan),
             *notes_on(samples, results, plan),
             *([] if spec.dataset else _on_moved_alias(dataset, samples)),
             *notes_on_pool(dataset),
@@ -169,7 +169,7 @@ async def _dataset(
 ) -> Dataset:
     version = await version_of(asking, criteria, quiet=quiet)
     if not spec.fallback_dataset:
-        patient = spec.keep_looking or price_for(spec, asking.model) == FREE
+        patient = is_patient(spec, asking.model)
         how: dict[str, bool] = {"patient": patient, "quiet": quiet, "fresh": spec.fresh}
         return await dataset_for(asking, version, criteria, outlook, **how)
     found = found_dataset(version, criteria)

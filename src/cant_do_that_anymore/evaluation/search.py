@@ -17,6 +17,7 @@ from ..models.concessions import NO_TEMPERATURE
 from ..models.model import Answer, Usage
 from .criteria import Criteria, Which
 from .results import Dataset
+from .sizes import USUAL_IMPACT, USUAL_SHARE, expected_samples, shares_if
 from .statistics.prospect import Prospect
 from .watch import Watch
 from .waves import wave_size
@@ -25,6 +26,9 @@ FEWEST_FAILURES, MOST_FAILURES = 5, 0.05
 """So many questions may fail, or such a share of them, before a dataset is given up."""
 BUILT = "built"
 NOTHING_USED = Usage()
+MORE_TO_CONFIRM = 1.5
+"""In one wave so many hits are asked again for each position that is missing: some are not borne
+out."""
 DRAWS = 3
 """So often a position is asked that a model hits which takes no temperature."""
 
@@ -50,6 +54,15 @@ class _Drawn:
         return False if not self.hits[0] or len(self.hits) - hits >= enough else None
 
 
+def hoped_for(criteria: Criteria, wanted: int) -> int:
+    """How many positions a run can use; with a precision, as many as it usually takes."""
+    precision = criteria.plan.precision
+    if not precision:
+        return wanted
+    usual = shares_if(USUAL_SHARE, USUAL_IMPACT)
+    return max(wanted, expected_samples(precision, len(criteria.ordered), usual))
+
+
 class Search:
     """Goes through the pool until enough positions are found.
 
@@ -69,7 +82,8 @@ class Search:
         self._questions = 0
         self._usage = Usage()
         self._own_temperature = False
-        self.needed = ceil(wanted / 2)
+        self.hoped = hoped_for(criteria, wanted)
+        self.needed = ceil(self.hoped / 2)
         self._prospect = Prospect(len(criteria.ordered), self.needed)
         self.hits: list[Position] = []
         self.asked = 0
@@ -85,7 +99,7 @@ class Search:
 
         A pool that is smaller than what is wanted is gone through whatever it holds.
         """
-        worthwhile = self._wanted <= self.asked + self.left and self.asked < self.left
+        worthwhile = self.hoped <= self.asked + self.left and self.asked < self.left
         return worthwhile and self._prospect.is_hopeless
 
     def expected(self) -> tuple[float, float]:
@@ -110,8 +124,9 @@ class Search:
     def wave(self) -> int:
         """How many of the next questions to ask together, where answers take hours."""
         likely = len(self.hits) + sum(each.found is not False for each in self._open.values())
-        seen = self.asked + len(self._open)
-        return max(1, len(self._again) + wave_size(self._wanted - likely, seen, likely))
+        seen, missing = self.asked + len(self._open), self._wanted - len(self.hits)
+        again = min(len(self._again), ceil(MORE_TO_CONFIRM * missing))
+        return max(1, again + wave_size(self._wanted - likely, seen, likely))
 
     def asks(self) -> Iterator[Ask]:
         """The next questions, as far as they are known: again what was hit, then the pool's."""

@@ -96,7 +96,7 @@ async def dataset_for(
     found = enough_of(found_dataset(version, criteria), wanted)
     if found and not (fresh and found.origin == BUILT):
         return found
-    search, watch = Search(criteria, wanted), Watch(criteria.settings)
+    search, watch, given_up = Search(criteria, wanted), Watch(criteria.settings), False
     with progress(f"building the dataset of {version}", wanted, quiet=quiet) as advance:
         while not search.done:  # the last answers may call for more questions
             asks = islice(search.asks(), search.wave if asking.in_waves else None)
@@ -107,10 +107,11 @@ async def dataset_for(
                     search.see(answer, watch)
                     outlook.see(answer)
                     advance(len(search.hits) - found_before, remark=_remark(search, outlook))
-                    if search.is_hopeless and not patient:
-                        raise NoHabit(_hopeless(version, search, wanted, outlook))
-                    if search.done:
+                    given_up = search.is_hopeless and not patient
+                    if search.done or (given_up and not asking.in_waves):
                         break
+            if given_up and not search.done:
+                raise NoHabit(_hopeless(version, search, outlook, fresh=fresh))
     built = search.dataset(version)
     if not fresh:
         save_dataset(built, criteria.digest, criteria.facts)
@@ -124,12 +125,12 @@ def _remark(search: Search, outlook: Outlook) -> str:
     return f"{in_all}, {rate:.0%} hits"
 
 
-def _hopeless(version: str, search: Search, wanted: int, outlook: Outlook) -> str:
+def _hopeless(version: str, search: Search, outlook: Outlook, *, fresh: bool) -> str:
     cost, sure = outlook.cost_of(search.left), 100 * (1 - ERROR)
     return (
         f"{version} plays the special move in {len(search.hits)} of {search.asked:,} positions, so "
         f"it is {sure:.0f} % sure that the pool holds fewer than {search.needed:,}, not half of "
-        f"the {wanted:,} wanted: stopped before asking about the other {search.left:,}"
-        f"{f' ({cost})' if cost else ''}; --keep-looking goes on, and a smaller -n wants less; all "
-        "answers are saved"
+        f"the {search.hoped:,} wanted: stopped before asking about the other {search.left:,}"
+        f"{f' ({cost})' if cost else ''}; --keep-looking goes on, and a smaller -n or a larger "
+        "--precision wants less" + ("" if fresh else "; all answers are saved")
     )

@@ -45,6 +45,7 @@ class Standing:
         pool: what they were chosen from, if not from the pool that the rules have by default.
         positions: the ids of all it was asked about.
         folders: those of its runs that were saved.
+        stops: whether its runs stopped by themselves.
     """
 
     model: str
@@ -59,6 +60,7 @@ class Standing:
     pool: str = ""
     positions: frozenset[str] = frozenset()
     folders: Sequence[Path] = ()
+    stops: bool = False
 
     @property
     def place(self) -> Place:
@@ -184,6 +186,7 @@ def _of_runs(runs: Sequence[Run]) -> list[Standing]:
             pool=pool,
             positions=contender.positions,
             folders=[run.folder for run in contender.runs if run.folder],
+            stops=any(run.plan.precision for run in contender.runs),
         )
         for name, effort, contender in zip(names, efforts, found, strict=True)
     ]
@@ -192,8 +195,12 @@ def _of_runs(runs: Sequence[Run]) -> list[Standing]:
 def _notes_on(contender: Contender) -> list[str]:
     """As on a run: the same about each of its runs would be much to read."""
     samples = [sample for run in contender.runs for sample in run.samples]
-    wanted = sum(run.plan.wanted for run in contender.runs)
-    return notes_on(samples, contender.results, replace(contender.plan, wanted=wanted))
+    together = replace(contender.plan, wanted=contender.wanted)
+    precisions = {run.plan.precision for run in contender.runs} - {None}
+    return [
+        *(f"stopped at a precision of {each:g}; intervals allow for that" for each in precisions),
+        *notes_on(samples, contender.results, together),
+    ]
 
 
 def _of_records(records: Iterable[Record]) -> list[Standing]:

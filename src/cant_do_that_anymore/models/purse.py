@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
-from math import inf
+from math import ceil, inf
 from typing import Any
 
 from ..errors import Unfinished
@@ -89,10 +89,13 @@ class Purse:
         waited = False
         while most > self.left:
             if not self._put_aside:
+                advice = "run the same command again to go on and spend as much again"
+                if most > self._limit:
+                    advice = f"--max-cost {ceil(100 * most) / 100:g} or more goes on"
                 raise Spent(
                     f"stopped before passing --max-cost: ${self._paid:.4f} of ${self._limit:g} are "
-                    f"spent and the next {what} may cost ${most:.4f}; all answers are saved, run "
-                    "the same command again to go on and spend as much again"
+                    f"spent and the next {what} may cost ${most:.4f}; all answers are saved, "
+                    f"{advice}"
                 )
             if self._settled.is_set():  # a new one: the next run waits in another event loop
                 self._settled = asyncio.Event()

@@ -49,14 +49,22 @@ def has_curve(group: Sequence[Standing]) -> bool:
 
 def _lines(group: Sequence[Standing]) -> dict[str, list[Line]]:
     """By model, those that were measured on the same positions, who thinks least first."""
-    found: dict[str, dict[frozenset[str], Line]] = {}
+    found: dict[str, list[Line]] = {}
     for standing in group:
         if standing.is_of_runs:
-            found.setdefault(standing.model, {}).setdefault(standing.positions, []).append(standing)
-    return {
-        model: [sorted(line, key=_tokens) for line in of_model.values()]
-        for model, of_model in found.items()
-    }
+            lines = found.setdefault(standing.model, [])
+            line = next((line for line in lines if _are_alike(line[0], standing)), None)
+            if line is None:
+                lines.append([standing])
+            else:
+                line.append(standing)
+    return {model: [sorted(line, key=_tokens) for line in lines] for model, lines in found.items()}
+
+
+def _are_alike(one: Standing, other: Standing) -> bool:
+    """Whether they have the same positions; who stops by itself has the first of them."""
+    fewer, more = sorted((one.positions, other.positions), key=len)
+    return fewer <= more if one.stops or other.stops else fewer == more
 
 
 def _tokens(standing: Standing) -> float:

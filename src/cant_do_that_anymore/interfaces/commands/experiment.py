@@ -41,7 +41,7 @@ OUT = Path("experiment")
         *shared("base_url", "temperature", "max_tokens"),
         several("reasoning_effort", "efforts"),
         *shared("reasoning_tokens", "select_effort", "extra_body"),
-        several("eval", "evals", told="all,all_diagonal; under other rules all"),
+        several("eval", "evals", told="all,all_diagonal; with --rules or --pool all"),
         several("rules", "changes", told=f"{BISHOPS_AS_KNIGHTS.key}; all for every one"),
         *shared("pool", "dataset", "wording", "reading", "diagnose", "n", "precision", "seed"),
         Option(
@@ -100,7 +100,8 @@ def experiment(
     if plots_only:
         _show(standings_in(paths), out, as_json=as_json)
         return
-    asked = evals_and_rules(filter(None, evals), filter(None, changes))
+    own_pool = rest["pool"] is not None
+    asked = evals_and_rules(filter(None, evals), filter(None, changes), own_pool=own_pool)
     seeds = range(seed, seed + runs)
 
     def experimented(above: float | None) -> tuple[list[Run], dict[str, Problem]]:
