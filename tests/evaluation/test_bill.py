@@ -111,6 +111,8 @@ def test_a_dataset_is_billed_without_what_is_measured_later() -> None:
         spec = Spec(model="priced", base_url=server.url, n=80)
         with pytest.raises(TooDear):
             evaluate(replace(spec, ask_above=4), quiet=True)
+        with pytest.raises(TooDear, match=r"--ask-above; cheaper: --pool common; --max-cost"):
+            choose(replace(spec, ask_above=1), quiet=True)
         assert len(choose(replace(spec, ask_above=5), quiet=True).positions) == 80
 
 
@@ -150,9 +152,21 @@ def test_the_bill_of_an_experiment_costs_a_few_answers_of_each_model_and_nothing
             assert len(server.requests) == 2 * FEW
 
 
-def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_experiment_is_told_what_is_cheaper_for_all_of_it(tmp_path: Path) -> None:
+    """The common pool is not for games under the changed rules, nor is another eval."""
+    with serving(Loopback(in_every_second)) as server:
+        command = ("experiment", "--model", "priced", "--base-url", server.url, "--quiet")
+        where = ("--out", tmp_path, "--ask-above", "0.5", "--runs", 1)
+        for evals, cheaper in (
+            ("all_diagonal,all", "--precision 0.1"),
+            ("all", "--pool common, --eval all_small, --precision 0.1"),
+        ):
+            done = cdta(*command, *where, "--eval", evals)
+            assert done.returncode == 1
+            assert f"of --ask-above; cheaper: {cheaper}; --max-cost USD" in done.stderr
+
+
+def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped() -> None:
     with serving(Loopback(habit)) as server:
         spec = Spec(model="other", base_url=server.url, dataset="gpt-4-0314", n=30, ask_above=0.0)
         assert len(evaluate(spec, quiet=True).samples) == 30

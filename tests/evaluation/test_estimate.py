@@ -456,6 +456,17 @@ def test_what_is_dear_comes_with_what_would_be_cheaper_and_nothing_else_does() -
     assert "--pool common, 5,0" in cdta("estimate", "--model", "openai/gpt-4o").stdout
 
 
+def test_what_is_kept_already_is_cheaper_and_what_would_be_searched_anew_is_not() -> None:
+    with serving(Loopback(in_every_second)) as server:
+        where = ["--base-url", server.url, "--model", "m", "--price", "1000,1000"]
+        small = cdta("run", *where, "--eval", "all_small", "--max-cost", "1000", "--quiet")
+        assert small.returncode == 0
+        done = cdta("estimate", *where)
+    told = [line for line in done.stdout.splitlines() if "cheaper" in line]
+    assert told[0] == "- cheaper: --eval all_small, nothing left to ask"
+    assert not any("--pool common" in line for line in told)  # the pool is half searched by now
+
+
 def test_the_user_may_give_the_price() -> None:
     with serving(Loopback(habit)) as server:
         spec = Spec(base_url=server.url, model="m", dataset="gpt-4-0314", n=30, price="100,1000")

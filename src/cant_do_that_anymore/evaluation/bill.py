@@ -10,7 +10,6 @@ from ..errors import Unfinished
 from ..models.asking import Asking
 from ..models.concessions import limit_of
 from ..models.model import Known
-from ..models.names import known_by_name
 from ..models.purse import FREE, Price
 from ..models.stopping import to_the_end
 from ..progress import shown
@@ -22,7 +21,7 @@ from .pools import positions_for
 from .prices import rate_for
 from .spec import Spec, plan_for
 from .vocabulary import Plan
-from .whom import asking_for, model_for
+from .whom import asking_for, known_for, model_for
 
 FEW, ENOUGH = 5, 20
 """So many answers tell whether more can be afforded, and so many what a run will cost."""
@@ -74,7 +73,7 @@ async def bill_for(
 
 def bill_of(spec: Spec, *, quiet: bool, may_ask: bool) -> Bill | None:
     """The same of a run that is still to begin; raises what that does."""
-    if not _price_to_tell(spec, known_by_name(spec.model, spec.base_url)):
+    if not _price_to_tell(spec, known_for(spec)):
         return None
     positions_for(spec, quiet=quiet)  # a pool is mined when first wanted
     model = model_for(spec)
@@ -87,23 +86,25 @@ def bill_of(spec: Spec, *, quiet: bool, may_ask: bool) -> Bill | None:
     return to_the_end(billed())
 
 
-def check_dues(finding: Sequence[Due], measuring: Sequence[Due], spec: Spec) -> None:
-    """Stop before more is spent than may be without a word.
+def check_dues(finding: Sequence[Due], measuring: Sequence[Due], specs: Sequence[Spec]) -> None:
+    """Stop before more is spent than may be without a word, which is the same in all specs.
 
     Raises:
-        TooDear: if all of them together cost more.
+        TooDear: if all of them together cost more; it says what is cheaper for all specs.
     """
     dues = [*finding, *measuring]
     questions, total = sum(due.questions for due in dues), sum(due.dollars for due in dues)
-    if spec.ask_above is None or total <= spec.ask_above:
+    above = specs[0].ask_above
+    if above is None or total <= above:
         return
-    searches = any(due.questions > 1 for due in finding)
-    cheaper = ", ".join(cheaper_than(spec, searches=searches, measures=bool(measuring)))
+    searches, measures = any(due.questions > 1 for due in finding), bool(measuring)
+    first, *others = (cheaper_than(each, searches=searches, measures=measures) for each in specs)
+    cheaper = ", ".join(option for option in first if all(option in other for other in others))
     hint = f"cheaper: {cheaper}; " if cheaper else ""
     raise TooDear(
         f"by its first answers, what is still to come costs about ${total:,.2f} ({questions:,} "
-        f"questions), more than the ${spec.ask_above:g} of --ask-above; {hint}--max-cost USD goes "
-        "on within that limit" + ("" if spec.fresh else "; all answers are saved")
+        f"questions), more than the ${above:g} of --ask-above; {hint}--max-cost USD goes on within "
+        "that limit" + ("" if specs[0].fresh else "; all answers are saved")
     )
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from ..errors import Problem
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..models.batching import check_batch
-from ..models.names import known_by_name
 from .spec import COMMON, Spec
+from .whom import known_for
 
 ROUGH = 0.1
 """A precision that tells whether a habit is rather dropped or kept."""
@@ -18,10 +18,11 @@ def cheaper_than(spec: Spec, *, searches: bool, measures: bool = True) -> dict[s
     Args:
         spec: how it was to be measured.
         searches: whether a dataset is still to be found.
-        measures: whether it is then measured.
+        measures: whether more is wanted than a dataset.
     """
     found = {}
-    if searches and spec.pool is None and spec.change == BISHOPS_AS_KNIGHTS:
+    usual = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
+    if searches and spec.pool is None and usual:
         found["--pool common"] = replace(spec, pool=COMMON)
     if measures and spec.eval == "all" and spec.n is None:
         found["--eval all_small"] = replace(spec, eval="all_small")
@@ -34,8 +35,10 @@ def cheaper_than(spec: Spec, *, searches: bool, measures: bool = True) -> dict[s
 
 def _takes_batches(spec: Spec) -> bool:
     """Whether it surely can be asked in batches; of a server nobody knows."""
+    if spec.base_url:
+        return False
     try:
-        check_batch(known_by_name(spec.model, spec.base_url), fresh=spec.fresh)
+        check_batch(known_for(spec), fresh=spec.fresh)
     except Problem:
         return False
-    return not spec.base_url
+    return True

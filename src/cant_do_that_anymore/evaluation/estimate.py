@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from ..models.kept import Kept
 from ..models.model import Known, Usage
-from ..models.names import known_by_name
 from ..models.purse import Price
 from ..models.reasoning import Thinker
 from ..models.store import opened_store
@@ -30,9 +29,10 @@ from .sizes import (
     on_expected_samples,
     shares_expected,
 )
-from .spec import DEFAULT_MODEL, Spec, plan_for
+from .spec import Spec, plan_for
 from .tokens import Span
 from .vocabulary import Eval, Plan
+from .whom import known_for
 
 STEPS = "finding the dataset", "measuring"
 
@@ -90,11 +90,6 @@ class Estimate:
     cheaper: dict[str, Step]
 
 
-def known_for(spec: Spec) -> Known:
-    """What is known of the model that the spec names, without asking it."""
-    return known_by_name(spec.model or (None if spec.base_url else DEFAULT_MODEL), spec.base_url)
-
-
 def foreseen_for(spec: Spec, known: Known) -> Foreseen:
     """What a run will ask, by the answers that are kept until now.
 
@@ -148,11 +143,7 @@ def estimate(
         dataset=dataset,
         measuring=measuring,
         total=total,
-        cheaper={
-            option: estimate(other, seconds_an_answer, advise=False).total
-            for option, other in cheaper_than(spec, searches=dataset.requests > 1).items()
-            if advise and _is_dear(total)
-        },
+        cheaper=_cheaper(spec, dataset, total, seconds_an_answer) if advise else {},
         assumptions=(
             *([f"dataset: {foreseen.imagined}"] if foreseen.imagined else []),
             *_told("input", [each.input for each in said]),
@@ -164,8 +155,20 @@ def estimate(
     )
 
 
-def _is_dear(step: Step) -> bool:
-    return any(way.cost and way.cost.most > (Spec.ask_above or 0.0) for way in step.ways)
+def _cheaper(
+    spec: Spec, dataset: Step, total: Step, seconds_an_answer: float | None
+) -> dict[str, Step]:
+    if _most(total) <= (Spec.ask_above or 0.0):
+        return {}
+    others = {
+        option: estimate(other, seconds_an_answer, advise=False).total
+        for option, other in cheaper_than(spec, searches=dataset.requests > 1).items()
+    }
+    return {option: step for option, step in others.items() if _most(step) < _most(total)}
+
+
+def _most(step: Step) -> float:
+    return max((way.cost.most for way in step.ways if way.cost), default=0.0)
 
 
 def _total(*steps: Step) -> Step:

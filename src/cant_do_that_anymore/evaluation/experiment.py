@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ from ..errors import BadInput, NoHabit, Problem, Stopped
 from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
 from ..home import safe_name
 from ..models.model import EFFORTS, Effort
-from ..models.names import known_by_name
 from ..models.purse import Purse, Spent
 from .bill import Due, bill_of, check_dues
 from .folder import load_run
@@ -21,6 +20,7 @@ from .results import PROTOCOL, Dataset, Run
 from .run import evaluate
 from .spec import Spec, plan_for
 from .vocabulary import Eval, Plan
+from .whom import known_for
 
 Save = Callable[[Run, Path], None]
 
@@ -111,7 +111,7 @@ def measured(
 def _check(of_model: Sequence[Spec]) -> None:
     """Refuse what cannot work before anything is asked."""
     try:
-        known = known_by_name(of_model[0].model, of_model[0].base_url)
+        known = known_for(of_model[0])
     except Problem:
         return  # which is said when its turn comes
     for spec in of_model:
@@ -144,7 +144,7 @@ def _check_bills(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool)
                 serves = model, spec.eval, spec.change.key, spec.select_effort
                 finding[serves] = max(bill.finding, finding.get(serves, bill.finding))
                 measuring.append(bill.measuring)
-    check_dues(list(finding.values()), measuring, next(iter(specs.values()))[0])
+    check_dues(list(finding.values()), measuring, list(chain(*specs.values())))
 
 
 def _folder(spec: Spec, out: Path) -> Path:
@@ -174,7 +174,7 @@ def finished_run(
 
 def _check_same(run: Run, spec: Spec, folder: Path) -> None:
     """Refuse a run that the spec would not make."""
-    known = known_by_name(spec.model, spec.base_url)
+    known = known_for(spec)
     plan = plan_for(spec, known)
     differences = plan.differences(run.plan)
     if plan.wanted != run.plan.wanted:

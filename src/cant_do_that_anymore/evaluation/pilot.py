@@ -13,11 +13,11 @@ from ..models.purse import Purse, Spent, most_input_tokens
 from ..models.reasoning import Thinker
 from ..models.stopping import to_the_end
 from ..progress import progress
-from .estimate import foreseen_for, known_for
+from .estimate import foreseen_for
 from .foresight import Part
 from .prices import price_for
 from .spec import Spec
-from .whom import asking_for, model_for
+from .whom import asking_for, known_for, model_for
 
 
 @dataclass(frozen=True)

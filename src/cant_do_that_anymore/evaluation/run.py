@@ -79,7 +79,7 @@ def choose(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Ch
     async def chosen() -> Chosen:
         async with asking_for(spec, model) as asking:
             if bill := await bill_for(spec, plan, asking, quiet=quiet):
-                check_dues([bill.finding], [], spec)
+                check_dues([bill.finding], [], [spec])
             outlook = Outlook(rate_for(spec, model), 0)
             return await _chosen(spec, plan, at_hand, asking, outlook, quiet=quiet)
 
@@ -99,7 +99,7 @@ async def _run(
     async with asking_for(spec, model, purse) as asking:
         # Whoever gives a purse knows what it is for.
         if not purse and (bill := await bill_for(spec, plan, asking, quiet=quiet)):
-            check_dues([bill.finding], [bill.measuring], spec)
+            check_dues([bill.finding], [bill.measuring], [spec])
         a_sample = len(plan.conditions) + (len(ASKED_OF_CONTROLS) if spec.diagnose else 0)
         price = rate_for(spec, model)
         for stage in stages(plan):  # what was asked in one is kept for the next
@@ -170,8 +170,9 @@ async def _dataset(
     version = await version_of(asking, criteria, quiet=quiet)
     if not spec.fallback_dataset:
         patient = is_patient(spec, asking.model)
-        how: dict[str, bool] = {"patient": patient, "quiet": quiet, "fresh": spec.fresh}
-        return await dataset_for(asking, version, criteria, outlook, **how)
+        return await dataset_for(
+            asking, version, criteria, outlook, patient=patient, quiet=quiet, fresh=spec.fresh
+        )
     found = found_dataset(version, criteria)
     if found:
         return found

@@ -82,15 +82,16 @@ async def dataset_for(
     *,
     patient: bool,
     quiet: bool,
-    fresh: bool = False,
+    fresh: bool,
 ) -> Dataset:
     """Find the dataset of a model version, or build as much of it as is wanted and missing.
 
     A fresh one is built anew, and not kept. Who is patient goes through the whole pool, although
-    it cannot give half of what is wanted.
+    that cannot give half of what is wanted.
 
     Raises:
-        Unfinished: if it cannot, or the search has to end otherwise.
+        NoHabit: if it plays the special move nowhere, or in too few positions.
+        Unfinished: if the search has to end otherwise.
     """
     wanted = criteria.plan.wanted
     found = enough_of(found_dataset(version, criteria), wanted)

@@ -8,7 +8,7 @@ from ..errors import counted
 from ..models.asking import Asking
 from ..models.batching import Batching, check_batch
 from ..models.ledger import Ledger
-from ..models.model import Model
+from ..models.model import Known, Model
 from ..models.names import known_by_name, model_named
 from ..models.purse import FREE, Purse
 from ..models.server import ServerModel
@@ -19,12 +19,21 @@ from .spec import DEFAULT_MODEL, Spec
 log = logging.getLogger(__name__)
 
 
+def known_for(spec: Spec) -> Known:
+    """What is known of the model that the spec names, without a key and without asking it."""
+    return known_by_name(_name_in(spec), spec.base_url)
+
+
 def model_for(spec: Spec) -> Model:
-    """The model that the spec names."""
-    name = spec.model or (None if spec.base_url else DEFAULT_MODEL)
+    """That model, ready to be asked."""
     if spec.batch and not spec.base_url:  # before anything is loaded or a key is missing
-        check_batch(known_by_name(name), fresh=spec.fresh)
-    return model_named(name, spec.base_url)
+        check_batch(known_for(spec), fresh=spec.fresh)
+    return model_named(_name_in(spec), spec.base_url)
+
+
+def _name_in(spec: Spec) -> str | None:
+    """A server may have one model only, which needs no name."""
+    return spec.model or (None if spec.base_url else DEFAULT_MODEL)
 
 
 @asynccontextmanager
