@@ -40,6 +40,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed is tried again at once, and a batch is looked at at once."""
+    from cant_do_that_anymore.models import asking, batches
+
+    monkeypatch.setattr(batches, "FIRST_POLL", 0.01)
+    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
+
+
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
     from browser import NoBrowser, opened_browser

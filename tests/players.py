@@ -49,6 +49,11 @@ def in_every_second(request: Request) -> str:
     return habit(request) if number_of(moves_in(request)) % 2 else "a2a3"
 
 
+def in_every_fifth(request: Request) -> str:
+    """The habit in every fifth position, whatever the rules."""
+    return habit(request) if number_of(moves_in(request)) % 5 == 0 else "a2a3"
+
+
 def keeps_habit(moves: tuple[str, ...], *, changed: bool) -> bool:
     """Nine times in ten, and four in ten when the rules change."""
     return number_of(moves) % 10 < (4 if changed else 9)

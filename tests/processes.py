@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,8 +24,11 @@ from pathlib import Path
 from typing import Any, TextIO
 from unittest.mock import patch
 
+from aiohttp import web
+
 from cant_do_that_anymore.interfaces.cli import main as cdta_main
 from cant_do_that_anymore.interfaces.oaieval.command import main as oaieval_main
+from loopback import Loopback, Request
 
 Done = subprocess.CompletedProcess[str]
 
@@ -59,6 +63,24 @@ def forked(*arguments: object) -> BaseProcess:
     forking = get_context("forkserver")
     forking.set_forkserver_preload(["cant_do_that_anymore.interfaces.commands.run"])
     return forking.Process(target=_run, args=(["cdta", *map(str, arguments)], dict(os.environ)))
+
+
+def killed(at: int, server: Loopback, *arguments: object) -> int | None:
+    """Start ``cdta``, which the server kills at its request of that number: exit code."""
+    process, started = forked(*arguments), threading.Event()
+
+    async def kill(request: Request, number: int) -> web.StreamResponse | None:
+        if number == at:
+            started.wait()
+            process.kill()
+        return None
+
+    server.fault = kill
+    process.start()
+    started.set()
+    process.join(60)
+    server.fault = None
+    return process.exitcode
 
 
 def _run(argv: list[str], environment: dict[str, str]) -> None:

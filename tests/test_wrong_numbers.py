@@ -13,18 +13,13 @@ from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.datasets import import_dataset
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-from cant_do_that_anymore.models import asking
 from loopback import Loopback, Request, is_changed, moves_in, serving
 from players import habit, number_of
 
 POOL = shipped_pool("pool")
 OVERLOADED = "The system is overloaded and does not accept requests right now"
 
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
-    monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 def measured(server: Loopback, **options: object) -> Run:

@@ -18,8 +18,8 @@ from cant_do_that_anymore.evaluation.statistics.prospect import ERROR, Prospect
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models.baseline import RandomModel
 from charging import price_list
-from loopback import Loopback, Request, moves_in, serving
-from players import habit, in_every_second, number_of
+from loopback import Loopback, Request, serving
+from players import in_every_fifth, in_every_second, number_of
 from processes import cdta
 
 POOL = shipped_pool("pool")
@@ -27,10 +27,6 @@ POOL = shipped_pool("pool")
 
 def without_habit(request: Request) -> str:
     return "a2a3"
-
-
-def in_every_fifth(request: Request) -> str:
-    return habit(request) if number_of(moves_in(request)) % 5 == 0 else "a2a3"
 
 
 def given_up_after(pool: int, hits: int, needed: int, seed: int) -> int | None:

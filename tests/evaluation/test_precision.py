@@ -2,7 +2,6 @@
 
 import json
 import signal
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from math import nan
@@ -11,7 +10,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +33,7 @@ from cant_do_that_anymore.evaluation.uncertainty import interval_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from loopback import Loopback, Request, Responder, is_changed, serving
 from players import PERFECT, habit, in_every_second, perfect
-from processes import cdta, forked, samples_in
+from processes import cdta, killed, samples_in
 from runs import plan_of
 
 CONNECTIONS = 2
@@ -174,20 +172,8 @@ def test_one_that_is_killed_goes_on_where_it_was(server: Loopback, tmp_path: Pat
         *("run", "--base-url", server.url, "--model", "m", "--quiet", "--precision", 0.15),
         *("--max-connections", CONNECTIONS, "--out", tmp_path / "out"),
     )
-    process, started = forked(*command), threading.Event()
-
-    async def kill(_: Request, number: int) -> web.StreamResponse | None:
-        if number == 170:  # when it is looking for more than at first
-            started.wait()
-            process.kill()
-        return None
-
-    server.fault = kill
-    process.start()
-    started.set()
-    process.join(60)
-    assert process.exitcode == -signal.SIGKILL
-    server.fault = None
+    looking_for_more = 170
+    assert killed(looking_for_more, server, *command) == -signal.SIGKILL
     assert cdta(*command).returncode == 0
     counted = len(asked(server)) - len(set(asked(server)))
     assert counted <= 2 * CONNECTIONS  # those that were under way

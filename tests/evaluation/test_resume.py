@@ -3,7 +3,6 @@
 import asyncio
 import random
 import signal
-import threading
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from aiohttp import web
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from loopback import Loopback, Request, serving
 from players import wavering
-from processes import cdta, forked, process_of, results_in, samples_in
+from processes import cdta, killed, process_of, results_in, samples_in
 
 N = 60
 POOL = shipped_pool("pool")[:N]
@@ -67,24 +66,6 @@ def started_and_stopped(
     _, errors = process.communicate(timeout=60)
     server.fault = None
     return process.returncode, errors
-
-
-def killed(at: int, server: Loopback, *options: object) -> int | None:
-    """Start a run, which the server kills at its request of that number: exit code."""
-    process, started = forked(*options), threading.Event()
-
-    async def kill(request: Request, number: int) -> web.StreamResponse | None:
-        if number == at:
-            started.wait()
-            process.kill()
-        return None
-
-    server.fault = kill
-    process.start()
-    started.set()
-    process.join(60)
-    server.fault = None
-    return process.exitcode
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])

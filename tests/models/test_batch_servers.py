@@ -18,7 +18,7 @@ from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models import asking, batches, batching, rounds
+from cant_do_that_anymore.models import batches, batching, rounds
 from cant_do_that_anymore.models.asks import Ask
 from cant_do_that_anymore.models.batching import LESSONS, Batching
 from cant_do_that_anymore.models.model import Settings
@@ -36,12 +36,7 @@ from thinkers import OpenAI
 
 POOL = shipped_pool("pool")[:100]
 
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "FIRST_POLL", 0.01)
-    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
-    monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 @pytest.fixture(scope="module")

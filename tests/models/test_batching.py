@@ -21,21 +21,15 @@ from cant_do_that_anymore.evaluation.pools import Pool
 from cant_do_that_anymore.evaluation.search import Search
 from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models import asking, batches
 from cant_do_that_anymore.models.baseline import RandomModel
 from cant_do_that_anymore.models.rounds import FEW
-from loopback import Loopback, Request, moves_in, serving
-from players import habit, number_of, wavering
+from loopback import Loopback, serving
+from players import in_every_fifth, wavering
 from processes import cdta, forked, process_of, results_in, samples_in
 
 POOL = shipped_pool("pool")
 
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "FIRST_POLL", 0.01)
-    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
-    monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +56,6 @@ def run_of(server: Loopback, **spec: Any) -> Run:
 def same(one: Run, other: Run) -> bool:
     """Whether two runs have the same samples, answers and numbers."""
     return (one.samples, one.results, one.notes) == (other.samples, other.results, other.notes)
-
-
-def in_every_fifth(request: Request) -> str:
-    """The habit in every fifth position, whatever the rules."""
-    return habit(request) if number_of(moves_in(request)) % 5 == 0 else "a2a3"
 
 
 def a_tenth_fails(line: Line, number: int) -> Line | None:
