@@ -15,15 +15,14 @@ from ..evaluation.standings import Standing
 from ..evaluation.vocabulary import AFTER
 from .drawing import (
     BAND,
-    COLOURS,
     HEADLINES,
     INK,
-    MARKERS,
     STYLE,
     bounds_handles,
     grid,
     in_lines,
     legend,
+    mark,
     measured,
     saved,
     title,
@@ -102,7 +101,7 @@ def curve_figure(group: Sequence[Standing]) -> Figure:
 
 
 def _draw(axes: Axes, name: str, line: Line, number: int, aside: float) -> None:
-    colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+    colour, marker = mark(number)
     right, up, side = _CORNERS[number % len(_CORNERS)]
     places, values = [], []
     for standing in line:

@@ -43,6 +43,11 @@ HEADLINES = {
 """The headline measures, between which values they are drawn at least, and how to read them."""
 
 
+def mark(number: int) -> tuple[str, str]:
+    """The colour and the marker of the model of that number."""
+    return COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+
+
 def in_lines(name: str) -> str:
     """A name as wide as a picture has room for."""
     return fill(name, 36)

@@ -16,12 +16,12 @@ from .drawing import (
     GROUND,
     HEADLINES,
     INK,
-    MARKERS,
     STYLE,
     bounds_handles,
     grid,
     in_lines,
     legend,
+    mark,
     measured,
     rows,
     saved,
@@ -64,8 +64,7 @@ def rules_chart(found: Sequence[Standing], stem: Path) -> list[Path]:
                 number = models.index(standing.label)
                 aside = step * (number - (len(models) - 1) / 2)
                 place = changes.index(_under(standing)) + aside
-                colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-                _point(axes, standing, name, place, colour, marker, thick=0.8 * step)
+                _point(axes, standing, name, place, *mark(number), thick=0.8 * step)
             rows(axes, changes)
             _finish(axes, name)
         title(figure, "Headline measures by rules", found)
@@ -83,17 +82,12 @@ def _panels(figure: Figure) -> list[tuple[Axes, str]]:
 
 
 def _marks(models: Sequence[str]) -> list[Line2D]:
-    return [
-        Line2D(
-            [],
-            [],
-            linestyle="none",
-            marker=MARKERS[number % len(MARKERS)],
-            color=COLOURS[number % len(COLOURS)],
-            label=in_lines(visible(model)),
-        )
-        for number, model in enumerate(models)
-    ]
+    handles = []
+    for number, model in enumerate(models):
+        colour, marker = mark(number)
+        told = in_lines(visible(model))
+        handles.append(Line2D([], [], linestyle="none", marker=marker, color=colour, label=told))
+    return handles
 
 
 def _point(

@@ -20,11 +20,11 @@ from .drawing import (
     COLOURS,
     HATCH,
     INK,
-    MARKERS,
     STYLE,
     grid,
     in_lines,
     legend,
+    mark,
     measured,
     rows,
     saved,
@@ -137,16 +137,16 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
 def _dotted(axes: Axes, places: Sequence[float], shares: Sequence[Share], number: int) -> None:
     """Any forbidden moves; where these are the special ones, the line of those hides them."""
     values = np.array([share.forbidden for share in shares], dtype=float)
-    axes.plot(places, values, ":", linewidth=1, color=COLOURS[number % len(COLOURS)])
+    colour, _ = mark(number)
+    axes.plot(places, values, ":", linewidth=1, color=colour)
 
 
 def _line(axes: Axes, places: Sequence[float], shares: Sequence[Share], number: int) -> Line2D:
-    colour = COLOURS[number % len(COLOURS)]
+    colour, marker = mark(number)
     for place, share in zip(places, shares, strict=True):
         if share.interval:
             low, high = share.interval.low, share.interval.high
             axes.vlines(place, low, high, color=colour, linewidth=1, alpha=0.6)
     values = np.array([share.value for share in shares], dtype=float)
-    marker = MARKERS[number % len(MARKERS)]
     (line,) = axes.plot(places, values, "-", marker=marker, markersize=4, linewidth=1, color=colour)
     return line
