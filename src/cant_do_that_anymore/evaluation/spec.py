@@ -50,7 +50,7 @@ class Spec:
         reasoning_tokens: room for thoughts beside ``max_tokens``; None for as much as is needed.
         select_effort: the effort when its habits are found; None for as when it is measured.
         extra_body: more for the body of every request, as JSON.
-        price: US dollars for a million tokens in and out, where no list knows them, as ``IN,OUT``.
+        price: US dollars for a million tokens in and out, as ``IN,OUT``; None for the list's.
         max_cost: in US dollars; no question is asked that could pass it.
         ask_above: in US dollars; without a ``max_cost``, a run that will cost more by its first
             answers stops there. None for never.

@@ -150,7 +150,7 @@ OPTIONS: dict[str, Option] = {
             LIMITS,
             "--price",
             metavar="IN,OUT",
-            help="Dollars for a million tokens in and out, where no list knows them.",
+            help="Dollars for a million tokens in and out.  [default: by the price list]",
         ),
         _of_spec(
             LIMITS,
@@ -171,7 +171,7 @@ OPTIONS: dict[str, Option] = {
             LIMITS,
             "--batch",
             is_flag=True,
-            help="Ask in batches: half the price, within a day. For openai/, together/, servers.",
+            help="Ask in batches: half the price, a day each. For openai/, together/, servers.",
         ),
         _of_spec(
             LIMITS,

@@ -42,7 +42,7 @@ OUT = Path("experiment")
         several("reasoning_effort", "efforts"),
         *shared("reasoning_tokens", "select_effort", "extra_body"),
         several("eval", "evals", told="all,all_diagonal; with --rules or --pool all"),
-        several("rules", "changes", told=f"{BISHOPS_AS_KNIGHTS.key}; all for every one"),
+        several("rules", "changes", told=f"{BISHOPS_AS_KNIGHTS.key}; all: every one"),
         *shared("pool", "dataset", "wording", "reading", "diagnose", "n", "precision", "seed"),
         Option(
             ["--runs"],
