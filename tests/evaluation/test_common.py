@@ -80,6 +80,13 @@ def test_it_is_for_the_default_rules_alone(options: list[str], given: str) -> No
         assert f"{told} for {given}" in " ".join(done.stderr.split())
 
 
+def test_a_pool_that_is_mistyped_is_named() -> None:
+    with pytest.raises(BadInput, match=r"unknown pool: 'comon' \(did you mean 'common'\?\)"):
+        positions_for(Spec(pool="comon"))
+    with pytest.raises(BadInput, match="cannot read missing"):
+        positions_for(Spec(pool="missing.jsonl"))
+
+
 def test_a_model_that_it_was_chosen_by_is_asked_like_any_other_and_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -392,6 +392,8 @@ def test_rules_may_be_all_and_games_under_them_are_there_for_the_usual_ones_alon
     assert evals_and_rules([], ["no-castling", usual]) == [("all", "no-castling"), ("all", usual)]
     every = [rules for _, rules in evals_and_rules(["all_small"], ["all"])]
     assert set(CATALOGUE) - set(every) == {"standard", "bishops-as-queens", "rooks-as-queens"}
+    more = [rules for _, rules in evals_and_rules([], ["all", usual, "mistyped"])]
+    assert more == [*every, "mistyped"]  # which is then refused
 
 
 def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from random import Random
 
-from ..errors import BadInput, Problem
+from ..errors import BadInput, Problem, unknown
 from ..game.games import EDITION, POOL, positions_in_games
 from ..game.position import (
     Position,
@@ -70,7 +70,10 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
     if str(spec.pool) == COMMON:
         return Pool(COMMON, common_positions())
     if spec.pool and not of_games:
-        return Pool(str(spec.pool), positions_in(Path(spec.pool)))
+        path = Path(spec.pool)
+        if not path.suffix and not path.exists():
+            raise unknown("pool", str(path), [COMMON, GAMES])
+        return Pool(str(path), positions_in(path))
     if change == BISHOPS_AS_KNIGHTS and not of_games:
         return Pool(SHIPPED, shipped_pool("diagonal" if spec.eval == "all_diagonal" else "pool"))
     if spec.eval == "all_diagonal":
