@@ -449,3 +449,11 @@ def test_an_estimate_is_at_the_price_of_a_batch(positions: Path) -> None:
     )
     assert usual and batch
     assert batch.least == pytest.approx(usual.least / 2)
+
+
+def test_an_estimate_counts_a_day_for_every_batch_that_is_waited_for() -> None:
+    day, once = 24 * 3600, Spec(model="openai/gpt-4o", dataset="gpt-4-0314", batch=True)
+    looking = estimate(replace(once, precision=0.1))  # after 50, 75, 112, 168, 252 and 378 samples
+    for found, days in ((estimate(once), 1), (looking, 6)):
+        assert {way.seconds for way in found.measuring.ways} == {(days * day, days * day)}
+    assert any("for each of 6 looks at the precision" in each for each in looking.assumptions)

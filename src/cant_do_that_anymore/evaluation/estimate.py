@@ -111,7 +111,8 @@ def foreseen_by(spec: Spec, plan: Plan, known: Known, kept: Kept) -> Foreseen:
         return foreseen
     size = expected_samples(plan.precision, plan.wanted, shares_expected(foreseen.samples))
     whole = replace(plan, wanted=max(size, stage.wanted))
-    return foresee(spec, whole, known, kept, under_way)
+    to_come = [each for each in looks(plan.wanted) if stage.wanted <= each <= whole.wanted]
+    return replace(foresee(spec, whole, known, kept, under_way), looks=len(to_come))
 
 
 def estimate(
@@ -127,13 +128,13 @@ def estimate(
     known = known_for(spec)
     foreseen = foreseen_for(spec, known)
     connections = spec.max_connections or known.connections
-    pace = Pace(known, connections, seconds_an_answer, in_batches=spec.batch)
+    pace = Pace(known, connections, seconds_an_answer, foreseen.looks if spec.batch else None)
     price = rate_for(spec, known)
     parts = foreseen.dataset, foreseen.measuring
     lengths = [lengths_of(spec, known, part, other) for part, other in (parts, parts[::-1])]
     dataset, measuring = (
         replace(_step(len(part.to_ask), each, known, price, pace, waves), kept=part.answered)
-        for part, each, waves in zip(parts, lengths, _waves(spec, foreseen), strict=True)
+        for part, each, waves in zip(parts, lengths, WAVES, strict=True)
     )
     total = _total(dataset, measuring)
     said = [each.bases for part, each in zip(parts, lengths, strict=True) if part.to_ask]
@@ -192,16 +193,6 @@ def _total(*steps: Step) -> Step:
             )
         )
     return Step(requests, sum(step.input_tokens for step in asked), tuple(ways))
-
-
-def _waves(spec: Spec, foreseen: Foreseen) -> tuple[int, int]:
-    """In how many batches a dataset is found and samples are measured; at each look in one."""
-    if not spec.precision:
-        return WAVES
-    shares = shares_expected(foreseen.samples)
-    last = expected_samples(spec.precision, spec.to_draw, shares)
-    number = sum(look <= last for look in looks(spec.to_draw))
-    return max(number, WAVES[0]), number
 
 
 def _told(what: str, bases: Sequence[str]) -> list[str]:

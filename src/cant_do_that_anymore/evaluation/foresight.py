@@ -84,12 +84,14 @@ class Foreseen:
         dataset: to find the positions; measuring: to measure them.
         imagined: what is not known of the positions, and taken for granted; "" if they are known.
         samples: those of which all answers are kept, if the run is to stop by itself.
+        looks: how often it then still looks whether it may stop.
     """
 
     dataset: Part
     measuring: Part
     imagined: str
     samples: list[Sample]
+    looks: int = 1
 
     @property
     def to_ask(self) -> int:

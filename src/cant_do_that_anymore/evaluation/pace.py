@@ -10,22 +10,26 @@ TOKENS_A_SECOND = 50.0
 OUR_ANSWERS_A_SECOND = 100.0
 SECONDS_A_BATCH = 24 * 3600.0
 WAVES = 2, 1
-"""In so many batches a dataset is found and samples are measured, as a rule, at one look."""
+"""In so many batches a dataset is found and samples are measured, as a rule."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How quickly answers come, many at once."""
+    """How quickly answers come, many at once.
+
+    Attributes:
+        looks: where they come in batches, how often all of these have to be waited for.
+    """
 
     known: Known
     connections: int
     measured: float | None
-    in_batches: bool
+    looks: int | None
 
     def seconds(self, questions: int, tokens: float, waves: int) -> float:
         """For so many answers of so many tokens, or at most for so many waves of them."""
-        if self.in_batches:
-            return waves * SECONDS_A_BATCH if questions else 0.0
+        if self.looks:
+            return self.looks * waves * SECONDS_A_BATCH if questions else 0.0
         if self.known.name in OUR_MODELS:
             return questions / OUR_ANSWERS_A_SECOND
         one = self.measured or max(SECONDS_AN_ANSWER, tokens / TOKENS_A_SECOND)
@@ -34,11 +38,10 @@ class Pace:
     @property
     def basis(self) -> str:
         """What the times rest on."""
-        if self.in_batches:
-            return (
-                "a batch takes 24 h at most, and the dataset takes two, one time in five more; "
-                "with a precision, every look takes one of each"
-            )
+        if self.looks:
+            looks = f", for each of {self.looks} looks at the precision" if self.looks > 1 else ""
+            told = "a batch takes 24 h at most, and the dataset takes two, one time in five more"
+            return told + looks
         if self.known.name in OUR_MODELS:
             return f"{OUR_ANSWERS_A_SECOND:.0f} answers a second are taken for our own models"
         if self.measured:
