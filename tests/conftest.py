@@ -14,6 +14,14 @@ if TYPE_CHECKING:  # few tests need a browser
 
     from browser import Opener
 
+MORE_THAN_CORES = 1
+"""So many processes more than cores: tests wait for servers, browsers and processes, too."""
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    return (os.cpu_count() or 1) + MORE_THAN_CORES
+
+
 settings.register_profile(
     "any machine",
     deadline=None,  # a busy machine is no fault

@@ -144,7 +144,7 @@ def test_the_bill_of_an_experiment_costs_a_few_answers_of_each_model_and_nothing
     """However many runs it has, and however dear they are."""
     with serving(Loopback(in_every_second)) as server:
         asked = evals_and_rules([], [])
-        dear: dict[str, Any] = {"base_url": server.url, "price": (3000, 3000)}
+        dear: dict[str, Any] = {"base_url": server.url, "n": 60, "price": (3000, 3000)}
         specs = {name: specs_for(asked, [None], range(3), model=name, **dear) for name in "ab"}
         for _ in range(2):
             with pytest.raises(TooDear):

@@ -347,8 +347,8 @@ def test_a_wording_without_a_placebo_says_which_key_to_add(tmp_path: Path) -> No
 
 
 def test_an_estimate_says_what_a_diagnosis_costs_and_how_many_samples_it_takes() -> None:
-    found = estimate(Spec(model="openai/gpt-4o", diagnose=True))
-    assert found.measuring.requests == 9_000
+    found = estimate(Spec(model="openai/gpt-4o", n=100, diagnose=True))
+    assert found.measuring.requests == 900
     assert any("up to 9 a sample instead of 2" in each for each in found.assumptions)
     assert any("-n 952 to 1,514" in each for each in found.assumptions)
 

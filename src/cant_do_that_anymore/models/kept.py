@@ -23,6 +23,7 @@ class Kept:
         self._store = store
         self._forms: dict[str, Form] = {}
         self._mode = cache(self._mode_of)
+        self._has_some = False
 
     def form(self, settings: Settings) -> Form:
         """The form in which the model wants its questions, as far as known."""
@@ -39,6 +40,8 @@ class Kept:
 
     def answer(self, ask: Ask, settings: Settings) -> Answer | None:
         """The answer under this limit, or else one that a smaller limit did not cut off."""
+        if self._has_none():
+            return None
         limit = limit_of(self.form(settings), settings)
         for other, form in self._ways(settings):
             smaller = limit_of(form, other) < limit
@@ -47,6 +50,12 @@ class Kept:
             if saved := self._store.get(key_of(self._model, ask, other, form)):
                 return None if smaller and saved.stop_reason == "length" else saved
         return None
+
+    def _has_none(self) -> bool:
+        """Whether the store has no answer at all, of any model: then no key is worth computing."""
+        if not self._has_some:
+            self._has_some = bool(self._store.run("SELECT 1 FROM saved_answers LIMIT 1"))
+        return not self._has_some
 
     def was_cut_off(self, asks: Iterable[Ask], settings: Settings) -> bool:
         """Whether the next smaller limit has cut off the answer to any of the questions."""
