@@ -23,7 +23,7 @@ def test_steps_are_told_now_and_then_and_at_the_end(
     with progress("measuring m", 4, quiet=False) as advance:
         for seconds in (1, 16, 1, 2):
             clock[0] += seconds
-            advance(remark="2 errors" if seconds == 16 else "")
+            advance(remark=lambda: "2 errors" if seconds == 16 else "")
     assert capsys.readouterr().err.splitlines() == [
         "measuring m: 2/4, 8 s each, 2 errors, 17 s left",
         "measuring m: 4/4, 5 s each, 0 s left",
@@ -59,9 +59,9 @@ def test_what_goes_on_between_steps_is_told_too(
 ) -> None:
     with progress("building", 5, quiet=False) as advance:
         clock[0] += 20
-        advance(0, remark="9 asked")
+        advance(0, remark=lambda: "9 asked")
         clock[0] += 20
-        advance(remark="12 asked")
+        advance(remark=lambda: "12 asked")
     assert capsys.readouterr().err.splitlines() == [
         "building: 0/5, 9 asked",
         "building: 1/5, 40 s each, 12 asked, 3 min left",

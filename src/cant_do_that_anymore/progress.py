@@ -22,18 +22,20 @@ class Show(Protocol):
 
 
 class Advance(Protocol):
-    """Called now and then with the steps done since, and a remark on how it goes.
+    """Called now and then with the steps done since, and what remarks on how it goes.
 
     While others decide how long it takes, there is no pace.
     """
 
-    def __call__(self, steps: int = 1, *, remark: str = "", paced: bool = True) -> None:
+    def __call__(
+        self, steps: int = 1, *, remark: Callable[[], str] = str, paced: bool = True
+    ) -> None:
         """Count the steps."""
 
 
 def told(advance: Advance) -> Callable[[str], None]:
     """Takes remarks on how it goes while others decide how long it takes."""
-    return lambda remark: advance(0, remark=remark, paced=False)
+    return lambda remark: advance(0, remark=lambda: remark, paced=False)
 
 
 def duration(seconds: float) -> str:
@@ -56,12 +58,14 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Advance]:
     done, lately = 0, _Lately()
     with shown(what, quiet=quiet) as show:
 
-        def advance(steps: int = 1, *, remark: str = "", paced: bool = True) -> None:
+        def advance(steps: int = 1, *, remark: Callable[[], str] = str, paced: bool = True) -> None:
             nonlocal done
+            if quiet:
+                return
             done += steps
             rate = lately.rate(done)
             pace = f"{rate:.0f}/s" if rate >= 1 else f"{duration(1 / rate)} each" if rate else ""
-            parts = (f"{done}/{total}", pace if paced else "", remark)
+            parts = (f"{done}/{total}", pace if paced else "", remark())
             show(done / total if paced else None, ", ".join(filter(None, parts)))
 
         yield advance

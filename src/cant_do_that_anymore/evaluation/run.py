@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..errors import Unfinished
 from ..game.position import Position
@@ -200,7 +201,7 @@ async def _measured(
                     outlook.see(reply.answer)
                 samples.append(sample)
                 to_come -= len(conditions)
-                advance(remark=outlook.in_all(to_come))
+                advance(remark=partial(outlook.in_all, to_come))
     return samples
 
 

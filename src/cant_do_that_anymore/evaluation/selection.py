@@ -7,6 +7,7 @@ so a larger dataset goes on where the last one ended.
 
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 from ..errors import NoHabit, Unfinished
@@ -107,7 +108,8 @@ async def dataset_for(
                     found_before = len(search.hits)
                     search.see(answer, watch)
                     outlook.see(answer)
-                    advance(len(search.hits) - found_before, remark=_remark(search, outlook))
+                    found_now = len(search.hits) - found_before
+                    advance(found_now, remark=partial(_remark, search, outlook))
                     given_up = search.is_hopeless and not patient
                     if search.done or (given_up and not asking.in_waves):
                         break
