@@ -62,7 +62,7 @@ def main() -> None:
         found = {name: _asked(hits, on_common, *way) for name, way in WAYS.items()}
         theirs = min(SAMPLES, int(hits * POOL))
         for way, (questions, samples) in {"original": (POOL + 2 * theirs, theirs), **found}.items():
-            share = f"{questions / found['default'][0]:.0%}"
+            share = f"{100 * questions / found['default'][0]:.0f} %"
             dollars = (f"${questions * price:,.2f}" for price in prices)
             print_row(title, way, f"{questions:,}", share, f"{samples:,}", *dollars)
 

@@ -97,7 +97,7 @@ OPTIONS: dict[str, Option] = {
             type=_PATH,
             metavar="FILE",
             help="Choose the positions from this file, from games (inside this package) or from "
-            "common: habits that other models share, found with a fifth of the questions.",
+            "common: habits that other models share, found with about a fifth of the questions.",
         ),
         _of_spec(
             ASKED,
