@@ -99,6 +99,9 @@ def test_so_it_does_where_a_precision_is_wanted() -> None:
         with pytest.raises(NoHabit, match="fewer than 189, not half of the 378 wanted"):
             evaluate(Spec(base_url=server.url, precision=0.1), quiet=True)
         assert len(server.requests) < 1_000
+        server.requests.clear()
+        with pytest.raises(NoHabit, match="fewer than 30, not half of the 60 wanted"):
+            evaluate(Spec(base_url=server.url, precision=0.1, n=60), quiet=True)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Runs that stop by themselves: as soon as the impact factor is known well enough, and no later."""
 
 import json
+import re
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -114,6 +115,16 @@ def test_positions_are_found_as_they_are_needed(server: Loopback) -> None:
     assert run.dataset.asked is not None
     assert FIRST_LOOK < run.dataset.asked <= len(selecting) <= run.dataset.asked + AHEAD
     assert len(server.requests) == len(selecting) + 2 * FIRST_LOOK
+
+
+def test_progress_tells_of_what_such_a_run_usually_takes(
+    server: Loopback, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluate(Spec(base_url=server.url, precision=0.1, n=1000), quiet=False)
+    first, *_ = (line for line in capsys.readouterr().err.splitlines() if "measuring" in line)
+    (told,) = re.findall(r"(\d+) of about ([\d,]+) asked", first)
+    asked, about = (int(number.replace(",", "")) for number in told)
+    assert about > 3 * asked
 
 
 def test_a_smaller_one_goes_on_and_asks_nothing_twice(server: Loopback) -> None:

@@ -2,6 +2,7 @@
 
 from ..models.model import Answer, Usage
 from ..models.purse import FREE, Price
+from .results import Dataset
 
 
 class Outlook:
@@ -9,10 +10,12 @@ class Outlook:
 
     Attributes:
         a_sample: how many questions a position takes once it is found.
+        beyond: how many positions a run usually takes after those that are measured now.
     """
 
     def __init__(self, price: Price | None, a_sample: int) -> None:
         self.a_sample = a_sample
+        self.beyond = 0
         self._price = price
         self._seen = 0
         self._used = Usage()
@@ -21,6 +24,11 @@ class Outlook:
         """Count an answer."""
         self._seen += 1
         self._used += answer.usage
+
+    def after(self, dataset: Dataset) -> float:
+        """The questions about those positions, to find them and to measure them."""
+        each = (dataset.asked or 0) / len(dataset.positions) + self.a_sample
+        return max(0, self.beyond) * each
 
     def in_all(self, to_come: float) -> str:
         """How far a run has come to which so many questions are still to come, and its cost."""

@@ -35,6 +35,7 @@ from .prices import cost_of, is_patient, rate_for
 from .results import Dataset, Run
 from .samples import Draw, asked_of
 from .selection import dataset_for, found_dataset, version_of
+from .sizes import hoped_for
 from .spec import Spec, plan_for
 from .vocabulary import BEFORE, Condition, Plan, Sample
 from .watch import Watch
@@ -106,6 +107,7 @@ async def _run(
         for stage in stages(plan):  # what was asked in one is kept for the next
             outlook = Outlook(price, a_sample)
             chosen = await _chosen(spec, stage, at_hand, asking, outlook, quiet=quiet)
+            outlook.beyond = hoped_for(plan.precision, plan.wanted) - len(chosen.positions)
             everything = await _measured(asking, chosen, plan, outlook, quiet=quiet)
             dataset, n = chosen.dataset, len(chosen.positions)
             samples, controls = everything[:n], everything[n:]
@@ -172,7 +174,14 @@ async def _dataset(
     if not spec.fallback_dataset:
         patient = is_patient(spec, asking.model)
         return await dataset_for(
-            asking, version, criteria, outlook, patient=patient, quiet=quiet, fresh=spec.fresh
+            asking,
+            version,
+            criteria,
+            outlook,
+            hoped=hoped_for(spec.precision, spec.to_draw),
+            patient=patient,
+            quiet=quiet,
+            fresh=spec.fresh,
         )
     found = found_dataset(version, criteria)
     if found:
@@ -188,7 +197,7 @@ async def _measured(
     samples: list[Sample] = []
     watch = Watch(plan.settings)
     asked = asked_of(chosen.positions, chosen.controls, plan)
-    to_come = sum(len(conditions) for _, conditions in asked)
+    to_come = sum(len(conditions) for _, conditions in asked) + outlook.after(chosen.dataset)
     asks = (ask for draw, conditions in asked for ask in _asks(draw, asking, plan, conditions))
     with progress(f"measuring {asking.model.name}", len(asked), quiet=quiet) as advance:
         async with aclosing(asking.answers(asks, plan.settings, tell=told(advance))) as answers:

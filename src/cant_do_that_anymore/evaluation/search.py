@@ -17,7 +17,6 @@ from ..models.concessions import NO_TEMPERATURE
 from ..models.model import Answer, Usage
 from .criteria import Criteria, Which
 from .results import Dataset
-from .sizes import USUAL_IMPACT, USUAL_SHARE, expected_samples, shares_if
 from .statistics.prospect import Prospect
 from .watch import Watch
 from .waves import wave_size
@@ -54,23 +53,17 @@ class _Drawn:
         return False if not self.hits[0] or len(self.hits) - hits >= enough else None
 
 
-def hoped_for(criteria: Criteria, wanted: int) -> int:
-    """How many positions a run can use; with a precision, as many as it usually takes."""
-    precision = criteria.plan.precision
-    if not precision:
-        return wanted
-    usual = shares_if(USUAL_SHARE, USUAL_IMPACT)
-    return max(wanted, expected_samples(precision, len(criteria.ordered), usual))
-
-
 class Search:
     """Goes through the pool until enough positions are found.
 
     It says what to ask next, and takes the answers in that order. Positions are found in the order
     of the pool, whatever the answers to later ones.
+
+    Attributes:
+        hoped: how many positions the run can use, if it goes on after those that are wanted now.
     """
 
-    def __init__(self, criteria: Criteria, wanted: int) -> None:
+    def __init__(self, criteria: Criteria, wanted: int, hoped: int = 0) -> None:
         self._criteria = criteria
         self._wanted = wanted
         self._begun = 0
@@ -82,7 +75,7 @@ class Search:
         self._questions = 0
         self._usage = Usage()
         self._own_temperature = False
-        self.hoped = hoped_for(criteria, wanted)
+        self.hoped = max(wanted, hoped)
         self.needed = ceil(self.hoped / 2)
         self._prospect = Prospect(len(criteria.ordered), self.needed)
         self.hits: list[Position] = []
@@ -105,7 +98,7 @@ class Search:
     def expected(self) -> tuple[float, float]:
         """How many questions are to come by the hits so far, and how many positions in the end."""
         rate = len(self.hits) / max(self.asked, 1)
-        missing = self._wanted - len(self.hits)
+        missing = self.hoped - len(self.hits)
         to_come = min(self.left, missing / rate) if rate else self.left
         questions_each = self._questions / max(self.asked, 1)
         return to_come * max(questions_each, 1), len(self.hits) + rate * to_come

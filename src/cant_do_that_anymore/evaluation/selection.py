@@ -81,6 +81,7 @@ async def dataset_for(
     criteria: Criteria,
     outlook: Outlook,
     *,
+    hoped: int,
     patient: bool,
     quiet: bool,
     fresh: bool,
@@ -88,7 +89,7 @@ async def dataset_for(
     """Find the dataset of a model version, or build as much of it as is wanted and missing.
 
     A fresh one is built anew, and not kept. Who is patient goes through the whole pool, although
-    that cannot give half of what is wanted.
+    that cannot give half of what is hoped for.
 
     Raises:
         NoHabit: if it plays the special move nowhere, or in too few positions.
@@ -98,7 +99,7 @@ async def dataset_for(
     found = enough_of(found_dataset(version, criteria), wanted)
     if found and not (fresh and found.origin == BUILT):
         return found
-    search, watch, given_up = Search(criteria, wanted), Watch(criteria.settings), False
+    search, watch, given_up = Search(criteria, wanted, hoped), Watch(criteria.settings), False
     with progress(f"building the dataset of {version}", wanted, quiet=quiet) as advance:
         while not search.done:  # the last answers may call for more questions
             asks = islice(search.asks(), search.wave if asking.in_waves else None)

@@ -94,6 +94,17 @@ def expected_samples(precision: float, most: int, shares: Shares) -> int:
     return size
 
 
+def hoped_for(precision: float | None, most: int) -> int:
+    """How many samples a run is to have; with a precision, as many as that usually takes.
+
+    >>> hoped_for(None, 1000), hoped_for(0.1, 1000), hoped_for(0.1, 60)
+    (1000, 378, 60)
+    """
+    if not precision:
+        return most
+    return expected_samples(precision, most, shares_if(USUAL_SHARE, USUAL_IMPACT))
+
+
 def on_expected_samples(precision: float | None, most: int, samples: Sequence[Sample]) -> list[str]:
     """How many samples a run takes that stops by itself, by those that are kept or by three models.
 
