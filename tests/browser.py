@@ -3,10 +3,11 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from cant_do_that_anymore.evaluation.results import Run
@@ -46,6 +47,17 @@ def find_browser() -> Path | None:
     )
     found = [Path(path) for path in on_path if path]
     return next((path for path in (*found, *in_applications) if path.exists()), None)
+
+
+@contextmanager
+def browser_or_skip() -> Iterator[Browser]:
+    """The browser of this machine; without one the test is skipped."""
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(opened_browser())
+        except NoBrowser as problem:
+            pytest.skip(str(problem))
+        yield found
 
 
 @contextmanager

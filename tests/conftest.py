@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,13 +59,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
-    from browser import NoBrowser, opened_browser
+    from browser import browser_or_skip
 
-    with ExitStack() as stack:
-        try:
-            found = stack.enter_context(opened_browser())
-        except NoBrowser as problem:
-            pytest.skip(str(problem))
+    with browser_or_skip() as found:
         yield found
 
 

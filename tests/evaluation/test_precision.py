@@ -21,6 +21,7 @@ from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.datasets import shipped_datasets
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
+from cant_do_that_anymore.evaluation.groups import by_earlier_moves, by_opening, by_usualness
 from cant_do_that_anymore.evaluation.measures import IMPACT, MEASURES
 from cant_do_that_anymore.evaluation.pools import positions_drawn
 from cant_do_that_anymore.evaluation.precision import FIRST_LOOK, STRETCH, looks
@@ -31,6 +32,7 @@ from cant_do_that_anymore.evaluation.statistics.intervals import (
     ratio_tally,
 )
 from cant_do_that_anymore.evaluation.uncertainty import interval_of
+from cant_do_that_anymore.evaluation.vocabulary import AFTER
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from loopback import Loopback, Request, Responder, is_changed, serving
 from players import PERFECT, habit, in_every_second, perfect
@@ -225,6 +227,11 @@ def test_every_interval_allows_for_having_been_looked_at(server: Loopback, tmp_p
         assert wider.low < usual.low
         assert usual.high < wider.high
         assert wider == interval_of(MEASURES[name], run.samples, STRETCH)
+    plain = as_if_all_were_measured(run)
+    for grouped in (by_opening, by_usualness, lambda each: by_earlier_moves(each)[1]):
+        for group, alike in zip(grouped(run), grouped(plain), strict=True):
+            its, others = group.shares[AFTER].interval, alike.shares[AFTER].interval
+            assert its and others and its.high - its.low > others.high - others.low
     save_run(run, tmp_path / "run")
     loaded = load_run(tmp_path / "run")
     assert loaded.results.intervals == run.results.intervals

@@ -204,5 +204,7 @@ def test_earlier_moves_are_those_that_the_change_concerns() -> None:
     moves = ("e2e4", "e7e5", "d1h5", "f8c5", "h5f7")
     asked: Any = [(Position(1, moves, ("e8f7",)), {BEFORE: "special", AFTER: "special"})]
     samples = run_of(asked).samples
-    labels = [by_concerned_moves(samples, rules)[0].label for rules in (BISHOPS_AS_KNIGHTS, QUEENS)]
+    labels = [
+        by_concerned_moves(samples, rules, 1.0)[0].label for rules in (BISHOPS_AS_KNIGHTS, QUEENS)
+    ]
     assert labels == ["1", "2"]

@@ -3,14 +3,13 @@
 import csv
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page
 
-from browser import NoBrowser, opened_browser
+from browser import browser_or_skip
 from cant_do_that_anymore.evaluation.standings import standings, standings_in
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool
@@ -29,11 +28,7 @@ EVIL = '--><script>window.hacked = 1</script><img src=x onerror="window.hacked =
 @pytest.fixture(scope="module")
 def browser(experiment: Path) -> Iterator[Browser]:
     """Opened when the experiment is made: no server starts beside Playwright's event loop."""
-    with ExitStack() as stack:
-        try:
-            found = stack.enter_context(opened_browser())
-        except NoBrowser as problem:
-            pytest.skip(str(problem))
+    with browser_or_skip() as found:
         yield found
 
 

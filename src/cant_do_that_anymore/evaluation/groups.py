@@ -9,6 +9,7 @@ from ..game.notation import numbered, written_game
 from ..game.position import earlier_moves
 from ..game.rules import Rules
 from .measures import FORBIDDEN, MEASURES, SHARES
+from .precision import stretch_of
 from .results import Run
 from .statistics.intervals import Interval
 from .uncertainty import interval_of
@@ -57,17 +58,17 @@ def by_earlier_moves(run: Run) -> tuple[str, list[Group]]:
     Moves are counted, or where the positions come from games under the changed rules, moves of
     the changed piece: there the habit has already been broken before the model's eyes.
     """
-    samples, change = run.answered, run.plan.change
+    samples, change, stretch = run.answered, run.plan.change, stretch_of(run.plan)
     if run.plan.eval == "all_diagonal":
-        return f"earlier {change.concerned}", by_concerned_moves(samples, change)
+        return f"earlier {change.concerned}", by_concerned_moves(samples, change, stretch)
     counts = [len(sample.position.moves) for sample in samples]
-    return "earlier moves", _labelled(samples, counts, _even_bins(counts))
+    return "earlier moves", _labelled(samples, counts, _even_bins(counts), stretch)
 
 
-def by_concerned_moves(samples: Sequence[Sample], change: Rules) -> list[Group]:
+def by_concerned_moves(samples: Sequence[Sample], change: Rules, stretch: float) -> list[Group]:
     """Groups by the earlier moves that the change concerns, from few to many."""
     counts = [min(MANY, earlier_moves(sample.position, change)) for sample in samples]
-    return _labelled(samples, counts, dict(enumerate(EARLIER)))
+    return _labelled(samples, counts, dict(enumerate(EARLIER)), stretch)
 
 
 def by_usualness(run: Run) -> list[Group]:
@@ -83,12 +84,12 @@ def by_usualness(run: Run) -> list[Group]:
     wide = 100 // USUAL_BINS
     bins = [min(USUAL_BINS - 1, percent // wide) for percent in percents]
     labels = {n: f"{n * wide} to {(n + 1) * wide} %" for n in range(USUAL_BINS)}
-    return _labelled(samples, bins, labels)
+    return _labelled(samples, bins, labels, stretch_of(run.plan))
 
 
 def by_opening(run: Run) -> list[Group]:
     """Groups by the first moves of the game, the most frequent first and all others last."""
-    samples = run.answered
+    samples, stretch = run.answered, stretch_of(run.plan)
     beginnings = [sample.position.moves[:OPENING_PLIES] for sample in samples]
     frequent = [moves for moves, _ in Counter(beginnings).most_common(MOST_OPENINGS)]
     grouped: defaultdict[tuple[str, ...] | None, list[Sample]] = defaultdict(list)
@@ -97,8 +98,9 @@ def by_opening(run: Run) -> list[Group]:
     groups = []
     for moves in frequent:
         name = numbered(written_game(moves))
-        groups.append(_group(name or "(initial position)", grouped[moves], opening=name))
-    return [*groups, _group("all others", grouped[None])] if grouped[None] else groups
+        label = name or "(initial position)"
+        groups.append(_group(label, grouped[moves], stretch, opening=name))
+    return [*groups, _group("all others", grouped[None], stretch)] if grouped[None] else groups
 
 
 def _even_bins(counts: Sequence[int]) -> dict[int, str]:
@@ -119,20 +121,21 @@ def _even_bins(counts: Sequence[int]) -> dict[int, str]:
 
 
 def _labelled(
-    samples: Sequence[Sample], counts: Sequence[int], labels: Mapping[int, str]
+    samples: Sequence[Sample], counts: Sequence[int], labels: Mapping[int, str], stretch: float
 ) -> list[Group]:
     """Samples grouped by the label of their count, in the order of the labels."""
     grouped: dict[str, list[Sample]] = {label: [] for label in labels.values()}
     for sample, count in zip(samples, counts, strict=True):
         grouped[labels[count]].append(sample)
-    return [_group(label, members) for label, members in grouped.items() if members]
+    return [_group(label, members, stretch) for label, members in grouped.items() if members]
 
 
-def _group(label: str, samples: Sequence[Sample], *, opening: str = "") -> Group:
-    shares = {condition: _share(samples, condition) for condition in SHARES}
+def _group(label: str, samples: Sequence[Sample], stretch: float, *, opening: str = "") -> Group:
+    shares = {condition: _share(samples, condition, stretch) for condition in SHARES}
     return Group(label, len(samples), shares, opening)
 
 
-def _share(samples: Sequence[Sample], condition: str) -> Share:
+def _share(samples: Sequence[Sample], condition: str, stretch: float) -> Share:
     special, forbidden = (MEASURES[names[condition]] for names in (SHARES, FORBIDDEN))
-    return Share(special.value(samples), interval_of(special, samples), forbidden.value(samples))
+    around = interval_of(special, samples, stretch)
+    return Share(special.value(samples), around, forbidden.value(samples))

@@ -16,6 +16,7 @@ from .folder import load_run
 from .labels import effort_in_words
 from .measures import FORBIDDEN, GAIN, HABIT, IMPACT, MEASURES, SHARES
 from .notes import is_broken, notes_on
+from .precision import STRETCH
 from .records import CHANGE, Record, records_in
 from .results import Results, Run
 from .uncertainty import interval_of
@@ -71,6 +72,11 @@ class Standing:
     def samples(self) -> list[Sample]:
         """Of all runs."""
         return [sample for samples in self.runs for sample in samples]
+
+    @property
+    def stretch(self) -> float:
+        """By how much larger critical values are than where no run stops by itself."""
+        return STRETCH if self.stops else 1.0
 
     @property
     def is_junk(self) -> bool:

@@ -107,7 +107,7 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
         panels = figure.subplots(1, 2, sharey=True)
         handles: list[Artist] = []
         for number, standing in enumerate(group):
-            by_count = by_concerned_moves(standing.samples, standing.change)
+            by_count = by_concerned_moves(standing.samples, standing.change, standing.stretch)
             # Side by side, so that equal shares do not hide each other.
             aside = 0.7 * ((number + 0.5) / len(group) - 0.5)
             places = [EARLIER.index(each.label) + aside for each in by_count]
