@@ -4,16 +4,15 @@ For the positions of the shipped pools that is known (`tools/make_usual.py`), so
 usual runs needs no network.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
+from struct import Struct
 
-from ..game.position import DATA, Position, shipped_pool
+from ..game.position import DATA, Position
 
-Key = tuple[tuple[str, ...], tuple[str, ...]]
-
-POOLS = ("pool", "diagonal")
 KNOWN = "usual.bin"
-"""A byte for each position of those pools, in their order."""
+"""For each position of those pools the bytes of its id, and one for the per cent."""
+_ENTRY = Struct("6sB")
 
 
 def usualness(positions: Sequence[Position]) -> list[int]:
@@ -23,27 +22,27 @@ def usualness(positions: Sequence[Position]) -> list[int]:
         Problem: if the network is needed and cannot be read.
     """
     known = _known()
-    unknown = [position for position in positions if _key(position) not in known]
-    found = known | dict(zip(map(_key, unknown), read_usualness(unknown), strict=True))
-    return [found[_key(position)] for position in positions]
+    unknown = {each.id: each for each in positions if each.id not in known}
+    found = known | dict(zip(unknown, read_usualness(unknown.values()), strict=True))
+    return [found[position.id] for position in positions]
 
 
-def read_usualness(positions: Sequence[Position]) -> list[int]:
+def read_usualness(positions: Iterable[Position]) -> list[int]:
     """The same from the network itself."""
-    if not positions:
+    games = [(position.moves, position.special_moves) for position in positions]
+    if not games:
         return []
     from ..models.pocket import likelihoods_of  # loads the network and its runtime
 
-    return [
-        int(100 * likely) for likely in likelihoods_of([_key(position) for position in positions])
-    ]
+    return [int(100 * likely) for likely in likelihoods_of(games)]
+
+
+def packed(known: dict[str, int]) -> bytes:
+    """The per cent by id as the shipped file holds them."""
+    return b"".join(_ENTRY.pack(bytes.fromhex(id_), known[id_]) for id_ in sorted(known))
 
 
 @cache
-def _known() -> dict[Key, int]:
-    positions = (position for pool in POOLS for position in shipped_pool(pool))
-    return dict(zip(map(_key, positions), (DATA / KNOWN).read_bytes(), strict=True))
-
-
-def _key(position: Position) -> Key:
-    return position.moves, position.special_moves
+def _known() -> dict[str, int]:
+    entries = _ENTRY.iter_unpack((DATA / KNOWN).read_bytes())
+    return {id_.hex(): per_cent for id_, per_cent in entries}

@@ -40,18 +40,26 @@ class Ask:
 
 def key_of(model: Known, ask: Ask, settings: Settings, form: Form = ()) -> str:
     """A digest of everything that can change the answer, and of which answer is meant."""
-    return digest(
-        {
-            "identity": dict(model.identity),
-            "form": sorted(form),
-            "settings": settings.asked,
-            "ask": ask.id,
-        }
-    )
+    return key_in(way_of(model, settings, form), ask)
+
+
+def way_of(model: Known, settings: Settings, form: Form) -> str:
+    """A name for who is asked, with which settings and in which form."""
+    return digest([dict(model.identity), sorted(form), settings.asked])
+
+
+def key_in(way: str, ask: Ask) -> str:
+    """The key of what is asked in that way."""
+    return sha256(f"{way} {ask.id}".encode()).hexdigest()
 
 
 def seeded(model: Known, ask: Ask, settings: Settings) -> Settings:
-    """The settings with a seed that belongs to one question alone, the same in every version."""
+    """The settings with a seed that belongs to one question alone, the same in every version.
+
+    Where there is an address, nobody sees the seed.
+    """
+    if model.endpoint:
+        return settings
     parts = [model.name, model.endpoint, _texts(ask), settings.temperature, settings.max_tokens]
     parts += [settings.seed, ask.purpose, ask.draw]
     return replace(settings, seed=int(digest(parts)[:12], 16))

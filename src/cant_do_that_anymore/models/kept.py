@@ -1,14 +1,24 @@
 """What is kept of one model: its answers, and the form in which it wants its questions."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
-from .asks import Ask, digest, key_of
+from .asks import Ask, digest, key_in, key_of, way_of
 from .concessions import limit_of
-from .model import Answer, Form, Known, Settings
+from .model import Answer, Effort, Form, Known, Settings
 from .store import Store
+
+
+class Way(NamedTuple):
+    """One in which the model was asked: the settings, the form, the token limit, and a name."""
+
+    settings: Settings
+    form: Form
+    limit: int
+    name: str
 
 
 class Kept:
@@ -22,7 +32,8 @@ class Kept:
         self._model = model
         self._store = store
         self._forms: dict[str, Form] = {}
-        self._mode = cache(self._mode_of)
+        self._named = cache(self._mode_of)
+        self._ways = cache(self._ways_of)
         self._has_some = False
 
     def form(self, settings: Settings) -> Form:
@@ -42,12 +53,12 @@ class Kept:
         """The answer under this limit, or else one that a smaller limit did not cut off."""
         if self._has_none():
             return None
-        limit = limit_of(self.form(settings), settings)
-        for other, form in self._ways(settings):
-            smaller = limit_of(form, other) < limit
+        ways = self.ways(settings)
+        for way in ways:
+            smaller = way.limit < ways[0].limit
             if ask.anew and smaller:
                 return None
-            if saved := self._store.get(key_of(self._model, ask, other, form)):
+            if saved := self._store.get(key_in(way.name, ask)):
                 return None if smaller and saved.stop_reason == "length" else saved
         return None
 
@@ -59,10 +70,10 @@ class Kept:
 
     def was_cut_off(self, asks: Iterable[Ask], settings: Settings) -> bool:
         """Whether the next smaller limit has cut off the answer to any of the questions."""
-        limit = limit_of(self.form(settings), settings)
-        smaller = [way for way in self._ways(settings) if limit_of(way[1], way[0]) < limit]
+        ways = self.ways(settings)
+        smaller = [way.name for way in ways if way.limit < ways[0].limit]
         for ask in asks if smaller else ():
-            keys = (key_of(self._model, ask, *way) for way in smaller)
+            keys = (key_in(way, ask) for way in smaller)
             saved = next(filter(None, map(self._store.get, keys)), None)
             if saved and saved.stop_reason == "length":
                 return True
@@ -85,28 +96,34 @@ class Kept:
 
     def forms(self, settings: Settings) -> list[Form]:
         """The forms in which it was asked with these settings, the one that is known first."""
-        return [form for other, form in self._ways(settings) if other == settings]
+        return [way.form for way in self.ways(settings) if way.settings == settings]
 
-    def _ways(self, settings: Settings) -> Iterator[tuple[Settings, Form]]:
+    def ways(self, settings: Settings) -> list[Way]:
         """How the model was asked until now, as it is now first, then from the largest limit down.
 
         A larger limit counts only if the user did not ask for a smaller one: room to think is ours
         to give.
         """
-        form = self.form(settings)
-        yield settings, form
+        return self._ways(settings, self.form(settings), *self._store.ways(self._mode(settings)))
+
+    def _ways_of(self, settings: Settings, form: Form, *noted: str) -> list[Way]:
+        first = self._way(settings, form)
         others = []
-        for way in self._store.ways(self._mode(settings)):
+        for way in noted:
             max_tokens, reasoning_tokens, *conceded = json.loads(way)
             other = replace(settings, max_tokens=max_tokens, reasoning_tokens=reasoning_tokens)
             if (other, set(conceded)) != (settings, set(form)):
-                others.append((other, tuple(conceded)))
-        limit = limit_of(form, settings)
-        others.sort(key=lambda way: -limit_of(way[1], way[0]))
-        yield from (
-            way for way in others if way[0] == settings or limit_of(way[1], way[0]) <= limit
-        )
+                others.append(self._way(other, tuple(conceded)))
+        others.sort(key=lambda way: -way.limit)
+        fitting = (way for way in others if way.settings == settings or way.limit <= first.limit)
+        return [first, *fitting]
 
-    def _mode_of(self, settings: Settings) -> str:
-        asked = settings.reasoning_effort, settings.extra_body
-        return digest([dict(self._model.identity), *asked])
+    def _way(self, settings: Settings, form: Form) -> Way:
+        name = way_of(self._model, settings, form)
+        return Way(settings, form, limit_of(form, settings), name)
+
+    def _mode(self, settings: Settings) -> str:
+        return self._named(settings.reasoning_effort, settings.extra_body)
+
+    def _mode_of(self, effort: Effort | None, extra_body: str) -> str:
+        return digest([dict(self._model.identity), effort, extra_body])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from operator import add
 from typing import Any, Literal, Protocol, get_args
 
 import chess
@@ -99,7 +100,7 @@ class Usage:
     cached_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return Usage(*map(add, vars(self).values(), vars(other).values()))
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Usage":

@@ -50,6 +50,8 @@ class Price:
 
     def most(self, question: Question, limit: int) -> float:
         """The most that a question can cost under a token limit."""
+        if self == FREE:
+            return 0.0
         asked = most_input_tokens(question)
         return max(self.of(Usage(asked, limit, thought), 1) for thought in (0, limit))
 
