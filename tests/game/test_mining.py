@@ -64,7 +64,7 @@ ITALIAN = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bc4 *\n\n"
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Several thousand games."""
     path = tmp_path_factory.mktemp("collection") / "games.pgn"
-    path.write_text("".join(map(plain, pool_games(3000, Random(1)))), encoding="utf-8")
+    path.write_text("".join(map(plain, pool_games(2000, Random(1)))), encoding="utf-8")
     return path
 
 
@@ -121,7 +121,7 @@ def test_thousands_of_games_give_the_positions_of_a_plain_python_chess_walk(
     collection: Path, walked: list[list[chess.Move]], every: bool
 ) -> None:
     found = mined(collection, Wanted(BISHOPS_AS_KNIGHTS, every))
-    assert found.games == len(walked) == 3000
+    assert found.games == len(walked) == 2000
     assert lines(found) == special_moves(walked, BISHOPS_AS_KNIGHTS, every)
 
 
@@ -405,7 +405,7 @@ def test_ctrl_c_leaves_a_valid_file_of_what_was_found(
     )
     assert process.stdin
     # More than fits into the pipe and the blocks in flight: some were mined when all is sent.
-    process.stdin.write(collection.read_bytes() * 3)
+    process.stdin.write(collection.read_bytes() * 5)
     os.killpg(process.pid, signal.SIGINT)
     _, complaint = process.communicate()
     assert process.returncode == 1

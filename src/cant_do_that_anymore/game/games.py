@@ -54,28 +54,24 @@ def positions_in_games(rules: Rules) -> Iterator[Position]:
     taken: set[str] = set()
     for number in Random(_SEED).sample(range(len(games)), len(games)):
         game = games[number]
-        plies = [ply for ply in _special_plies(game, rules) if game[:ply] not in taken]
-        drawn = Random(f"{_SEED} {number}").sample(plies, len(plies))
-        before = next((game[:ply] for ply in drawn if _can_move(game[:ply], rules)), None)
-        if before is None:
+        boards = {
+            ply: board for ply, board in _special_plies(game, rules) if game[:ply] not in taken
+        }
+        drawn = Random(f"{_SEED} {number}").sample(list(boards), len(boards))
+        # By the changed rules it may be mate already: then there is no way to adapt.
+        fitting = (ply for ply in drawn if any(rules.legal_moves(boards[ply])))
+        if (ply := next(fitting, None)) is None:
             continue
+        before = game[:ply]
         taken.add(before)
-        special = move_of(game[len(before)]).uci()
+        special = move_of(game[ply]).uci()
         yield Position(number, tuple(move_of(each).uci() for each in before), (special,))
         if len(taken) == POOL:
             return
 
 
-def _can_move(game: str, rules: Rules) -> bool:
-    """Whether there is a way to adapt: by the changed rules it may be mate already."""
-    board = chess.Board()
-    for move in map(move_of, game):
-        board.push(move)
-    return any(rules.legal_moves(board))
-
-
-def _special_plies(game: str, rules: Rules) -> Iterator[int]:
-    """How many moves come before each that the change is about and forbids.
+def _special_plies(game: str, rules: Rules) -> Iterator[tuple[int, chess.Board]]:
+    """How many moves come before each that the change is about and forbids, and the board then.
 
     A game is one of standard chess, so half of ``forbids`` is enough.
     """
@@ -83,5 +79,5 @@ def _special_plies(game: str, rules: Rules) -> Iterator[int]:
     for ply, move in enumerate(map(move_of, game)):
         forbidden = rules.may_forbid(board, move) and not rules.is_legal(board, move)
         if forbidden and rules.concerns(board, move):
-            yield ply
+            yield ply, board.copy(stack=False)
         board.push(move)
