@@ -5,7 +5,6 @@ A diagnosis has its controls in ``controls.jsonl``, in the same form.
 
 import json
 from dataclasses import asdict, fields, replace
-from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,10 @@ from .conditions import condition_named
 from .datasets import notes_on_pool
 from .notes import notes_on
 from .precision import on_precision
-from .results import PROTOCOL, Cost, Dataset, Results, Run, versions_here
-from .sample_file import AGAIN, DAMAGE, check_judgements, line_of, read_samples
+from .results import PROTOCOL, Cost, Dataset, Run, versions_here
+from .sample_file import DAMAGE, check_judgements, check_metrics, line_of, read_samples
 from .samples import reread
-from .vocabulary import BEFORE, Number, Plan, Reading, Sample
+from .vocabulary import BEFORE, Plan, Reading, Sample
 
 FORMAT = 3
 """Of the files; those of another one are refused."""
@@ -66,6 +65,28 @@ def save_run(run: Run, folder: Path) -> None:
         ) from None
 
 
+def facts_in(folder: Path) -> dict[str, Any]:
+    """What ``run.json`` says.
+
+    Raises:
+        BadInput: if there is none, or none that can be read.
+    """
+    try:
+        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise BadInput(f"{str(folder)!r} is no run folder ({problem.strerror}: run.json)") from None
+    except (ValueError, RecursionError) as problem:
+        raise BadInput(f"{folder / 'run.json'} is damaged: {problem}") from None
+    if not isinstance(facts, dict):
+        raise BadInput(f"{folder / 'run.json'} is damaged: it holds no object")
+    if facts.get("format") != FORMAT:
+        raise BadInput(
+            f"{folder / 'run.json'} was written by another version of this program (its format is "
+            f"{facts.get('format')!r}, not {FORMAT}); measure again"
+        )
+    return facts
+
+
 def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
     """Read a run back, judge its answers again and compute everything anew.
 
@@ -76,17 +97,7 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
             written, or one under other rules.
     """
     folder = Path(folder)
-    try:
-        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise BadInput(f"{str(folder)!r} is no run folder ({problem.strerror}: run.json)") from None
-    except (ValueError, RecursionError) as problem:
-        raise BadInput(f"{folder / 'run.json'} is damaged: {problem}") from None
-    if isinstance(facts, dict) and facts.get("format") != FORMAT:
-        raise BadInput(
-            f"{folder / 'run.json'} was written by another version of this program (its format is "
-            f"{facts.get('format')!r}, not {FORMAT}); measure again"
-        )
+    facts = facts_in(folder)
     try:
         plan = _plan_in(facts, _rules_of(facts["rules"], rules, folder))
         samples = _samples_in(folder / SAMPLES, facts["outcomes"])
@@ -96,7 +107,7 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
         if facts["protocol"] == PROTOCOL:  # another one judges and measures otherwise
             check_judgements(samples, plan, folder / SAMPLES)
             check_judgements(controls, plan, folder / CONTROLS)
-            _check_metrics(facts["metrics"], results, folder / "run.json")
+            check_metrics(facts["metrics"], results, folder / "run.json")
         return Run(
             **{name: facts[name] for name in _PLAIN},
             plan=plan,
@@ -111,22 +122,6 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
         raise
     except DAMAGE as problem:
         raise BadInput(f"{folder / 'run.json'} is damaged: {problem!r}") from None
-
-
-def _check_metrics(kept: dict[str, Any], results: Results, path: Path) -> None:
-    """Refuse numbers that the samples do not give."""
-    for name in kept.keys() & results.metrics.keys():
-        if not _same(kept[name], results.metrics[name]):
-            raise BadInput(
-                f"{path} says that {name} is {kept[name]!r}, and samples.jsonl gives "
-                f"{results.metrics[name]!r}: one of the two was changed; {AGAIN}"
-            )
-
-
-def _same(kept: object, now: Number) -> bool:
-    if isinstance(kept, float) and isinstance(now, float):
-        return isclose(kept, now, rel_tol=1e-9)  # another machine may round otherwise
-    return kept == now
 
 
 def rescored(run: Run, reading: Reading) -> Run:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from math import isclose
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
@@ -11,8 +12,9 @@ from ..errors import BadInput
 from ..game.position import Position
 from ..game.rules import board_after
 from ..models.model import Answer
+from .results import Results
 from .samples import reread
-from .vocabulary import OUTCOMES, Judgement, Plan, Reply, Sample
+from .vocabulary import OUTCOMES, Judgement, Number, Plan, Reply, Sample
 
 DAMAGE = (
     ArithmeticError,
@@ -76,6 +78,22 @@ def check_judgements(samples: Sequence[Sample], plan: Plan, path: Path) -> None:
                     f"{path}, line {number}: the {name} reply {shortened(reply.answer.text)} is "
                     f"{_told(reply)}, not {_told(kept.replies[name])}; {CHANGED}"
                 )
+
+
+def check_metrics(kept: dict[str, Any], results: Results, path: Path) -> None:
+    """Refuse numbers that the samples do not give."""
+    for name in kept.keys() & results.metrics.keys():
+        if not _same(kept[name], results.metrics[name]):
+            raise BadInput(
+                f"{path} says that {name} is {kept[name]!r}, and samples.jsonl gives "
+                f"{results.metrics[name]!r}: one of the two was changed; {AGAIN}"
+            )
+
+
+def _same(kept: object, now: Number) -> bool:
+    if isinstance(kept, float) and isinstance(now, float):
+        return isclose(kept, now, rel_tol=1e-9)  # another machine may round otherwise
+    return kept == now
 
 
 def _told(reply: Reply) -> str:

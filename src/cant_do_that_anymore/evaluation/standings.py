@@ -12,6 +12,7 @@ from ..models.model import EFFORTS, Effort
 from .contenders import Contender, contenders, names_without_effort
 from .contrasts import CONTRASTS
 from .diagnosis import DIAGNOSIS, KNOWING_RATE
+from .finding import folders_in, is_half_written
 from .folder import load_run
 from .labels import effort_in_words
 from .measures import FORBIDDEN, GAIN, HABIT, IMPACT, MEASURES, SHARES
@@ -154,16 +155,10 @@ def _found_at(path: Path) -> tuple[list[Path], list[Path]]:
     """Run folders and record files, without those that are still being written."""
     if path.is_file():
         return [], [path]
-    runs, *records = (
-        [file for file in sorted(path.rglob(name)) if not _is_half_written(file)]
-        for name in ("run.json", "*.log", "*.jsonl")
-    )
-    folders = [file.parent for file in runs]
-    return folders, [file for found in records for file in found if file.parent not in folders]
-
-
-def _is_half_written(file: Path) -> bool:
-    return any(part.startswith(".part-") for part in file.parts)
+    folders = folders_in(path)
+    records = [file for name in ("*.log", "*.jsonl") for file in sorted(path.rglob(name))]
+    whole = (file for file in records if not is_half_written(file))
+    return folders, [file for file in whole if file.parent not in folders]
 
 
 def _place(run: Run) -> Place:

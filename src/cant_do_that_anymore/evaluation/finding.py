@@ -1,0 +1,169 @@
+"""Runs by name: a folder, a part of its name, a model's name, ``latest``, or a folder of runs.
+
+They are looked for under ``CDTA_HOME``, where ``cdta run`` puts them, and in the current folder:
+there, and in the folders in it and in those, as ``cdta experiment`` makes them.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from ..errors import BadInput
+from ..home import home
+from ..models.model import Effort
+from .folder import facts_in
+from .measures import IMPACT
+from .sample_file import DAMAGE
+from .statistics.intervals import Interval
+from .vocabulary import Number
+
+LATEST = "latest"
+FACTS = "run.json"
+_NEARBY = (FACTS, f"*/{FACTS}", f"*/*/{FACTS}")
+_NAMED = 5
+"""So many runs are named where one has to be chosen."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A run as its ``run.json`` tells of it, without its samples.
+
+    Attributes:
+        folder: where it lies.
+        started_at: when it was measured.
+        model: the name it was asked for by; ``version`` is what it calls itself.
+        samples: how many enter the numbers.
+        impact: the impact factor, and ``interval`` its 95 % interval.
+        cost: of all its answers, in US dollars, if known.
+    """
+
+    folder: Path
+    started_at: str
+    model: str
+    version: str
+    endpoint: str
+    rules: str
+    eval: str
+    effort: Effort | None
+    samples: int
+    impact: Number
+    interval: Interval | None
+    notes: list[str]
+    cost: float | None
+
+    def is_called(self, name: str) -> bool:
+        """Whether that is the name of its folder, or that of its model, with or without address."""
+        at = f"{self.model}@{self.endpoint}"
+        return name in (self.folder.name, self.model, self.version, at)
+
+    def is_like(self, name: str) -> bool:
+        """Whether that is a part of one of these."""
+        names = (self.folder.name, self.model, self.version)
+        return any(name.casefold() in known.casefold() for known in names)
+
+
+def run_at(name: str | Path) -> Path:
+    """The folder of the one run that goes by a name.
+
+    Raises:
+        BadInput: if there is none, or more than one.
+    """
+    found = _called(name)
+    if len(found) == 1:
+        return found[0]
+    shown = ", ".join(str(folder) for folder in found[:_NAMED])
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    raise BadInput(f"{str(name)!r} may be any of {len(found)} runs, name one: {shown}{more}")
+
+
+def runs_at(names: Iterable[str | Path]) -> list[Path]:
+    """The folders of all runs that go by these names, each once.
+
+    A folder of runs, or the name of a model, stands for all of its runs.
+
+    Raises:
+        BadInput: if a name stands for none.
+    """
+    folders = chain(*map(_called, names))
+    return list({folder.resolve(): folder for folder in folders}.values())
+
+
+def folders_in(path: Path) -> list[Path]:
+    """The folders of runs at a path or anywhere below, but no half-written ones."""
+    files = [path / FACTS] if (path / FACTS).exists() else sorted(path.rglob(FACTS))
+    return [file.parent for file in files if not is_half_written(file)]
+
+
+def is_half_written(file: Path) -> bool:
+    """Whether it is in a folder that is not whole yet."""
+    return any(part.startswith(".part-") for part in file.parts)
+
+
+def known_folders() -> list[Path]:
+    """The folders of all runs under ``CDTA_HOME`` and near the current folder, each once."""
+    nearby = (file for pattern in _NEARBY for file in sorted(Path().glob(pattern)))
+    files = chain(sorted((home() / "runs").glob(f"*/{FACTS}")), nearby)
+    folders = (file.parent for file in files if not is_half_written(file))
+    return list({folder.resolve(): folder for folder in folders}.values())
+
+
+def listed(folders: Iterable[Path]) -> tuple[list[Listed], list[BadInput]]:
+    """What is told of these runs, the newest first, and why some cannot be read."""
+    found, damaged = [], []
+    for folder in folders:
+        try:
+            found.append(_listed(folder, facts_in(folder)))
+        except BadInput as problem:
+            damaged.append(problem)
+        except DAMAGE as problem:
+            damaged.append(BadInput(f"{folder / FACTS} is damaged: {problem!r}"))
+    found.sort(key=lambda run: (run.started_at, run.folder.name), reverse=True)
+    return found, damaged
+
+
+def _listed(folder: Path, facts: dict[str, Any]) -> Listed:
+    interval = facts["intervals"].get(IMPACT)
+    plain = ("started_at", "model", "version", "endpoint", "rules", "eval")
+    return Listed(
+        folder=folder,
+        **{name: str(facts[name]) for name in plain},
+        effort=facts["settings"].get("reasoning_effort"),
+        samples=int(facts["metrics"]["n_samples"]),
+        impact=facts["metrics"][IMPACT],
+        interval=Interval(**interval) if interval else None,
+        notes=list(facts["notes"]),
+        cost=facts["cost"]["measuring"],
+    )
+
+
+def _called(name: str | Path) -> Sequence[Path]:
+    """Every run that goes by a name: as a path, else by its whole name, else by a part of it."""
+    try:
+        here = _lying_at(Path(name))
+    except OSError:  # no path is that long
+        here = []
+    if here:
+        return here
+    runs, _ = listed(known_folders())
+    wanted = str(name)
+    if wanted == LATEST:
+        found = runs[:1]
+    else:
+        called = [run for run in runs if run.is_called(wanted)]
+        found = called or [run for run in runs if run.is_like(wanted)]
+    if found:
+        return [run.folder for run in found]
+    told = f"the newest is {runs[0].folder.name}" if runs else "there are none yet"
+    raise BadInput(
+        f"{wanted!r} is no run folder, and no run goes by it; a part of a folder's name, a model's "
+        f"name and {LATEST!r} work for those that `cdta runs` lists ({told})"
+    )
+
+
+def _lying_at(path: Path) -> list[Path]:
+    """Those in a folder; a file of a run stands for the run."""
+    if path.is_file() and (path.parent / FACTS).exists():
+        return [path.parent]
+    return folders_in(path) if path.is_dir() else []

@@ -1,0 +1,111 @@
+"""Runs by name: what stands for a run, and what is said where nothing or too much does."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.evaluation.finding import known_folders, listed, run_at, runs_at
+from cant_do_that_anymore.evaluation.folder import free_folder, save_run
+from cant_do_that_anymore.game.position import shipped_pool
+from runs import run_of
+
+RUN = run_of([(p, {"standard": "special", "changed": "legal"}) for p in shipped_pool("pool")[:3]])
+
+
+def made(model: str, day: int, folder: Path | None = None, endpoint: str = "") -> Path:
+    started_at = f"2026-01-{day:02}T00:00:00Z"
+    run = replace(RUN, model=model, version=model, started_at=started_at, endpoint=endpoint)
+    folder = folder or free_folder(run)
+    save_run(run, folder)
+    return folder
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """Two at home, and three of an experiment in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    return {
+        "old": made("openai/gpt-4o", 1),
+        "new": made("openai/gpt-4o-mini", 9),
+        "alpha": made("alpha", 2, Path("mine/alpha-all-1")),
+        "alpha again": made("alpha", 3, Path("mine/alpha-all-2")),
+        "beta": made("beta", 4, Path("mine/beta-all-1"), "http://127.0.0.1:1/v1"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("latest", "new"),
+        ("2026-01-01", "old"),
+        ("openai/gpt-4o", "old"),  # the whole name of a model goes before a part of another's
+        ("GPT-4o-M", "new"),
+        ("beta", "beta"),
+        ("beta@http://127.0.0.1:1/v1", "beta"),
+        ("mine/beta-all-1", "beta"),
+        ("mine/beta-all-1/run.json", "beta"),
+        ("alpha-all-2", "alpha again"),
+    ],
+)
+def test_a_run_goes_by_its_folder_a_part_of_its_name_its_model_or_latest(
+    runs: dict[str, Path], name: str, key: str
+) -> None:
+    assert run_at(name).resolve() == runs[key].resolve()
+
+
+def test_where_one_is_wanted_several_are_named_and_no_more_than_five(
+    runs: dict[str, Path],
+) -> None:
+    for name in ("alpha", "mine"):
+        with pytest.raises(
+            BadInput, match=rf"'{name}' may be any of \d runs, name one: .*alpha-all-"
+        ):
+            run_at(name)
+    for number in range(5):
+        made("many", number + 10)
+    with pytest.raises(BadInput, match=r"any of 5 runs, name one: ([^,]+, ){4}[^,]+many-all$"):
+        run_at("many")
+    with pytest.raises(BadInput, match=r"any of 10 runs, name one: ([^,]+, ){4}[^,]+ and 5 more$"):
+        run_at("a")
+
+
+def test_a_folder_of_runs_and_a_model_stand_for_all_of_its_runs_each_once(
+    runs: dict[str, Path],
+) -> None:
+    of_alpha = [runs["alpha"], runs["alpha again"]]
+    assert sorted(runs_at(["alpha"])) == of_alpha
+    assert runs_at(["mine", "alpha", "mine/beta-all-1"]) == [*of_alpha, runs["beta"]]
+
+
+def test_what_no_run_goes_by_is_said_with_what_would_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match=r"'latest' is no run folder.*there are none yet"):
+        run_at("latest")
+    made("alpha", 1)
+    for name in ("gamma", "x" * 5000, "a\0b"):
+        with pytest.raises(BadInput, match=r"is no run folder.*`cdta runs`.*newest is .*alpha-all"):
+            run_at(name)
+    (tmp_path / "alpha").mkdir()  # a folder without runs hides none
+    assert run_at("alpha").name.endswith("alpha-all")
+
+
+def test_a_list_has_the_newest_first_and_names_what_is_damaged(runs: dict[str, Path]) -> None:
+    (runs["alpha"] / "run.json").write_text("{")
+    facts = json.loads((runs["beta"] / "run.json").read_text())
+    (runs["beta"] / "run.json").write_text(json.dumps(facts | {"metrics": []}))
+    shutil.copytree(runs["alpha again"], "mine/.part-1")
+    found, damaged = listed(known_folders())
+    assert [run.model for run in found] == ["openai/gpt-4o-mini", "alpha", "openai/gpt-4o"]
+    assert [str(each).partition(" is damaged")[0] for each in damaged] == [
+        "mine/alpha-all-1/run.json",
+        "mine/beta-all-1/run.json",
+    ]
+    assert found[0].impact == RUN.results.metrics["variant_impact_factor"] == -1
+    assert found[0].interval == RUN.results.intervals["variant_impact_factor"]
+    assert (found[0].samples, found[0].cost) == (3, None)
