@@ -155,7 +155,7 @@ def test_the_command_prints_the_table_and_writes_the_page(tmp_path: Path) -> Non
     assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
     alone = cdta("compare", folders[0], folders[0])
     assert alone.returncode == 2
-    assert "these are 2 runs of one" in alone.stderr
+    assert "these are 1 run of one" in alone.stderr
 
 
 # Page

@@ -25,6 +25,7 @@ COMMANDS = {
         ),
     },
     "Look at results": {
+        "runs": Entry("commands.runs:list_runs", "List runs, the newest first."),
         "view": Entry("commands.report:view", "Open the page of a run in the browser."),
         "report": Entry("commands.report:report", "Write the page of each run again."),
         "compare": Entry(

@@ -208,6 +208,12 @@ def out_option(default: str) -> Option:
     return Option(["--out"], heading=OUTPUT, type=_PATH, metavar="DIR", help=told)
 
 
+def output_option(told: str) -> Option:
+    """Where a file goes."""
+    names = ["-o", "--output"]
+    return Option(names, heading=OUTPUT, type=_PATH, metavar="FILE", help=told)
+
+
 def several_models() -> Option:
     """``--model`` where several may be given."""
     told = f"Whom to measure; repeatable.  [default: {DEFAULT_MODEL}]"

@@ -7,26 +7,26 @@ import click
 
 from ...errors import Problem
 from ...evaluation.comparison import compare
+from ...evaluation.finding import runs_at
 from ...evaluation.folder import load_run
 from ...files import replacing_text
 from ...report.comparison_page import comparison_page
 from ...report.comparison_table import WIDE, comparison_table
+from ..options import Command, output_option
 from ..printing import console
 
-_PATH = click.Path(path_type=Path)
 
-
-@click.command("compare")
-@click.argument("folders", metavar="RUN RUN...", nargs=-1, required=True, type=_PATH)
-@click.option("-o", "--output", type=_PATH, help="Write a page (HTML) there as well.")
-def compare_command(folders: tuple[Path, ...], output: Path | None) -> None:
+@click.command("compare", cls=Command, params=[output_option("Write a page (HTML) there as well.")])
+@click.argument("names", metavar="RUN RUN...", nargs=-1, required=True)
+def compare_command(names: tuple[str, ...], output: Path | None) -> None:
     """Say which model drops the habit better, and whether it is sure.
 
     Models are compared pair by pair on the positions they share, and shown each on its own dataset.
     Runs of one model that differ in the seed alone are taken together. Differences are paired, and
-    p is corrected for the number of comparisons.
+    p is corrected for the number of comparisons. RUN is a folder, a part of its name, a model's
+    name, latest, or a folder of runs.
     """
-    comparisons = compare([load_run(folder) for folder in folders])
+    comparisons = compare([load_run(folder) for folder in runs_at(names)])
     # A file or a pipe has no width of its own.
     screen = console(None if sys.stdout.isatty() else WIDE)
     screen.print(comparison_table(comparisons, screen.width))

@@ -18,50 +18,69 @@ from ...game import mining
 from ...game.position import packing
 from ...game.rules import rules_named
 from ...progress import Show, shown
-from ..options import shared
+from ..options import ASKED, LIMITS, OUTPUT, Command, Option, shared
 
 MOST_REPORTS = 20
 """So many damaged games are reported one by one; all are counted."""
 
 
-@click.command(params=shared("rules"))
+@click.command(
+    cls=Command,
+    params=[
+        *shared("rules"),
+        Option(
+            ["--first/--every"],
+            heading=ASKED,
+            default=True,
+            help="Take the first special move of a game (the default), or every one.",
+        ),
+        Option(
+            ["--unique"],
+            heading=ASKED,
+            is_flag=True,
+            help="Only one position with the same moves in the same order.",
+        ),
+        Option(
+            ["--min-elo"],
+            heading=ASKED,
+            type=click.IntRange(min=0),
+            default=0,
+            metavar="E",
+            help="Only games of two players rated E or higher.",
+        ),
+        Option(
+            ["--limit"],
+            heading=LIMITS,
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Stop after N positions.",
+        ),
+        Option(
+            ["--jobs"],
+            heading=LIMITS,
+            type=click.IntRange(min=1),
+            default=1,
+            show_default=True,
+            metavar="N",
+            help="How many processes to use.",
+        ),
+        Option(
+            ["--cluster"],
+            heading=LIMITS,
+            metavar="ADDRESS",
+            help="Use the Ray cluster at ADDRESS, or auto for the one this machine is part of.",
+        ),
+        Option(
+            ["-o", "--output"],
+            heading=OUTPUT,
+            type=click.Path(dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="Where the positions go, compressed if it ends in .gz; by default to standard "
+            "output.",
+        ),
+    ],
+)
 @click.argument("inputs", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--first/--every",
-    default=True,
-    help="Take the first special move of a game (the default), or every one.",
-)
-@click.option(
-    "--unique", is_flag=True, help="Only one position with the same moves in the same order."
-)
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N positions.")
-@click.option(
-    "--min-elo",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="E",
-    help="Only games of two players rated E or higher.",
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="How many processes to use.",
-)
-@click.option(
-    "--cluster",
-    metavar="ADDRESS",
-    help="Use the Ray cluster at ADDRESS, or auto for the one this machine is part of.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Where the positions go, compressed if it ends in .gz; by default to standard output.",
-)
 def mine(
     inputs: tuple[str, ...],
     rules: str,

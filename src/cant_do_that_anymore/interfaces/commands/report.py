@@ -1,4 +1,4 @@
-"""Commands that show a run as a page: ``cdta report`` and ``cdta view``."""
+"""Commands that show runs as pages: ``cdta report`` and ``cdta view``."""
 
 import webbrowser
 from pathlib import Path
@@ -6,20 +6,25 @@ from pathlib import Path
 import click
 
 from ...errors import BadInput, Problem
+from ...evaluation.finding import FACTS, LATEST, run_at, runs_at
 from ...evaluation.folder import load_run
+from ...report.experiment_page import INDEX
 from ...report.page import PAGE_NAME, write_page
+from ..options import OUTPUT, Command, Option, output_option
+from ..serving import serve
 
-_PATH = click.Path(path_type=Path)
 
-
-@click.command()
-@click.argument("folders", metavar="RUN...", nargs=-1, required=True, type=_PATH)
-@click.option("-o", "--output", type=_PATH, help="Where to.  [default: report.html in each RUN]")
-def report(folders: tuple[Path, ...], output: Path | None) -> None:
+@click.command(
+    cls=Command, params=[output_option(f"Where to.  [default: {PAGE_NAME} in each RUN]")]
+)
+@click.argument("names", metavar="RUN...", nargs=-1, required=True)
+def report(names: tuple[str, ...], output: Path | None) -> None:
     """Write the page of each run again.
 
-    A page is one HTML file that opens from disk, without a network.
+    A page is one HTML file that opens from disk, without a network. RUN is a folder, a part of its
+    name, a model's name, latest, or a folder of runs.
     """
+    folders = runs_at(names)
     if output and len(folders) > 1:
         raise BadInput(
             f"-o takes one run, not {len(folders)}; without it every run gets its own {PAGE_NAME}, "
@@ -31,15 +36,40 @@ def report(folders: tuple[Path, ...], output: Path | None) -> None:
         click.echo(path)
 
 
-@click.command()
-@click.argument("folder", metavar="RUN", type=_PATH)
-def view(folder: Path) -> None:
+@click.command(
+    cls=Command,
+    params=[
+        Option(
+            ["--port"],
+            heading=OUTPUT,
+            type=click.IntRange(0, 65535),
+            metavar="PORT",
+            help="Serve it to this machine alone instead, for a browser elsewhere (ssh -L).",
+        )
+    ],
+)
+@click.argument("name", metavar="[RUN]", default=LATEST)
+def view(name: str, port: int | None) -> None:
     """Open the page of a run in the browser.
 
-    It is written if there is none.
+    RUN is a folder, a part of its name, a model's name, latest (the default), the folder of an
+    experiment or a site, or a page. The page of a run is written if there is none.
     """
-    path = folder / PAGE_NAME
-    if not path.exists():
-        write_page(load_run(folder), path)
-    if not webbrowser.open(path.resolve().as_uri()):
+    path = _page_of(name)
+    if port is not None:
+        serve(path, port)
+    elif not webbrowser.open(path.resolve().as_uri()):
         raise Problem(f"no browser could be started here; open {str(path)!r} in one")
+
+
+def _page_of(name: str) -> Path:
+    """The page that a name stands for: itself, that of a folder with an index, or that of a run."""
+    given = Path(name)
+    if given.suffix == ".html" and given.is_file():
+        return given
+    if (given / INDEX).is_file() and not (given / FACTS).exists():
+        return given / INDEX
+    path = run_at(name) / PAGE_NAME
+    if not path.exists():
+        write_page(load_run(path.parent), path)
+    return path

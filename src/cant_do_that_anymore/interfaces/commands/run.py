@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import click
 
+from ...evaluation.finding import run_at
 from ...evaluation.folder import check_free, facts_of, free_folder, load_run, rescored
 from ...evaluation.results import Run
 from ...evaluation.run import evaluate
@@ -15,7 +16,7 @@ from ...evaluation.vocabulary import Reading
 from ...report.page import save_with_page
 from ...report.terminal import summary
 from ..agreeing import agreed
-from ..options import THINKING, Command, out_option, shared
+from ..options import ASKED, THINKING, Command, Option, out_option, shared
 from ..printing import console
 
 RUN_OPTIONS = shared(
@@ -56,14 +57,26 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
     _show(run, folder, as_json=as_json)
 
 
-@click.command(params=[out_option("RUN-READING"), *shared("as_json")])
-@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
-@click.option("--reading", type=click.Choice(get_args(Reading)), help="By default as they were.")
-def rescore(folder: Path, reading: Reading | None, out: Path | None, as_json: bool) -> None:
+@click.command(
+    cls=Command,
+    params=[
+        Option(
+            ["--reading"],
+            heading=ASKED,
+            type=click.Choice(get_args(Reading)),
+            help="By default as they were.",
+        ),
+        out_option("RUN-READING"),
+        *shared("as_json"),
+    ],
+)
+@click.argument("name", metavar="RUN")
+def rescore(name: str, reading: Reading | None, out: Path | None, as_json: bool) -> None:
     """Read a run's replies in another way, without asking anything.
 
-    RUN itself stays as it is.
+    RUN is a folder, a part of its name, a model's name or latest; it stays as it is.
     """
+    folder = run_at(name)
     old = load_run(folder)
     run = rescored(old, reading or old.plan.reading)
     new = out or folder.with_name(f"{folder.name}-{run.plan.reading}")

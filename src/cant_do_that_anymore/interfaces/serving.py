@@ -1,0 +1,70 @@
+"""Pages over HTTP, for a browser on another machine: to this machine alone, and of one folder."""
+
+import socket
+from functools import partial
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import quote
+
+import click
+
+from ..errors import Problem
+from ..evaluation.finding import FACTS
+from ..report.experiment_page import INDEX
+
+HOST = "127.0.0.1"
+SERVED = {".html", ".json", ".jsonl", ".csv", ".png", ".svg", ".toml"}
+"""How the names of pages and data end; nothing else is given away."""
+
+
+def serve(page: Path, port: int) -> None:
+    """Serve a page and what lies in its folder, until Ctrl-C.
+
+    Raises:
+        Problem: if the port cannot be had.
+    """
+    page = page.resolve()
+    try:
+        server = ThreadingHTTPServer((HOST, port), partial(_Handler, page))
+    except OSError as problem:
+        raise Problem(f"cannot serve at port {port} ({problem.strerror}); try another") from None
+    with server:
+        port = server.server_port
+        click.echo(f"http://{HOST}:{port}/ (Ctrl-C ends it)")
+        click.echo(f"from elsewhere, first: ssh -L {port}:{HOST}:{port} {socket.gethostname()}")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            click.echo()
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    """Gives a page and the data beside it, and lists nothing."""
+
+    def __init__(self, page: Path, *of_request: Any) -> None:
+        self._page = page
+        super().__init__(*of_request, directory=str(page.parent))
+
+    def send_head(self) -> BytesIO | BinaryIO | None:
+        """Give nothing that is not served, whatever the address or a link says."""
+        if self.path == "/":
+            self.path += quote(self._page.name)
+        if self._is_served(Path(self.translate_path(self.path)).resolve()):
+            return super().send_head()
+        self.send_error(HTTPStatus.NOT_FOUND)
+        return None
+
+    def _is_served(self, path: Path) -> bool:
+        """Below an index everything, beside the page of a run its files, else the page alone."""
+        if path == self._page or not path.is_file() or path.suffix not in SERVED:
+            return path == self._page
+        folder = self._page.parent
+        if self._page.name == INDEX:
+            return path.is_relative_to(folder)
+        return path.parent == folder and (folder / FACTS).exists()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the terminal is for the user."""

@@ -1,0 +1,41 @@
+"""What is told of each run in a list of them: in the terminal and on a site."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..evaluation.finding import Listed
+from .markup import visible
+from .words import dollars, interval, number
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column shows of a run; of a number its unit, for where there is no heading."""
+
+    shown: Callable[[Listed], str]
+    unit: str = ""
+
+    def of(self, run: Listed) -> str:
+        """As text that hides nothing."""
+        return visible(self.shown(run))
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it goes to the right."""
+        return bool(self.unit)
+
+    def in_words(self, run: Listed) -> str:
+        """As text that needs no heading."""
+        return self.unit.format(self.of(run)) or self.of(run)
+
+
+RUN_COLUMNS = {
+    "date": Column(lambda run: run.started_at[:10]),
+    "model": Column(lambda run: f"{run.model} ({run.effort})" if run.effort else run.model),
+    "rules": Column(lambda run: run.rules),
+    "eval": Column(lambda run: run.eval),
+    "n": Column(lambda run: f"{run.samples:,}", unit="n {}"),
+    "impact factor": Column(lambda run: f"{number(run.impact)} {interval(run.interval)}".strip()),
+    "notes": Column(lambda run: str(len(run.notes)), unit="notes {}"),
+    "cost": Column(lambda run: "–" if run.cost is None else dollars(run.cost), unit="cost {}"),
+}

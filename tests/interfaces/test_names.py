@@ -1,0 +1,158 @@
+"""Runs by name in the commands: listed, opened, served, compared, read again."""
+
+import json
+import re
+import signal
+import socket
+import webbrowser
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from cant_do_that_anymore.evaluation.folder import load_run
+from processes import cdta, process_of
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with two runs, and a run elsewhere."""
+    place = tmp_path_factory.mktemp("named")
+    for number, model in enumerate(("pocket", "random", "random")):
+        out = ["--out", place / "lies elsewhere"] if number == 2 else []
+        asked = ("--model", f"cdta/{model}", "-n", 9, "--seed", number, "--quiet", *out)
+        assert cdta("run", *asked, CDTA_HOME=str(place / "home")).returncode == 0
+    return place
+
+
+@pytest.fixture
+def here(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CDTA_HOME", str(made / "home"))
+    monkeypatch.chdir(made)
+    return made
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the browser was asked to open."""
+    found: list[str] = []
+
+    def browse(address: str) -> bool:
+        found.append(address)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", browse)
+    return found
+
+
+def test_runs_are_listed_with_their_headline_and_can_be_named_by_what_is_shown(
+    here: Path, tmp_path: Path
+) -> None:
+    done = cdta("runs")
+    heads, *lines = done.stdout.splitlines()
+    assert heads.split() == [
+        "date",
+        "model",
+        "rules",
+        "eval",
+        "n",
+        "impact",
+        "factor",
+        "notes",
+        "cost",
+        "run",
+    ]
+    assert len(lines) == 3
+    assert "lies elsewhere" in done.stdout
+    [pocket] = [line for line in lines if "cdta/pocket" in line]
+    name = pocket.split()[-1]
+    run = load_run(here / "home" / "runs" / name)
+    around = run.results.intervals["variant_impact_factor"]
+    value = run.results.metrics["variant_impact_factor"]
+    assert f"{value:.3f} [{around.low:.3f}, {around.high:.3f}]" in pocket
+    assert (
+        json.loads(cdta("rescore", name, "--out", here / name, "--json").stdout)["n_samples"] == 9
+    )
+    told = json.loads(cdta("runs", "--json", here / name).stdout)
+    assert [(one["model"], one["impact"]) for one in told] == [("cdta/pocket", value)]
+
+
+def test_a_damaged_run_is_named_in_one_line_and_the_others_are_listed(
+    here: Path, tmp_path: Path
+) -> None:
+    for name in ("good", "bad"):
+        assert cdta("rescore", "lies elsewhere", "--out", tmp_path / name).returncode == 0
+    (tmp_path / "bad" / "run.json").write_text("{")
+    done = cdta("runs", tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[1].split()[-1] == str(tmp_path / "good")
+    assert re.fullmatch(rf"cdta: {tmp_path}/bad/run.json is damaged: .*\n", done.stderr)
+    assert "holds no run" in cdta("runs", tmp_path / "home").stderr
+
+
+def test_no_runs_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cdta("runs").stdout == "no runs yet; `cdta run` makes one\n"
+    assert "there are none yet" in cdta("view").stderr
+
+
+def test_commands_take_names_and_folders_of_runs(here: Path) -> None:
+    assert cdta("compare", "pocket", "lies").returncode == 0
+    pages = cdta("report", "home/runs").stdout.splitlines()
+    assert [Path(page).parent.parent.name for page in pages] == ["runs", "runs"]
+    refused = cdta("rescore", "random")
+    assert refused.returncode == 2
+    assert "'random' may be any of 2 runs, name one: " in refused.stderr
+
+
+def test_view_opens_the_latest_a_page_or_what_has_an_index(
+    here: Path, opened: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "index.html").write_text("an experiment")
+    elsewhere = here / "lies elsewhere" / "report.html"
+    elsewhere.unlink()
+    for name in ("lies", str(elsewhere), str(tmp_path), str(tmp_path / "index.html")):
+        assert cdta("view", name).returncode == 0
+    index = (tmp_path / "index.html").as_uri()
+    assert opened == [elsewhere.as_uri(), elsewhere.as_uri(), index, index]
+    assert cdta("view").returncode == 0
+    newest = json.loads(cdta("runs", "--json").stdout)[0]["folder"]
+    assert opened[-1] == (Path(newest).resolve() / "report.html").as_uri()
+
+
+def test_a_page_is_served_with_its_data_and_nothing_else(here: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "public"
+    assert cdta("rescore", "lies elsewhere", "--out", folder).returncode == 0
+    (tmp_path / "secret.json").write_text("{}")
+    (folder / "notes.pdf").write_text("not data")
+    (folder / "link.json").symlink_to(tmp_path / "secret.json")
+    (folder / "deeper").mkdir()
+    (folder / "deeper" / "page.html").write_text("not of the run")
+    process = process_of("view", folder, "--port", 0)
+    try:
+        assert process.stdout
+        address = re.match(r"http://127\.0\.0\.1:(\d+)/ ", process.stdout.readline())
+        assert address
+        port = address[1]
+        assert f"ssh -L {port}:127.0.0.1:{port} {socket.gethostname()}" in process.stdout.readline()
+        asked = HTTPConnection("127.0.0.1", int(port), timeout=30)
+
+        def status(path: str) -> int:
+            asked.close()
+            asked.request("GET", path)
+            return asked.getresponse().status
+
+        assert status("/") == status("/report.html") == 200
+        assert status("/run.json") == status("/samples.jsonl") == 200
+        for path in (
+            *("/../secret.json", "/%2e%2e/secret.json", "//../secret.json", "/link.json"),
+            *("/notes.pdf", "/deeper/", "/deeper/page.html", "/..", "/.", "/nowhere.html"),
+        ):
+            assert status(path) == 404, path
+        taken = cdta("view", folder, "--port", port)
+        assert taken.returncode == 1
+        assert f"cannot serve at port {port} (Address already in use)" in taken.stderr
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert (process.returncode, said) == (0, "")
