@@ -3,8 +3,11 @@
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from statistics import fmean
 from threading import Timer
 from typing import Protocol
 
@@ -107,24 +110,75 @@ class _Lately:
         then, before = self._seen[0]
         return (done - before) / max(now - then, 1e-9)
 
-    def left(self, share: float | None) -> str:
-        """The time that is left, as the end of a sentence."""
+    def left(self, share: float | None) -> float | None:
+        """The seconds that are left, if that can be said."""
         rate = self.rate(share) if share else 0.0
-        return f", {duration((1 - share) / rate)} left" if share and rate else ""
+        return (1 - share) / rate if share and rate else None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One of several works, begun at some time, with the seconds of those before it."""
+
+    title: str
+    ahead: int
+    took: Sequence[float]
+    began: float
+
+    def left(self, seconds: float | None) -> str:
+        """How long it takes until all are done if this one takes so long, as end of a sentence."""
+        if seconds is None:
+            return ""
+        each = fmean(self.took) if self.took else time.monotonic() - self.began + seconds
+        return f", {duration(seconds + self.ahead * each)} left of all"
+
+
+_PART: ContextVar[_Part | None] = ContextVar("part", default=None)
+
+
+@contextmanager
+def part_of_all(title: str, ahead: int, took: list[float]) -> Iterator[None]:
+    """Whatever is shown while the body runs is shown as belonging to one of several works.
+
+    Args:
+        title: which of them it is.
+        ahead: how many come after it.
+        took: the seconds that others took, to which those of this one are added.
+    """
+    part = _Part(title, ahead, tuple(took), time.monotonic())
+    token = _PART.set(part)
+    try:
+        yield
+    finally:
+        _PART.reset(token)
+        took.append(time.monotonic() - part.began)
+
+
+def _in_words(left: float | None) -> str:
+    return "" if left is None else f", {duration(left)} left"
 
 
 @contextmanager
 def _bar(what: str) -> Iterator[Show]:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.progress import BarColumn, Progress, TextColumn
+    from rich.text import Text
 
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[remark]}", markup=False),
     )
-    lately, last = _Lately(), -BAR_SECONDS
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    lately, last, part = _Lately(), -BAR_SECONDS, _PART.get()
+    above = Text(part.title if part else "", no_wrap=True, overflow="ellipsis")
+
+    class Bars(Progress):
+        def get_renderables(self) -> Iterator[RenderableType]:
+            if part:
+                yield above
+            yield from super().get_renderables()
+
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(what, total=None, remark="")
 
         def show(share: float | None, remark: str) -> None:
@@ -134,7 +188,10 @@ def _bar(what: str) -> Iterator[Show]:
                 return
             last = now
             total = None if share is None else 1.0
-            bars.update(task, completed=share or 0.0, total=total, remark=remark + left)
+            if part:
+                above.plain = part.title + part.left(left)
+            remark += _in_words(left)
+            bars.update(task, completed=share or 0.0, total=total, remark=remark)
 
         yield show
 
@@ -142,7 +199,8 @@ def _bar(what: str) -> Iterator[Show]:
 @contextmanager
 def _plain_lines(what: str) -> Iterator[Show]:
     """A line now and then, for logs, and one at the end; one that says so while nothing is done."""
-    lately, last = _Lately(), time.monotonic()
+    lately, last, part = _Lately(), time.monotonic(), _PART.get()
+    what = f"{part.title}: {what}" if part else what
 
     def say(remark: str) -> None:
         print(f"{what}: {remark}", file=sys.stderr, flush=True)
@@ -153,7 +211,7 @@ def _plain_lines(what: str) -> Iterator[Show]:
         now, left = time.monotonic(), lately.left(share)
         if now - last >= PLAIN_LINE_SECONDS or share == 1:
             last = now
-            say(remark + left)
+            say(remark + _in_words(left) + (part.left(left) if part else ""))
 
     waiting = Timer(PLAIN_LINE_SECONDS, say, ["nothing yet"])
     waiting.daemon = True

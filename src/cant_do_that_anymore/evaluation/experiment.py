@@ -12,7 +12,9 @@ from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
 from ..home import safe_name
 from ..models.model import EFFORTS, Effort
 from ..models.purse import Purse, Spent
+from ..progress import part_of_all
 from .bill import Due, bill_of, check_dues
+from .entrants import Entrant
 from .folder import load_run
 from .pools import positions_drawn, positions_for
 from .prices import check_price
@@ -69,6 +71,22 @@ def specs_for(
     return [replace(spec, select_effort=lowest) for spec in specs]
 
 
+def specs_of(
+    entrants: Mapping[str, Entrant],
+    evals_and_rules: Sequence[tuple[Eval, str]],
+    efforts: Sequence[Effort | None],
+    seeds: Sequence[int],
+    **rest: Any,
+) -> dict[str, list[Spec]]:
+    """Those of each that takes part, whose own settings go before the rest; raises as `Spec`."""
+    found = {}
+    for title, entrant in entrants.items():
+        own = dict(entrant)
+        own_efforts = own.pop("efforts", efforts)
+        found[title] = specs_for(evals_and_rules, own_efforts, seeds, **rest | own)
+    return found
+
+
 def measured(
     specs: Mapping[str, Sequence[Spec]], out: Path, save: Save, *, quiet: bool
 ) -> tuple[list[Run], dict[str, Problem]]:
@@ -91,20 +109,27 @@ def measured(
     _check_bills(specs, out, quiet=quiet)
     limit = next(iter(specs.values()))[0].max_cost
     purse = Purse() if limit is None else Purse(limit)
-    for model, of_model in specs.items():
+    works = [(title, spec) for title, of_model in specs.items() for spec in of_model]
+    took: list[float] = []
+    for number, (title, spec) in enumerate(works, 1):
+        if title in failures:
+            continue
+        later = (_folder(*work, out) for work in works[number:] if work[0] not in failures)
+        ahead = sum(not folder.exists() for folder in later)
+        told = f"run {number} of {len(works)}: {_in_words(title, spec)}"
+        folder = _folder(title, spec, out)
         try:
-            for spec in of_model:
-                try:
-                    runs.append(finished_run(spec, out, save, quiet=quiet, purse=purse))
-                except NoHabit as problem:
-                    failures[f"{model} under {spec.change.key}"] = problem
+            with part_of_all(told, ahead, [] if folder.exists() else took):
+                runs.append(finished_run(spec, folder, save, quiet=quiet, purse=purse))
         except Stopped:
             raise
+        except NoHabit as problem:
+            failures[f"{title} under {spec.change.key}"] = problem
         except Spent as problem:
-            failures[model] = problem
+            failures[title] = problem
             break
         except Problem as problem:
-            failures[model] = problem
+            failures[title] = problem
     return runs, failures
 
 
@@ -130,7 +155,7 @@ def _check_bills(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool)
     learnt = set()
     for model, of_model in specs.items():
         for spec in of_model:
-            if _folder(spec, out).exists():
+            if _folder(model, spec, out).exists():
                 continue
             try:
                 lesson = model, spec.reasoning_effort
@@ -147,22 +172,27 @@ def _check_bills(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool)
     check_dues(list(finding.values()), measuring, list(chain(*specs.values())))
 
 
-def _folder(spec: Spec, out: Path) -> Path:
+def _folder(title: str, spec: Spec, out: Path) -> Path:
     effort = [spec.reasoning_effort] if spec.reasoning_effort else []
-    parts = [safe_name(spec.model or "served"), spec.eval, spec.change.key, *effort, spec.seed]
+    parts = [safe_name(title), spec.eval, spec.change.key, *effort, spec.seed]
     return out / "-".join(map(str, parts))
 
 
+def _in_words(title: str, spec: Spec) -> str:
+    """Which run it is: what is as usual goes without saying."""
+    parts = [title, spec.eval if spec.eval != USUAL_EVALS[0] else "", spec.change.key]
+    return ", ".join(filter(None, [*parts, spec.reasoning_effort, f"seed {spec.seed}"]))
+
+
 def finished_run(
-    spec: Spec, out: Path, save: Save, *, quiet: bool, purse: Purse | None = None
+    spec: Spec, folder: Path, save: Save, *, quiet: bool, purse: Purse | None = None
 ) -> Run:
-    """Measure as the spec says, into a folder of its own, or take the run that is there already.
+    """Measure as the spec says, into a folder, or take the run that is there already.
 
     Raises:
         BadInput: if the run that is there is another than the spec asks for.
         Problem: as `evaluate` does.
     """
-    folder = _folder(spec, out)
     if folder.exists():
         run = load_run(folder)
         _check_same(run, spec, folder)

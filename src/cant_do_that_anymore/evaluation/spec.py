@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from ..errors import BadInput, unknown
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_takes_away, given_rules
+from ..models.address import with_address
 from ..models.batching import check_batch
 from ..models.model import EFFORTS, Effort, Known, Settings
 from .conditions import CONDITIONS, check, conditions_for
@@ -35,7 +36,7 @@ class Spec:
     """What is to be measured and how; None stands for the default of the eval or the model.
 
     Attributes:
-        model: any name that `models.names` knows.
+        model: any name that `models.names` knows; ``NAME@URL`` gives the server as well.
         base_url: the server that has the model.
         pool: a file of positions to choose from, ``games`` for those inside the package, or
             ``common`` for those that at least one of the shipped datasets holds.
@@ -93,6 +94,9 @@ class Spec:
     batch: bool = False
 
     def __post_init__(self) -> None:
+        name, base_url = with_address(self.model, self.base_url)
+        object.__setattr__(self, "model", name)
+        object.__setattr__(self, "base_url", base_url)
         for what, given, valid in (
             ("eval", self.eval, SAMPLES),
             ("reading", self.reading, get_args(Reading)),

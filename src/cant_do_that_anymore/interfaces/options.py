@@ -4,11 +4,13 @@ Here a text becomes a number or a path, and nothing more: what can work, `Spec` 
 `Spec` is one entry in `OPTIONS` and its name in the commands that take it.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ..errors import BadInput
 from ..evaluation.spec import DEFAULT_MODEL, SAMPLES, Spec
 from ..models.model import EFFORTS
 
@@ -50,16 +52,27 @@ def _of_spec(heading: str, flag: str, **about: Any) -> Option:
     return Option([flag], heading=heading, default=default, show_default=shown, **about)
 
 
+def _one_model(ctx: click.Context, option: click.Parameter, given: Sequence[str]) -> str | None:
+    """Refuse more than one, of which all but the last would be forgotten."""
+    if len(given) > 1:
+        raise BadInput(f"{ctx.command_path} takes one model; `cdta experiment` takes {len(given)}")
+    return given[0] if given else None
+
+
 _PATH = click.Path(path_type=Path)
 _EVALS = f"{', '.join(list(SAMPLES)[:-1])} or {list(SAMPLES)[-1]}"
-
 _EFFORTS = f"{', '.join(EFFORTS[:-1])} or {EFFORTS[-1]}"
 
 OPTIONS: dict[str, Option] = {
     str(option.name): option
     for option in (
         _of_spec(
-            MODEL, "--model", metavar="M", help=f"Whom to measure.  [default: {DEFAULT_MODEL}]"
+            MODEL,
+            "--model",
+            metavar="M",
+            multiple=True,  # to be told of more than one
+            callback=_one_model,
+            help=f"Whom to measure; NAME@URL for NAME at a server.  [default: {DEFAULT_MODEL}]",
         ),
         _of_spec(
             MODEL, "--base-url", metavar="URL", help="An OpenAI-compatible server, with its /v1."
@@ -208,16 +221,12 @@ def out_option(default: str) -> Option:
     return Option(["--out"], heading=OUTPUT, type=_PATH, metavar="DIR", help=told)
 
 
-def output_option(told: str) -> Option:
-    """Where a file goes."""
-    names = ["-o", "--output"]
-    return Option(names, heading=OUTPUT, type=_PATH, metavar="FILE", help=told)
-
-
 def several_models() -> Option:
     """``--model`` where several may be given."""
-    told = f"Whom to measure; repeatable.  [default: {DEFAULT_MODEL}]"
-    return Option(["--model", "models"], heading=MODEL, multiple=True, metavar="M", help=told)
+    told = f"Whom to measure, NAME@URL at a server; repeatable.  [default: {DEFAULT_MODEL}]"
+    # A file may tell more of a model than its name.
+    form: dict[str, Any] = {"multiple": True, "type": click.UNPROCESSED, "metavar": "M"}
+    return Option(["--model", "models"], heading=MODEL, help=told, **form)
 
 
 def several(name: str, plural: str, *default: str, told: str = "") -> Option:

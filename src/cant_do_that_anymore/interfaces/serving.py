@@ -28,7 +28,7 @@ def serve(page: Path, port: int) -> None:
     """
     page = page.resolve()
     try:
-        server = ThreadingHTTPServer((HOST, port), partial(_Handler, page))
+        server = _Server((HOST, port), partial(_Handler, page))
     except OSError as problem:
         raise Problem(f"cannot serve at port {port} ({problem.strerror}); try another") from None
     with server:
@@ -39,6 +39,13 @@ def serve(page: Path, port: int) -> None:
             server.serve_forever()
         except KeyboardInterrupt:
             click.echo()
+
+
+class _Server(ThreadingHTTPServer):
+    """Says nothing of a browser that has gone away."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Go on."""
 
 
 class _Handler(SimpleHTTPRequestHandler):

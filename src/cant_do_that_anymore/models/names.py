@@ -5,6 +5,7 @@
 ``openai/gpt-4o``          a provider whose API is OpenAI's, asked directly (`PROVIDERS`)
 ``anthropic/claude-...``   any other ``PROVIDER/MODEL``, through Inspect AI
 ``NAME`` with a base URL   what the server there calls its model
+``NAME@http://...``        the same in one; ``@http://...`` for its only model
 ``completions/...``        before any of these: a base model, asked with one text
 ``cot/...``                before any of these: let to think aloud first; ``cot-N/`` N tokens
 =========================  ==================================================================
@@ -16,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import BadInput, unknown
+from .address import with_address
 from .baseline import RandomModel
 from .human import HumanModel
 from .layout import STOP_SEQUENCES
@@ -144,6 +146,7 @@ def parsed(name: str | None, base_url: str | None = None) -> Name:
     Raises:
         BadInput: if there can be no such model.
     """
+    name, base_url = with_address(name, base_url)
     thinking = _THINKING.match(name or "")
     if thinking and name:
         inner = parsed(name[thinking.end() :], base_url)

@@ -12,11 +12,23 @@ from ...evaluation.folder import load_run
 from ...files import replacing_text
 from ...report.comparison_page import comparison_page
 from ...report.comparison_table import WIDE, comparison_table
-from ..options import Command, output_option
+from ..options import OUTPUT, Command, Option
 from ..printing import console
 
 
-@click.command("compare", cls=Command, params=[output_option("Write a page (HTML) there as well.")])
+@click.command(
+    "compare",
+    cls=Command,
+    params=[
+        Option(
+            ["-o", "--output"],
+            heading=OUTPUT,
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Write a page (HTML) there as well.",
+        )
+    ],
+)
 @click.argument("names", metavar="RUN RUN...", nargs=-1, required=True)
 def compare_command(names: tuple[str, ...], output: Path | None) -> None:
     """Say which model drops the habit better, and whether it is sure.

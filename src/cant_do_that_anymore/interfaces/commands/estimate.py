@@ -1,7 +1,7 @@
 """The command that says what a run will take: ``cdta estimate``."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
@@ -9,6 +9,7 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from ...errors import counted
+from ...evaluation.entrants import by_title
 from ...evaluation.estimate import Estimate, Way, estimate
 from ...evaluation.pilot import pilot_of
 from ...evaluation.spec import Spec
@@ -54,15 +55,21 @@ def estimate_command(
     cdta estimate --model openai/gpt-4o --model anthropic/claude-sonnet-4-5
     cdta estimate --model openai/o4-mini --reasoning-effort low --pilot 20
     """
+    titles = by_title(models, rest["base_url"]) if models else {"": {}}
     specs = [
-        Spec(model=model, eval=eval_, **rest) for model in models or (None,) for eval_ in evals
+        (title, Spec(eval=eval_, **rest | one)) for title, one in titles.items() for eval_ in evals
     ]
-    found = [estimate(spec, _asked(spec, pilot) if pilot else None) for spec in specs]
+    found = [_estimated(title, spec, pilot) for title, spec in specs]
     if as_json:
         click.echo(json.dumps([asdict(one) for one in found]))
         return
     effort, pool = rest["reasoning_effort"], rest["pool"]
     _print(found, [f"{effort} effort" if effort else "", f"pool {pool}" if pool else ""])
+
+
+def _estimated(title: str, spec: Spec, pilot: int | None) -> Estimate:
+    one = estimate(spec, _asked(spec, pilot) if pilot else None)
+    return replace(one, model=title or one.model)
 
 
 def _asked(spec: Spec, answers: int) -> float | None:

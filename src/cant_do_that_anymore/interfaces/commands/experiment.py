@@ -2,23 +2,28 @@
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ...errors import BadInput, Problem, Unfinished
-from ...evaluation.experiment import evals_and_rules, measured, specs_for
+from ...evaluation.entrants import Entrant, by_title
+from ...evaluation.experiment import evals_and_rules, measured, specs_of
+from ...evaluation.finding import runs_at
 from ...evaluation.results import Run
 from ...evaluation.spec import DEFAULT_MODEL
 from ...evaluation.standings import Standing, standings, standings_in
 from ...evaluation.vocabulary import Eval
+from ...files import replacing_text
 from ...game.rules import BISHOPS_AS_KNIGHTS
 from ...models.model import Effort
 from ...report.experiment import as_rows, write
 from ...report.experiment_table import experiment_table
 from ...report.page import save_with_page
 from ..agreeing import agreed
+from ..experiment_file import NAME, file_in, take_defaults, write_example
 from ..options import (
     ASKED,
     OUTPUT,
@@ -54,7 +59,7 @@ OUT = Path("experiment")
             help="Runs of everything, with the seeds from --seed on.",
         ),
         *shared("max_connections", "max_error_rate", "price", "max_cost", "ask_above", "batch"),
-        *shared("keep_looking"),
+        *shared("keep_looking", "fresh"),
         out_option(str(OUT)),
         Option(
             ["--plots-only"],
@@ -62,14 +67,31 @@ OUT = Path("experiment")
             is_flag=True,
             help="Measure nothing: draw the runs, or the original's record files, at PATH.",
         ),
+        Option(
+            ["--init"],
+            heading=OUTPUT,
+            is_flag=False,
+            flag_value=NAME,
+            type=click.Path(path_type=Path),
+            metavar="[FILE]",
+            help=f"Write an example of FILE.toml, with comments, and stop.  [default: {NAME}]",
+        ),
         *shared("as_json", "quiet"),
     ],
 )
-@click.argument("paths", nargs=-1, metavar="[PATH...]", type=click.Path(path_type=Path))
+@click.argument(
+    "paths",
+    nargs=-1,
+    metavar="[FILE.toml | PATH...]",
+    type=click.Path(path_type=Path),
+    is_eager=True,  # what the file says has to be known before any option is looked at
+    callback=take_defaults,
+)
 def experiment(
     paths: tuple[Path, ...],
     plots_only: bool,
-    models: tuple[str, ...],
+    init: Path | None,
+    models: tuple[str | Entrant, ...],
     evals: tuple[Eval | None, ...],
     changes: tuple[str | None, ...],
     efforts: tuple[Effort | None, ...],
@@ -86,6 +108,8 @@ def experiment(
     cdta experiment --model openai/gpt-4o --model anthropic/claude-sonnet-4-5
     cdta experiment --model openai/gpt-5.1 --reasoning-effort none,low,high
     cdta experiment --model openai/gpt-4o --rules all
+    cdta experiment --model alpha@http://gpu1:8000/v1 --model beta@http://gpu2:8000/v1
+    cdta experiment FILE.toml                     all of this in a file; --init writes one
     cdta experiment --plots-only RUN RUN record.jsonl
 
     Several efforts are measured on the same positions: the habits at the lowest of them. Every run
@@ -94,23 +118,31 @@ def experiment(
     together. Writes results.csv, plots as PNG and SVG, and a page with all of it, index.html. The
     limit --max-cost is for all of it together.
     """
-    if plots_only != bool(paths):
-        raise BadInput("PATH goes with --plots-only: give both to draw what is there, or neither")
+    if init:
+        write_example(init)
+        click.echo(f"{init} is written; `cdta experiment {init}` measures it")
+        return
+    if plots_only != bool(paths) and not file_in(paths):
+        raise BadInput(
+            "PATH goes with --plots-only: give both to draw what is there, or neither; one "
+            "FILE.toml alone says what to measure"
+        )
     out = out or OUT
     if plots_only:
-        _show(standings_in(paths), out, as_json=as_json)
+        _show(standings_in(_found(paths)), out, as_json=as_json)
         return
     own_pool = rest["pool"] is not None
     asked = evals_and_rules(filter(None, evals), filter(None, changes), own_pool=own_pool)
     seeds = range(seed, seed + runs)
+    given = models or ((None,) if rest["base_url"] else (DEFAULT_MODEL,))
+    entrants = by_title(given, rest["base_url"])
 
     def experimented(above: float | None) -> tuple[list[Run], dict[str, Problem]]:
         alike = rest | {"ask_above": above}
-        specs = {
-            model or str(rest["base_url"]): specs_for(asked, efforts, seeds, model=model, **alike)
-            for model in models or ((None,) if rest["base_url"] else (DEFAULT_MODEL,))
-        }
+        specs = specs_of(entrants, asked, efforts, seeds, **alike)
         _make(out)
+        if file := file_in(paths):
+            _keep(file, out)
         return measured(specs, out, save_with_page, quiet=quiet)
 
     finished, failures = agreed(rest["ask_above"], experimented)
@@ -119,6 +151,18 @@ def experiment(
     if failures:
         reasons = "; ".join(f"{model}: {problem}" for model, problem in failures.items())
         raise Unfinished(f"not everything could be measured: {reasons}")
+
+
+def _found(paths: Sequence[Path]) -> list[Path]:
+    """What lies there, and runs by name."""
+    return list(chain(*([path] if path.exists() else runs_at([path]) for path in paths)))
+
+
+def _keep(file: Path, out: Path) -> None:
+    """A copy of what was asked for, beside what came of it."""
+    copy = out / NAME
+    if file.resolve() != copy.resolve():
+        replacing_text(copy, file.read_text(encoding="utf-8"))
 
 
 def _make(out: Path) -> None:
