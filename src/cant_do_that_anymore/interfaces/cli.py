@@ -32,6 +32,7 @@ COMMANDS = {
             "commands.compare:compare_command",
             "Say which model drops the habit better, and whether it is sure.",
         ),
+        "site": Entry("commands.site:site", "Make a web site of experiments and runs."),
         "rescore": Entry(
             "commands.run:rescore", "Read a run's replies in another way, without asking anything."
         ),
