@@ -4,7 +4,7 @@ import pytest
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore import progress as module
-from cant_do_that_anymore.progress import progress, shown, told
+from cant_do_that_anymore.progress import part_of_all, progress, shown, told
 from loopback import Loopback, serving
 from players import habit
 
@@ -123,3 +123,39 @@ def test_while_others_decide_how_long_it_takes_no_pace_is_told(
         clock[0] += 3600
         told(advance)("batch in progress: 3 of 7 answered")
     assert capsys.readouterr().err == "measuring m: 1/4, batch in progress: 3 of 7 answered\n"
+
+
+def test_parts_of_a_whole_are_told_with_the_time_that_all_of_it_takes(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    took: list[float] = []
+    for number in (1, 2):
+        with (
+            part_of_all(f"run {number} of 3: m", 3 - number, took),
+            progress("measuring m", 4, quiet=False) as advance,
+        ):
+            for _ in range(2):
+                clock[0] += 20 * number
+                advance()
+    assert capsys.readouterr().err.splitlines() == [
+        # as if the others took as long as the first, 80 s
+        "run 1 of 3: m: measuring m: 1/4, 20 s each, 60 s left, 4 min left of all",
+        "run 1 of 3: m: measuring m: 2/4, 20 s each, 40 s left, 3 min left of all",
+        # as long as the first took, 40 s
+        "run 2 of 3: m: measuring m: 1/4, 40 s each, 2 min left, 3 min left of all",
+        "run 2 of 3: m: measuring m: 2/4, 40 s each, 80 s left, 2 min left of all",
+    ]
+    assert took == [40, 80]
+
+
+def test_a_terminal_shows_the_part_above_its_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    with (
+        part_of_all("run 4 of 18: beta [bold], seed 2", 1, [60.0]),
+        shown("m", quiet=False) as show,
+    ):
+        show(1.0, "all of it")
+    assert "run 4 of 18: beta [bold], seed 2, 60 s left of all\n" in capsys.readouterr().err

@@ -170,7 +170,7 @@ def _bar(what: str) -> Iterator[Show]:
         TextColumn("{task.fields[remark]}", markup=False),
     )
     lately, last, part = _Lately(), -BAR_SECONDS, _PART.get()
-    above = Text(part.title if part else "", no_wrap=True, overflow="ellipsis")
+    above = Text(part.title if part else "")
 
     class Bars(Progress):
         def get_renderables(self) -> Iterator[RenderableType]:
