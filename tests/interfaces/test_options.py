@@ -86,7 +86,7 @@ def test_options_for_fields_of_the_spec_are_those_that_all_commands_share(
     [
         (("experiment",), {"temperature", "reading", "pool", "dataset", "max_error_rate"}),
         (("experiment",), {"changes", "efforts", "reasoning_tokens", "select_effort"}),
-        (("experiment",), {"max_cost", "batch", "as_json"}),
+        (("experiment",), {"max_cost", "batch", "as_json", "fresh"}),
         (("dataset", "build"), {"max_cost", "batch"}),
         (("estimate",), {"reading", "seed", "temperature", "batch"}),
     ],
@@ -143,6 +143,12 @@ def test_help_shows_every_option_once_under_its_heading(names: tuple[str, ...]) 
         if isinstance(option, Option):
             line = f"\n  {option.opts[0]} "
             assert text.count(line) == text[sections[option.heading]].count(line) == 1
+
+
+@pytest.mark.parametrize("name", ["runs", "view", "report", "compare", "rescore", "site", "mine"])
+def test_help_of_every_command_for_runs_and_games_is_by_purpose(name: str) -> None:
+    assert "\nOutput:\n" in shown(name)
+    assert "\nOptions:\n" not in shown(name)
 
 
 def test_help_of_the_program_names_every_command_under_a_heading() -> None:

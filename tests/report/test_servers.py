@@ -128,7 +128,7 @@ def test_a_name_with_an_address_is_that_model_and_another_at_is_a_name() -> None
 def test_one_run_is_of_one_model(names: tuple[str, ...]) -> None:
     done = cdta(*names, "--model", "a", "--model", "b")
     assert done.returncode == 2
-    told = f"cdta: cdta {' '.join(names)} takes one model; `cdta experiment` takes 2\n"
+    told = f"cdta: cdta {' '.join(names)} takes one --model; `cdta experiment` takes several\n"
     assert done.stderr == told
 
 
