@@ -7,10 +7,12 @@ import socket
 import webbrowser
 from http.client import HTTPConnection
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from cant_do_that_anymore.evaluation.folder import load_run
+from cant_do_that_anymore.interfaces.serving import server_of
 from processes import cdta, process_of
 
 
@@ -118,6 +120,33 @@ def test_view_opens_the_latest_a_page_or_what_has_an_index(
     assert cdta("view").returncode == 0
     newest = json.loads(cdta("runs", "--json").stdout)[0]["folder"]
     assert opened[-1] == (Path(newest).resolve() / "report.html").as_uri()
+
+
+def test_an_index_is_served_with_the_pages_below_it_and_another_page_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "experiment"
+    (folder / "a run #1").mkdir(parents=True)
+    for name in ("index.html", "page.html", "results.csv", "a run #1/report.html"):
+        (folder / name).write_text(name)
+    served = {
+        "index.html": {"/", "/results.csv", "/a%20run%20%231/report.html?x=1"},
+        "page.html": {"/"},
+    }
+    for name, expected in served.items():
+        with server_of(folder / name, 0) as server:
+            thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+            thread.start()
+            for path in (
+                "/",
+                "/results.csv",
+                "/a%20run%20%231/report.html?x=1",
+                "/a%20run%20%231/",
+            ):
+                asked = HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+                asked.request("GET", path)
+                assert (asked.getresponse().status == 200) is (path in expected), (name, path)
+                asked.close()
+            server.shutdown()
+            thread.join()
 
 
 def test_a_page_is_served_with_its_data_and_nothing_else(here: Path, tmp_path: Path) -> None:

@@ -21,17 +21,12 @@ SERVED = {".html", ".json", ".jsonl", ".csv", ".png", ".svg", ".toml"}
 
 
 def serve(page: Path, port: int) -> None:
-    """Serve a page and what lies in its folder, until Ctrl-C.
+    """Serve a page and what belongs to it, until Ctrl-C.
 
     Raises:
         Problem: if the port cannot be had.
     """
-    page = page.resolve()
-    try:
-        server = _Server((HOST, port), partial(_Handler, page))
-    except OSError as problem:
-        raise Problem(f"cannot serve at port {port} ({problem.strerror}); try another") from None
-    with server:
+    with server_of(page, port) as server:
         port = server.server_port
         click.echo(f"http://{HOST}:{port}/ (Ctrl-C ends it)")
         click.echo(f"from elsewhere, first: ssh -L {port}:{HOST}:{port} {socket.gethostname()}")
@@ -39,6 +34,14 @@ def serve(page: Path, port: int) -> None:
             server.serve_forever()
         except KeyboardInterrupt:
             click.echo()
+
+
+def server_of(page: Path, port: int) -> ThreadingHTTPServer:
+    """A server for a page and what belongs to it, ready to be started."""
+    try:
+        return _Server((HOST, port), partial(_Handler, page.resolve()))
+    except OSError as problem:
+        raise Problem(f"cannot serve at port {port} ({problem.strerror}); try another") from None
 
 
 class _Server(ThreadingHTTPServer):

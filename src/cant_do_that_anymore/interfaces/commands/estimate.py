@@ -69,7 +69,7 @@ def estimate_command(
 
 def _estimated(title: str, spec: Spec, pilot: int | None) -> Estimate:
     one = estimate(spec, _asked(spec, pilot) if pilot else None)
-    return replace(one, model=title or one.model)
+    return replace(one, model=title) if "@" in title else one
 
 
 def _asked(spec: Spec, answers: int) -> float | None:
