@@ -26,6 +26,7 @@ from processes import cdta
 from runs import Asked, Said, plan_of, run_of, with_other_forbidden_moves
 
 BIDI = "f1b5 \u202e\u2066evil\u2069\u202c \u200f\ufeff\x00\x1b[2J"
+LEFT_EDGES = "all => all.map(cell => cell.getBoundingClientRect().left)"
 HOSTILE = [
     "<script>window.hacked = 1</script>",
     "</script><script>window.hacked = 1</script>",
@@ -338,6 +339,75 @@ def test_arrow_keys_step_through_samples_and_leave_text_fields_alone(
     assert opened.place == "3 of 1,000"
     opened.page.click("[name=previous]")
     assert opened.place == "2 of 1,000"
+
+
+def test_filters_are_in_the_address_and_back_and_forward_follow_them(
+    habitual_page: Path, open_page: Opener
+) -> None:
+    opened = open_page(habitual_page)
+    opened.page.select_option("[name=changed]", "unreadable")
+    opened.page.locator("[name=move]").press_sequentially("f1b5")
+    address, found = opened.page.evaluate("location.hash"), opened.place
+    assert address == "#changed=unreadable&move=f1b5"
+    assert (
+        opened.page.locator(".list a").first.get_attribute("href").startswith(f"{address}&sample=")
+    )  # type: ignore[union-attr]
+    opened.page.go_back()  # the four letters are one step
+    opened.expect_place("1 of 250")
+    opened.page.go_back()
+    opened.expect_place("1 of 1,000")
+    assert opened.page.input_value("[name=changed]") == ""
+    opened.page.go_forward()
+    opened.page.go_forward()
+    opened.expect_place(found)
+    opened.page.click("[name=next]")
+    linked = open_page(habitual_page, link=opened.page.evaluate("location.hash"))
+    assert linked.place == opened.place == found.replace("1", "2", 1)
+    assert linked.page.input_value("[name=changed]") == "unreadable"
+
+
+def test_a_link_to_what_no_sample_has_shows_all(habitual_page: Path, open_page: Opener) -> None:
+    opened = open_page(habitual_page, link="#changed=refused")
+    assert opened.place == "1 of 1,000"
+    assert opened.page.locator("[name=changed] option:checked").text_content() == "any outcome"
+
+
+def test_a_link_to_a_sample_that_its_filters_leave_out_shows_the_sample(
+    habitual: Run, habitual_page: Path, open_page: Opener
+) -> None:
+    link = f"#changed=unreadable&sample={habitual.samples[1].position.id}"
+    assert open_page(habitual_page, link=link).place == "2 of 1,000"
+
+
+def test_the_list_is_there_before_it_is_scrolled_to_and_on_paper(
+    habitual_page: Path, open_page: Opener
+) -> None:
+    opened = open_page(habitual_page, width=1000)
+    rows = opened.page.locator(".list li")
+    assert rows.last.inner_text().split()[1:] == ["special", "unreadable"]
+    heads = opened.page.locator(".heads > *").evaluate_all(LEFT_EDGES)
+    assert heads == rows.last.locator("a > *").evaluate_all(LEFT_EDGES)
+    opened.page.emulate_media(media="print")
+    tops = rows.evaluate_all("all => all.map(row => row.getBoundingClientRect().top)")
+    paper = opened.page.locator(".list").bounding_box()
+    assert paper and all(paper["y"] <= top < paper["y"] + paper["height"] for top in tops)
+    assert opened.text(".on-paper").endswith("outcomes: 1,000 of 1,000 samples.")
+
+
+def test_tiles_name_the_ends_of_their_scales(habitual_page: Path, open_page: Opener) -> None:
+    tiles = open_page(habitual_page).page.locator(".tile")
+    labels = tiles.locator(".axis-labels").all_inner_texts()
+    assert [" ".join(text.split()) for text in labels[1:3]] == ["−1 0 1", "0 % 50 % 100 %"]
+    assert tiles.first.locator(".reading").inner_text() == "0:\u00a0habit kept, −1:\u00a0dropped"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_the_changed_rule_is_drawn_above_the_fold(
+    habitual_page: Path, open_page: Opener, width: int, height: int
+) -> None:
+    board = open_page(habitual_page, width=width).page.locator("#rule .board").bounding_box()
+    assert board and board["width"] > 140
+    assert board["y"] + board["height"] < height
 
 
 def test_address_links_to_the_sample_shown(

@@ -201,6 +201,8 @@ TILES: dict[Eval, tuple[str, ...]] = {
 }
 TILES["all_small"] = TILES["all"]
 """The numbers that a page shows first."""
+READINGS = {IMPACT: "0: habit kept, -1: dropped", GAIN: "0: deaf to rules"}
+"""What the values of those mean that are no shares."""
 
 
 def measures_for(conditions: Sequence[str]) -> list[Measure]:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from ..errors import Problem
-from ..evaluation.measures import GAIN, IMPACT
+from ..evaluation.measures import GAIN, IMPACT, READINGS
 from ..evaluation.standings import Standing
 from ..evaluation.statistics.intervals import Interval
 from ..evaluation.vocabulary import Number
@@ -37,8 +37,8 @@ STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the ke
     "text.parse_math": False,  # a dollar sign in a model's name is a dollar sign
 }
 HEADLINES = {
-    IMPACT: (-1.0, 0.0, f"{minus('-1')}: habit dropped, 0: kept"),
-    GAIN: (0.0, 1.0, "0: deaf to rules"),
+    IMPACT: (-1.0, 0.0, minus(READINGS[IMPACT])),
+    GAIN: (0.0, 1.0, READINGS[GAIN]),
 }
 """The headline measures, between which values they are drawn at least, and how to read them."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from ..errors import Problem
 from ..evaluation.folder import save_run, temperatures
 from ..evaluation.groups import by_earlier_moves, by_opening, by_usualness
-from ..evaluation.measures import FORBIDDEN, MEASURES, SHARES, STATISTICS, TILES
+from ..evaluation.measures import FORBIDDEN, MEASURES, READINGS, SHARES, STATISTICS, TILES
 from ..evaluation.results import Run
 from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES
 from ..files import replacing_text
@@ -89,6 +89,7 @@ def page(run: Run) -> str:
             if any(count.get(outcome) for count in counts)
         },
         tiles=[MEASURES[name] for name in TILES[run.plan.eval]],
+        readings=READINGS,
         measures=main_measures(run),
         amounts=thoughts.amounts(run),
         scale=thoughts.scale(run),

@@ -16,6 +16,7 @@ const filters = [...form.querySelectorAll("select, input")].map(({ name }) => na
 
 let matching = [];
 let shown = null;
+let edited = null;
 
 function element(name, style, ...children) {
   const made = document.createElement(name);
@@ -71,6 +72,10 @@ function applyFilters() {
       hasMove(sample, wanted),
   );
   list.replaceChildren(...matching.map(listed));
+  const [some, all] = [matching, samples].map(({ length }) => length.toLocaleString("en"));
+  const only = asked().map(([name, value]) => `, ${name}: ${value}`).join("");
+  section.querySelector(".on-paper").textContent = 
+    `Listed below, each with its special move and outcomes: ${some} of ${all} samples${only}.`;
   show(matching.includes(shown) ? shown : matching[0] ?? null);
 }
 
@@ -85,7 +90,7 @@ function listed(sample) {
     }),
     ...(sample.knowing ? [element("i", "", sample.knowing)] : []),
   );
-  link.href = `#sample=${sample.id}`;
+  link.href = address(sample);
   return element("li", "", link);
 }
 
@@ -166,28 +171,58 @@ function step(by) {
   const next = matching[matching.indexOf(shown) + by];
   if (!next) return;
   show(next);
-  history.replaceState(null, "", `#sample=${next.id}`);
+  history.replaceState(null, "", address(next));
 }
 
-/** Follow a link: to one sample, or to those with given outcomes or moves. */
+/** Every filter that is set, and its value. */
+function asked() {
+  return filters.map((name) => [name, form.elements[name].value.trim()]).filter(([, value]) => value);
+}
+
+/** What links to the samples that match now, and to one of them. */
+function address(sample) {
+  const parts = new URLSearchParams(asked());
+  if (sample) parts.set("sample", sample.id);
+  return `#${parts}`;
+}
+
+/** Filter, and say so in the address. A choice is a step of the history, and so is a word typed. */
+function choose({ target }) {
+  applyFilters();
+  const typing = target === edited && target.type === "search";
+  history[typing ? "replaceState" : "pushState"](null, "", address());
+  edited = target;
+}
+
+/** Follow the address: to one sample, or to those with given outcomes or moves. */
 function followLink() {
-  const asked = new URLSearchParams(location.hash.slice(1));
-  const sample = samples.find(({ id }) => id === asked.get("sample"));
-  if (sample?.knowing === CONTROL) asked.set(KNOWING, CONTROL);
-  if (sample && matching.includes(sample)) show(sample);
-  else if (sample || filters.some((name) => asked.has(name))) {
-    for (const name of filters) form.elements[name].value = asked.get(name) ?? "";
-    shown = sample ?? null;
-    applyFilters();
-  } else return;
-  section.scrollIntoView();
+  const wanted = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  const sample = samples.find(({ id }) => id === wanted.sample);
+  const leadsHere = sample || filters.some((name) => name in wanted);
+  if (location.hash && !leadsHere) return; // to another section
+  edited = null;
+  const needed = sample?.knowing === CONTROL ? { [KNOWING]: CONTROL } : {};
+  setFilters({ ...wanted, ...needed });
+  if (sample && !matching.includes(sample)) setFilters(needed);
+  show(sample ?? matching[0] ?? null);
+  if (leadsHere) section.scrollIntoView();
+}
+
+function setFilters(wanted) {
+  const before = address();
+  for (const name of filters) {
+    const field = form.elements[name];
+    field.value = wanted[name] ?? "";
+    if (field.selectedIndex < 0) field.value = ""; // no sample of this run has that outcome
+  }
+  if (address() !== before) applyFilters();
 }
 
 fillFilters();
 applyFilters();
 followLink();
 
-form.addEventListener("input", applyFilters);
+form.addEventListener("input", choose);
 form.addEventListener("submit", (event) => event.preventDefault());
 form.elements.previous.addEventListener("click", () => step(-1));
 form.elements.next.addEventListener("click", () => step(1));
