@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
-from cant_do_that_anymore import Position, Run, Spec, evaluate
+from cant_do_that_anymore import Position, Spec, evaluate
 from cant_do_that_anymore.evaluation import measures
 from cant_do_that_anymore.evaluation.conditions import CONDITIONS, Kind
 from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run
 from cant_do_that_anymore.evaluation.pools import Pool
+from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.evaluation.vocabulary import Measure
 from cant_do_that_anymore.game.position import shipped_pool, write_positions

@@ -7,7 +7,7 @@ from typing import Any
 import chess
 import pytest
 
-from cant_do_that_anymore import Rules, Spec, evaluate, load, save
+from cant_do_that_anymore import Rules, Spec, evaluate, load
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.datasets import all_datasets
 from cant_do_that_anymore.game import games
@@ -39,7 +39,7 @@ def test_the_example_of_the_documentation_works(
 
 def test_a_run_under_rules_of_ones_own_is_read_back_only_with_them(tmp_path: Path) -> None:
     run = evaluate(Spec(model="cdta/pocket", rules=NoEnPassant(), n=5), quiet=True)
-    save(run, tmp_path / "run")
+    run.save(tmp_path / "run")
     assert load(tmp_path / "run", rules=NoEnPassant()).plan == run.plan
     with pytest.raises(BadInput, match=r"rules 'no-en-passant-\w{8}', which are not in the cat"):
         load(tmp_path / "run")

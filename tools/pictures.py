@@ -3,10 +3,10 @@
     python tools/pictures.py
 
 Runs ``cdta experiment`` over three of our models, takes its plots, and photographs the page of a
-run in headless Chromium: ``docs/images`` gets ``report.png``, ``samples.png``, ``bars.png`` and
-``diagonal.png``. None of our models thinks, so ``curve.png`` is of two planted ones, whose habit
-yields with effort by a known function (``tests/thinkers.py``). ``CHROMIUM`` names another browser
-than the one that is found. Needs the ``test`` extra, for Playwright.
+run in headless Chromium: ``docs/images`` gets ``report.png``, ``samples.png``, ``notebook.png``,
+``bars.png`` and ``diagonal.png``. None of our models thinks, so ``curve.png`` is of two planted
+ones, whose habit yields with effort by a known function (``tests/thinkers.py``). ``CHROMIUM`` names
+another browser than the one that is found. Needs the ``test`` extra, for Playwright.
 """
 
 import os
@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,6 +22,7 @@ from playwright.sync_api import Browser, Page
 
 from cant_do_that_anymore.evaluation.folder import load_run
 from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.report.notebook import run_html
 from cant_do_that_anymore.report.page import PAGE_NAME
 
 ROOT = Path(__file__).parents[1]
@@ -66,11 +68,14 @@ def plots_and_pages() -> None:
 
 
 def photograph(run: Run, page: Path) -> None:
-    """The page of a run, and its browser of samples where a habit was dropped."""
+    """The page of a run, its samples where a habit was dropped, and the run in a notebook."""
     with opened_browser() as browser:
         opened(browser, page.as_uri(), 1100, 1150).screenshot(path=IMAGES / "report.png")
         sample = f"{page.as_uri()}#sample={telling_sample(run)}"
         opened(browser, sample, 1280, 720).screenshot(path=IMAGES / "samples.png")
+        window = opened(browser, "about:blank", 840, 600)
+        window.set_content(run_html(replace(run, folder=None)))
+        window.locator(".cdta").screenshot(path=IMAGES / "notebook.png")
 
 
 def opened(browser: Browser, address: str, width: int, height: int) -> Page:

@@ -10,13 +10,14 @@ from typing import Any
 import chess
 import pytest
 
-from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.criteria import ORDER_SEED
 from cant_do_that_anymore.evaluation.diagnosis import ASKED, ASKED_OF_CONTROLS, knowing_of
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
+from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.run import choose
 from cant_do_that_anymore.evaluation.sizes import enough_for_corrected, enough_for_specific
 from cant_do_that_anymore.game.position import shipped_pool, write_positions

@@ -11,9 +11,10 @@ from aiohttp import web
 from inspect_ai.model import GenerateConfig, ModelAPI, ModelOutput, modelapi
 from inspect_ai.model._model_call import ModelCall
 
-from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
 from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, measures_for
+from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.report.words import headline

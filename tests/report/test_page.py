@@ -349,9 +349,8 @@ def test_filters_are_in_the_address_and_back_and_forward_follow_them(
     opened.page.locator("[name=move]").press_sequentially("f1b5")
     address, found = opened.page.evaluate("location.hash"), opened.place
     assert address == "#changed=unreadable&move=f1b5"
-    assert (
-        opened.page.locator(".list a").first.get_attribute("href").startswith(f"{address}&sample=")
-    )  # type: ignore[union-attr]
+    link = opened.page.locator(".list a").first.get_attribute("href")
+    assert link and link.startswith(f"{address}&sample=")
     opened.page.go_back()  # the four letters are one step
     opened.expect_place("1 of 250")
     opened.page.go_back()

@@ -43,7 +43,7 @@ def check_free(folder: Path) -> None:
         BadInput: if it does.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{str(folder)!r} is not empty; give --out a new folder")
+        raise BadInput(f"{str(folder)!r} is not empty; name a new folder")
 
 
 def save_run(run: Run, folder: Path) -> None:

@@ -61,14 +61,26 @@ def write_page(run: Run, path: Path) -> None:
         ) from None
 
 
-def save_with_page(run: Run, folder: Path | str) -> None:
+def save_with_page(run: Run, folder: Path) -> None:
     """Write a run's folder and its page in it.
 
     Raises:
         Problem: if they cannot be written.
     """
-    save_run(run, Path(folder))
-    write_page(run, Path(folder) / PAGE_NAME)
+    save_run(run, folder)
+    write_page(run, folder / PAGE_NAME)
+
+
+def first_numbers(run: Run) -> dict[str, object]:
+    """What a run comes to in short: the parts of its headline and its tiles."""
+    return {
+        "run": run,
+        "headline": headline(run),
+        "tiles": [MEASURES[name] for name in TILES[run.plan.eval]],
+        "readings": READINGS,
+        "shares": SHARES,
+        "forbidden": FORBIDDEN,
+    }
 
 
 def page(run: Run) -> str:
@@ -78,8 +90,7 @@ def page(run: Run) -> str:
     counts = run.results.outcomes.values()
     return rendered(
         "run.html",
-        run=run,
-        headline=headline(run),
+        **first_numbers(run),
         conditions=_conditions(run),
         contrast=(BEFORE, AFTER),
         flow=flow(run.samples, BEFORE, AFTER),
@@ -88,15 +99,11 @@ def page(run: Run) -> str:
             for outcome in OUTCOMES
             if any(count.get(outcome) for count in counts)
         },
-        tiles=[MEASURES[name] for name in TILES[run.plan.eval]],
-        readings=READINGS,
         measures=main_measures(run),
         amounts=thoughts.amounts(run),
         scale=thoughts.scale(run),
         thought_filters=thoughts.filters(run),
         statistics=list(STATISTICS.values()),
-        shares=SHARES,
-        forbidden=FORBIDDEN,
         temperature=temperatures(run),
         groups={
             f"number of {counted}": earlier,

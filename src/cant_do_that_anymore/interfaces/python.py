@@ -1,0 +1,131 @@
+"""From Python: runs and comparisons that save themselves, make frames and are shown in notebooks.
+
+What they do is done in the rooms below; here it becomes a method.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import Problem
+from ..evaluation import comparison, results
+from ..evaluation import run as measuring
+from ..evaluation.comparison import Comparison
+from ..evaluation.finding import run_at
+from ..evaluation.folder import check_free, free_folder, load_run
+from ..evaluation.spec import Spec
+from ..evaluation.verdicts import verdict
+from ..game.rules import Rules
+from ..models.model import Model
+from ..models.purse import Purse
+from ..report.notebook import comparison_html, run_html, run_line
+from ..report.page import save_with_page
+from ..report.rows import comparison_rows, sample_rows
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class Run(results.Run):
+    """One model on one dataset under one plan, with all that can be done with it."""
+
+    def save(self, path: Path | str | None = None) -> Path:
+        """Write its folder with its page, and say where: among the others, or at a path.
+
+        Raises:
+            BadInput: if something is there already.
+            Problem: if it cannot be written.
+        """
+        folder = Path(path) if path else free_folder(self)
+        check_free(folder)
+        save_with_page(self, folder)
+        object.__setattr__(self, "folder", folder)  # the only thing of a run that ever changes
+        return folder
+
+    def to_frame(self) -> "DataFrame":
+        """One row a sample: the position, its special moves, and every reply with its outcome.
+
+        Raises:
+            Problem: if pandas is not installed.
+        """
+        return _frame(sample_rows(self))
+
+    def __repr__(self) -> str:
+        return run_line(self)
+
+    def _repr_html_(self) -> str:
+        return run_html(self)
+
+
+class Comparisons(tuple[Comparison, ...]):
+    """What `compare` found: every pair of models in every measure, and the verdict."""
+
+    @property
+    def verdict(self) -> str:
+        """Who drops the habit best, whether that is sure, and who cannot be ranked."""
+        return verdict(self)
+
+    def to_frame(self) -> "DataFrame":
+        """One row for each pair and measure.
+
+        Raises:
+            Problem: if pandas is not installed.
+        """
+        return _frame(comparison_rows(self))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        return comparison_html(self)
+
+
+def evaluate(
+    spec: Spec, model: Model | None = None, *, quiet: bool = False, purse: Purse | None = None
+) -> Run:
+    """Measure a model: the one that the spec names, unless another is given.
+
+    Every answer is kept under ``CDTA_HOME``, so that the same call goes on where one was stopped.
+    The run itself is not saved: ``run.save()`` writes its folder and its page.
+
+    Raises:
+        BadInput: if the spec cannot work.
+        Unfinished: if the run was stopped or too many answers are missing.
+        Problem: if the model cannot be reached, or answers cannot be saved.
+    """
+    return _ours(measuring.evaluate(spec, model, quiet=quiet, purse=purse))
+
+
+def load(name: Path | str, rules: Rules | None = None) -> Run:
+    """Read a run back: by its folder, a part of its name, its model's name, or ``latest``.
+
+    Rules of one's own under which it was measured have to be given.
+
+    Raises:
+        BadInput: if no run or several go by that name, or the folder is not a whole run, not as it
+            was written, or one under other rules.
+    """
+    return _ours(load_run(run_at(name), rules))
+
+
+def compare(*runs: results.Run) -> Comparisons:
+    """Compare every pair of models in every measure, on the positions the two share.
+
+    Raises:
+        BadInput: if there are fewer than two models, or their rules, evals, ways of selection or
+            pools differ.
+    """
+    return Comparisons(comparison.compare(runs))
+
+
+def _ours(run: results.Run) -> Run:
+    return Run(**{each.name: getattr(run, each.name) for each in fields(run)})
+
+
+def _frame(rows: Sequence[Mapping[str, object]]) -> "DataFrame":
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        raise Problem("a frame needs pandas, which is not installed: pip install pandas") from None
+    return DataFrame(rows)

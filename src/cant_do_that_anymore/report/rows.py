@@ -1,0 +1,64 @@
+"""A run or a comparison as rows with readable columns, for tables of any kind."""
+
+from collections.abc import Sequence
+
+import chess
+
+from ..evaluation.comparison import Comparison
+from ..evaluation.results import Run
+from ..evaluation.vocabulary import Reply
+from ..game.notation import numbered, written, written_game
+
+Row = dict[str, object]
+
+
+def sample_rows(run: Run) -> list[Row]:
+    """One for each sample: the position, its special moves, and every reply with its outcome."""
+    rows = []
+    for sample in run.samples:
+        position, board = sample.position, sample.position.board()
+        row: Row = {
+            "id": position.id,
+            "draw": sample.draw + 1,
+            "game": position.game,
+            "source": position.source,
+            "moves": numbered(written_game(position.moves)),
+            "fen": board.fen(),
+            "special": ", ".join(written(board, uci) for uci in position.special_moves),
+        }
+        for name, reply in sample.replies.items():
+            row |= {f"{name}_{column}": told for column, told in _reply(reply, board).items()}
+        rows.append(row)
+    return rows
+
+
+def _reply(reply: Reply, board: chess.Board) -> Row:
+    usage = reply.answer.usage
+    return {
+        "outcome": reply.outcome,
+        "move": written(board, reply.move) if reply.move else None,
+        "reply": reply.answer.text,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "thinking_tokens": usage.thinking_tokens,
+    }
+
+
+def comparison_rows(comparisons: Sequence[Comparison]) -> list[Row]:
+    """One for each pair of models and each measure."""
+    return [
+        {
+            "first": each.first.label,
+            "second": each.second.label,
+            "measure": each.measure.name,
+            "samples": each.n_samples,
+            "first_value": each.values[0],
+            "second_value": each.values[1],
+            "difference": each.difference,
+            "low": each.interval.low if each.interval else None,
+            "high": each.interval.high if each.interval else None,
+            "p": each.corrected_p,
+            "verdict": each.verdict,
+        }
+        for each in comparisons
+    ]
