@@ -56,8 +56,16 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def progress(what: str, total: int, *, quiet: bool) -> Iterator[Advance]:
-    """Show on standard error how many steps of ``what`` are done, while the body runs."""
+def progress(
+    what: str, total: int, *, quiet: bool, to: Callable[[str], None] | None = None
+) -> Iterator[Advance]:
+    """Show on standard error how many steps of ``what`` are done, while the body runs.
+
+    Whoever takes the steps in person is told instead, of each.
+    """
+    if to and not quiet:
+        yield _telling(what, total, to)
+        return
     done, lately = 0, _Lately()
     with shown(what, quiet=quiet) as show:
 
@@ -72,6 +80,18 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Advance]:
             show(done / total if paced else None, ", ".join(filter(None, parts)))
 
         yield advance
+
+
+def _telling(what: str, total: int, to: Callable[[str], None]) -> Advance:
+    done = 0
+
+    def advance(steps: int = 1, *, remark: Callable[[], str] = str, paced: bool = True) -> None:
+        nonlocal done
+        done += steps
+        to(f"{what}: {done} of {total}")
+
+    advance(0)
+    return advance
 
 
 @contextmanager

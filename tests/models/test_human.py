@@ -2,6 +2,9 @@
 
 import asyncio
 import io
+import json
+import re
+from pathlib import Path
 
 import chess
 import pytest
@@ -9,11 +12,12 @@ import pytest
 from cant_do_that_anymore.errors import Unfinished
 from cant_do_that_anymore.evaluation.conditions import conditions_for
 from cant_do_that_anymore.evaluation.wordings import DEFAULT
-from cant_do_that_anymore.game.position import Position
+from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
 from cant_do_that_anymore.models.human import HumanModel, drawing
 from cant_do_that_anymore.models.model import Answer, Settings
 from cant_do_that_anymore.models.names import model_named
+from processes import cdta
 from questions import question
 
 SETTINGS = Settings(1.0, 16)
@@ -72,14 +76,34 @@ def test_the_question_is_shown_on_standard_error(
     )
 
 
-@pytest.mark.parametrize("no_move", ["", "e4", "Nf3", "e2e9", "0000", "hello"])
+@pytest.mark.parametrize("written", ["Nf3", "g1-f3", "1. Nf3!", "G1F3", "I play Nf3"])
+def test_a_move_is_taken_however_the_lenient_reader_takes_it(
+    written: str, typing: io.StringIO
+) -> None:
+    typing.write(f"{written}\n")
+    typing.seek(0)
+    assert answer(HumanModel()).text == "g1f3"
+
+
+@pytest.mark.parametrize(("typed", "square"), [("e7e5", "e7"), ("e4e5", "e4")])
+def test_a_piece_that_is_not_one_s_own_is_refused(
+    typed: str, square: str, typing: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typing.write(f"{typed}\ne2e4\n")
+    typing.seek(0)
+    assert answer(HumanModel()).text == "e2e4"
+    refusal = f"'{typed}' moves no piece of yours: White has none on {square}."
+    assert refusal in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("no_move", ["", "e5", "Ne5", "e2e9", "0000", "hello"])
 def test_it_asks_again_when_no_move_was_typed(
     no_move: str, typing: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
     typing.write(f"{no_move}\ne2e4\n")
     typing.seek(0)
     assert answer(HumanModel()).text == "e2e4"
-    assert f"{no_move.lower()!r} is no move" in capsys.readouterr().err
+    assert f"{no_move!r} names no move there" in capsys.readouterr().err
 
 
 def test_leaving_ends_the_run_and_nothing_is_asked_afterwards(
@@ -112,3 +136,18 @@ def test_whether_a_move_is_legal_is_answered_with_yes_or_no(
     shown = capsys.readouterr().err
     assert "is f1c4 a legal move for you in this position?" in shown
     assert "'e2e4' is neither yes nor no." in shown
+
+
+def test_a_person_is_told_what_for_and_how_far_with_every_question(tmp_path: Path) -> None:
+    pool = [position for position in shipped_pool("pool") if position.special_moves == ("f1c4",)]
+    write_positions(tmp_path / "pool.jsonl", pool[:2])
+    asked = ("run", "--model", "human", "--pool", tmp_path / "pool.jsonl", "-n", 2, "--json")
+    done = cdta(*asked, stdin=b"Bc4\n" * 6)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["predicted_move_in_variant_proportion"] == 1
+    assert re.findall(r"^.* of 2$", done.stderr, re.MULTILINE) == [
+        "finding your habits: 0 of 2",
+        "finding your habits: 1 of 2",
+        *["measuring your habits: 0 of 2"] * 2,  # under the standard and under the changed rules
+        *["measuring your habits: 1 of 2"] * 2,
+    ]

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 import chess
 
 from ..game.position import Position
+from ..game.reading import DECORATION
 from ..game.rules import STANDARD, Rules
 from ..models.model import Answer
-from .judging import DECORATION, unread
+from .judging import unread
 from .vocabulary import About, Judgement, Reading
 
 MOVE, ANSWERS = "{move}", "{answers}"

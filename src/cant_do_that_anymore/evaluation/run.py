@@ -17,6 +17,7 @@ from ..errors import Unfinished
 from ..game.position import Position
 from ..models.asking import Asking
 from ..models.asks import Ask
+from ..models.human import listener
 from ..models.model import Model
 from ..models.purse import Purse
 from ..models.stopping import to_the_end
@@ -199,7 +200,9 @@ async def _measured(
     asked = asked_of(chosen.positions, chosen.controls, plan)
     to_come = sum(len(conditions) for _, conditions in asked) + outlook.after(chosen.dataset)
     asks = (ask for draw, conditions in asked for ask in _asks(draw, asking, plan, conditions))
-    with progress(f"measuring {asking.model.name}", len(asked), quiet=quiet) as advance:
+    person = listener(asking.model)
+    what = "measuring your habits" if person else f"measuring {asking.model.name}"
+    with progress(what, len(asked), quiet=quiet, to=person) as advance:
         async with aclosing(asking.answers(asks, plan.settings, tell=told(advance))) as answers:
             for draw, conditions in asked:
                 replies = [await anext(answers) for _ in conditions]

@@ -13,6 +13,7 @@ from itertools import islice
 from ..errors import NoHabit, Unfinished
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..models.asking import Asking
+from ..models.human import listener
 from ..models.model import Known
 from ..models.names import OPENAI_BASE_MODELS
 from ..progress import progress, shown, told
@@ -29,9 +30,13 @@ from .watch import Watch
 async def version_of(asking: Asking, criteria: Criteria, *, quiet: bool) -> str:
     """The exact version the model answers as, learnt from the first question of the pool.
 
+    A person is asked nothing for that.
+
     Raises:
         Unfinished: if it does not answer.
     """
+    if listener(asking.model):
+        return asking.model.name
     first_ask = criteria.ask(Which(0, 0))
     with shown(f"the first answer of {asking.model.name}", quiet=quiet):
         async with aclosing(asking.answers([first_ask], criteria.settings)) as answers:
@@ -100,7 +105,9 @@ async def dataset_for(
     if found and not (fresh and found.origin == BUILT):
         return found
     search, watch, given_up = Search(criteria, wanted, hoped), Watch(criteria.settings), False
-    with progress(f"building the dataset of {version}", wanted, quiet=quiet) as advance:
+    person = listener(asking.model)
+    what = "finding your habits" if person else f"building the dataset of {version}"
+    with progress(what, wanted, quiet=quiet, to=person) as advance:
         while not search.done:  # the last answers may call for more questions
             asks = islice(search.asks(), search.wave if asking.in_waves else None)
             answering = asking.answers(asks, criteria.settings, asking.window, told(advance))

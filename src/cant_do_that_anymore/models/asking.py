@@ -68,8 +68,9 @@ class Asking:
         self.kept = Kept(model, store)
         self._forms = Forms(paid(model, self.till), self.kept)
         self._in_flight: dict[tuple[str, Settings], asyncio.Task[Answer]] = {}
-        # As many again may wait for another try or for the disk, so that requests never wait.
-        self._open_questions = asyncio.Semaphore(2 * most)
+        # As many again may wait for another try or for the disk, so that requests never wait. Who
+        # takes one at a time is asked when what was said before is counted.
+        self._open_questions = asyncio.Semaphore(2 * most if most > 1 else 1)
         self._pressure = Pressure(most)
         self._failures_in_a_row = 0
         self._problem: Exception | None = None

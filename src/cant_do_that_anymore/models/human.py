@@ -1,4 +1,4 @@
-"""A person at the terminal: sees the board, types a move."""
+"""A person at the terminal: sees the board and how far it has come, types a move."""
 
 import signal
 import sys
@@ -8,8 +8,10 @@ from contextlib import contextmanager
 import chess
 
 from ..errors import Stopped
+from ..game.notation import numbered, written_game
+from ..game.reading import move_in
 from ..game.rules import board_after
-from .model import CHAT_TOKENS, Answer, Form, Question, Settings
+from .model import CHAT_TOKENS, Answer, Form, Known, Question, Settings
 
 
 class HumanModel:
@@ -32,6 +34,11 @@ class HumanModel:
     def __init__(self) -> None:
         self._shown: set[str] = set()
         self._has_left = False
+        self._how_far = ""
+
+    def hear(self, how_far: str) -> None:
+        """Take note of how far it has come, to be shown with the next question."""
+        self._how_far = how_far
 
     async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
         """Show the question and wait for a move, or for yes or no.
@@ -43,7 +50,7 @@ class HumanModel:
         """
         if not self._has_left:
             self._show(question)
-            typed = _typed_yes_or_no() if question.about else _typed_move()
+            typed = _typed_yes_or_no() if question.about else _typed_move(question)
             if typed:
                 return Answer(typed, version=self.name)
             self._has_left = True
@@ -58,13 +65,20 @@ class HumanModel:
             self._shown.add(task)
             _say(f"\n{task}")
         board = board_after(question.moves)
-        side = "White" if board.turn else "Black"
-        _say(f"\n{question.rules.title}. Moves so far: {' '.join(question.moves) or 'none'}")
-        _say(f"{drawing(board)}\nYou are {side}.")
+        game = numbered(written_game(question.moves))
+        if self._how_far:
+            _say(f"\n{self._how_far}")
+        _say(f"\n{question.rules.title}. Moves so far: {game or 'none'}.")
+        _say(f"{drawing(board)}\nYou are {_side(board.turn)}.")
         last = question.messages[-1]
         added = last.content.removeprefix("".join(question.moves[-1:])).strip()
         if added and last.role == "user":
             _say(f"\n{added}")
+
+
+def listener(model: Known) -> Callable[[str], None] | None:
+    """Who wants to hear how far it has come: a person."""
+    return model.hear if isinstance(model, HumanModel) else None
 
 
 def drawing(board: chess.Board) -> str:
@@ -79,40 +93,49 @@ def drawing(board: chess.Board) -> str:
     return "\n".join([*lines, "  " + " ".join(files)])
 
 
-def _typed_move() -> str | None:
+def _typed_move(question: Question) -> str | None:
     """A move in UCI, legal or not, since that is the question; None if the person leaves."""
-    return _typed(
-        "Your move, such as e2e4 (Ctrl-D to stop): ",
-        _is_move,
-        "is no move: give the square the piece leaves and the one it arrives on.",
-    )
+    board = board_after(question.moves)
+
+    def meant(typed: str) -> str:
+        move = move_in(typed, board, question.rules)
+        if not move:
+            raise ValueError("names no move there: write it as e2e4 or Nf3")
+        if board.color_at(move.from_square) != board.turn:
+            square = chess.square_name(move.from_square)
+            raise ValueError(f"moves no piece of yours: {_side(board.turn)} has none on {square}")
+        return move.uci()
+
+    return _typed("Your move, such as e2e4 or Nf3 (Ctrl-D to stop): ", meant)
 
 
 def _typed_yes_or_no() -> str | None:
-    asked = "Yes or no (Ctrl-D to stop): "
-    return _typed(asked, lambda text: text in ("yes", "no"), "is neither yes nor no.")
+    def meant(typed: str) -> str:
+        if typed.lower() not in ("yes", "no"):
+            raise ValueError("is neither yes nor no")
+        return typed.lower()
+
+    return _typed("Yes or no (Ctrl-D to stop): ", meant)
 
 
-def _typed(asked: str, fits: Callable[[str], bool], else_said: str) -> str | None:
-    """What is typed and fits; None if the person leaves."""
+def _typed(asked: str, meant: Callable[[str], str]) -> str | None:
+    """What is meant by what is typed, asked until it means something; None if the person leaves."""
     while True:
         _say(asked, end="")
         try:
             with _interruptible():
-                typed = input().strip().lower()
+                typed = input().strip()
         except (EOFError, KeyboardInterrupt):
             _say("")
             return None
-        if fits(typed):
-            return typed
-        _say(f"{typed!r} {else_said}")
+        try:
+            return meant(typed)
+        except ValueError as problem:
+            _say(f"{typed!r} {problem}.")
 
 
-def _is_move(text: str) -> bool:
-    try:
-        return bool(chess.Move.from_uci(text))
-    except chess.InvalidMoveError:
-        return False
+def _side(colour: chess.Color) -> str:
+    return "White" if colour else "Black"
 
 
 def _say(text: str, end: str = "\n") -> None:

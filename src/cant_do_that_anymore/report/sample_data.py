@@ -10,10 +10,10 @@ from markupsafe import Markup
 
 from ..evaluation.conditions import added_to
 from ..evaluation.diagnosis import KNOWING_RATE, KNOWS_FORBIDDEN, knowing_of
-from ..evaluation.judging import named_moves
 from ..evaluation.results import Run
 from ..evaluation.vocabulary import Reply, Sample
 from ..game.notation import numbered, written, written_game
+from ..game.reading import named_moves
 from ..game.rules import Rules
 from .diagnosis import CONTROL, NO_ANSWER, NO_HABIT
 from .markup import visible

@@ -42,13 +42,13 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
     cdta run --model anthropic/claude-sonnet-4-5      any model that Inspect AI reaches
     cdta run --base-url http://localhost:8000/v1      vLLM, llama.cpp, Ollama, ...
     cdta run --base-url URL --model completions/M     a base model
+    cdta run --model human --pool common -n 5         you, at the terminal
 
     Answers are kept: a run that was stopped goes on when it is started again.
     """
     spec = Spec(**options)
     if out:
         check_free(out)
-    quiet = quiet or spec.model == "human"
     run = agreed(
         spec.ask_above, lambda above: evaluate(replace(spec, ask_above=above), quiet=quiet)
     )

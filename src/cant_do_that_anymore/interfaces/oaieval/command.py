@@ -108,7 +108,7 @@ def _measure(solver_name: str, eval_name: str, flags: Flags) -> None:
     record, recorder = _record(solver_name, eval_name, split, params, flags)
 
     log.info("Run started: %s", record.run_id)
-    run = evaluate(spec, model, quiet=_is_person(solver))
+    run = evaluate(spec, model, quiet=False)
     if not flags.dry_run:
         _save(run)
     report = final_report(run.results.metrics)
@@ -155,15 +155,11 @@ def _spec(
         max_samples=flags.max_samples,
         fallback_dataset=None if rebuild else params["default_model_dataset"],
         seed=flags.seed,
-        max_connections=1 if _is_person(solver) else threads(),
+        max_connections=1 if solver.model == "human" else threads(),
         fresh=not flags.cache,
         ask_above=None,  # as the original does; scripts of its users have nobody to ask
         **{"reading": "exact", **solver.settings, **given},
     )
-
-
-def _is_person(solver: Solver) -> bool:
-    return solver.model == "human"
 
 
 def _record(
