@@ -1,6 +1,7 @@
 """The command ``cdta`` as a person meets it."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,33 @@ def test_legal_moves_are_printed_sorted_one_a_line() -> None:
     assert moves == sorted(moves)
     assert {"f1g3", "f1d2"} - set(moves) == {"f1d2"}  # d2 holds an own pawn
     assert "f1c4" not in moves
+
+
+def test_a_dataset_shows_its_positions_in_words_that_legal_takes() -> None:
+    shown = command("dataset", "show", "gpt-4-0314").stdout
+    _, _, _, first, *_ = shown.split("\n\n")
+    _, *lines = first.splitlines()
+    told = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines)
+    fen = "rnbqkbnr/pppp1ppp/8/4p3/8/1P6/P1PPPPPP/RNBQKBNR w KQkq - 0 2"
+    assert told == {
+        "moves": "1. b3 e5",
+        "in UCI": "b2b3 e7e5",
+        "FEN": fen,
+        "special move": "2. Bb2 (c1b2)",
+    }
+    forms = told["moves"], told["in UCI"], told["FEN"]
+    printed = {command("legal", "--rules", "bishops-as-knights", form).stdout for form in forms}
+    (legal,) = printed
+    assert "c1d3\n" in legal
+    assert "c1b2\n" not in legal
+
+
+def test_what_a_built_dataset_was_found_by_is_shown() -> None:
+    command("dataset", "build", "--model", "cdta/random", "-n", "1", "--quiet")
+    shown = command("dataset", "show", "cdta/random").stdout
+    assert re.search(r"^  settings +temperature 0\.0$", shown, re.MULTILINE)
+    assert re.search(r"^  pool ended +no$", shown, re.MULTILINE)
+    assert re.search(r"^ {19}- A promotion ends in", shown, re.MULTILINE)
 
 
 def test_the_package_is_a_program_of_its_own() -> None:
@@ -87,9 +115,11 @@ def test_datasets_travel(tmp_path: Path) -> None:
     assert command("dataset", "export", "gpt-4-0314", "-o", path).returncode == 0
     assert command("dataset", "import", "a/../../b ü", path).stdout.startswith("a/../../b ü: 3,114")
     listing = command("dataset", "list").stdout
+    assert listing.splitlines()[0].split() == ["dataset", "positions", "origin", "rules"]
     assert "gpt-3.5-turbo-0125" in listing
     assert "imported" in listing
-    assert "positions: 3114" in command("dataset", "show", "a/../../b ü").stdout
+    shown = command("dataset", "show", "a/../../b ü").stdout
+    assert "a/../../b ü: 3,114 positions, imported" in shown
     with serving(Loopback(habit, model="a/../../b ü")) as server:
         done = command("run", "--base-url", server.url, "--model", "x", "-n", "3", "--json")
     assert json.loads(done.stdout)["dataset"]["origin"] == "imported"
@@ -140,6 +170,12 @@ def test_dataset_build_enlarges_from_where_it_stopped() -> None:
         (["run", "--base-url", "localhost:8000"], "--base-url is no http address"),
         (["run", "--dataset", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
         (["legal", "e2e5"], "move 1, 'e2e5', is not legal there under standard"),
+        (
+            ["legal", "e4", "e5", "Qh9"],
+            "move 3 names no move there: 'Qh9'; write it as e2e4 or Nf3",
+        ),
+        (["legal", "8/8/8/8/8/8/8/8 w - - 0 1"], "is no position: each side has one king"),
+        (["legal", "8/8 w"], "'8/8 w' is no FEN of a position"),
         (["dataset", "show", "gpt-4"], "unknown dataset: 'gpt-4' (did you mean"),
         (["rescore", "nowhere"], "'nowhere' is no run folder"),
     ],

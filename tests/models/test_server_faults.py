@@ -176,6 +176,14 @@ def test_what_no_further_try_will_mend_stops_the_run_at_once(
     assert len(loopback.requests) == 1
 
 
+@pytest.mark.parametrize("model", ["m", None])
+def test_an_address_without_v1_is_refused_with_the_one_to_try(model: str | None) -> None:
+    with serving(Loopback(wavering)) as loopback, pytest.raises(Problem) as problem:
+        evaluate(Spec(model=model, base_url=loopback.url.removesuffix("/v1")), quiet=True)
+    assert str(problem.value).endswith(f"; most servers answer below /v1: try {loopback.url}")
+    assert loopback.requests == []
+
+
 def test_an_exhausted_quota_stops_the_run_but_a_rate_limit_that_says_quota_does_not(
     tmp_path: Path,
 ) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import chess
 
-from .rules import STANDARD, Rules
+from ..errors import BadInput
+from .rules import STANDARD, Rules, board_after
 
 _PROMOTION = r"(?:\s*[=/(]?\s*([nbrqNBRQ])\)?)?"
 _BETWEEN = r"\s*(?:[-:xX>\u00d7\u2010-\u2015\u2192\u2212]|[-=]>|to)?\s*"
@@ -61,6 +62,28 @@ def bare_move(text: str) -> chess.Move | None:
         return chess.Move.from_uci(text) or None
     except chess.InvalidMoveError:
         return None
+
+
+def moves_in(game: str, rules: Rules) -> list[str]:
+    """The moves of a game from the initial position, in UCI; numbers of moves are passed over.
+
+    Raises:
+        BadInput: if a word names no move there, or one that neither the standard rules nor
+            ``rules`` allow stands before it.
+
+    >>> moves_in("1. e4 e5 2. Nf3 b8c6", STANDARD)
+    ['e2e4', 'e7e5', 'g1f3', 'b8c6']
+    """
+    moves: list[str] = []
+    for word in game.split():
+        if _MOVE_NUMBER.fullmatch(word):
+            continue
+        move = bare_move(word) or move_in(word, board_after(moves, STANDARD, rules), rules)
+        if not move:
+            told = f"move {len(moves) + 1} names no move there"
+            raise BadInput(f"{told}: {word!r}; write it as e2e4 or Nf3")
+        moves.append(move.uci())
+    return moves
 
 
 def named_moves(text: str, board: chess.Board, rules: Rules) -> dict[str, chess.Move | None]:

@@ -104,6 +104,7 @@ class ServerModel:
         except (ValueError, KeyError, TypeError):
             raise Problem(
                 f"the server at {self.endpoint} does not list its models; name one with --model"
+                + self._elsewhere
             ) from None
 
     def request(self, question: Question, settings: Settings, form: Form) -> dict[str, Any]:
@@ -196,8 +197,15 @@ class ServerModel:
             )
         refused = f"{self.endpoint} refuses {self.name!r} ({message})"
         if status == 404:
-            return Problem(refused)
+            return Problem(refused + self._elsewhere)
         return Refused(refused, words if status in FORM_REFUSED else "")
+
+    @property
+    def _elsewhere(self) -> str:
+        """Where to look for what is not found at an address without a path."""
+        if urlsplit(self.endpoint).path:
+            return ""
+        return f"; most servers answer below /v1: try {self.endpoint}/v1"
 
     def _client(self) -> aiohttp.ClientSession:
         if not self._session:

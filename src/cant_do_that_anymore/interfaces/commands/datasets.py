@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -10,10 +10,13 @@ import click
 from ...errors import Problem, counted
 from ...evaluation.datasets import all_datasets, dataset_named, import_dataset
 from ...evaluation.union import union
+from ...game.notation import numbered, turn_of, written, written_game
 from ...game.position import Position, write_positions
 from ...game.rules import rules_named
 from ..options import shared
 
+SHOWN = 5
+"""So many positions of a dataset are shown."""
 _PATH = click.Path(path_type=Path)
 
 
@@ -22,27 +25,63 @@ def list_command() -> None:
     """List all datasets."""
     datasets = all_datasets()
     width = max(map(len, datasets))
-    for name, (found, facts) in datasets.items():
-        click.echo(
-            f"{name:<{width}}  {len(found.positions):>6,}  {found.origin:<8}  {facts['rules']}"
-        )
+    rows = [("dataset", "positions", "origin", "rules")] + [
+        (name, f"{len(found.positions):,}", found.origin, facts["rules"])
+        for name, (found, facts) in datasets.items()
+    ]
+    for name, positions, origin, rules in rows:
+        click.echo(f"{name:<{width}}  {positions:>9}  {origin:<8}  {rules}")
 
 
 @click.command()
 @click.argument("name")
 def show(name: str) -> None:
-    """Show what is known of a dataset, and its first positions."""
+    """Show what is known of a dataset, and its first positions.
+
+    Moves and FEN are what `cdta legal` takes.
+    """
     found, facts = dataset_named(name)
-    facts = {
-        "model": found.version,
-        "origin": found.origin,
-        "positions": len(found.positions),
-    } | facts
-    for key, value in facts.items():
-        click.echo(f"{key}: {value if isinstance(value, str | int) else json.dumps(value)}")
-    for position in found.positions[:5]:
-        moves = " ".join(position.moves) or "(initial position)"
-        click.echo(f"{position.id}  {moves} -> {', '.join(position.special_moves)}")
+    first = found.positions[:SHOWN]
+    click.echo(f"{name}: {counted(len(found.positions), 'position')}, {found.provenance}\n")
+    _show(facts | {"positions": len(found.positions)})
+    click.echo(f"\nThe first {counted(len(first), 'position')}, with what the model plays there:")
+    for position in first:
+        click.echo(f"\n{position.id}")
+        _show(_told(position))
+
+
+def _told(position: Position) -> dict[str, str]:
+    board = position.board()
+    special = [f"{turn_of(board)}{written(board, uci)} ({uci})" for uci in position.special_moves]
+    return {
+        "moves": numbered(written_game(position.moves)) or "none",
+        "in UCI": " ".join(position.moves) or "none",
+        "FEN": board.fen(),
+        "special move": ", ".join(special),
+    }
+
+
+def _show(facts: Mapping[str, object]) -> None:
+    """A line for each fact; those that say nothing are left out."""
+    for name, value in facts.items():
+        if (text := _in_words(value)) and name != "built_now":
+            lines = text.splitlines()
+            click.echo(f"  {name.replace('_', ' '):<17}{lines[0]}")
+            for line in lines[1:]:
+                click.echo(f"{'':<19}{line}".rstrip())
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        told = ((name.replace("_", " "), _in_words(each)) for name, each in value.items())
+        return ", ".join(f"{name} {text}" for name, text in told if text)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(repr, value))
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "" if value is None else str(value)
 
 
 @click.command()

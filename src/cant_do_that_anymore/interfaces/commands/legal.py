@@ -1,20 +1,40 @@
 """The command that prints legal moves: ``cdta legal``."""
 
+import chess
 import click
 
-from ...game.rules import STANDARD, board_after, rules_named
+from ...errors import BadInput
+from ...game.reading import moves_in
+from ...game.rules import STANDARD, Rules, board_after, rules_named
 
 
 @click.command()
 @click.option("--rules", "key", default=STANDARD.key, metavar="KEY", help="Rules (see cdta rules).")
-@click.argument("moves", nargs=-1)
-def legal(key: str, moves: tuple[str, ...]) -> None:
+@click.argument("position", metavar="[MOVES|FEN]", nargs=-1)
+def legal(key: str, position: tuple[str, ...]) -> None:
     """Print the legal moves of a position.
 
-    It is the one after MOVES, which may be legal under the standard rules or under those of
-    --rules. All moves are in UCI; one a line is printed, sorted.
+    \b
+    cdta legal e2e4 e7e5
+    cdta legal --rules bishops-as-knights "1. e4 e5 2. Nf3"
+    cdta legal "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"
+
+    It is the one after MOVES from the initial position, which may be legal under the standard rules
+    or under those of --rules, or that of a FEN. One move a line is printed, in UCI, sorted.
     """
     rules = rules_named(key)
-    board = board_after(moves, STANDARD, rules)
+    board = _board(" ".join(position), rules)
     for uci in sorted(move.uci() for move in rules.legal_moves(board)):
         click.echo(uci)
+
+
+def _board(position: str, rules: Rules) -> chess.Board:
+    if "/" not in position:
+        return board_after(moves_in(position, rules), STANDARD, rules)
+    try:
+        board = chess.Board(position)
+    except ValueError as problem:
+        raise BadInput(f"{position!r} is no FEN of a position ({problem})") from None
+    if any(len(board.pieces(chess.KING, colour)) != 1 for colour in chess.COLORS):
+        raise BadInput(f"{position!r} is no position: each side has one king")
+    return board
