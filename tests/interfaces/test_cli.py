@@ -159,7 +159,10 @@ def test_dataset_build_enlarges_from_where_it_stopped() -> None:
     ("arguments", "sentence"),
     [
         (["run", "--model", "cdta/rnadom"], "unknown model: 'cdta/rnadom' (did you mean"),
-        (["run", "--model", "gpt-4o"], "unknown model: 'gpt-4o' (did you mean 'openai/gpt-4o'"),
+        (["run", "--model", "gpt-4o"], "unknown model: 'gpt-4o' (did you mean 'openai/gpt-4o'?)"),
+        (["run", "--model", "claude-sonnet-4-5"], "(did you mean 'anthropic/claude-sonnet-4-5'?)"),
+        (["run", "--model", "o3"], "(did you mean 'openai/o3'?)"),
+        (["run", "--model", "mine"], "(valid: PROVIDER/MODEL, cdta/pocket, "),
         (["run", "--model", "openai/gpt-4o"], "openai/gpt-4o needs a key: set OPENAI_API_KEY"),
         (["run", "--rules", "bishops"], "unknown rules: 'bishops' (did you mean"),
         (["run", "--rules", "standard"], "standard forbids no move that was legal before"),

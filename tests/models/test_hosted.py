@@ -3,6 +3,8 @@
 A provider is registered in the public way and does what the test says.
 """
 
+import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,9 +27,11 @@ from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.vocabulary import Outcome
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models import asking
+from cant_do_that_anymore.models.hosted import EXTRAS
 from cant_do_that_anymore.models.names import model_named
 from players import SPECIAL
 
+ROOT = Path(__file__).parents[2]
 KEY = "sk-planted-0123456789"
 POOL = shipped_pool("pool")[:4]
 
@@ -199,5 +203,25 @@ def test_an_unknown_provider_or_a_missing_key_is_one_sentence() -> None:
         model_named("anthropic/m")
     sentence = str(problem.value)
     assert sentence.startswith("cannot use 'anthropic/m': ")
-    assert "ANTHROPIC_API_KEY" in sentence or "pip install anthropic" in sentence
-    assert all(mark not in sentence for mark in ("\n", "ERROR", "["))
+    assert "ANTHROPIC_API_KEY" in sentence or "[anthropic]" in sentence
+    assert all(mark not in sentence for mark in ("\n", "ERROR", "[bold"))
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "extra"),
+    [
+        ("anthropic/m", "anthropic", "anthropic"),
+        ("google/m", "google.genai", "google"),
+        ("openai-api/some/m", "openai", "openai"),
+    ],
+)
+def test_a_missing_package_is_told_with_the_extra_that_brings_it(
+    name: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(BadInput) as problem:
+        model_named(name)
+    assert str(problem.value).endswith(f"pip install 'cant-do-that-anymore[{extra}]'")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (needed,) = project["optional-dependencies"][extra]
+    assert EXTRAS[needed.partition(">")[0]] == extra

@@ -22,6 +22,10 @@ from .server import (
     UNFINISHED,
 )
 
+EXTRAS = {"anthropic": "anthropic", "google-genai": "google", "openai": "openai"}
+"""Packages of providers, and the extras of this package that bring them."""
+_PACKAGE = re.compile(rf"pip install (?:--upgrade )?({'|'.join(EXTRAS)})\b(?!=)")
+
 
 class HostedModel:
     """A model of a hosted provider, by its Inspect name such as ``anthropic/claude-...``."""
@@ -48,7 +52,8 @@ class HostedModel:
                 "it, or give --base-url"
             ) from None
         except Exception as problem:  # Inspect says by its own exceptions what is missing
-            raise BadInput(f"cannot use {name!r}: {_plain(str(problem))}") from None
+            told = _PACKAGE.sub(_extra, _plain(str(problem)))
+            raise BadInput(f"cannot use {name!r}: {told}") from None
         self.endpoint = self._model.api.base_url or ""
         self._version = self.name.partition("/")[2]
         ask_once(self._model.api)
@@ -140,6 +145,10 @@ def refusal_in(fault: Exception) -> str:
 
 def _status(fault: Exception) -> object:
     return getattr(fault, "status_code", None) or getattr(fault, "code", None)
+
+
+def _extra(found: re.Match[str]) -> str:
+    return f"pip install 'cant-do-that-anymore[{EXTRAS[found[1]]}]'"
 
 
 def _plain(text: str) -> str:

@@ -22,6 +22,7 @@ from .baseline import RandomModel
 from .human import HumanModel
 from .layout import STOP_SEQUENCES
 from .model import CHAT_TOKENS, Known, Model
+from .nearest import with_provider
 from .reasoning import THINKING_TOKENS, Thinker, ThinkingModel
 from .server import BASE_MODEL_TOKENS, TEXT_PREFIX, ServerModel
 from .stopping import to_the_end
@@ -160,8 +161,9 @@ def parsed(name: str | None, base_url: str | None = None) -> Name:
     if base_url or bare in OUR_MODELS:
         return found
     if found.provider in ("", "cdta"):
-        near = [] if found.provider else [f"openai/{bare}", f"anthropic/{bare}"]
-        raise unknown("model", str(name), [*OUR_MODELS, *near])
+        if near := "" if found.provider else with_provider(str(bare)):
+            raise BadInput(f"unknown model: {name!r} (did you mean {near!r}?)")
+        raise unknown("model", str(name), [*OUR_MODELS, "PROVIDER/MODEL"])
     if found.as_text and found.provider not in PROVIDERS:
         raise BadInput(
             f"{name!r}: only {' and '.join(PROVIDERS)} have base models to be asked with a text, "

@@ -203,9 +203,8 @@ class ServerModel:
     @property
     def _elsewhere(self) -> str:
         """Where to look for what is not found at an address without a path."""
-        if urlsplit(self.endpoint).path:
-            return ""
-        return f"; most servers answer below /v1: try {self.endpoint}/v1"
+        told = f"; most servers answer below /v1: try {self.endpoint}/v1"
+        return "" if urlsplit(self.endpoint).path else told
 
     def _client(self) -> aiohttp.ClientSession:
         if not self._session:
