@@ -46,6 +46,16 @@ def unknown(what: str, given: str, valid: Iterable[str]) -> BadInput:
     return BadInput(f"unknown {what}: {given!r} ({hint})")
 
 
+def reason_of(fault: BaseException) -> str:
+    """Why something went wrong, on one line: what an operating system numbers, in words alone.
+
+    >>> reason_of(FileNotFoundError(2, "No such file or directory", "x")), reason_of(EOFError())
+    ('No such file or directory', 'EOFError')
+    """
+    words = getattr(fault, "strerror", None) or str(fault) or type(fault).__name__
+    return " ".join(words.split())
+
+
 def counted(n: int, what: str) -> str:
     """So many of them.
 

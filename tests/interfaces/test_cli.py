@@ -14,6 +14,7 @@ from loopback import Loopback, serving
 from players import habit
 from processes import cdta as command
 
+NOTHING = "No such file or directory\n"
 POOL = shipped_pool("pool")
 
 
@@ -171,7 +172,9 @@ def test_dataset_build_enlarges_from_where_it_stopped() -> None:
         (["run", "--eval", "al"], "unknown eval: 'al' (did you mean 'all'"),
         (["run", "-n", "0"], "n must be at least 1, not 0"),
         (["run", "--base-url", "localhost:8000"], "--base-url is no http address"),
-        (["run", "--dataset", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
+        (["run", "--dataset", "nowhere.jsonl"], f"cannot read nowhere.jsonl: {NOTHING}"),
+        (["run", "--wording", "no.toml"], f"cannot read the wording 'no.toml': {NOTHING}"),
+        (["selfplay", "--engine", "/no", "-o", "x"], f"no UCI engine such as Stockfish: {NOTHING}"),
         (["legal", "e2e5"], "move 1, 'e2e5', is not legal there under standard"),
         (
             ["legal", "e4", "e5", "Qh9"],

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput, Problem, unknown
+from ..errors import BadInput, Problem, reason_of, unknown
 from ..files import replacing_folder, replacing_text
 from ..game.position import (
     DATA,
@@ -189,7 +189,9 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
         told |= {"positions": positions, "usage": Usage(**facts["usage"]), "built_now": False}
         dataset = Dataset(**told)
     except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise BadInput(f"the dataset in {str(folder)!r} is damaged ({problem})") from None
+        raise BadInput(
+            f"the dataset in {str(folder)!r} is damaged ({reason_of(problem)})"
+        ) from None
     if not as_it_was:
         raise BadInput(
             f"the dataset in {str(folder)!r} was changed since it was {dataset.origin}; positions "

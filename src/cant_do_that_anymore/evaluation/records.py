@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput
+from ..errors import BadInput, reason_of
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, board_after
 from ..models.model import Answer
@@ -97,7 +97,7 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
                 if isinstance(found, dict):
                     yield found
     except (OSError, UnicodeDecodeError) as problem:
-        raise BadInput(f"cannot read {path}: {problem}") from None
+        raise BadInput(f"cannot read {path}: {reason_of(problem)}") from None
 
 
 def _games(moves: Sequence[tuple[str, ...]]) -> list[int]:

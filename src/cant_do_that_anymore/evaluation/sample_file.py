@@ -8,7 +8,7 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
-from ..errors import BadInput
+from ..errors import BadInput, reason_of
 from ..game.position import Position
 from ..game.rules import board_after
 from ..models.model import Answer
@@ -106,7 +106,7 @@ def _samples_in(path: Path) -> Iterator[Sample]:
             for number, line in enumerate(file, 1):
                 yield _sample_in(line, f"{path}, line {number}")
     except (OSError, UnicodeDecodeError) as problem:
-        raise BadInput(f"cannot read {path}: {problem}") from None
+        raise BadInput(f"cannot read {path}: {reason_of(problem)}") from None
 
 
 def _sample_in(line: str, where: str) -> Sample:

@@ -6,7 +6,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import BadInput, unknown
+from ..errors import BadInput, reason_of, unknown
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 
 CHANGE = "{change}"
@@ -134,7 +134,7 @@ def _from_toml(path: Path) -> Wording:
         more = {key: _string(texts[key]) for key in _OPTIONAL if key in texts}
         return Wording(str(path), _string(texts["standard"]), _string(texts["changed"]), **more)
     except (OSError, ValueError, RecursionError) as problem:
-        raise BadInput(f"cannot read the wording {str(path)!r}: {problem}") from None
+        raise BadInput(f"cannot read the wording {str(path)!r}: {reason_of(problem)}") from None
     except KeyError as missing:
         raise BadInput(f"the wording {str(path)!r} lacks the key {missing}") from None
 
@@ -162,6 +162,6 @@ def _original(name: str, path: Path) -> Wording:
         return Wording(name, texts["TASK_DESCRIPTION"], texts["TASK_DESCRIPTION_VARIANT"])
     except (OSError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as problem:
         raise BadInput(
-            f"cannot read the original's texts from {str(path)!r} ({problem}); "
+            f"cannot read the original's texts from {str(path)!r} ({reason_of(problem)}); "
             "get the wheel with: pip download --no-deps evals"
         ) from None

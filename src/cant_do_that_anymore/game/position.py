@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Self
 
 import chess
 
-from ..errors import BadInput
+from ..errors import BadInput, reason_of
 from ..files import replacing
 from .rules import STANDARD, Rules, board_after, move_on
 
@@ -195,7 +195,7 @@ def _numbered_lines(path: Path) -> Iterator[tuple[str, bytes]]:
             for number, line in enumerate(file, 1):
                 yield f"{path}, line {number}", line
     except (OSError, EOFError) as problem:
-        raise BadInput(f"cannot read {path}: {problem}") from None
+        raise BadInput(f"cannot read {path}: {reason_of(problem)}") from None
 
 
 def _parsed(line: bytes, where: str) -> Position:

@@ -23,7 +23,7 @@ import chess
 import chess.engine
 from chess.engine import INFO_PV, INFO_SCORE, EngineError, SimpleEngine
 
-from ..errors import BadInput, Unfinished
+from ..errors import BadInput, Unfinished, reason_of
 from .position import Position
 from .rules import STANDARD, PieceSwap, Rules, check_takes_away
 
@@ -98,7 +98,7 @@ def opened_engine(path: Path) -> Iterator[SimpleEngine]:
         # Its own process group, or Ctrl-C would end the engine before we can save anything.
         engine = SimpleEngine.popen_uci(str(path), setpgrp=True)
     except (OSError, EngineError) as problem:
-        reason = str(problem) or "no answer to 'uci'"
+        reason = reason_of(problem) if str(problem) else "no answer to 'uci'"
         raise BadInput(f"{path} is no UCI engine such as Stockfish: {reason}") from None
     with engine:
         try:

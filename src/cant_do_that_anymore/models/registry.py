@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from ..errors import BadInput
+from ..errors import BadInput, reason_of
 from .reasoning import THINKING_TOKENS
 
 Fields = dict[str, Any]
@@ -87,8 +87,7 @@ def _read_file(path: Path) -> dict[str, object]:
     try:
         entries = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as problem:
-        reason = " ".join(str(problem).split())
-        raise BadInput(f"cannot read the registry {str(path)!r}: {reason}") from None
+        raise BadInput(f"cannot read the registry {str(path)!r}: {reason_of(problem)}") from None
     if not isinstance(entries, dict):
         raise BadInput(f"the registry {str(path)!r} maps no names to solvers")
     return {str(name): entry for name, entry in entries.items()}

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from ..errors import BadInput, Problem
+from ..errors import BadInput, Problem, reason_of
 from .clients import LONGEST_THOUGHT, kept_alive
 from .concessions import (
     LEAST_ROOM,
@@ -216,10 +216,9 @@ class ServerModel:
         return self._session
 
     def _unreachable(self, fault: BaseException) -> Problem:
-        reason = getattr(fault, "strerror", None) or str(fault) or type(fault).__name__
         return Problem(
-            f"no server answers at {self.endpoint} ({reason}); nothing was lost: start it, or "
-            "correct the address, and run the same command again"
+            f"no server answers at {self.endpoint} ({reason_of(fault)}); nothing was lost: start "
+            "it, or correct the address, and run the same command again"
         )
 
     def without_key(self, text: str) -> str:

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from zlib import crc32
 
-from ..errors import Problem
+from ..errors import Problem, reason_of
 from ..home import answers_file
 from .model import Answer, Form
 
@@ -199,9 +199,9 @@ class Store:
     def unusable(self, problem: Exception) -> Problem:
         """What to say of a file that cannot be used."""
         return Problem(
-            f"cannot save answers in {str(self.path)!r} ({problem}); what was saved before is "
-            "safe: free some space, or set CDTA_HOME to a folder you can write to, and run the "
-            "same command again"
+            f"cannot save answers in {str(self.path)!r} ({reason_of(problem)}); what was saved "
+            "before is safe: free some space, or set CDTA_HOME to a folder you can write to, and "
+            "run the same command again"
         )
 
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from ..errors import Problem
+from ..errors import Problem, reason_of
 from ..evaluation.measures import GAIN, IMPACT, READINGS
 from ..evaluation.standings import Standing
 from ..evaluation.statistics.intervals import Interval
@@ -122,5 +122,7 @@ def saved(figure: Figure, stem: Path) -> list[Path]:
                     picture, format=form, metadata={"Date": None} if form == "svg" else None
                 )
     except OSError as problem:
-        raise Problem(f"cannot write the plots to {str(stem.parent)!r} ({problem})") from None
+        raise Problem(
+            f"cannot write the plots to {str(stem.parent)!r} ({reason_of(problem)})"
+        ) from None
     return files

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.request import Request, urlopen
 
-from ...errors import BadInput
+from ...errors import BadInput, reason_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -100,7 +100,7 @@ def opened(name: str) -> Iterator[Source]:
     try:
         inner, size = _open(name)
     except _BROKEN as problem:
-        raise Unreadable(f"cannot open {name}: {problem}") from None
+        raise Unreadable(f"cannot open {name}: {reason_of(problem)}") from None
     try:
         yield Source(name, inner, size)
     finally:
@@ -118,7 +118,7 @@ def read_pieces(source: Source) -> Iterator[bytes]:
         pieces = _filled(_uncompressed(io.BufferedReader(source, PIECE)))
         yield from _with_line_feeds(_in_utf_8(pieces))
     except _BROKEN as problem:
-        raise Unreadable(f"cannot read {source.name} to its end: {problem}") from None
+        raise Unreadable(f"cannot read {source.name} to its end: {reason_of(problem)}") from None
 
 
 def _is_address(name: str) -> bool:

@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 
 import click
 
-from ...errors import BadInput, Unfinished, counted
+from ...errors import BadInput, Unfinished, counted, reason_of
 from ...files import replacing
 from ...game import mining
 from ...game.position import packing
@@ -187,7 +187,7 @@ def _written(output: Path | None) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, out)
     except OSError as problem:
         kind = Unfinished if opened else BadInput
-        raise kind(f"cannot write {output}: {problem}") from None
+        raise kind(f"cannot write {output}: {reason_of(problem)}") from None
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 
 import click
 
-from ...errors import BadInput, Unfinished, counted
+from ...errors import BadInput, Unfinished, counted, reason_of
 from ...game.position import Position, write_positions
 from ...game.rules import Rules, rules_named
 from ...game.selfplay import POOL_PLAY, find_engine, opened_engine, play_positions
@@ -79,7 +79,7 @@ def _check_writable(output: Path) -> None:
         output.parent.mkdir(parents=True, exist_ok=True)
         TemporaryFile(dir=output.parent).close()
     except OSError as problem:
-        raise BadInput(f"cannot write {output}: {problem}") from None
+        raise BadInput(f"cannot write {output}: {reason_of(problem)}") from None
 
 
 def _record(found: list[Position], rules: Rules, seed: int, engine: str) -> dict[str, object]:
