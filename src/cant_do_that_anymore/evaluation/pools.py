@@ -22,12 +22,9 @@ from ..home import home
 from ..progress import progress
 from .datasets import common_positions, dataset_named
 from .results import Dataset
-from .spec import COMMON, Spec
+from .spec import COMMON, GAMES, SHIPPED, Spec
 from .vocabulary import Plan
 
-SHIPPED = "shipped"
-GAMES = "games"
-"""The pool from the games inside the package, as an option and as a name."""
 CUT_SEED = 123
 """The original's: runs with the same limit measure the same samples there and here."""
 

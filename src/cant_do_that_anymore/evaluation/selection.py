@@ -20,9 +20,9 @@ from ..progress import progress, shown, told
 from .criteria import Criteria, Which
 from .datasets import imported_for, save_dataset, saved_dataset, shipped_datasets
 from .outlook import Outlook
-from .pools import SHIPPED
 from .results import Dataset
 from .search import BUILT, Search
+from .spec import SHIPPED
 from .statistics.prospect import ERROR
 from .watch import Watch
 

@@ -19,8 +19,9 @@ from .wordings import DEFAULT, wording_named
 
 DEFAULT_MODEL = "cdta/pocket"
 DEFAULT_SEED = 20_220_722
-COMMON = "common"
-"""The pool of positions that at least one of the shipped datasets holds."""
+SHIPPED, GAMES, COMMON = "shipped", "games", "common"
+"""The pools: the original's, those of the games inside the package, and the positions that at least
+one of the shipped datasets holds."""
 SETTINGS = [each.name for each in fields(Settings) if each.name != "max_tokens"]
 """Settings that are fields of the spec under the same name, and need no model to be known."""
 OUR_FIELDS = {
