@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,7 @@ MODELS = ("cdta/pocket", "cdta/random", "cdta/pocket-rules")
 
 
 def main() -> None:
+    ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter).parse_args()
     plots_and_pages()
     curve()
 

@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain, combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -92,11 +93,10 @@ def test_the_measured_curve_is_the_planted_one(measured: Measured) -> None:
 
 def test_every_point_of_the_picture_is_planted(measured: Measured) -> None:
     rows = table(measured.out)
-    panels = curve_figure(standings_in([measured.out])).axes
-    for axes, name in zip(panels, PANELS, strict=True):
-        lines = {str(line.get_label()): line.get_xydata() for line in panels[0].lines}
-        models = [label for label in lines if label in KEPT]
-        assert sorted(models) == sorted(KEPT)
+    figure = curve_figure(standings_in([measured.out]))
+    models = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert sorted(models) == sorted(KEPT)
+    for axes, name in zip(figure.axes, PANELS, strict=True):
         for model, line in zip(models, axes.lines, strict=False):
             for (x, y), effort in zip(np.array(line.get_xydata()), EFFORTS, strict=True):
                 row = rows[model, effort]
@@ -243,3 +243,22 @@ def test_every_point_is_in_the_picture_whatever_the_tokens(tokens: tuple[int, ..
         assert max(ticks) >= max(tokens)
         labels = [text.get_text() for text in axes.texts]
         assert labels == ["none" if tokens[0] else "", "low", "high"]  # the axis says that of 0
+
+
+def test_labels_of_two_models_do_not_collide_and_more_have_a_legend_of_efforts() -> None:
+    efforts: tuple[Effort, ...] = ("low", "medium", "high")
+    tokens = (300, 1_000, 4_000)
+    of_models = [
+        [run(model, effort, n) for effort, n in zip(efforts, tokens, strict=True)]
+        for model in ("a", "b", "c")
+    ]
+    two = curve_figure(standings([*of_models[0], *of_models[1]]))
+    two.draw_without_rendering()
+    for axes in two.axes:
+        boxes = [text.get_window_extent() for text in axes.texts]
+        assert len(boxes) == 2 * len(efforts)
+        assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    three = curve_figure(standings(chain(*of_models)))
+    assert not any(axes.texts for axes in three.axes)
+    told = [text.get_text() for text in three.legends[0].get_texts()]
+    assert told == ["a", "b", "c", "effort: low", "effort: medium", "effort: high"]

@@ -379,7 +379,7 @@ def test_runs_under_different_rules_have_rows_and_pictures_of_their_own(tmp_path
         assert f"earlier moves of {piece}" in lines
         assert f"when {piece} move as" in (out / f"bars-all_diagonal-{key}.svg").read_text()
     by_rules = (out / "rules-all_diagonal.svg").read_text()
-    assert "Headline measures by rules (all_diagonal, n = 3)" in by_rules
+    assert "Headline measures by rules (all_diagonal, n = 3; 95 % intervals)" in by_rules
     for row in ("Bishops move as knights do", "Queens move as rooks do", "some/model"):
         assert f"<!-- {row} -->" in by_rules
     assert "Is it one rule, or any?" in (out / "index.html").read_text()
@@ -501,6 +501,27 @@ def test_lines_have_any_forbidden_moves_where_they_are_known(tmp_path: Path) -> 
     label = "any forbidden move"
     assert label in written_in(line_chart([shifting()], tmp_path / "ours")[1])
     assert label not in written_in(line_chart([of_the_original(tmp_path)], tmp_path / "theirs")[1])
+
+
+def test_the_bars_axis_is_cut_to_the_data_and_says_so(tmp_path: Path) -> None:
+    said: Any = [{BEFORE: "special" if n < 2 else "legal", AFTER: "legal"} for n in range(40)]
+    weak = standings([run_of(list(zip(shipped_pool("pool")[:40], said, strict=True)))])
+    cut, whole = (
+        written_in(bar_chart(group, tmp_path / name)[1])
+        for name, group in (("cut", weak), ("whole", [shifting()]))
+    )
+    assert "share of answers (the axis ends at 0.2)" in cut
+    assert "share of answers" in whole
+    heading = "Special moves when bishops move as knights do (all, n = 40; 95 % intervals)"
+    assert heading in cut
+
+
+def test_a_letter_that_pictures_lack_is_spelled_out_and_nothing_warns(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    texts = written_in(headline_chart([standing("模型")], tmp_path / "headline")[1])
+    assert "⟨U+6A21⟩⟨U+578B⟩ (!)" in texts
+    assert not recwarn.list
 
 
 def test_a_name_with_a_dollar_sign_is_no_formula_and_plots_repeat_exactly(tmp_path: Path) -> None:

@@ -1,24 +1,28 @@
 """The thinking curve: how far the habit yields, by how many tokens a model thinks."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
+from typing import Literal
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from ..evaluation.measures import MEASURES, SHARES
 from ..evaluation.standings import Standing
 from ..evaluation.vocabulary import AFTER
+from ..models.model import EFFORTS, Effort
 from .drawing import (
     BAND,
     HEADLINES,
     INK,
     STYLE,
     bounds_handles,
+    dashes,
     grid,
     in_lines,
     legend,
@@ -35,8 +39,11 @@ _TICKS = [digit * 10**power for power in range(8) for digit in (1, 3)]
 _NONE = "0\n(none)"
 _ASIDE = 0.1
 """Of the way to the first tick: between models that do not think, or they would hide each other."""
-_CORNERS = ((5, 4, "left"), (5, -11, "left"), (-5, 4, "right"), (-5, -11, "right"))
-"""Where efforts stand beside their points, by model."""
+_SIDES: tuple[tuple[int, int, Literal["left", "right"]], ...]
+_SIDES = ((-6, 4, "right"), (6, -11, "left"))
+"""Where efforts stand beside their points, by model; for more models there is no room."""
+_ORDER: tuple[Effort | None, ...] = (None, *EFFORTS)
+"""The larger the mark, the greater the effort."""
 
 Line = list[Standing]
 
@@ -82,27 +89,28 @@ def curve_figure(group: Sequence[Standing]) -> Figure:
     drawn = [standing for of_model in lines.values() for line in of_model for standing in line]
     tokens = [_tokens(standing) for standing in drawn]
     least, most = _ends(tokens)
-    figure = Figure(figsize=(11.0, 4.4), layout="constrained")
+    figure = Figure(figsize=(11.0, 4.2 + 0.1 * len(lines)), layout="constrained")
     panels = figure.subplots(1, len(PANELS))
     handles = []
     for number, (model, of_model) in enumerate(lines.items()):
-        aside = _ASIDE * least * (number - (len(lines) - 1) / 2)
+        aside = min(_ASIDE, 0.6 / len(lines)) * least * (number - (len(lines) - 1) / 2)
         for axes, name in zip(panels, PANELS, strict=True):
             for line in of_model:
-                _draw(axes, name, line, number, aside)
-        handles.append(panels[0].lines[-1])
+                _draw(axes, name, line, number, aside, labelled=len(lines) <= len(_SIDES))
+        colour, marker = mark(number)
+        handles.append(Line2D([], [], marker=marker, color=colour, linestyle=dashes(number)))
         handles[-1].set_label(in_lines(visible(model)))
     for axes, name in zip(panels, PANELS, strict=True):
         _finish(axes, name)
         _scale(axes, least, most, from_zero=min(tokens) < least)
-    title(figure, "The thinking curve, with 95 % intervals,", drawn)
-    legend(figure, [*handles, *bounds_handles(drawn)], drawn)
+    title(figure, "The thinking curve", drawn)
+    sizes = [] if len(lines) <= len(_SIDES) else _sizes({each.effort for each in drawn})
+    legend(figure, [*handles, *sizes, *bounds_handles(drawn)], drawn)
     return figure
 
 
-def _draw(axes: Axes, name: str, line: Line, number: int, aside: float) -> None:
+def _draw(axes: Axes, name: str, line: Line, number: int, aside: float, *, labelled: bool) -> None:
     colour, marker = mark(number)
-    right, up, side = _CORNERS[number % len(_CORNERS)]
     places, values = [], []
     for standing in line:
         value, interval = measured(standing, name)
@@ -115,17 +123,36 @@ def _draw(axes: Axes, name: str, line: Line, number: int, aside: float) -> None:
         if bounds and bounds.low is not None and bounds.high is not None:
             axes.vlines(place, bounds.low, bounds.high, BAND["facecolor"], linewidth=5, zorder=1)
         axes.vlines(place, interval.low, interval.high, colour, linewidth=1)
-        axes.annotate(
-            _label(standing),
-            (place, value),
-            (right, up),
-            textcoords="offset points",
-            ha=side,
-            fontsize=8,
-            color=colour,
-            path_effects=[withStroke(linewidth=2, foreground="white")],
-        )
-    axes.plot(places, values, "-", marker=marker, markersize=5, color=colour)
+        face = "white" if standing.is_junk else colour
+        size = _size(standing.effort) ** 2  # here an area
+        axes.scatter(place, value, size, face, marker=marker, edgecolors=colour, zorder=3)
+        if labelled:
+            right, up, side = _SIDES[number]
+            axes.annotate(
+                _label(standing),
+                (place, value),
+                (right, up),
+                textcoords="offset points",
+                ha=side,
+                fontsize=8,
+                color=colour,
+                path_effects=[withStroke(linewidth=2, foreground="white")],
+            )
+    axes.plot(places, values, dashes(number), color=colour, linewidth=1.2, zorder=1.5)
+
+
+def _size(effort: Effort | None) -> float:
+    return 3.5 + _ORDER.index(effort)
+
+
+def _sizes(efforts: Container[Effort | None]) -> list[Line2D]:
+    """What the sizes of marks mean."""
+    return [
+        Line2D([], [], linestyle="none", marker="o", color=INK, markersize=_size(each), label=told)
+        for each in _ORDER
+        if each in efforts
+        for told in [f"effort: {each}" if each else "its own effort"]
+    ]
 
 
 def _label(standing: Standing) -> str:

@@ -1,6 +1,8 @@
 """What all pictures of an experiment share: colours, marks, legends, titles and files."""
 
 from collections.abc import Sequence
+from functools import cache
+from math import ceil
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal
@@ -8,6 +10,7 @@ from typing import Any, Literal
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, get_font
 from matplotlib.patches import Patch
 
 from ..errors import Problem, reason_of
@@ -16,6 +19,7 @@ from ..evaluation.standings import Standing
 from ..evaluation.statistics.intervals import Interval
 from ..evaluation.vocabulary import Number
 from ..files import replacing
+from .markup import spelled
 from .standing_words import JUNK
 from .words import minus
 
@@ -23,6 +27,8 @@ COLOURS = ("#0072b2", "#c44f00", "#009e73", "#b5588c", "#e69f00", "#56b4e9", "#1
 """Told apart by colour-blind readers as well."""
 MARKERS = "osD^vP"
 """Fewer than colours, so that the same pair comes back only after many models."""
+DASHES: tuple[Literal["-", "--", "-."], ...] = ("-", "--", "-.")
+FONT = "DejaVu Sans"
 INK, GRID = "#1c1d1f", "#dedbd2"
 GROUND = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
 HATCH = "////"
@@ -30,6 +36,7 @@ BAND: dict[str, Any] = {"facecolor": GRID, "edgecolor": "white", "hatch": HATCH}
 STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the keys
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "font.family": FONT,
     "font.size": 10.0,
     "hatch.linewidth": 0.6,
     "savefig.dpi": 160,
@@ -48,9 +55,30 @@ def mark(number: int) -> tuple[str, str]:
     return COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
 
 
+def dashes(number: int) -> Literal["-", "--", "-."]:
+    """The line of the model of that number: another one where its colour comes back."""
+    return DASHES[number // len(COLOURS) % len(DASHES)]
+
+
 def in_lines(name: str) -> str:
-    """A name as wide as a picture has room for."""
-    return fill(name, 36)
+    """A name as wide as a picture has room for, with what its letters lack spelled out."""
+    return fill("".join(letter if _has(letter) else spelled(letter) for letter in name), 36)
+
+
+@cache
+def _has(letter: str) -> bool:
+    """Whether the letters of the pictures have this one; matplotlib would draw all others alike."""
+    return bool(get_font(findfont(FONT)).get_char_index(ord(letter)))
+
+
+def end_of_axis(highest: float) -> tuple[float, str]:
+    """Where an axis of shares ends that need not reach higher, and the words that say so.
+
+    >>> end_of_axis(0.25), end_of_axis(0.9)
+    ((0.4, ' (the axis ends at 0.4)'), (1.0, ''))
+    """
+    end = min(1.0, max(0.2, round(ceil(highest / 0.2 - 1e-9) * 0.2, 1)))
+    return end, "" if end == 1 else f" (the axis ends at {end})"
 
 
 def measured(standing: Standing, name: str) -> tuple[Number, Interval | None]:
@@ -86,7 +114,7 @@ def title(figure: Figure, what: str, group: Sequence[Standing]) -> None:
     selected = ", selected by draws" if group[0].selection else ""
     (pool,) = {standing.pool for standing in group} if len(changes) == 1 else ("",)
     chosen = f", pool {pool}" if pool else ""
-    told = f"{what}{when} ({group[0].eval}, n = {n}{selected}{chosen})"
+    told = f"{what}{when} ({group[0].eval}, n = {n}{selected}{chosen}; 95 % intervals)"
     figure.suptitle(told, fontsize=11, x=0.01, ha="left")
 
 

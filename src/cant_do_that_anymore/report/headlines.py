@@ -131,5 +131,5 @@ def _finish(axes: Axes, name: str) -> None:
     axes.set_xlim(min(left, low - 0.14), max(right, high + 0.14))
     axes.axvline(0, color=INK, linewidth=1, zorder=0)
     axes.set_title(MEASURES[name].title, loc="left", fontsize=10)
-    axes.set_xlabel(f"{reading}, with 95 % interval")
+    axes.set_xlabel(reading)
     grid(axes, "x")

@@ -16,12 +16,17 @@ def visible(value: str) -> str:
     >>> visible("e2" + chr(0x202E) + "e4")
     'e2⟨U+202E⟩e4'
     """
-    return _UNUSUAL.sub(lambda found: _spelled(found[0]), value)
+    return _UNUSUAL.sub(lambda found: _shown(found[0]), value)
 
 
-def _spelled(character: str) -> str:
+def _shown(character: str) -> str:
     invisible = unicodedata.category(character) in _INVISIBLE
-    return f"⟨U+{ord(character):04X}⟩" if invisible else character
+    return spelled(character) if invisible else character
+
+
+def spelled(character: str) -> str:
+    """A character by its number."""
+    return f"⟨U+{ord(character):04X}⟩"
 
 
 def tag(name: str, *children: str, **attributes: str | float) -> Markup:

@@ -1,7 +1,6 @@
 """Pictures of special moves in an experiment: bars, and lines by earlier moves."""
 
 from collections.abc import Mapping, Sequence
-from math import ceil
 from pathlib import Path
 
 import matplotlib as mpl
@@ -21,6 +20,8 @@ from .drawing import (
     HATCH,
     INK,
     STYLE,
+    dashes,
+    end_of_axis,
     grid,
     in_lines,
     legend,
@@ -52,11 +53,12 @@ def bar_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
             for place, standing in enumerate(group):
                 _bar(axes, standing, condition, colour, place + offset)
         rows(axes, [marked(standing) for standing in group])
-        _numbers(axes, group, columns)
-        axes.set_xlim(-0.01, 1.03 + _COLUMN * len(columns))
-        axes.set_xticks(np.linspace(0, 1, 6))
-        axes.spines["bottom"].set_bounds(-0.01, 1)
-        axes.set_xlabel("share of answers; special moves with 95 % interval", loc="left")
+        end, cut = end_of_axis(axes.dataLim.x1)
+        _numbers(axes, group, columns, end)
+        axes.set_xlim(-0.01 * end, (1.03 + _COLUMN * len(columns)) * end)
+        axes.set_xticks(np.arange(0, end + 0.01, 0.2 if end > 0.4 else 0.1))
+        axes.spines["bottom"].set_bounds(-0.01 * end, end)
+        axes.set_xlabel(f"share of answers{cut}", loc="left")
         grid(axes, "x")
         title(figure, "Special moves", group)
         handles = [Patch(color=colour, label=f"{name} rules") for name, colour, _ in _BARS]
@@ -83,11 +85,11 @@ def _bar(axes: Axes, standing: Standing, condition: str, colour: str, place: flo
 
 
 def _numbers(
-    axes: Axes, group: Sequence[Standing], columns: Mapping[str, Mapping[str, str]]
+    axes: Axes, group: Sequence[Standing], columns: Mapping[str, Mapping[str, str]], end: float
 ) -> None:
-    """The shares in per cent, in columns beside the bars."""
+    """The shares in per cent, in columns beside the bars, whose axis ends there."""
     for number, (heading, names) in enumerate(columns.items(), 1):
-        x = 1.02 + _COLUMN * number
+        x = (1.02 + _COLUMN * number) * end
         axes.text(x, -0.6, heading, ha="right", va="bottom", fontsize=8)
         for condition, _, offset in _BARS:
             for place, standing in enumerate(group):
@@ -103,7 +105,7 @@ def _share(standing: Standing, name: str) -> float:
 def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
     """Share of special moves by earlier moves of the changed piece, under both rule sets."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(9.0, 4.4), layout="constrained")
+        figure = Figure(figsize=(9.0, 4.2 + 0.08 * len(group)), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
         handles: list[Artist] = []
         for number, standing in enumerate(group):
@@ -123,10 +125,9 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
             axes.set_xticks(range(len(EARLIER)), [*EARLIER[:-1], f"{len(EARLIER) - 1}+"])
             axes.set_xlabel(f"earlier {group[0].change.concerned}")
             grid(axes, "y")
-        highest = min(1.0, ceil(max(axes.dataLim.y1 for axes in panels) / 0.2) * 0.2)
-        panels[0].set_ylim(-0.03 * highest, 1.03 * highest)
-        cut = "" if highest == 1 else f"\n(the axis ends at {highest:.1f})"
-        panels[0].set_ylabel(f"share of special moves, with 95 % interval{cut}")
+        end, cut = end_of_axis(max(axes.dataLim.y1 for axes in panels))
+        panels[0].set_ylim(-0.03 * end, 1.03 * end)
+        panels[0].set_ylabel(f"share of special moves{cut}")
         title(figure, "Special moves", group)
         if any(FORBIDDEN[AFTER] in standing.results.metrics for standing in group):
             handles.append(Line2D([], [], linestyle=":", color=INK, label="any forbidden move"))
@@ -148,5 +149,7 @@ def _line(axes: Axes, places: Sequence[float], shares: Sequence[Share], number: 
             low, high = share.interval.low, share.interval.high
             axes.vlines(place, low, high, color=colour, linewidth=1, alpha=0.6)
     values = np.array([share.value for share in shares], dtype=float)
-    (line,) = axes.plot(places, values, "-", marker=marker, markersize=4, linewidth=1, color=colour)
+    (line,) = axes.plot(places, values, dashes(number), linewidth=1, color=colour)
+    line.set_marker(marker)
+    line.set_markersize(4)
     return line
