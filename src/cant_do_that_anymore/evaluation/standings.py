@@ -20,6 +20,7 @@ from .notes import is_broken, notes_on
 from .precision import STRETCH
 from .records import CHANGE, Record, records_in
 from .results import Results, Run
+from .thinking import tokens
 from .uncertainty import interval_of
 from .vocabulary import Eval, Number, Sample
 
@@ -104,7 +105,7 @@ class Standing:
         """How many tokens it thought under a condition, as a mean over the samples."""
         if not self.samples or not self.is_of_runs:
             return None
-        return fmean(s.replies[condition].answer.usage.thinking_tokens for s in self.samples)
+        return fmean(tokens(condition, sample) for sample in self.samples)
 
     def error_over_seeds(self, metric: str) -> float | None:
         """The standard error of the runs' mean; None for one run, or where a run has no value.
