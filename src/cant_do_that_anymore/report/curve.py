@@ -91,12 +91,12 @@ def curve_figure(group: Sequence[Standing]) -> Figure:
     least, most = _ends(tokens)
     figure = Figure(figsize=(11.0, 4.2 + 0.1 * len(lines)), layout="constrained")
     panels = figure.subplots(1, len(PANELS))
-    handles = []
+    handles, labelled = [], len(lines) <= len(_SIDES)
     for number, (model, of_model) in enumerate(lines.items()):
         aside = min(_ASIDE, 0.6 / len(lines)) * least * (number - (len(lines) - 1) / 2)
         for axes, name in zip(panels, PANELS, strict=True):
             for line in of_model:
-                _draw(axes, name, line, number, aside, labelled=len(lines) <= len(_SIDES))
+                _draw(axes, name, line, number, aside, labelled=labelled)
         colour, marker = mark(number)
         handles.append(Line2D([], [], marker=marker, color=colour, linestyle=dashes(number)))
         handles[-1].set_label(in_lines(visible(model)))
@@ -104,7 +104,7 @@ def curve_figure(group: Sequence[Standing]) -> Figure:
         _finish(axes, name)
         _scale(axes, least, most, from_zero=min(tokens) < least)
     title(figure, "The thinking curve", drawn)
-    sizes = [] if len(lines) <= len(_SIDES) else _sizes({each.effort for each in drawn})
+    sizes = [] if labelled else _sizes({each.effort for each in drawn})
     legend(figure, [*handles, *sizes, *bounds_handles(drawn)], drawn)
     return figure
 
@@ -126,10 +126,10 @@ def _draw(axes: Axes, name: str, line: Line, number: int, aside: float, *, label
         face = "white" if standing.is_junk else colour
         size = _size(standing.effort) ** 2  # here an area
         axes.scatter(place, value, size, face, marker=marker, edgecolors=colour, zorder=3)
-        if labelled:
-            right, up, side = _SIDES[number]
+        if labelled or standing.is_junk:
+            right, up, side = _SIDES[number % len(_SIDES)]
             axes.annotate(
-                _label(standing),
+                _label(standing) if labelled else "(!)",
                 (place, value),
                 (right, up),
                 textcoords="offset points",
