@@ -122,11 +122,8 @@ class Store:
 
     def run(self, query: str, *values: str | float) -> list[Any]:
         """What the database says to a query; raises a `Problem` if the file cannot be used."""
-        try:
-            with self._database:
-                return self._database.execute(query, values).fetchall()
-        except (sqlite3.Error, UnicodeDecodeError) as problem:
-            raise self.unusable(problem) from None
+        with self.transaction() as database:
+            return database.execute(query, values).fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
