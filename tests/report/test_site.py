@@ -30,7 +30,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         save_with_page(replace(RUN, model=EVIL if "#" in name else "a"), mine / name)
     (mine / "index.html").write_text('<a href="b%20%232%3F/report.html">b</a>')
     (mine / "results.csv").write_text("model\n")
-    (mine / "results.json").write_text(json.dumps({"verdicts": ["a leads.", EVIL]}))
+    verdicts = [
+        {"eval": "all", "rules": "no-castling", "verdict": verdict}
+        for verdict in ("a leads.", EVIL)
+    ]
+    (mine / "results.json").write_text(json.dumps({"verdicts": verdicts}))
     (mine / "bars.png").write_bytes(b"\x89PNG")
     (mine / "experiment.toml").write_text("base_url = 'http://gpu/v1'")
     (mine / "link.png").symlink_to("/etc/hostname")
@@ -72,7 +76,7 @@ def test_a_site_has_all_pages_and_data_and_every_link_leads_to_one(place: Path) 
 def test_the_index_tells_verdicts_and_headlines_and_hostile_names_stay_text(place: Path) -> None:
     write_site(["mine & <b>", "x"], place / "public")
     page = (place / "public" / "index.html").read_text()
-    assert "<p>a leads.</p>" in page
+    assert "<p>all, no-castling: a leads.</p>" in page
     assert "<script" not in page
     assert "<img" not in page
     assert unescape(page).count(EVIL) == 2

@@ -135,12 +135,13 @@ def _found(names: Sequence[str | Path], out: Path) -> tuple[dict[Path, list[Path
 
 
 def _verdicts_in(path: Path) -> list[str]:
+    """The sentences of an experiment's results, with eval and rules where there are several."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        told = json.loads(path.read_text(encoding="utf-8"))["verdicts"]
+        found = [(f"{one['eval']}, {one['rules']}: ", str(one["verdict"])) for one in told]
+    except (OSError, ValueError, KeyError, TypeError):
         return []
-    verdicts = told.get("verdicts", []) if isinstance(told, dict) else []
-    return [str(verdict) for verdict in verdicts] if isinstance(verdicts, list) else []
+    return [place + verdict if len(found) > 1 else verdict for place, verdict in found]
 
 
 def _files_before(out: Path) -> list[str]:
