@@ -125,12 +125,7 @@ OPTIONS: dict[str, Option] = {
             help="A TOML file, or openai-evals:FILE for the original's texts out of its wheel "
             "(pip download --no-deps evals).",
         ),
-        _of_spec(
-            ASKED,
-            "--reading",
-            metavar="R",
-            help="lenient, or the original's exact.",
-        ),
+        _of_spec(ASKED, "--reading", metavar="R", help="lenient, or the original's exact."),
         _of_spec(
             ASKED,
             "--diagnose",
