@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import BadInput
-from cant_do_that_anymore.evaluation.comparison import Comparison, compare, models_in, of_measure
+from cant_do_that_anymore.evaluation.comparison import Comparison, compare, of_measure
 from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, MEASURES
 from cant_do_that_anymore.evaluation.results import Run
@@ -305,7 +305,7 @@ def test_seeds_of_one_model_are_taken_together() -> None:
     ]
     found = impact(compare(runs))
     assert found.n_samples == 300
-    assert [model.seeds for model in models_in([found])] == [[0, 1, 2], [0, 1, 2]]
+    assert [model.seeds for model in (found.first, found.second)] == [[0, 1, 2], [0, 1, 2]]
     assert found.values == (-0.7, -0.4)
 
 

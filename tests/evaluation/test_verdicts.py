@@ -1,23 +1,25 @@
 """What a comparison says in one line, who is who in it, and what it warns of."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from cant_do_that_anymore.evaluation.comparison import compare
 from cant_do_that_anymore.evaluation.contenders import (
     common_dataset,
     contenders,
     differences_in_plan,
 )
+from cant_do_that_anymore.evaluation.rankings import rankings
 from cant_do_that_anymore.evaluation.results import Dataset, Run
+from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.verdicts import UNION, advice, heading, verdict
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.models.concessions import NO_TEMPERATURE
-from cant_do_that_anymore.models.model import Answer, Settings
+from cant_do_that_anymore.models.model import Answer, Effort, Settings
 from runs import plan_of
 from runs import run_of as run_that_said
 
@@ -42,74 +44,174 @@ def keeps(percent: int, otherwise: Outcome = "adapted") -> Callable[[int], Outco
 
 
 def said(*runs: Run) -> str:
-    return verdict(compare(runs))
+    [ranking] = rankings(standings(runs))
+    return verdict(ranking)
 
 
-def test_two_models_that_differ_for_sure() -> None:
+def cut(outcome: Outcome, percent: int) -> Callable[[int], Outcome]:
+    """So many of a hundred answers are this, the others the habit."""
+    return lambda number: outcome if number % 100 < percent else "special"
+
+
+def test_one_model_is_said_to_adapt_only_where_that_is_sure() -> None:
+    assert said(run_of("a", keeps(40))) == (
+        "a adapts: its legal gain is 60.0 points (95 % interval 55.1 to 64.7)."
+    )
+    assert said(run_of("a", keeps(90), POOL[:40])).startswith("It is not sure that a adapts: its")
+    assert said(run_of("a")).startswith(
+        "It is not sure that a adapts: its legal gain is 0.0 points (95 % interval -"
+    )
+    assert said(run_of("a", cut("unreadable", 59))) == (
+        "It is not sure that a adapts: its legal gain is between 0.0 and 59.0 points, depending on "
+        "the answers that name no move; a's drop is chatter: 59 % of its answers are no move."
+    )
+
+
+def test_a_lead_that_is_sure_comes_with_its_size_and_p() -> None:
     assert said(run_of("a", keeps(60)), run_of("b", keeps(40))) == (
-        "b drops more of its habit than a, and that is sure: by 20.0 points (95 % interval 16.4 to "
-        "24.2, p < 0.001); it also gains more legal answers, by 20.0 points."
+        "b adapts most; its lead over a is sure: 20.0 points, p < 0.001."
     )
-
-
-def test_who_drops_the_habit_without_legal_moves_is_not_called_better_without_a_word() -> None:
-    legal, illegal = run_of("legal", keeps(40)), run_of("illegal", keeps(10, "illegal"))
-    assert said(legal, illegal).endswith("; but legal gains more legal answers.")
-    level = said(run_of("a", keeps(60, "illegal")), run_of("b", keeps(40, "illegal")))
-    assert level.endswith("; but it does not gain more legal answers than a for sure.")
-    alike = said(run_of("a", keeps(40)), run_of("b", keeps(40, "illegal")))
-    assert alike.startswith("a and b are equal in the impact factor to within 5 points on 400")
-    assert "; but a gains more legal answers than b, by 60.0 points" in alike
-
-
-def test_two_models_that_are_equal_or_too_little_known() -> None:
-    assert said(run_of("a", keeps(40)), run_of("b", keeps(40))) == (
-        "a and b are equal in the impact factor to within 5 points on 400 shared samples."
-    )
-    few = said(run_of("a", keeps(1), POOL[:9]), run_of("b", keeps(2), POOL[:9]))
-    assert few.startswith("9 shared samples are too few to tell whether a and b differ")
-    apart = said(run_of("a", keeps(1), POOL[:9]), run_of("b", keeps(2), POOL[9:18]))
-    assert apart.startswith("a and b share no position")
-
-
-def test_three_models_of_which_one_is_best() -> None:
     runs = [run_of(name, keeps(kept)) for name, kept in (("a", 60), ("b", 20), ("c", 40))]
+    assert said(*runs) == "b adapts most; its lead over c is sure: 20.0 points, p < 0.001."
+
+
+def test_the_verdict_goes_by_legal_moves_and_not_by_dropped_habits() -> None:
+    legal, illegal = run_of("legal", keeps(40)), run_of("wrong", keeps(10, "illegal"))
+    assert said(legal, illegal) == (
+        "legal adapts most; its lead over wrong is sure: 60.0 points, p < 0.001; wrong's drop is "
+        "no adapting: 90 % of its answers are other illegal moves or no move."
+    )
+
+
+def test_models_that_cannot_be_told_apart_are_not_ranked() -> None:
+    assert said(run_of("a", keeps(40)), run_of("b", keeps(40))) == (
+        "a cannot be told apart from b: equal in the legal gain to within 5 points."
+    )
+    near = [run_of("a", keeps(50), POOL[:200]), run_of("b", keeps(52), POOL[:200])]
+    assert re.fullmatch(
+        r"a has the highest legal gain but cannot be told apart from b \(\+2\.0 points, p = "
+        r"[\d.]+\); about [\d,]+ shared samples would be enough, not 200\.",
+        said(*near),
+    )
+    apart = [run_of("a", keeps(1), POOL[:90]), run_of("b", keeps(2), POOL[90:180])]
+    assert "cannot be told apart from b (they share no position that both answered)" in said(*apart)
+
+
+def test_a_tie_at_the_top_does_not_hide_who_is_behind() -> None:
+    runs = [run_of(name, keeps(kept)) for name, kept in (("a", 60), ("b", 40), ("c", 40))]
     assert said(*runs) == (
-        "b drops more of its habit than every other, and that is sure: its smallest lead is 20.0 "
-        "points (95 % interval 16.4 to 24.2, p < 0.001), over c; it also gains more legal answers, "
-        "by 20.0 points or more."
+        "b cannot be told apart from c: equal in the legal gain to within 5 points; its lead over "
+        "a is sure."
     )
 
 
-def test_three_models_of_which_two_lead() -> None:
-    runs = [run_of(name, keeps(kept)) for name, kept in (("a", 60), ("b", 40), ("c", 41))]
+def test_many_who_cannot_be_told_apart_are_counted() -> None:
+    runs = [run_of(name, keeps(40), POOL[:100]) for name in "abcdef"]
+    told = said(*runs)
+    assert told.startswith(
+        "a has the highest legal gain but cannot be told apart from b, c, d and "
+    )
+    assert "and 2 others (0.0 points, p = 1.000 over b)" in told
+
+
+def test_nobody_is_said_to_adapt_where_no_gain_is_sure() -> None:
+    assert said(run_of("a"), run_of("b")) == (
+        "Nobody adapts for sure: the highest legal gain, that of a, is 0.0 points (95 % interval "
+        "-1.0 to 1.0)."
+    )
+
+
+def test_who_is_ahead_on_shared_positions_is_named_though_another_has_the_higher_gain() -> None:
+    """a has easy positions of its own, and keeps the habit where it is asked the same as b."""
+    easy = run_of("a", lambda n: "special" if n < 100 else "adapted", POOL)
+    hard = run_of("b", keeps(50), POOL[:100])
+    assert said(easy, hard) == (
+        "Nobody is ahead of all others: a has the highest legal gain, but on the positions that "
+        "they share b gains more for sure."
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "drop"),
+    [
+        ("unreadable", "chatter: 59 % of its answers are no move"),
+        ("truncated", "answers cut off: 59 % of its answers are no move"),
+        ("refused", "refusals: 59 % of its answers are no move"),
+        ("illegal", "no adapting: 59 % of its answers are other illegal moves or no move"),
+    ],
+)
+def test_a_drop_that_is_no_adapting_is_called_by_its_name(outcome: Outcome, drop: str) -> None:
+    told = said(run_of("a", keeps(60)), run_of("b", keeps(40)), run_of("c", cut(outcome, 59)))
+    assert told == (
+        f"b adapts most; its lead over a is sure: 20.0 points, p < 0.001; c's drop is {drop}."
+    )
+
+
+def test_a_drop_of_several_kinds_is_mostly_one_or_none_of_them() -> None:
+    def of_kinds(chatter: int, legal: int) -> Callable[[int], Outcome]:
+        def play(number: int) -> Outcome:
+            if number % 100 < chatter:
+                return "unreadable"
+            return "adapted" if number % 100 < chatter + legal else "special"
+
+        return play
+
+    told = said(run_of("a", of_kinds(40, 20)))
+    assert told.endswith("a's drop is mostly chatter: 40 % of its answers are no move.")
+    assert "drop" not in said(run_of("a", of_kinds(3, 60)))
+    few = [run_of("a", cut("unreadable", 59), POOL[:19]), run_of("b", cut("illegal", 1))]
+    assert "drop" not in said(*few)
+
+
+def test_who_mostly_adapts_but_says_too_little_cannot_be_ranked() -> None:
+    def play(number: int) -> Outcome:
+        return "unreadable" if number % 100 < 30 else "adapted" if number % 100 < 65 else "special"
+
+    told = said(run_of("a", keeps(50)), run_of("b", keeps(90)), run_of("c", play))
+    assert told.startswith("a ")
+    alone = said(run_of("a", keeps(50)), run_of("c", play))
+    assert alone.endswith(
+        "; c cannot be ranked: 30 % of its answers under the changed rules are no move."
+    )
+
+
+def test_where_all_chat_nobody_can_be_ranked() -> None:
+    assert said(*(run_of(name, cut("unreadable", 59)) for name in "ab")) == (
+        "Nobody can be ranked; a's drop is chatter: 59 % of its answers are no move; b's drop is "
+        "chatter: 59 % of its answers are no move."
+    )
+    assert said(run_of("a", positions=POOL[:0])) == (
+        "Nobody can be ranked; a cannot be ranked: it has no answers."
+    )
+
+
+def test_efforts_of_one_model_are_told_apart_like_models() -> None:
+    efforts: dict[Effort, int] = {"none": 90, "low": 50, "high": 50}
+    runs = [
+        run_of("a", keeps(kept), settings=Settings(reasoning_effort=effort))
+        for effort, kept in efforts.items()
+    ]
     assert said(*runs) == (
-        "No model drops more of its habit than all others for sure; b is ahead of a, and c is "
-        "ahead of a."
+        "a effort low cannot be told apart from a effort high: equal in the legal gain to within 5 "
+        "points; its lead over a effort none is sure."
     )
 
 
-def test_three_models_of_which_none_leads() -> None:
-    assert said(*(run_of(name, keeps(40)) for name in "abc")) == (
-        "All are equal in the impact factor to within 5 points."
+def test_every_place_has_a_verdict_of_its_own() -> None:
+    runs = [run_of("a", keeps(60)), run_of("b", keeps(40))]
+    others = [replace(each, plan=replace(each.plan, eval="all_diagonal")) for each in runs[:1]]
+    told = [verdict(ranking) for ranking in rankings(standings([*runs, *others]))]
+    assert told[0].startswith("b adapts most; its lead over a is sure")
+    assert told[1].startswith("a adapts: its legal gain is 40.0 points")
+
+
+def test_a_lead_over_answers_without_a_move_holds_whatever_they_would_have_said() -> None:
+    told = said(run_of("a", keeps(10)), run_of("b", cut("unreadable", 10)))
+    assert told == (
+        "a adapts most; its lead over b is sure: 80.0 to 90.0 points, depending on what answers "
+        "without a move would have said, p < 0.001; b's drop is chatter: 10 % of its answers are "
+        "no move."
     )
-    assert said(*(run_of(name, keeps(40), POOL[:20]) for name in "abc")) == (
-        "No model drops more of its habit than another for sure."
-    )
-
-
-def test_a_model_is_not_ahead_of_one_that_it_shares_no_position_with() -> None:
-    runs = [run_of("a", keeps(60)), run_of("b", keeps(20)), run_of("c", keeps(1), POOL[:0])]
-    assert "every other" not in said(*runs)
-
-
-def test_a_model_that_chats_is_not_ranked() -> None:
-    chatter = run_of("c", lambda n: "unreadable" if n % 100 < 59 else "special")
-    ranked = said(run_of("a", keeps(60)), run_of("b", keeps(40)), chatter)
-    assert ranked.startswith("b drops more of its habit than a, and that is sure")
-    why = "c cannot be ranked: 59.0 % of its answers under the changed rules name no move."
-    assert ranked.endswith(why)
-    assert said(run_of("a", keeps(60)), chatter) == why
 
 
 # Labels

@@ -4,26 +4,24 @@ import re
 from collections.abc import Callable
 from functools import cache
 from io import StringIO
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from markupsafe import escape
 from rich.console import Console
 
-from browser import NoBrowser, opened_browser
-from cant_do_that_anymore.evaluation.comparison import compare
-from cant_do_that_anymore.evaluation.folder import save_run
+from browser import browser_or_skip
+from cant_do_that_anymore.evaluation.rankings import Ranking, ranking_of
 from cant_do_that_anymore.evaluation.results import Dataset, Run
-from cant_do_that_anymore.evaluation.verdicts import verdict
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.models.model import Answer, Settings
 from cant_do_that_anymore.report.comparison_page import comparison_page
 from cant_do_that_anymore.report.comparison_table import comparison_table
+from cant_do_that_anymore.report.markdown import comparison_in_markdown
 from cant_do_that_anymore.report.markup import visible
+from cant_do_that_anymore.report.page import save_with_page
 from processes import cdta
 from runs import plan_of, run_of
 
@@ -76,11 +74,20 @@ def three_with_three_seeds() -> list[Run]:
     return [measured(m, play, seed=seed) for m, play in plays.items() for seed in range(3)]
 
 
-def shown(runs: list[Run], width: int = 100) -> str:
+@cache
+def ranking_of_three() -> Ranking:
+    return ranking_of(three_with_three_seeds())
+
+
+def shown(ranking: Ranking, width: int = 80) -> str:
     console = Console(width=width, file=StringIO())
-    console.print(comparison_table(compare(runs), width))
+    console.print(comparison_table(ranking))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
+
+
+def page_of(*runs: Run) -> str:
+    return comparison_page(ranking_of(runs), Path())
 
 
 def squeezed(text: str) -> str:
@@ -90,139 +97,133 @@ def squeezed(text: str) -> str:
 # Terminal
 
 
-def test_two_models_get_one_small_table_below_the_verdict() -> None:
-    text = shown(two())
-    assert squeezed(text).startswith(verdict(compare(two())))
-    assert "All on one dataset: both.jsonl" in text
-    assert "alpha (first) and beta (second): 200 shared samples of 200 games" in text
-    [row] = [line for line in text.splitlines() if line.startswith("Impact factor ")]
-    assert squeezed(row) == "Impact factor -0.650 -0.400 +25.0 [+19.5, +31.4] < 0.001"
-    assert (
-        text.index("Impact factor") < text.index("Each model alone") < text.index("- alpha drops")
-    )
-
-
-def test_three_models_with_three_seeds_take_one_row_a_pair() -> None:
-    text = shown(three_with_three_seeds())
+def test_three_models_with_three_seeds_take_one_row_a_pair_below_the_verdict() -> None:
+    text = shown(ranking_of_three())
     lines = text.splitlines()
-    assert len(lines) < 50
-    assert max(map(len, lines)) <= 100
-    rows = [squeezed(line) for line in lines if re.match(r"(alpha|beta), \w+ +600 ", line)]
-    assert len(rows) == 3
-    assert rows[0].startswith("alpha, beta 600 +25.0 [+21.")
-    assert " first " in rows[0]
-    assert " open " in rows[1]
-    assert "gamma cannot be ranked: 59.0 % of its answers" in squeezed(text)
+    assert squeezed(text).startswith(
+        "alpha adapts most; its lead over beta is sure: 25.0 points, p < 0.001; gamma's drop is "
+        "chatter: 59 % of its answers are no move. All on one dataset: both.jsonl"
+    )
+    assert len(lines) < 40
+    assert max(map(len, lines)) <= 80
+    rows = [squeezed(line).strip() for line in lines if " over " in line and " 600 " in line]
+    assert rows == [
+        "alpha over beta 600 +25.0 [+21.7, +28.6] < 0.001 sure -25.0*",
+        "alpha over gamma 600 +65.0 [-1.0, +68.7] 0.607 open -6.0",
+        "beta over gamma 600 +40.0 [-26.7, +44.0] 1.000 open +19.0",
+    ]
     assert squeezed(text).count("note: gamma: answers that name no move") == 1
-    assert "600 samples, 3 seeds" in text
-    assert "bounds [" in text
+    assert "gamma (!)    3 600 " in text
 
 
-@pytest.mark.parametrize("width", [80, 100, 140])
-def test_nothing_is_cut_off_in_a_terminal(width: int) -> None:
-    for runs in (two(), three_with_three_seeds()):
-        text = shown(runs, width)
-        assert "…" not in text
-        for heading in ("legal gain", "no move", "special", "ahead" if len(runs) > 2 else "p"):
-            assert heading in squeezed(text)
+def test_long_names_are_folded_and_nothing_is_cut_off() -> None:
+    name = "provider-of-models/a-model-with-a-long-name-2026-11-15-preview"
+    runs = [measured(name, keeps(35), n=20), measured("beta", keeps(60), n=20)]
+    text = shown(ranking_of(runs))
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_models_on_datasets_of_their_own_get_advice() -> None:
     own = [
-        measured(name, keeps(50), dataset=Dataset(name, "built", asked=900)) for name in ("a", "b")
+        measured(name, keeps(50), n=20, dataset=Dataset(name, "built", asked=900))
+        for name in ("a", "b")
     ]
-    text = squeezed(shown(own))
+    text = squeezed(shown(ranking_of(own)))
     assert "On the positions that each pair shares of its own datasets" in text
     assert "`cdta dataset union A B -o both.jsonl`" in text
-
-
-def test_every_difference_is_in_points(tmp_path: Path) -> None:
-    page = comparison_page(compare(two()))
-    assert "difference, points" in page
-    assert "+25.0" in page
-    assert ">0.250<" not in page
 
 
 def test_the_command_prints_the_table_and_writes_the_page(tmp_path: Path) -> None:
     folders = [tmp_path / run.model for run in two()]
     for run, folder in zip(two(), folders, strict=True):
-        save_run(run, folder)
-    page = tmp_path / "page.html"
+        save_with_page(run, folder)
+    page = tmp_path / "pages" / "page.html"
+    page.parent.mkdir()
     result = cdta("compare", *folders, folders[0], "-o", page)
     assert result.returncode == 0, result.stderr
-    assert squeezed(result.stdout).startswith("alpha drops more of its habit than beta")
+    assert squeezed(result.stdout).startswith("alpha adapts most; its lead over beta is sure")
     assert result.stdout.endswith(f"page: {page}\n")
-    assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
+    assert '<a href="../alpha/report.html">' in page.read_text(encoding="utf-8")
     alone = cdta("compare", folders[0], folders[0])
     assert alone.returncode == 2
     assert "these are 1 run of one" in alone.stderr
+
+
+def test_markdown_is_a_table_in_which_names_stay_names() -> None:
+    runs = [measured("a|b <i>*x*", keeps(35), n=50), measured("beta", keeps(60), n=50)]
+    text = comparison_in_markdown(ranking_of(runs))
+    head, leaderboard, pairs = text.split("\n\n")
+    assert r"a\|b \<i\>\*x\* adapts most" in head
+    for table in (leaderboard, pairs):
+        heads, rule, *rows = table.splitlines()
+        assert set(rule) <= set("|-: ")
+        for row in (heads, *rows):
+            assert len(re.findall(r"(?<!\\)\|", row)) == rule.count("|")
+        assert rows[0].startswith(r"| a\|b \<i\>\*x\* ")
 
 
 # Page
 
 
 def test_the_page_tells_the_same_in_the_same_order() -> None:
-    runs = three_with_three_seeds()
-    page = comparison_page(compare(runs))
-    lede, _, rest = page.partition("<nav")
-    assert escape(verdict(compare(runs)).replace(" %", "\xa0%")) in lede
-    text = squeezed(re.sub(r"<[^>]+>", " ", rest.partition("</nav>")[2]))
+    page = comparison_page(ranking_of_three(), Path())
+    header, _, rest = page.partition("</header>")
+    assert "alpha adapts most; its lead over beta is sure" in header
+    text = squeezed(re.sub(r"<[^>]+>", " ", rest)).replace("\xa0", " ")
     parts = [
         "All on one dataset: both.jsonl",
-        "alpha (first) and beta (second) in every measure: 600 shared samples of 600 games",
+        "alpha over beta 600 +25.0 +21.7 to +28.6 &lt; 0.001 sure",
+        "beta over gamma 600 +40.0 −26.7 to +44.0 1.000 open",
+        "Too many answers name no move to tell whether gamma and alpha differ",
         "Each model alone",
-        "600 samples, 3 seeds",
-        "In words",
-        "Too many answers name no move to tell whether alpha and gamma differ",
+        "0.65 [ 0.61 , 0.69 ]",
+        "gamma (!)",
+        "59.0 % no move",
         "gamma: answers that name no move",
         "How it was made",
-        "all; wording default; reading lenient; temperature 1; max tokens 16; protocol 2",
-        "Seed 2 2026-01-01, 200 samples; dataset: both.jsonl",
+        "2026-01-01",
+        "wording default; reading lenient; temperature 1; max tokens 16; protocol 2",
+        "1,800 in 9 runs",
     ]
     places = [text.find(part) for part in parts]
     assert -1 not in places, parts[places.index(-1)]
     assert places == sorted(places)
 
 
-def test_the_name_of_a_model_cannot_act_as_html() -> None:
-    runs = [measured("<script>alert(1)</script>", keeps(50)), measured("b", keeps(9))]
-    page = comparison_page(compare(runs))
-    assert "<script" not in page
-    assert "&lt;script&gt;alert(1)" in page
-
-
 @pytest.mark.parametrize("n", [0, 1])
 def test_hardly_any_samples_make_a_page_too(n: int) -> None:
     runs = [measured(name, keeps(50), n=n) for name in ("a", "b")]
-    assert "</html>" in comparison_page(compare(runs))
-    assert "nothing can be said" in squeezed(shown(runs)) or n
+    assert "</html>" in page_of(*runs)
+    told = squeezed(shown(ranking_of(runs)))
+    assert told.startswith("Nobody adapts for sure" if n else "Nobody can be ranked")
 
 
 def test_the_page_fits_every_screen_and_obeys_the_policy(tmp_path: Path) -> None:
     pages = {
-        "two": [measured(EVIL, keeps(35)), measured("beta", keeps(60))],
-        "three": [*three_with_three_seeds(), measured(EVIL, keeps(1))],
+        "two": page_of(measured(EVIL, keeps(35), n=50), measured("beta", keeps(60), n=50)),
+        "three": comparison_page(ranking_of_three(), tmp_path),
     }
-    for name, runs in pages.items():
-        (tmp_path / f"{name}.html").write_text(comparison_page(compare(runs)), encoding="utf-8")
     said: list[str] = []
-    try:
-        with opened_browser() as browser:
-            for name in pages:
-                page = browser.new_page()
-                page.on("console", lambda message: said.append(message.text))
-                page.goto((tmp_path / f"{name}.html").as_uri())
-                for summary in page.locator("summary").all():
-                    summary.click()
-                assert page.locator("img, script, [style]").count() == 0
-                assert visible(EVIL) in (page.locator("table.alone").text_content() or "")
-                for width, scheme in product((320, 390, 768, 1440), SCHEMES):
-                    page.set_viewport_size({"width": width, "height": 900})
-                    page.emulate_media(color_scheme=scheme)
-                    assert page.evaluate("document.documentElement.scrollWidth") <= width
-                    tallest = "[...document.querySelectorAll('td')].map(cell => cell.offsetHeight)"
-                    assert max(page.evaluate(tallest)) < 160  # no column of single letters
-                assert page.evaluate("window.hacked") is None
-    except NoBrowser as problem:
-        pytest.skip(str(problem))
+    with browser_or_skip() as browser:
+        for name, text in pages.items():
+            (tmp_path / f"{name}.html").write_text(text, encoding="utf-8")
+            page = browser.new_page()
+            page.on("console", lambda message: said.append(message.text))
+            page.goto((tmp_path / f"{name}.html").as_uri())
+            assert page.locator("img, script script, [style]").count() == 0
+            assert page.locator("script").count() == 1
+            page.set_viewport_size({"width": 1440, "height": 900})
+            assert page.evaluate("document.documentElement.scrollHeight") < 3500
+            for summary in page.locator("summary").all():
+                summary.click()
+            for width, scheme in zip((320, 390, 768, 1440), SCHEMES * 2, strict=True):
+                page.set_viewport_size({"width": width, "height": 900})
+                page.emulate_media(color_scheme=scheme)
+                assert page.evaluate("document.documentElement.scrollWidth") <= width
+                tallest = "[...document.querySelectorAll('td')].map(cell => cell.offsetHeight)"
+                assert max(page.evaluate(tallest)) < 160  # no column of single letters
+            assert page.evaluate("window.hacked") is None
+            if name == "two":
+                assert visible(EVIL) in (page.locator("table.board-of").text_content() or "")
     assert said == []

@@ -12,13 +12,14 @@ from typing import Any
 
 import chess
 import pytest
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.errors import BadInput, Stopped
 from cant_do_that_anymore.evaluation import experiment
 from cant_do_that_anymore.evaluation.experiment import evals_and_rules
 from cant_do_that_anymore.evaluation.folder import load_run, save_run
+from cant_do_that_anymore.evaluation.rankings import rankings
 from cant_do_that_anymore.evaluation.records import records_in
 from cant_do_that_anymore.evaluation.results import Dataset
 from cant_do_that_anymore.evaluation.standings import Standing, standings, standings_in
@@ -26,6 +27,7 @@ from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game import games
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, board_after, rules_named
+from cant_do_that_anymore.report.document import document
 from cant_do_that_anymore.report.experiment_table import experiment_table
 from cant_do_that_anymore.report.headlines import headline_chart
 from cant_do_that_anymore.report.plots import bar_chart, line_chart
@@ -130,7 +132,10 @@ def test_a_model_that_chats_does_not_win_and_is_marked(server: Loopback, tmp_pat
     models = ("--model", "chatty", "--model", "other", "--model", "adapts", "--eval", "all")
     printed = measure(server, tmp_path, *models, "--runs", "1").stdout.splitlines()
     assert max(map(len, printed)) <= 80
-    first, *_, last = (line for line in printed if line.startswith(("chatty", "other", "adapts")))
+    assert " ".join(printed[:2]).startswith("adapts adapts most; its lead over other is sure: ")
+    assert "chatty's drop is chatter: 100 % of its answers are no move." in " ".join(printed[:5])
+    rows = printed[printed.index("all: Bishops move as knights do") :]
+    first, *_, last = (line for line in rows if line.startswith(("chatty", "other", "adapts")))
     assert first.startswith("adapts ")
     assert last.startswith("chatty (!) ")
     assert "-1.00 to 0.00" in last
@@ -187,6 +192,8 @@ def test_json_is_one_object_with_the_numbers_of_the_table(server: Loopback, tmp_
     result = measure(server, tmp_path, *few)
     (line,) = result.stdout.splitlines()
     printed = json.loads(line)
+    kept = json.loads((tmp_path / "results.json").read_text())
+    assert printed == {**kept, "files": printed["files"]}
     (row,) = printed["results"]
     written = table(tmp_path)["other", "all_diagonal"]
     assert list(row) == list(written)
@@ -298,6 +305,9 @@ def test_plots_of_runs_that_exist_are_those_of_their_numbers(
     assert len(pictures) == 3
     for name in ("results.csv", *pictures):
         assert (again / name).read_bytes() == (first / name).read_bytes()
+    here, there = (json.loads((out / "results.json").read_text()) for out in (first, again))
+    for name in ("verdicts", "results", "pairs", "total"):
+        assert here[name] == there[name]
 
 
 def test_samples_of_one_game_are_recognised_in_records(tmp_path: Path) -> None:
@@ -425,7 +435,9 @@ def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path
     out = tmp_path / "out"
     done = run_command("--plots-only", str(tmp_path / "runs"), "--out", str(out))
     assert done.returncode == 0, done.stderr
-    headings = [line.strip() for line in done.stdout.splitlines() if line.startswith("all: ")]
+    verdicts, _, tables = done.stdout.partition("\n\n")
+    assert verdicts.count("all: Bishops move as knights do") == 2
+    headings = [line.strip() for line in tables.splitlines() if line.startswith("all: ")]
     assert headings == [
         "all: Bishops move as knights do (positions selected by 2 of 3 draws at the",
         "all: Bishops move as knights do",
@@ -461,11 +473,21 @@ def of_the_original(folder: Path) -> Standing:
     return standings_in([path])[0]
 
 
+def shown(group: list[Standing]) -> RenderableType:
+    ranked = rankings(group)
+    return experiment_table(ranked, document(ranked, Path()))
+
+
+def of_table(told: str) -> list[str]:
+    """The lines below the verdict."""
+    return told.partition("\n\n")[2].splitlines()
+
+
 @pytest.mark.parametrize("width", [80, 100])
 def test_the_table_has_any_forbidden_moves_below_the_special_ones_and_fits(width: int) -> None:
     screen = Console(width=width, file=StringIO(), legacy_windows=False)
-    screen.print(experiment_table([shifting()]))
-    lines = screen.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    screen.print(shown([shifting()]))
+    lines = of_table(screen.file.getvalue())  # type: ignore[attr-defined]
     assert max(map(len, lines)) <= width
     heads = [line.split() for line in lines[1:3]]
     assert heads[0][:2] == ["habit", "kept"]
@@ -477,8 +499,12 @@ def test_the_table_has_any_forbidden_moves_below_the_special_ones_and_fits(width
 
 def test_the_original_s_records_tell_of_no_other_forbidden_moves(tmp_path: Path) -> None:
     screen = Console(width=80, file=StringIO(), legacy_windows=False)
-    screen.print(experiment_table([of_the_original(tmp_path)]))
-    above, below = (line.split() for line in screen.file.getvalue().splitlines()[3:5])  # type: ignore[attr-defined]
+    screen.print(shown([of_the_original(tmp_path)]))
+    told = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert told.startswith(
+        "Nobody can be ranked; m cannot be ranked: a record of the original tells"
+    )
+    above, below = (line.split() for line in of_table(told)[3:5])
     assert above[3:5] == ["1.00", "0.00"]
     assert below[:2] == ["–", "–"]
 

@@ -1,19 +1,23 @@
 """The page of an experiment, opened from disk in a real browser."""
 
-import csv
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import unquote, urlparse
 
 import pytest
 from playwright.sync_api import Browser, Page
 
 from browser import browser_or_skip
+from cant_do_that_anymore.evaluation.rankings import rankings
 from cant_do_that_anymore.evaluation.standings import standings, standings_in
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.models.model import Effort, Settings
+from cant_do_that_anymore.progress import duration
+from cant_do_that_anymore.report.document import Document, document
 from cant_do_that_anymore.report.experiment import write
 from cant_do_that_anymore.report.experiment_page import experiment_page
 from cant_do_that_anymore.report.markup import visible
@@ -38,16 +42,27 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("page") / "an experiment"
     models = [argument for model in KEPT for argument in ("--model", model)]
     asked = ("--reasoning-effort", "none,low", "--eval", "all", "-n", "12", "--runs", "2")
+    price = ("--price", "1,10")
     with serving(planted_thinker()) as server:
-        done = cdta("experiment", "--base-url", server.url, *models, *asked, "--out", out)
+        done = cdta("experiment", "--base-url", server.url, *models, *asked, *price, "--out", out)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == str(out / "index.html")
+    told = json.loads((out / "results.json").read_text())
+    verdict, _, _ = done.stdout.partition("\n\n")
+    assert "".join(verdict.split()) == "".join(told["verdicts"][0]["verdict"].split())
     return out
 
 
+@pytest.fixture(scope="module")
+def told(experiment: Path) -> Document:
+    found: Document = json.loads((experiment / "results.json").read_text())
+    return found
+
+
 def opened(
-    browser: Browser, path: Path, width: int, scheme: Literal["light", "dark"], faults: list[str]
+    browser: Browser, path: Path, width: int, scheme: Literal["light", "dark"] = "light"
 ) -> Page:
+    faults: list[str] = []
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page.on("console", lambda message: faults.append(message.text))
     page.on("pageerror", lambda error: faults.append(str(error)))
@@ -64,7 +79,7 @@ def opened(
 def test_the_page_is_readable_on_any_screen_and_asks_for_nothing(
     browser: Browser, experiment: Path, width: int, scheme: Literal["light", "dark"]
 ) -> None:
-    page = opened(browser, experiment / "index.html", width, scheme, [])
+    page = opened(browser, experiment / "index.html", width, scheme)
     assert page.locator("svg.plot").first.get_attribute("aria-label") == (
         "The thinking curve (all-bishops-as-knights)"
     )
@@ -80,32 +95,123 @@ def test_the_page_is_readable_on_any_screen_and_asks_for_nothing(
     assert drawn["width"] > 1000  # on a small screen it is scrolled, and letters stay letters
 
 
-def test_numbers_and_links_are_those_of_the_runs(browser: Browser, experiment: Path) -> None:
-    page = opened(browser, experiment / "index.html", 1440, "light", [])
-    with (experiment / "results.csv").open() as file:
-        results = list(csv.DictReader(file))
-    rows = page.locator(".standings tbody tr").all()
-    assert len(rows) == len(results) == 4
-    for row, result in zip(rows, results, strict=True):
-        cells = {
-            cell.get_attribute("data-head"): cell.inner_text().replace("−", "-")
-            for cell in row.locator("td").all()
-        }
-        name = f"{result['model']} effort {result['reasoning_effort']}"
-        assert row.locator("th").inner_text() in (name, f"{name} (!)")
-        assert (cells["runs"], cells["n"]) == (result["runs"], result["samples"])
-        shares = [
-            float(result[name])
-            for name in ("predicted_move_in_variant_proportion", "changed_forbidden_proportion")
-        ]
-        assert list(map(float, cells["kept, any"].split())) == pytest.approx(shares, abs=0.005)
-        tokens = float(result["changed_thinking_tokens"])
-        assert float(cells["thinks"].replace(",", "")) == pytest.approx(tokens, abs=0.5)
-        links = [link.get_attribute("href") for link in row.locator("a").all()]
+def test_the_verdict_is_the_first_thing_on_the_page(
+    browser: Browser, experiment: Path, told: Document
+) -> None:
+    page = opened(browser, experiment / "index.html", 1440)
+    lede = page.locator(".lede").inner_text().replace("\xa0", " ")
+    assert lede == told["verdicts"][0]["verdict"]
+    box = page.locator(".lede").bounding_box()
+    assert box and box["y"] < 300
+
+
+def at(told: Any, path: str) -> Any:
+    """What results.json holds there."""
+    for step in path.split("."):
+        told = told[int(step) if isinstance(told, list) else step]
+    return told
+
+
+def is_shown(path: str, kept: float, shown: str) -> bool:
+    """Whether a number is written as its column has it."""
+    if path.endswith("seconds"):
+        return shown == duration(kept)
+    if path.endswith("_p") and kept < 0.001:
+        return shown == "< 0.001"
+    in_hundredths = "difference" in path or path.endswith("proportion")
+    places = 0 if path.endswith("tokens") else 1 if in_hundredths else 2
+    number = float(shown.replace(",", "").lstrip("$").rstrip("\xa0%"))
+    return number == pytest.approx(100 * kept if in_hundredths else kept, abs=0.51 * 10**-places)
+
+
+def test_every_number_is_that_of_results_json(
+    browser: Browser, experiment: Path, told: Document
+) -> None:
+    page = opened(browser, experiment / "index.html", 1440)
+    found = page.evaluate(
+        "[...document.querySelectorAll('data')].map(e => [e.dataset.in, e.value, e.textContent])"
+    )
+    assert len(found) > 4 * 12 + 6 * 2 + 5
+    for path, value, shown in found:
+        kept = at(told, path)
+        assert json.loads(value) == kept, path
+        assert is_shown(path, kept, shown.replace("−", "-")), (path, shown, kept)
+    bare = page.evaluate(
+        "[...document.querySelectorAll('.board-of td, .matrix td')].flatMap(cell => [...cell.childNodes])"
+        ".filter(node => node.nodeType === 3 && /[0-9]/.test(node.textContent)).length"
+    )
+    assert bare == 0  # no cell has a number that does not name its place
+
+
+def test_rows_are_sorted_by_any_column_with_mouse_and_keyboard(
+    browser: Browser, experiment: Path, told: Document
+) -> None:
+    page = opened(browser, experiment / "index.html", 1440)
+    rows = told["results"]
+
+    def column(head: str) -> list[str]:
+        cells = page.locator(f"table.board-of tbody td[data-head='{head}']").all_inner_texts()
+        return [cell.replace(",", "") for cell in cells]
+
+    given = [str(row["tokens"]) for row in rows]
+    assert column("tokens") == given
+    head = page.get_by_role("columnheader", name="tokens")
+    page.get_by_role("button", name="tokens").click()
+    assert column("tokens") == sorted(given, key=int)
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert page.locator("[aria-sort]").count() == 1
+    page.keyboard.press("Enter")
+    assert column("tokens") == sorted(given, key=int, reverse=True)
+    assert head.get_attribute("aria-sort") == "descending"
+    page.get_by_role("button", name="effort").click()
+    assert column("effort") == ["none", "none", "low", "low"]
+    page.get_by_role("button", name="model").click()
+    names = page.locator("table.board-of tbody th").all_inner_texts()
+    assert names == sorted(names)
+    for reverse in (False, True):
+        page.get_by_role("button", name="legal gain").click()
+        cells = page.locator("td[data-head='legal gain']").all()
+        keys = [float(str(cell.get_attribute("data-sort"))) for cell in cells]
+        assert keys == sorted(keys, reverse=reverse)
+        assert len(set(keys)) > 1
+
+
+def test_without_scripts_the_table_is_a_plain_one(browser: Browser, experiment: Path) -> None:
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto((experiment / "index.html").as_uri())
+    assert page.locator("table.board-of tbody tr").count() == 4
+    assert page.locator("button").count() == 0
+
+
+def test_links_lead_to_the_pages_of_the_runs(
+    browser: Browser, experiment: Path, told: Document
+) -> None:
+    page = opened(browser, experiment / "index.html", 1440)
+    rows = page.locator("table.board-of tbody tr").all()
+    for row, result in zip(rows, told["results"], strict=True):
+        links = [str(link.get_attribute("href")) for link in row.locator("a").all()]
+        own = [run["page"] for run in told["runs"] if run["label"] == result["label"]]
+        assert links == own
         assert len(links) == 2
-        assert f"-{result['eval']}-" in str(links[0])
-    page.locator(".standings a").first.click()
+    hrefs = page.evaluate("[...document.links].map(link => link.href)")
+    assert all(Path(unquote(urlparse(href).path)).exists() for href in hrefs)
+    page.locator("table.board-of a").first.click()
     assert page.locator("h1").inner_text() == "yielding"
+
+
+def test_the_matrix_says_of_every_pair_whether_it_is_sure(
+    browser: Browser, experiment: Path, told: Document
+) -> None:
+    page = opened(browser, experiment / "index.html", 390)
+    words = {"different": "sure", "alike": "equal", "open": "open"}
+    pairs = [pair for pair in told["pairs"] if pair["measure"] == "legal_gain"]
+    cells = page.locator(".matrix td:not(:empty)").all()
+    assert len(cells) == len(pairs) == 6
+    for cell, pair in zip(cells, pairs, strict=True):
+        told_in_text = cell.locator("small").inner_text()
+        assert told_in_text.startswith(f"{words[str(pair['verdict'])]}, p ")
+        assert str(pair["sentence"]) in str(cell.get_attribute("title"))
+        assert "p " in str(cell.get_attribute("title"))
 
 
 def test_names_stay_text_in_page_and_pictures(browser: Browser, tmp_path: Path) -> None:
@@ -116,11 +222,15 @@ def test_names_stay_text_in_page_and_pictures(browser: Browser, tmp_path: Path) 
         run_of(asked, plan_of(2, settings=Settings(reasoning_effort=effort)), model=EVIL)
         for effort in efforts
     ]
-    write(standings(runs), tmp_path)
-    page = opened(browser, tmp_path / "index.html", 390, "light", [])
-    names = page.locator(".standings tbody th").all_inner_texts()
-    assert names == [f"{visible(EVIL)} effort {effort}" for effort in efforts]
-    assert page.locator("script, img").count() == 0
+    ranked = rankings(standings(runs))
+    write(ranked, document(ranked, tmp_path), tmp_path)
+    page = opened(browser, tmp_path / "index.html", 390)
+    page.get_by_role("button", name="model").click()
+    assert page.locator("table.board-of tbody th").all_inner_texts() == [visible(EVIL)] * 2
+    assert page.locator(".matrix thead th").last.inner_text() == f"{visible(EVIL)} effort high"
+    assert page.locator("script").count() == 1
+    assert page.locator("img").count() == 0
+    assert page.evaluate("window.hacked") is None
 
 
 def test_a_run_without_a_page_has_no_link_and_one_elsewhere_is_linked(
@@ -130,5 +240,8 @@ def test_a_run_without_a_page_has_no_link_and_one_elsewhere_is_linked(
     shutil.copytree(experiment, copy)
     *_, first = sorted(copy.glob("*/report.html"))
     first.unlink()
-    text = experiment_page(standings_in([copy]), [[]], tmp_path / "elsewhere")
-    assert text.count('<a href="../copy%20%231/') == text.count("</a>") == 7
+    ranked = rankings(standings_in([copy]))
+    text = experiment_page(ranked, document(ranked, tmp_path / "elsewhere"))
+    board, _, every_run = text.partition("</section>")
+    for part in (board, every_run):
+        assert part.count('<a href="../copy%20%231/') == 7

@@ -11,6 +11,7 @@ from rich.console import Console
 from browser import Opener, saved
 from cant_do_that_anymore.evaluation.diagnosis import ASKED
 from cant_do_that_anymore.evaluation.groups import by_usualness
+from cant_do_that_anymore.evaluation.rankings import rankings
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.usualness import read_usualness, usualness
@@ -18,7 +19,7 @@ from cant_do_that_anymore.evaluation.vocabulary import Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.models import pocket
 from cant_do_that_anymore.models.model import Answer
-from cant_do_that_anymore.report.experiment import as_rows
+from cant_do_that_anymore.report.document import as_rows, document
 from cant_do_that_anymore.report.experiment_page import experiment_page
 from cant_do_that_anymore.report.experiment_table import experiment_table
 from cant_do_that_anymore.report.page import page
@@ -245,14 +246,20 @@ def test_an_experiment_tells_who_knows_the_rule(typical: Run) -> None:
     assert [row["knowing_rate"] for row in rows.values()].count(None) == 1
     assert "knowing_rate" not in as_rows(standings([plain]))[0]
     console = Console(width=100, record=True, file=StringIO())
-    console.print(experiment_table(standings([typical])))
+    ranked = rankings(standings([typical]))
+    console.print(experiment_table(ranked, document(ranked, Path())))
     assert "why the habit stays knows" in console.export_text()
-    pictures: list[list[Path]] = [[]]
-    made = experiment_page(standings([typical, plain]), pictures, Path())
+    made = made_of(typical, plain)
     why, _, rest = made.partition('<th scope="col">why the habit stays</th>')[2].partition(
         "</table>"
     )
-    assert re.findall(r'data-head="(?:knows|gap)">([\d.]+)', why) == ["0.92", "0.31"]
+    shown = re.findall(r'data-in="results.0.(?:knowing_rate|knowing_doing_gap)">([\d.]+)', why)
+    assert shown == ["0.92", "0.31"]
     assert "model-1" in why and "model-2" not in why
     assert "knows: both questions" in rest
-    assert "why the habit stays" not in experiment_page(standings([plain]), pictures, Path())
+    assert "why the habit stays" not in made_of(plain)
+
+
+def made_of(*runs: Run) -> str:
+    ranked = rankings(standings(runs))
+    return experiment_page(ranked, document(ranked, Path()))

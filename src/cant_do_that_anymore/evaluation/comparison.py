@@ -12,7 +12,8 @@ from math import ceil
 from statistics import NormalDist
 from typing import Literal
 
-from ..errors import BadInput, counted
+from ..errors import counted
+from .comparable import check_comparable
 from .contenders import Contender, contenders
 from .measures import MEASURES
 from .paired import paired
@@ -79,6 +80,11 @@ class Comparison:
         return "alike" if low >= -MATTERS and high <= MATTERS else "open"
 
     @property
+    def is_sure(self) -> bool:
+        """Whether it is sure that they differ."""
+        return self.verdict == "different"
+
+    @property
     def ahead(self) -> tuple[Contender, Contender]:
         """Who is better by the measured values, and who is not."""
         better_below = (self.measure.perfect or 0) < 0
@@ -104,7 +110,7 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """The verdict in plain words."""
-        return as_sentence(self.claim, [self.first, self.second])
+        return as_sentence(self.claim, [self.first.label, self.second.label])
 
     @property
     def claim(self) -> str:
@@ -157,47 +163,23 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
         BadInput: if there are fewer than two models, or their rules, evals, ways of selection or
             pools differ.
     """
-    for what, kinds in (
-        ("under different rules", {run.plan.change.key for run in runs}),
-        # all_small draws from the same positions as all
-        ("of different evals", {run.plan.eval.removesuffix("_small") for run in runs}),
-    ):
-        if len(kinds) > 1:
-            raise BadInput(f"runs {what} cannot be compared: {', '.join(sorted(kinds))}")
-    union = "cdta dataset union A B -o both.jsonl, then cdta run --dataset both.jsonl"
-    for how, kinds, instead in (
-        ("selected", {run.dataset.selection for run in runs}, f"set: {union}"),
-        ("chosen from", {run.dataset.chosen_from for run in runs}, "pool"),
-    ):
-        if len(kinds - {""}) > 1:
-            told = " and ".join(sorted(kinds - {""}))
-            raise BadInput(
-                f"runs on positions {how} {told} cannot be ranked together; measure all on one "
-                f"{instead}"
-            )
-    models = contenders(runs)
-    if len(models) < 2:
-        raise BadInput(
-            "a comparison needs runs of two models or settings; these are "
-            f"{counted(len(runs), 'run')} of one, which would be taken together"
-        )
+    check_comparable(runs)
+    return compared(contenders(runs))
+
+
+def compared(models: Sequence[Contender]) -> list[Comparison]:
+    """Every pair of models in every measure; p is corrected for all of these."""
     pairs = list(combinations(models, 2))
     measures = [measure for measure in MEASURES.values() if measure.compared]
     tests = len(pairs) * len(measures)
-    found = [one for pair in pairs for one in _compared(*pair, measures, tests)]
+    found = [one for pair in pairs for one in _of_pair(*pair, measures, tests)]
     corrected = holm([comparison.p for comparison in found])
     return [replace(c, corrected_p=p) for c, p in zip(found, corrected, strict=True)]
 
 
-def models_in(comparisons: Sequence[Comparison]) -> list[Contender]:
-    """All that are compared, in the order they were given."""
-    labelled = {m.label: m for c in comparisons for m in (c.first, c.second)}
-    return list(labelled.values())
-
-
-def as_sentence(claim: str, models: Sequence[Contender]) -> str:
+def as_sentence(claim: str, labels: Sequence[str]) -> str:
     """With a full stop, and a capital unless it begins with the name of a model."""
-    named = claim.startswith(tuple(f"{model.label} " for model in models))
+    named = claim.startswith(tuple(labels))
     return f"{claim if named else claim[0].upper() + claim[1:]}."
 
 
@@ -206,7 +188,7 @@ def of_measure(comparisons: Sequence[Comparison], name: str) -> list[Comparison]
     return [comparison for comparison in comparisons if comparison.measure.name == name]
 
 
-def _compared(
+def _of_pair(
     first: Contender, second: Contender, measures: Sequence[Measure], tests: int
 ) -> list[Comparison]:
     mine, yours = first.by_position(), second.by_position()

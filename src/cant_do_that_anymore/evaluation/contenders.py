@@ -71,6 +71,23 @@ class Contender:
         """The ids of all it was asked about."""
         return frozenset(sample.position.id for run in self.runs for sample in run.samples)
 
+    @property
+    def tokens(self) -> int:
+        """Of all questions and answers behind its samples."""
+        return int(self.results.metrics["usage_total_tokens"] or 0)
+
+    @property
+    def dollars(self) -> float | None:
+        """What those answers cost; None where a price is unknown."""
+        costs = [run.cost.measuring for run in self.runs]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
+
+    @property
+    def seconds(self) -> float:
+        """How long its runs took."""
+        return sum(run.seconds for run in self.runs)
+
     def by_position(self) -> dict[tuple[str, int], Sample]:
         """The samples by position, a position's askings by their number."""
         times: Counter[str] = Counter()
@@ -83,12 +100,13 @@ class Contender:
 
 def contenders(runs: Sequence[Run]) -> list[Contender]:
     """The runs by model and plan; one that is given twice, or repeats kept answers, counts once."""
-    groups = _grouped(runs)
+    groups = grouped(runs)
     names = labels([group[0] for group in groups])
     return [_contender(name, group) for name, group in zip(names, groups, strict=True)]
 
 
-def _grouped(runs: Sequence[Run]) -> list[list[Run]]:
+def grouped(runs: Sequence[Run]) -> list[list[Run]]:
+    """Those that differ in nothing but the seed together."""
     groups: list[list[Run]] = []
     for run in runs:
         group = next((group for group in groups if _alike(group[0], run)), None)
@@ -160,7 +178,7 @@ def names_without_effort(runs: Sequence[Run]) -> list[str]:
     It is the name that they were asked for by, unless this is that of others as well.
     """
     bare = [_without_effort(run) for run in runs]
-    groups = _grouped(bare)
+    groups = grouped(bare)
     firsts = [group[0] for group in groups]
     asked_for = [first.model for first in firsts]
     names = {

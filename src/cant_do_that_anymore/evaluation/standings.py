@@ -46,9 +46,7 @@ class Standing:
         effort: how much it was asked to think; None for as much as it does by itself.
         selection: how its positions were selected, if not at temperature 0.
         pool: what they were chosen from, if not from the pool that the rules have by default.
-        positions: the ids of all it was asked about.
-        folders: those of its runs that were saved.
-        stops: whether its runs stopped by themselves.
+        contender: its runs taken together, which others are compared with; None for records.
     """
 
     model: str
@@ -61,9 +59,7 @@ class Standing:
     effort: Effort | None = None
     selection: str = ""
     pool: str = ""
-    positions: frozenset[str] = frozenset()
-    folders: Sequence[Path] = ()
-    stops: bool = False
+    contender: Contender | None = None
 
     @property
     def place(self) -> Place:
@@ -74,6 +70,16 @@ class Standing:
     def samples(self) -> list[Sample]:
         """Of all runs."""
         return [sample for samples in self.runs for sample in samples]
+
+    @property
+    def positions(self) -> frozenset[str]:
+        """The ids of all it was asked about."""
+        return self.contender.positions if self.contender else frozenset()
+
+    @property
+    def stops(self) -> bool:
+        """Whether its runs stopped by themselves."""
+        return any(run.plan.precision for run in self.contender.runs) if self.contender else False
 
     @property
     def stretch(self) -> float:
@@ -129,10 +135,10 @@ def standings(runs: Iterable[Run], records: Iterable[Record] = ()) -> list[Stand
     by_place: dict[Place, list[Run]] = {}
     for run in runs:
         by_place.setdefault(_place(run), []).append(run)
-    found = [standing for group in by_place.values() for standing in _of_runs(group)]
+    found = [standing for group in by_place.values() for standing in of_one_place(group)]
     found += _of_records(records)
     places = list(dict.fromkeys(each.place for each in found))
-    return sorted(found, key=lambda each: (places.index(each.place), _rank(each)))
+    return sorted(found, key=lambda each: (places.index(each.place), rank(each)))
 
 
 def standings_in(paths: Iterable[Path]) -> list[Standing]:
@@ -167,30 +173,31 @@ def _place(run: Run) -> Place:
     return run.plan.eval, run.plan.change.key, selection, run.dataset.pool_name
 
 
-def _of_runs(runs: Sequence[Run]) -> list[Standing]:
-    """Those of one place."""
+def of_one_place(runs: Sequence[Run]) -> list[Standing]:
+    """Those of runs that may be ranked together, in the order they come."""
     found = contenders(runs)
     names = names_without_effort([contender.runs[0] for contender in found])
     efforts = [contender.plan.settings.reasoning_effort for contender in found]
-    one_effort = len(set(efforts)) == 1
     *_, selection, pool = _place(runs[0])
+    labels = [
+        f"{name} {effort_in_words(effort)}" if len(set(efforts)) > 1 else name
+        for name, effort in zip(names, efforts, strict=True)
+    ]
     return [
         Standing(
             model=name,
-            label=name if one_effort else f"{name} {effort_in_words(effort)}",
+            label=label,
             eval=contender.plan.eval,
             change=contender.plan.change,
             runs=[run.answered for run in contender.runs],
             results=contender.results,
             notes=_notes_on(contender),
-            effort=effort,
+            effort=contender.plan.settings.reasoning_effort,
             selection=selection,
             pool=pool,
-            positions=contender.positions,
-            folders=[run.folder for run in contender.runs if run.folder],
-            stops=any(run.plan.precision for run in contender.runs),
+            contender=replace(contender, label=label),
         )
-        for name, effort, contender in zip(names, efforts, found, strict=True)
+        for name, label, contender in zip(names, labels, found, strict=True)
     ]
 
 
@@ -231,7 +238,8 @@ def _results_of_records(runs: Sequence[Sequence[Sample]]) -> Results:
     )
 
 
-def _rank(standing: Standing) -> tuple[float, float, str, int]:
+def rank(standing: Standing) -> tuple[float, float, str, int]:
+    """What they are sorted by."""
     gain, impact = standing.sure_gain, standing.results.metrics[IMPACT]
     effort = EFFORTS.index(standing.effort) if standing.effort else len(EFFORTS)
     numbers = (inf if gain is None else -gain, inf if impact is None else impact)

@@ -1,27 +1,45 @@
-"""A comparison in one line: who drops the habit best, is it sure, and what would be fairer."""
+"""A ranking in one line: who adapts most, is the lead sure, and whose drop is no adapting."""
 
+from collections import Counter
 from collections.abc import Sequence
 
-from .comparison import MATTERS, Comparison, as_sentence, models_in, of_measure
+from .comparison import MATTERS, Comparison, as_sentence
 from .contenders import Contender, common_dataset
 from .measures import GAIN, IMPACT, UNUSABLE
+from .notes import ENOUGH, in_place_of_habits, is_broken
 from .points import chance, in_points, points
-from .vocabulary import AFTER
+from .rankings import UNUSABLE as NO_MOVE
+from .rankings import Ranking, under_change
+from .standings import Standing
+from .vocabulary import AFTER, Outcome
 
 UNION = (
     "a fair common set is the union of the models' datasets, never one model's own: "
     "`cdta dataset union A B -o both.jsonl`, then `cdta run --dataset both.jsonl` for each"
 )
+_NAMED = 3
+"""How many models are named before the others are counted."""
+_NO_MOVE: dict[Outcome, str] = {
+    "unreadable": "chatter",
+    "truncated": "answers cut off",
+    "refused": "refusals",
+}
+"""What a drop is that consists of answers without a move."""
 
 
-def verdict(comparisons: Sequence[Comparison]) -> str:
-    """Who drops the habit best, whether that is sure, and who cannot be ranked."""
-    by_impact = of_measure(comparisons, IMPACT)
-    muddled = [model for model in models_in(comparisons) if _is_muddled(model, by_impact)]
-    clear = [c for c in comparisons if c.first not in muddled and c.second not in muddled]
-    parts = [_ranked(clear)] if clear else []
-    parts += [_why_not(model) for model in muddled]
-    return as_sentence("; ".join(parts), models_in(comparisons))
+def verdict(ranking: Ranking) -> str:
+    """Who adapts most by legal gain, whether that is sure, and who only seems to.
+
+    Whoever leads does so on the positions that each pair shares. What no interval carries is not
+    said: of models that cannot be told apart, none is called the better.
+    """
+    why_not = {each.label: _why_not(each, ranking) for each in ranking.standings}
+    ranked = [each for each in ranking.standings if not why_not[each.label]]
+    parts = [_ranked(ranked, ranking) if ranked else "nobody can be ranked"]
+    for each in ranking.standings:
+        told = _instead(each) or why_not[each.label]
+        parts += [f"{each.label}{told}"] if told else []
+    return as_sentence("; ".join(parts), list(why_not))
 
 
 def heading(models: Sequence[Contender]) -> str:
@@ -45,87 +63,119 @@ def advice(models: Sequence[Contender]) -> str:
     return f"The positions were chosen for the habit of {common.version}; {UNION}."
 
 
-def _is_muddled(model: Contender, by_impact: Sequence[Comparison]) -> bool:
-    """Whether answers without a move keep a model from being ranked at all."""
-    its = [c for c in by_impact if model in (c.first, c.second)]
-    return model.has_junk and any(c.blurred for c in its) and not any(_sure(c) for c in its)
+def _why_not(standing: Standing, ranking: Ranking) -> str:
+    """Why a model cannot be ranked; "" if it can."""
+    if not standing.is_of_runs:
+        return " cannot be ranked: a record of the original tells no legal moves"
+    if standing.sure_gain is None:
+        return " cannot be ranked: it has no answers"
+    its = [lead for pair, lead in ranking.leads.items() if standing.label in pair]
+    if any(lead.blurred for lead in its) and not any(lead.is_sure for lead in its):
+        share = _percent(standing.results.metrics[UNUSABLE[AFTER]])
+        if GAIN in standing.results.bounds:
+            return f" cannot be ranked: {share} of its answers under the changed rules are no move"
+    return ""
 
 
-def _why_not(model: Contender) -> str:
-    share = model.results.metrics[UNUSABLE[AFTER]] or 0.0
-    return (
-        f"{model.label} cannot be ranked: {100 * share:.1f} % of its answers under the changed "
-        "rules name no move"
-    )
+def _instead(standing: Standing) -> str:
+    """What a drop that is sure is instead of adapting; "" if there is none, or it is adapting."""
+    drop, interval = standing.results.metrics[IMPACT], standing.results.intervals.get(IMPACT)
+    if drop is None or drop > -MATTERS or not interval or interval.high >= 0:
+        return ""
+    if not standing.is_junk or not is_broken(standing.samples) or len(standing.samples) < ENOUGH:
+        return ""
+    dropped = Counter(in_place_of_habits(standing.samples))
+    counts = under_change(standing)
+    kind = max(_NO_MOVE, key=lambda outcome: dropped[outcome])
+    if 2 * dropped[kind] > dropped.total():
+        mostly = "" if dropped[kind] == dropped.total() else "mostly "
+        share = _percent(counts[NO_MOVE] / sum(counts.values()))
+        return f"'s drop is {mostly}{_NO_MOVE[kind]}: {share} of its answers are no move"
+    useless = sum(counts[name] for name in (NO_MOVE, "illegal", "forbidden"))
+    share = _percent(useless / sum(counts.values()))
+    return f"'s drop is no adapting: {share} of its answers are other illegal moves or no move"
 
 
-def _ranked(comparisons: Sequence[Comparison]) -> str:
-    by_impact, by_gain = (of_measure(comparisons, name) for name in (IMPACT, GAIN))
-    if len(by_impact) == 1:
-        return _of_two(by_impact[0], by_gain[0])
-    models = models_in(comparisons)
-    leads = {m.label: [c for c in by_impact if _sure(c) and c.ahead[0] == m] for m in models}
-    most = max(map(len, leads.values()))
-    best = [model for model in models if len(leads[model.label]) == most]
-    if not most:
-        if all(c.verdict == "alike" for c in by_impact):
-            return f"all are equal in the impact factor to within {100 * MATTERS:.0f} points"
-        return "no model drops more of its habit than another for sure"
-    if most == len(models) - 1:
-        least = min(leads[best[0].label], key=lambda c: abs(c.difference or 0.0))
-        return (
-            f"{best[0].label} drops more of its habit than every other, and that is sure: its "
-            f"smallest lead is {_lead(least)}, over {least.ahead[1].label}"
-            f"{_in_legal_moves(best[0], by_gain)}"
-        )
-    ahead = ", and ".join(
-        f"{model.label} is ahead of {_listed([c.ahead[1] for c in leads[model.label]])}"
-        for model in best
-    )
-    return f"no model drops more of its habit than all others for sure; {ahead}"
-
-
-def _of_two(by_impact: Comparison, by_gain: Comparison) -> str:
-    if not _sure(by_impact):
-        also = f"; but {by_gain.claim}" if _sure(by_gain) else ""
-        return f"{by_impact.claim}{also}"
-    better, worse = by_impact.ahead
-    return (
-        f"{better.label} drops more of its habit than {worse.label}, and that is sure: by "
-        f"{_lead(by_impact)}{_in_legal_moves(better, [by_gain])}"
-    )
-
-
-def _in_legal_moves(best: Contender, by_gain: Sequence[Comparison]) -> str:
-    """Whether who drops the habit plays legal moves instead: to drop it is not yet to adapt."""
-    its = [c for c in by_gain if best in (c.first, c.second)]
-    behind = [c.ahead[0] for c in its if _sure(c) and c.ahead[0] != best]
-    level = [c.first if c.second == best else c.second for c in its if not _sure(c)]
+def _ranked(ranked: Sequence[Standing], ranking: Ranking) -> str:
+    best, *others = ranked
+    if not any(map(_adapts, ranked)):
+        whether = "nobody adapts for sure" if others else f"it is not sure that {best.label} adapts"
+        whose = f"the highest legal gain, that of {best.label}," if others else "its legal gain"
+        return f"{whether}: {whose} is {_gain(best)}"
+    if not others:
+        return f"{best.label} adapts: its legal gain is {_gain(best)}"
+    leads = [ranking.leads[best.label, other.label] for other in others]
+    ahead = [lead for lead in leads if lead.is_sure and lead.ahead[0] == lead.second]
+    behind = [lead for lead in leads if lead.is_sure and lead.ahead[0] == lead.first]
+    level = [lead for lead in leads if not lead.is_sure]
     if behind:
-        return f"; but {_listed(behind)} gain{'s' if len(behind) == 1 else ''} more legal answers"
-    if level:
-        return f"; but it does not gain more legal answers than {_listed(level)} for sure"
-    least = min(abs(c.difference or 0.0) for c in its)
-    return f"; it also gains more legal answers, by {points(least)}" + (
-        " or more" if len(its) > 1 else ""
-    )
+        more = "gains" if len(behind) == 1 else "gain"
+        return (
+            f"nobody is ahead of all others: {best.label} has the highest legal gain, but on the "
+            f"positions that they share {_listed(behind)} {more} more for sure"
+        )
+    if not level:
+        return f"{best.label} adapts most; its lead over {_told(ahead[0])}"
+    also = f"; its lead over {_listed(ahead)} is sure" if ahead else ""
+    return f"{best.label} {_not_told_apart(level)}{also}"
 
 
-def _lead(comparison: Comparison) -> str:
-    """How much it is, its interval, and its chance."""
-    assert comparison.interval
-    ends = sorted(map(abs, (comparison.interval.low, comparison.interval.high)))
-    low, high = (in_points(end, signed=False) for end in ends)
+def _not_told_apart(level: Sequence[Comparison]) -> str:
+    first = level[0]
+    if all(lead.verdict == "alike" for lead in level):
+        within = f"equal in the legal gain to within {100 * MATTERS:.0f} points"
+        return f"cannot be told apart from {_listed(level)}: {within}"
+    if first.difference is None:
+        why = "they share no position that both answered"
+    elif first.blurred:
+        why = "too many answers name no move"
+    else:
+        why = f"{points(first.difference, signed=True)}, {chance(first.corrected_p)}"
+    more = ""
+    if not first.blurred and first.n_samples < first.enough:
+        more = f"; about {first.enough:,} shared samples would be enough, not {first.n_samples:,}"
+    over = f" over {first.first.label}" if len(level) > 1 else ""
     return (
-        f"{comparison.size.rstrip(',')} (95 % interval {low} to {high}, "
-        f"{chance(comparison.corrected_p)})"
+        f"has the highest legal gain but cannot be told apart from {_listed(level)} "
+        f"({why}{over}){more}"
     )
 
 
-def _sure(comparison: Comparison) -> bool:
-    return comparison.verdict == "different"
+def _told(lead: Comparison) -> str:
+    size = lead.size.rstrip(",")
+    return f"{lead.first.label} is sure: {size}, {chance(lead.corrected_p)}"
 
 
-def _listed(models: Sequence[Contender]) -> str:
-    *some, last = [model.label for model in models]
+def _adapts(standing: Standing) -> bool:
+    """Whether it is sure that legal answers are gained, whatever those without a move would say."""
+    bounds = standing.results.bounds.get(GAIN)
+    if bounds:
+        return bounds.lowest is not None and bounds.lowest > 0
+    interval = standing.results.intervals.get(GAIN)
+    return interval is not None and interval.low > 0
+
+
+def _gain(standing: Standing) -> str:
+    bounds = standing.results.bounds.get(GAIN)
+    if bounds:
+        low, high = (in_points(end, signed=False) for end in (bounds.low, bounds.high))
+        return f"between {low} and {high} points, depending on the answers that name no move"
+    interval = standing.results.intervals.get(GAIN)
+    told = points(standing.results.metrics[GAIN])
+    if not interval:
+        return told
+    low, high = (in_points(end, signed=False) for end in (interval.low, interval.high))
+    return f"{told} (95 % interval {low} to {high})"
+
+
+def _percent(share: float | None) -> str:
+    return f"{100 * (share or 0.0):.0f} %"
+
+
+def _listed(leads: Sequence[Comparison]) -> str:
+    """Whom they are over."""
+    names = [lead.first.label for lead in leads]
+    if len(names) > _NAMED + 1:
+        names = [*names[:_NAMED], f"{len(names) - _NAMED} others"]
+    *some, last = names
     return f"{', '.join(some)} and {last}" if some else last

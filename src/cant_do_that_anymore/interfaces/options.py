@@ -216,6 +216,12 @@ def out_option(default: str) -> Option:
     return Option(["--out"], heading=OUTPUT, type=_PATH, metavar="DIR", help=told)
 
 
+def markdown_option() -> Option:
+    """``--markdown`` where the results are a table."""
+    told = "Print the table as Markdown, for GitHub."
+    return Option(["--markdown", "as_markdown"], heading=OUTPUT, is_flag=True, help=told)
+
+
 def several_models() -> Option:
     """``--model`` where several may be given."""
     told = f"Whom to measure, NAME@URL at a server; repeatable.  [default: {DEFAULT_MODEL}]"

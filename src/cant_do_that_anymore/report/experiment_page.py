@@ -1,18 +1,16 @@
 """The page of an experiment: where the models stand, and all pictures, in one HTML file."""
 
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from markupsafe import Markup
 
 from ..errors import counted
+from ..evaluation.rankings import Ranking
 from ..evaluation.standings import Standing
+from .document import Document
 from .inlining import inlined
-from .page import PAGE_NAME
-from .standing_words import DIAGNOSIS, WHY, by_place, columns, legend, marked, notes_on, title_of
+from .leaderboard import boards, shared_parts
 from .templating import rendered
 
 INDEX = "index.html"
@@ -26,38 +24,19 @@ CAPTIONS = {
 """What a picture shows, by the first word of its name."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """Those who are ranked together, and the pictures of them."""
-
-    title: str
-    group: Sequence[Standing]
-    pictures: Sequence[Markup]
-
-
 def experiment_page(
-    found: Sequence[Standing],
-    pictures: Sequence[Sequence[Path]],
-    out: Path,
+    ranked: Sequence[Ranking],
+    told: Document,
+    pictures: Sequence[Sequence[Path]] = (),
     of_rules: Sequence[Path] = (),
 ) -> str:
-    """The page for a folder that the links lead from; pictures are files, by place and of rules."""
-    places = [
-        Place(title_of(group), group, _inlined(files))
-        for group, files in zip(by_place(found), pictures, strict=True)
-    ]
+    """The page; pictures are files, by ranking and of rules."""
     return rendered(
         "experiment.html",
         of_rules=_inlined(of_rules),
-        places=places,
-        size=_size(found),
-        columns=columns(found),
-        diagnosis=DIAGNOSIS,
-        why=WHY,
-        legend=legend(found),
-        marked=marked,
-        notes_on=notes_on,
-        pages=lambda standing: _pages(standing, out),
+        boards=boards(ranked, told, [_inlined(files) for files in pictures]),
+        size=_size([standing for ranking in ranked for standing in ranking.standings]),
+        **shared_parts(ranked, told),
     )
 
 
@@ -79,9 +58,3 @@ def _size(found: Sequence[Standing]) -> str:
         parts.append(counted(efforts, "effort"))
     parts.append(counted(sum(len(each.runs) for each in found), "run"))
     return ", ".join(parts)
-
-
-def _pages(standing: Standing, out: Path) -> list[str]:
-    """Links to the pages of its runs, as far as they have any."""
-    pages = (folder / PAGE_NAME for folder in standing.folders)
-    return [quote(Path(os.path.relpath(page, out)).as_posix()) for page in pages if page.exists()]

@@ -1,8 +1,9 @@
 """Where a model of an experiment stands, in words: the columns of the terminal and of the page."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Callable, Sequence
+from functools import partial
 
+from ..evaluation.contenders import Contender, differences_in_plan
 from ..evaluation.contrasts import SPECIFIC
 from ..evaluation.diagnosis import CORRECTED, GAP, KNOWING_RATE, PLACEBO_IMPACT
 from ..evaluation.measures import FORBIDDEN, GAIN, IMPACT, SHARES, UNUSABLE
@@ -36,12 +37,6 @@ def marked(standing: Standing) -> str:
     return visible(standing.label) + (" (!)" if standing.is_junk else "")
 
 
-def by_place(found: Sequence[Standing]) -> Iterator[list[Standing]]:
-    """Those that may be ranked: of one eval, rules and pool, selected in one way."""
-    for _, group in groupby(found, key=lambda each: each.place):
-        yield list(group)
-
-
 def title_of(group: Sequence[Standing]) -> str:
     """Which eval and rules, and how and where the positions were found if not as usual."""
     first = group[0]
@@ -58,6 +53,14 @@ def notes_on(group: Sequence[Standing]) -> list[str]:
         for note in standing.notes:
             about.setdefault(note, []).append(marked(standing))
     return [f"{', '.join(names)}: {note}" for note, names in about.items()]
+
+
+def all_notes(models: Sequence[Contender]) -> list[str]:
+    """The notes of the runs, each with its model's label, and what was not the same for all."""
+    return [
+        *(f"{model.label}: {note}" for model in models for note in model.notes),
+        *differences_in_plan(models),
+    ]
 
 
 def legend(found: Sequence[Standing]) -> list[str]:
@@ -80,25 +83,12 @@ def columns(found: Sequence[Standing]) -> Columns:
         "n": lambda each: f"{each.results.metrics['n_samples']:,}",
         "habit\nany": lambda each: _special(each, BEFORE),
         "kept\nany": lambda each: _special(each, AFTER),
-        "impact factor": lambda each: _range(each, IMPACT),
-        "legal gain": lambda each: _range(each, GAIN),
-        "adapts": lambda each: _number(each.results.metrics.get("adaptation_rate")),
+        "impact factor": lambda each: _range(IMPACT, each),
+        "legal gain": lambda each: _range(GAIN, each),
+        "adapts": lambda each: brief(each.results.metrics.get("adaptation_rate")),
         "no\nmove": lambda each: _percent(each.results.metrics.get(UNUSABLE[AFTER])),
         **({"thinks": _thinks} if any(map(thought, found)) else {}),
     }
-
-
-DIAGNOSIS: Columns = {
-    "knows": lambda each: _briefly(each, KNOWING_RATE),
-    "gap": lambda each: _briefly(each, GAP),
-    "reminder": lambda each: _briefly(each, "reminder_effect"),
-    "placebo": lambda each: _briefly(each, PLACEBO_IMPACT),
-    "corrected": lambda each: _range(each, CORRECTED.name),
-    "specific": lambda each: _range(each, SPECIFIC.name),
-}
-"""Who knows the rule, and what the rule itself takes away, of those that were diagnosed."""
-WHY = "why the habit stays"
-"""What they tell."""
 
 
 def thought(standing: Standing) -> bool:
@@ -115,28 +105,28 @@ def _thinks(standing: Standing) -> str:
 def _special(standing: Standing, condition: str) -> str:
     """The share of special moves, and below it that of any forbidden ones."""
     metrics = standing.results.metrics
-    any_forbidden = _number(metrics.get(FORBIDDEN[condition]))
-    return f"{_number(metrics[SHARES[condition]])}\n{any_forbidden}"
+    any_forbidden = brief(metrics.get(FORBIDDEN[condition]))
+    return f"{brief(metrics[SHARES[condition]])}\n{any_forbidden}"
 
 
-def _briefly(standing: Standing, name: str) -> str:
+def _briefly(name: str, standing: Standing) -> str:
     """The value, or between what bounds it lies."""
-    return _range(standing, name).partition("\n")[0]
+    return _range(name, standing).partition("\n")[0]
 
 
-def _range(standing: Standing, name: str) -> str:
+def _range(name: str, standing: Standing) -> str:
     """The value and below it its interval, or between what bounds it lies."""
     if bounds := standing.results.bounds.get(name):
-        return f"{_number(bounds.low)} to {_number(bounds.high)}"
+        return f"{brief(bounds.low)} to {brief(bounds.high)}"
     interval = standing.results.intervals.get(name)
-    around = f"\n[{_number(interval.low)}, {_number(interval.high)}]" if interval else ""
-    return _number(standing.results.metrics.get(name)) + around
+    around = f"\n[{brief(interval.low)}, {brief(interval.high)}]" if interval else ""
+    return brief(standing.results.metrics.get(name)) + around
 
 
-def _number(value: float | None) -> str:
+def brief(value: float | None) -> str:
     """Two places: a line has no room for more, and few samples do not tell more.
 
-    >>> _number(-0.001), _number(-0.984), _number(None)
+    >>> brief(-0.001), brief(-0.984), brief(None)
     ('0.00', '-0.98', '–')
     """
     return "–" if value is None else f"{round(value, 2) + 0:.2f}"
@@ -144,3 +134,22 @@ def _number(value: float | None) -> str:
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
+
+
+DIAGNOSED = {
+    "knows": KNOWING_RATE,
+    "gap": GAP,
+    "reminder": "reminder_effect",
+    "placebo": PLACEBO_IMPACT,
+    "corrected": CORRECTED.name,
+    "specific": SPECIFIC.name,
+}
+"""Who knows the rule, and what the rule itself takes away: measures by heading."""
+WITH_INTERVAL = ("corrected", "specific")
+"""Those of them that are told with their intervals."""
+DIAGNOSIS: Columns = {
+    heading: partial(_range if heading in WITH_INTERVAL else _briefly, name)
+    for heading, name in DIAGNOSED.items()
+}
+WHY = "why the habit stays"
+"""What they tell."""

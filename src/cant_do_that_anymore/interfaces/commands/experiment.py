@@ -12,6 +12,7 @@ from ...errors import BadInput, Problem, Unfinished
 from ...evaluation.entrants import Entrant, by_title
 from ...evaluation.experiment import evals_and_rules, measured, specs_of
 from ...evaluation.finding import runs_at
+from ...evaluation.rankings import rankings
 from ...evaluation.results import Run
 from ...evaluation.spec import DEFAULT_MODEL
 from ...evaluation.standings import Standing, standings, standings_in
@@ -19,8 +20,10 @@ from ...evaluation.vocabulary import Eval
 from ...files import replacing_text
 from ...game.rules import BISHOPS_AS_KNIGHTS
 from ...models.model import Effort
-from ...report.experiment import as_rows, write
+from ...report.document import document
+from ...report.experiment import write
 from ...report.experiment_table import experiment_table
+from ...report.markdown import rankings_in_markdown
 from ...report.page import save_with_page
 from ..agreeing import agreed
 from ..experiment_file import NAME, file_in, take_defaults, write_example
@@ -29,6 +32,7 @@ from ..options import (
     OUTPUT,
     Command,
     Option,
+    markdown_option,
     out_option,
     several,
     several_models,
@@ -76,6 +80,7 @@ OUT = Path("experiment")
             metavar="[FILE]",
             help=f"Write an example of FILE.toml, with comments, and stop.  [default: {NAME}]",
         ),
+        markdown_option(),
         *shared("as_json", "quiet"),
     ],
 )
@@ -99,6 +104,7 @@ def experiment(
     seed: int,
     out: Path | None,
     as_json: bool,
+    as_markdown: bool,
     quiet: bool,
     **rest: Any,
 ) -> None:
@@ -115,8 +121,9 @@ def experiment(
     Several efforts are measured on the same positions: the habits at the lowest of them. Every run
     is a folder in --out; those that are there already are not measured again, so an experiment that
     was stopped goes on when it is started again. Runs that differ in nothing but the seed are taken
-    together. Writes results.csv, plots as PNG and SVG, and a page with all of it, index.html. The
-    limit --max-cost is for all of it together.
+    together. Says who adapts most and whether that is sure; writes results.csv, results.json, plots
+    as PNG and SVG, and a page with all of it, index.html. The limit --max-cost is for all of it
+    together.
     """
     if init:
         write_example(init)
@@ -129,7 +136,7 @@ def experiment(
         )
     out = out or OUT
     if plots_only:
-        _show(standings_in(_found(paths)), out, as_json=as_json)
+        _show(standings_in(_found(paths)), out, as_json=as_json, as_markdown=as_markdown)
         return
     own_pool = rest["pool"] is not None
     asked = evals_and_rules(filter(None, evals), filter(None, changes), own_pool=own_pool)
@@ -147,7 +154,7 @@ def experiment(
 
     finished, failures = agreed(rest["ask_above"], experimented)
     if finished:
-        _show(standings(finished), out, as_json=as_json)
+        _show(standings(finished), out, as_json=as_json, as_markdown=as_markdown)
     if failures:
         reasons = "; ".join(f"{model}: {problem}" for model, problem in failures.items())
         raise Unfinished(f"not everything could be measured: {reasons}")
@@ -173,13 +180,19 @@ def _make(out: Path) -> None:
         raise BadInput(f"cannot write to {str(out)!r} ({problem.strerror})") from None
 
 
-def _show(found: Sequence[Standing], out: Path, *, as_json: bool) -> None:
+def _show(found: Sequence[Standing], out: Path, *, as_json: bool, as_markdown: bool) -> None:
     _make(out)
-    files = [str(file) for file in write(found, out)]
+    ranked = rankings(found)
+    told = document(ranked, out)
+    files = [str(file) for file in write(ranked, told, out)]
     if as_json:
-        click.echo(json.dumps({"results": as_rows(found), "files": files}))
+        click.echo(json.dumps({**told, "files": files}))
         return
-    console().print(experiment_table(found))
-    table, *pictures, page = files
-    for line in (table, f"{len(pictures) // 2} pictures beside it, as PNG and SVG", page):
+    if as_markdown:
+        click.echo(rankings_in_markdown(ranked))
+    else:
+        console().print(experiment_table(ranked, told))
+    table, numbers, *pictures, page = files
+    drawn = f"{len(pictures) // 2} pictures beside them, as PNG and SVG"
+    for line in (table, numbers, drawn, page):
         click.echo(line, err=True)

@@ -1,0 +1,39 @@
+"""Which runs may be ranked together."""
+
+from collections.abc import Sequence
+
+from ..errors import BadInput, counted
+from .contenders import grouped
+from .results import Run
+
+
+def check_comparable(runs: Sequence[Run]) -> None:
+    """Refuse runs that cannot be compared.
+
+    Raises:
+        BadInput: if there are fewer than two models, or their rules, evals, ways of selection or
+            pools differ.
+    """
+    for what, kinds in (
+        ("under different rules", {run.plan.change.key for run in runs}),
+        # all_small draws from the same positions as all
+        ("of different evals", {run.plan.eval.removesuffix("_small") for run in runs}),
+    ):
+        if len(kinds) > 1:
+            raise BadInput(f"runs {what} cannot be compared: {', '.join(sorted(kinds))}")
+    union = "cdta dataset union A B -o both.jsonl, then cdta run --dataset both.jsonl"
+    for how, kinds, instead in (
+        ("selected", {run.dataset.selection for run in runs}, f"set: {union}"),
+        ("chosen from", {run.dataset.chosen_from for run in runs}, "pool"),
+    ):
+        if len(kinds - {""}) > 1:
+            told = " and ".join(sorted(kinds - {""}))
+            raise BadInput(
+                f"runs on positions {how} {told} cannot be ranked together; measure all on one "
+                f"{instead}"
+            )
+    if len(grouped(runs)) < 2:
+        raise BadInput(
+            "a comparison needs runs of two models or settings; these are "
+            f"{counted(len(runs), 'run')} of one, which would be taken together"
+        )

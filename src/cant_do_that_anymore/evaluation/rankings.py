@@ -1,0 +1,79 @@
+"""Who is ranked together, the best first, and how sure each lead is."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from .comparable import check_comparable
+from .comparison import Comparison, compared, of_measure
+from .contenders import Contender
+from .measures import GAIN
+from .results import Run
+from .standings import Standing, of_one_place, rank
+from .vocabulary import AFTER, UNUSABLE_OUTCOMES
+
+UNUSABLE = "unusable"
+"""All outcomes that name no move, together."""
+OUTCOMES = ("special", "forbidden", "adapted", "legal", "illegal", UNUSABLE)
+"""What an answer under the changed rules can be, at a glance."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Those of one place, the best first, and every pair of them in every measure.
+
+    In a pair the second stands higher, so that the difference is its lead.
+    """
+
+    standings: Sequence[Standing]
+    comparisons: Sequence[Comparison]
+
+    @property
+    def contenders(self) -> list[Contender]:
+        """Those that can be compared: records of the original cannot."""
+        return [each.contender for each in self.standings if each.contender]
+
+    @property
+    def pairs(self) -> list[list[Comparison]]:
+        """Every pair's comparisons, in all measures; those of the best first."""
+        found = groupby(self.comparisons, key=lambda c: (c.first.label, c.second.label))
+        order = [standing.label for standing in self.standings]
+        return sorted(
+            ([*measures] for _, measures in found),
+            key=lambda each: (order.index(each[0].second.label), order.index(each[0].first.label)),
+        )
+
+    @property
+    def leads(self) -> dict[tuple[str, str], Comparison]:
+        """The legal gain of every pair, by the labels of the higher and the lower."""
+        by_gain = of_measure(self.comparisons, GAIN)
+        return {(each.second.label, each.first.label): each for each in by_gain}
+
+
+def rankings(found: Iterable[Standing]) -> list[Ranking]:
+    """Those that stand at one place together, as they come."""
+    return [_ranking(list(group)) for _, group in groupby(found, key=lambda each: each.place)]
+
+
+def ranking_of(runs: Sequence[Run]) -> Ranking:
+    """Those of runs that are to be compared.
+
+    Raises:
+        BadInput: if there are fewer than two models, or their runs cannot be compared.
+    """
+    check_comparable(runs)
+    return _ranking(sorted(of_one_place(runs), key=rank))
+
+
+def _ranking(found: Sequence[Standing]) -> Ranking:
+    known = [each.contender for each in reversed(found) if each.contender]
+    return Ranking(found, compared(known))
+
+
+def under_change(standing: Standing) -> dict[str, int]:
+    """How many answers under the changed rules were what; nothing where that is not known."""
+    counts: Counter[str] = Counter()
+    for outcome, count in standing.results.outcomes.get(AFTER, {}).items():
+        counts[UNUSABLE if outcome in UNUSABLE_OUTCOMES else outcome] += count
+    return {outcome: counts[outcome] for outcome in OUTCOMES} if counts else {}
