@@ -90,7 +90,8 @@ def test_models_that_cannot_be_told_apart_are_not_ranked() -> None:
     near = [run_of("a", keeps(50), POOL[:200]), run_of("b", keeps(52), POOL[:200])]
     assert re.fullmatch(
         r"a has the highest legal gain but cannot be told apart from b \(\+2\.0 points, p = "
-        r"[\d.]+\); about [\d,]+ shared samples would be enough, not 200\.",
+        r"[\d.]+\); it would take about [\d,]+ shared samples, not 200, to show a difference of 5 "
+        r"points\.",
         said(*near),
     )
     apart = [run_of("a", keeps(1), POOL[:90]), run_of("b", keeps(2), POOL[90:180])]

@@ -292,6 +292,11 @@ def test_records_of_the_original_give_results_and_plots(tmp_path: Path) -> None:
     assert not any(row[name] for name in row if name.startswith(("legal_gain", "adaptation")))
     assert not row["changed_unusable_proportion"]
     assert (out / "diagonal-bishops-as-knights.png").exists()
+    page = (out / "index.html").read_text()
+    assert "generation/direct/gpt-4 cannot be ranked: a record of the original tells no" in page
+    assert 'data-in="results.0.variant_impact_factor">−0.50</data>' in page
+    assert 'data-in="results.0.legal_gain">–</data>' in page
+    assert "All answers" not in page
 
 
 def test_plots_of_runs_that_exist_are_those_of_their_numbers(

@@ -84,6 +84,8 @@ def test_the_page_is_readable_on_any_screen_and_asks_for_nothing(
         "The thinking curve (all-bishops-as-knights)"
     )
     assert page.locator("svg.plot").count() == 3
+    heads, rows = (page.locator(f"table.board-of {part} .scale").first for part in ("thead", "td"))
+    assert (heads.is_visible(), rows.is_visible()) == (width == 1440, width == 390)
     ground, ink = page.evaluate(
         "[getComputedStyle(document.querySelector('.plot path')).fill,"
         " getComputedStyle(document.querySelector('.plot')).fill]"
@@ -137,7 +139,8 @@ def test_every_number_is_that_of_results_json(
         assert json.loads(value) == kept, path
         assert is_shown(path, kept, shown.replace("−", "-")), (path, shown, kept)
     bare = page.evaluate(
-        "[...document.querySelectorAll('.board-of td, .matrix td')].flatMap(cell => [...cell.childNodes])"
+        "[...document.querySelectorAll('.board-of td, .matrix td')]"
+        ".flatMap(cell => [...cell.childNodes])"
         ".filter(node => node.nodeType === 3 && /[0-9]/.test(node.textContent)).length"
     )
     assert bare == 0  # no cell has a number that does not name its place

@@ -1,4 +1,4 @@
-"""Who drops the habit better, and is it sure? Models pair by pair on the positions they share.
+"""Who adapts better, and is it sure? Models pair by pair on the positions they share.
 
 Numbers on two datasets cannot be subtracted from each other, since every model's dataset holds the
 positions that suit its own habit. On shared positions they can: both models were asked the same

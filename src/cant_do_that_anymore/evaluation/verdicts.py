@@ -133,7 +133,10 @@ def _not_told_apart(level: Sequence[Comparison]) -> str:
         why = f"{points(first.difference, signed=True)}, {chance(first.corrected_p)}"
     more = ""
     if not first.blurred and first.n_samples < first.enough:
-        more = f"; about {first.enough:,} shared samples would be enough, not {first.n_samples:,}"
+        more = (
+            f"; it would take about {first.enough:,} shared samples, not {first.n_samples:,}, to "
+            f"show a difference of {100 * MATTERS:.0f} points"
+        )
     over = f" over {first.first.label}" if len(level) > 1 else ""
     return (
         f"has the highest legal gain but cannot be told apart from {_listed(level)} "

@@ -30,7 +30,7 @@ COMMANDS = {
         "report": Entry("commands.report:report", "Write the page of each run again."),
         "compare": Entry(
             "commands.compare:compare_command",
-            "Say which model drops the habit better, and whether it is sure.",
+            "Say which model adapts better, and whether it is sure.",
         ),
         "site": Entry("commands.site:site", "Make a web site of experiments and runs."),
         "rescore": Entry(

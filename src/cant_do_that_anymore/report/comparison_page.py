@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from ..evaluation.rankings import Ranking
-from ..evaluation.verdicts import advice
 from .document import document
 from .leaderboard import boards, shared_parts
 from .standing_words import all_notes
@@ -16,7 +15,6 @@ def comparison_page(ranking: Ranking, out: Path) -> str:
     return rendered(
         "comparison.html",
         boards=boards([ranking], told),
-        advice=advice(ranking.contenders),
         remarks=all_notes(ranking.contenders),
         **shared_parts([ranking], told),
     )

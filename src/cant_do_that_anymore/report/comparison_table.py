@@ -47,7 +47,7 @@ def _pairs(ranking: Ranking) -> Table:
     table.add_column("legal gain", no_wrap=True)
     table.add_column("p", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    table.add_column("impact factor", no_wrap=True)
+    table.add_column("impact\nfactor", no_wrap=True)
     for pair in ranking.pairs:
         [gain], [impact] = (of_measure(pair, name) for name in (GAIN, IMPACT))
         table.add_row(

@@ -84,10 +84,10 @@ def document(ranked: Sequence[Ranking], out: Path) -> Document:
 
 
 def _sum(amounts: Iterable[float | None]) -> float | None:
-    """All together; None where one is unknown."""
+    """All together; None where one is unknown, or there is none."""
     found = list(amounts)
     known = [amount for amount in found if amount is not None]
-    return sum(known) if len(known) == len(found) else None
+    return sum(known) if known and len(known) == len(found) else None
 
 
 def _place(standing: Standing) -> Row:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from ..evaluation.measures import GAIN, IMPACT, MEASURES
 from ..evaluation.points import in_points
 from ..evaluation.rankings import OUTCOMES, Ranking
-from ..evaluation.verdicts import heading
+from ..evaluation.verdicts import advice, heading
 from ..models.model import EFFORTS
 from .axes import Axis, axis_over, dot, scale, stack
 from .document import Document, Row, Value
@@ -38,7 +38,7 @@ class Board:
         number: the place of its verdict in the document.
         rows: one for each model at one effort.
         pairs: one for each pair, which is its comparisons in all measures.
-        compared_on: what positions the pairs are compared on.
+        compared_on: what positions the pairs are compared on, and ``advice`` what is fairer.
         notes: what should be known about them.
         pictures: drawn of them.
     """
@@ -48,6 +48,7 @@ class Board:
     rows: Sequence[Numbered]
     pairs: Sequence[Sequence[Numbered]]
     compared_on: str
+    advice: str
     notes: Sequence[str]
     pictures: Sequence[Markup] = field(default=())
 
@@ -85,6 +86,7 @@ def boards(
             rows=[next(rows) for _ in ranking.standings],
             pairs=[[next(pairs) for _ in pair] for pair in ranking.pairs],
             compared_on=heading(ranking.contenders) if ranking.pairs else "",
+            advice=advice(ranking.contenders) if ranking.pairs else "",
             notes=notes_on(ranking.standings),
             pictures=pictures[number] if pictures else (),
         )

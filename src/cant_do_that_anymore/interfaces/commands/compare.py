@@ -32,7 +32,7 @@ from ..printing import console
 )
 @click.argument("names", metavar="RUN RUN...", nargs=-1, required=True)
 def compare_command(names: tuple[str, ...], output: Path | None, as_markdown: bool) -> None:
-    """Say which model adapts better to the changed rules, and whether it is sure.
+    """Say which model adapts better, and whether it is sure.
 
     Models are compared pair by pair on the positions they share, and shown each on its own dataset.
     Runs of one model that differ in the seed alone are taken together. Differences are paired, and
