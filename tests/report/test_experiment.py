@@ -183,8 +183,12 @@ def test_a_run_made_with_other_options_is_not_taken_for_this_one(
 def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Path]) -> None:
     server, out = finished
     asked = len(server.requests)
-    assert measure_again(server, out).returncode == 0
+    again = measure_again(server, out, "--markdown")
+    assert again.returncode == 0
     assert len(server.requests) == asked
+    verdict, table = again.stdout.strip().split("\n\n")
+    assert verdict.startswith("**all: Bishops move as knights do.** other adapts: its legal gain")
+    assert [line.count("|") for line in table.splitlines()] == [11, 11, 11]
 
 
 def test_json_is_one_object_with_the_numbers_of_the_table(server: Loopback, tmp_path: Path) -> None:

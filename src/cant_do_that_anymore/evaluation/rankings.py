@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 from .comparable import check_comparable
@@ -44,11 +45,21 @@ class Ranking:
             key=lambda each: (order.index(each[0].second.label), order.index(each[0].first.label)),
         )
 
-    @property
+    @cached_property
     def leads(self) -> dict[tuple[str, str], Comparison]:
         """The legal gain of every pair, by the labels of the higher and the lower."""
         by_gain = of_measure(self.comparisons, GAIN)
         return {(each.second.label, each.first.label): each for each in by_gain}
+
+    def between(self, one: Standing, other: Standing) -> Comparison:
+        """The legal gain of two, whichever stands higher."""
+        pair = one.label, other.label
+        return self.leads[pair if pair in self.leads else pair[::-1]]
+
+    def is_ahead(self, one: Standing, other: Standing) -> bool:
+        """Whether it is sure that the one gains more than the other where both were asked."""
+        lead = self.between(one, other)
+        return lead.is_sure and lead.ahead[0].label == one.label
 
 
 def rankings(found: Iterable[Standing]) -> list[Ranking]:

@@ -70,11 +70,11 @@ def _why_not(standing: Standing, ranking: Ranking) -> str:
     if standing.sure_gain is None:
         return " cannot be ranked: it has no answers"
     its = [lead for pair, lead in ranking.leads.items() if standing.label in pair]
-    if any(lead.blurred for lead in its) and not any(lead.is_sure for lead in its):
-        share = _percent(standing.results.metrics[UNUSABLE[AFTER]])
-        if GAIN in standing.results.bounds:
-            return f" cannot be ranked: {share} of its answers under the changed rules are no move"
-    return ""
+    blurred = any(lead.blurred for lead in its) and not any(lead.is_sure for lead in its)
+    if not blurred or GAIN not in standing.results.bounds:
+        return ""
+    share = _percent(standing.results.metrics[UNUSABLE[AFTER]])
+    return f" cannot be ranked: {share} of its answers under the changed rules are no move"
 
 
 def _instead(standing: Standing) -> str:
@@ -97,56 +97,62 @@ def _instead(standing: Standing) -> str:
 
 
 def _ranked(ranked: Sequence[Standing], ranking: Ranking) -> str:
-    best, *others = ranked
+    highest, *others = ranked
     if not any(map(_adapts, ranked)):
-        whether = "nobody adapts for sure" if others else f"it is not sure that {best.label} adapts"
-        whose = f"the highest legal gain, that of {best.label}," if others else "its legal gain"
-        return f"{whether}: {whose} is {_gain(best)}"
+        unsure = "nobody adapts for sure: the highest legal gain, that of {}, is {}"
+        alone = "it is not sure that {} adapts: its legal gain is {}"
+        return (unsure if others else alone).format(highest.label, _gain(highest))
     if not others:
-        return f"{best.label} adapts: its legal gain is {_gain(best)}"
-    leads = [ranking.leads[best.label, other.label] for other in others]
-    ahead = [lead for lead in leads if lead.is_sure and lead.ahead[0] == lead.second]
-    behind = [lead for lead in leads if lead.is_sure and lead.ahead[0] == lead.first]
-    level = [lead for lead in leads if not lead.is_sure]
+        return f"{highest.label} adapts: its legal gain is {_gain(highest)}"
+    for best in ranked:
+        rest = [other for other in ranked if other is not best]
+        if all(ranking.is_ahead(best, other) for other in rest):
+            lead = ranking.between(best, rest[0])
+            told = f"{best.label} adapts most; its lead over {rest[0].label} is sure: {_size(lead)}"
+            own = f"; on its own positions {highest.label} has the highest legal gain"
+            return told if best is highest else told + own
+    behind = [other for other in others if ranking.is_ahead(other, highest)]
     if behind:
         more = "gains" if len(behind) == 1 else "gain"
         return (
-            f"nobody is ahead of all others: {best.label} has the highest legal gain, but on the "
-            f"positions that they share {_listed(behind)} {more} more for sure"
+            f"nobody is ahead of all others for sure: {highest.label} has the highest legal gain, "
+            f"but on the positions that they share {_listed(behind)} {more} more"
         )
-    if not level:
-        return f"{best.label} adapts most; its lead over {_told(ahead[0])}"
+    ahead = [other for other in others if ranking.is_ahead(highest, other)]
+    level = [other for other in others if not ranking.is_ahead(highest, other)]
     also = f"; its lead over {_listed(ahead)} is sure" if ahead else ""
-    return f"{best.label} {_not_told_apart(level)}{also}"
+    leads = [ranking.between(highest, other) for other in level]
+    return f"{highest.label} {_not_told_apart(level, leads)}{also}"
 
 
-def _not_told_apart(level: Sequence[Comparison]) -> str:
-    first = level[0]
-    if all(lead.verdict == "alike" for lead in level):
+def _not_told_apart(level: Sequence[Standing], leads: Sequence[Comparison]) -> str:
+    first = leads[0]
+    if all(lead.verdict == "alike" for lead in leads):
         within = f"equal in the legal gain to within {100 * MATTERS:.0f} points"
         return f"cannot be told apart from {_listed(level)}: {within}"
-    if first.difference is None:
-        why = "they share no position that both answered"
-    elif first.blurred:
-        why = "too many answers name no move"
-    else:
-        why = f"{points(first.difference, signed=True)}, {chance(first.corrected_p)}"
     more = ""
     if not first.blurred and first.n_samples < first.enough:
         more = (
             f"; it would take about {first.enough:,} shared samples, not {first.n_samples:,}, to "
             f"show a difference of {100 * MATTERS:.0f} points"
         )
-    over = f" over {first.first.label}" if len(level) > 1 else ""
+    over = f" over {level[0].label}" if len(level) > 1 else ""
     return (
         f"has the highest legal gain but cannot be told apart from {_listed(level)} "
-        f"({why}{over}){more}"
+        f"({_why_open(first)}{over}){more}"
     )
 
 
-def _told(lead: Comparison) -> str:
-    size = lead.size.rstrip(",")
-    return f"{lead.first.label} is sure: {size}, {chance(lead.corrected_p)}"
+def _why_open(lead: Comparison) -> str:
+    if lead.difference is None:
+        return "they share no position that both answered"
+    if lead.blurred:
+        return "too many answers name no move"
+    return f"{points(lead.difference, signed=True)}, {chance(lead.corrected_p)}"
+
+
+def _size(lead: Comparison) -> str:
+    return f"{lead.size.rstrip(',')}, {chance(lead.corrected_p)}"
 
 
 def _adapts(standing: Standing) -> bool:
@@ -175,9 +181,8 @@ def _percent(share: float | None) -> str:
     return f"{100 * (share or 0.0):.0f} %"
 
 
-def _listed(leads: Sequence[Comparison]) -> str:
-    """Whom they are over."""
-    names = [lead.first.label for lead in leads]
+def _listed(models: Sequence[Standing]) -> str:
+    names = [model.label for model in models]
     if len(names) > _NAMED + 1:
         names = [*names[:_NAMED], f"{len(names) - _NAMED} others"]
     *some, last = names

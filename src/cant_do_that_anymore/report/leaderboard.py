@@ -1,7 +1,7 @@
 """A ranking as the pages show it: the rows of the document, and the axes that all of them share."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -36,6 +36,7 @@ class Board:
     Attributes:
         title: which eval and rules.
         number: the place of its verdict in the document.
+        labels: those that are compared, the best first.
         rows: one for each model at one effort.
         pairs: one for each pair, which is its comparisons in all measures.
         compared_on: what positions the pairs are compared on, and ``advice`` what is fairer.
@@ -45,18 +46,13 @@ class Board:
 
     title: str
     number: int
+    labels: Sequence[str]
     rows: Sequence[Numbered]
     pairs: Sequence[Sequence[Numbered]]
     compared_on: str
     advice: str
     notes: Sequence[str]
-    pictures: Sequence[Markup] = field(default=())
-
-    @property
-    def labels(self) -> list[str]:
-        """Those that are compared, the best first."""
-        compared = {str(row[side]) for pair in self.pairs for _, row in pair for side in _SIDES}
-        return [str(row["label"]) for _, row in self.rows if row["label"] in compared]
+    pictures: Sequence[Markup] = ()
 
     @property
     def leads(self) -> Mapping[tuple[str, str], Numbered]:
@@ -67,9 +63,6 @@ class Board:
             for number, row in pair
             if row["measure"] == GAIN
         }
-
-
-_SIDES = ("model", "other")
 
 
 def boards(
@@ -83,6 +76,7 @@ def boards(
         Board(
             title=title_of(ranking.standings),
             number=number,
+            labels=[contender.label for contender in ranking.contenders],
             rows=[next(rows) for _ in ranking.standings],
             pairs=[[next(pairs) for _ in pair] for pair in ranking.pairs],
             compared_on=heading(ranking.contenders) if ranking.pairs else "",
