@@ -187,7 +187,7 @@ def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Pat
     assert again.returncode == 0
     assert len(server.requests) == asked
     verdict, table = again.stdout.strip().split("\n\n")
-    assert verdict.startswith("**all: Bishops move as knights do.** other adapts: its legal gain")
+    assert verdict.startswith("**all: Bishops move as knights do.** It is not sure that other ")
     assert [line.count("|") for line in table.splitlines()] == [11, 11, 11]
 
 

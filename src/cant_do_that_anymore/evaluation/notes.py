@@ -87,7 +87,7 @@ def _on_habit(results: Results, plan: Plan) -> list[str]:
 def _on_broken_answers(samples: Sequence[Sample], plan: Plan) -> list[str]:
     if not is_broken(samples):
         return []
-    dropped = in_place_of_habits(samples)
+    dropped = _dropped(samples)
     broken = [outcome for outcome in dropped if outcome not in LEGAL_OUTCOMES]
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(broken).most_common())
     return [
@@ -99,11 +99,11 @@ def _on_broken_answers(samples: Sequence[Sample], plan: Plan) -> list[str]:
 
 def is_broken(samples: Sequence[Sample]) -> bool:
     """Whether most habits were dropped for something that is no legal move either."""
-    dropped = in_place_of_habits(samples)
+    dropped = _dropped(samples)
     return 2 * sum(outcome not in LEGAL_OUTCOMES for outcome in dropped) > len(dropped)
 
 
-def in_place_of_habits(samples: Sequence[Sample]) -> list[Outcome]:
+def _dropped(samples: Sequence[Sample]) -> list[Outcome]:
     """What came in place of habits."""
     return [
         sample.replies[AFTER].outcome

@@ -1,17 +1,18 @@
 """A ranking in one line: who adapts most, is the lead sure, and whose drop is no adapting."""
 
-from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from .comparison import MATTERS, Comparison, as_sentence
 from .contenders import Contender, common_dataset
 from .measures import GAIN, IMPACT, UNUSABLE
-from .notes import ENOUGH, in_place_of_habits, is_broken
 from .points import chance, in_points, points
 from .rankings import UNUSABLE as NO_MOVE
 from .rankings import Ranking, under_change
 from .standings import Standing
-from .vocabulary import AFTER, Outcome
+from .statistics.intervals import SHARE_OF_SOME
+from .uncertainty import interval_of
+from .vocabulary import AFTER, LEGAL_OUTCOMES, OUTCOMES, Measure, Outcome, Sample
 
 UNION = (
     "a fair common set is the union of the models' datasets, never one model's own: "
@@ -19,12 +20,13 @@ UNION = (
 )
 _NAMED = 3
 """How many models are named before the others are counted."""
-_NO_MOVE: dict[Outcome, str] = {
-    "unreadable": "chatter",
-    "truncated": "answers cut off",
-    "refused": "refusals",
+_NO_ADAPTING: dict[str, frozenset[Outcome]] = {
+    "chatter": frozenset(("unreadable",)),
+    "answers cut off": frozenset(("truncated",)),
+    "refusals": frozenset(("refused",)),
+    "no adapting": frozenset(OUTCOMES) - LEGAL_OUTCOMES,
 }
-"""What a drop is that consists of answers without a move."""
+"""What a drop may be instead of adapting: what came in place of the habit."""
 
 
 def verdict(ranking: Ranking) -> str:
@@ -78,22 +80,33 @@ def _why_not(standing: Standing, ranking: Ranking) -> str:
 
 
 def _instead(standing: Standing) -> str:
-    """What a drop that is sure is instead of adapting; "" if there is none, or it is adapting."""
+    """What a drop is, where it is sure that most of it is no adapting; "" where it is not."""
     drop, interval = standing.results.metrics[IMPACT], standing.results.intervals.get(IMPACT)
     if drop is None or drop > -MATTERS or not interval or interval.high >= 0:
         return ""
-    if not standing.is_junk or not is_broken(standing.samples) or len(standing.samples) < ENOUGH:
-        return ""
-    dropped = Counter(in_place_of_habits(standing.samples))
     counts = under_change(standing)
-    kind = max(_NO_MOVE, key=lambda outcome: dropped[outcome])
-    if 2 * dropped[kind] > dropped.total():
-        mostly = "" if dropped[kind] == dropped.total() else "mostly "
-        share = _percent(counts[NO_MOVE] / sum(counts.values()))
-        return f"'s drop is {mostly}{_NO_MOVE[kind]}: {share} of its answers are no move"
-    useless = sum(counts[name] for name in (NO_MOVE, "illegal", "forbidden"))
-    share = _percent(useless / sum(counts.values()))
-    return f"'s drop is no adapting: {share} of its answers are other illegal moves or no move"
+    for kind, outcomes in _NO_ADAPTING.items() if counts else ():
+        of_it = Measure(
+            kind, kind, kind, partial(_dropped_for, outcomes), _dropped, pairs=SHARE_OF_SOME
+        )
+        share = of_it.value(standing.samples)
+        around = interval_of(of_it, standing.samples, standing.stretch)
+        if share and around and around.low > 0.5:
+            no_move = kind != "no adapting"
+            useless = (NO_MOVE,) if no_move else (NO_MOVE, "illegal", "forbidden")
+            answers = sum(counts[name] for name in useless) / sum(counts.values())
+            are = "are no move" if no_move else "are other illegal moves or no move"
+            mostly = "mostly " if share < 1 else ""
+            return f"'s drop is {mostly}{kind}: {_percent(answers)} of its answers {are}"
+    return ""
+
+
+def _dropped(sample: Sample) -> bool:
+    return sample.had_habit and not sample.kept_habit
+
+
+def _dropped_for(outcomes: frozenset[Outcome], sample: Sample) -> bool:
+    return _dropped(sample) and sample.replies[AFTER].outcome in outcomes
 
 
 def _ranked(ranked: Sequence[Standing], ranking: Ranking) -> str:
