@@ -63,7 +63,7 @@ def test_the_notebook_runs_and_shows_what_it_says() -> None:
     deaf, obedient, comparison, frame, folder, same = asyncio.run(executed(code))
     assert deaf.results.metrics["variant_impact_factor"] > -0.5
     assert obedient.results.metrics["variant_impact_factor"] == -1
-    assert comparison.verdict.startswith("cdta/pocket-rules drops more")
+    assert comparison.verdict.startswith("cdta/pocket-rules adapts most")
     outcomes = deaf.results.outcomes["changed"]
     assert len(frame) == outcomes["special"] + outcomes["forbidden"]
     assert (folder / "report.html").exists()
@@ -132,11 +132,15 @@ def test_without_pandas_a_frame_is_refused_in_a_sentence(
         run.to_frame()
 
 
-def test_a_comparison_holds_every_pair_and_says_its_verdict(found: Comparisons) -> None:
+def test_a_comparison_holds_every_pair_and_says_its_verdict(
+    found: Comparisons, tmp_path: Path
+) -> None:
     assert repr(found) == f"<Comparisons: {found.verdict}>"
     frame = found.to_frame()
-    assert list(frame.difference) == [each.difference for each in found]
+    assert list(frame.difference) == [each.difference for each in found.comparisons]
     assert set(frame.verdict) <= {"different", "alike", "open"}
+    page = found.save(tmp_path / "page.html")
+    assert found.verdict.partition(";")[0] in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("colour", ["rgb(0, 0, 0)", "rgb(230, 230, 230)"])

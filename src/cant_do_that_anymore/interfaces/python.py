@@ -9,19 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Problem
-from ..evaluation import comparison, results
+from ..evaluation import results
 from ..evaluation import run as measuring
-from ..evaluation.comparison import Comparison
 from ..evaluation.finding import run_at
 from ..evaluation.folder import check_free, free_folder, load_run
+from ..evaluation.rankings import Ranking, ranking_of
 from ..evaluation.spec import Spec
 from ..evaluation.verdicts import verdict
 from ..game.rules import Rules
 from ..models.model import Model
 from ..models.purse import Purse
+from ..report.comparison_page import write_comparison
+from ..report.document import pair_row
 from ..report.notebook import comparison_html, run_html, run_line
 from ..report.page import save_with_page
-from ..report.rows import comparison_rows, sample_rows
+from ..report.rows import sample_rows
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -58,13 +60,21 @@ class Run(results.Run):
         return run_html(self)
 
 
-class Comparisons(tuple[Comparison, ...]):
-    """What `compare` found: every pair of models in every measure, and the verdict."""
+class Comparisons(Ranking):
+    """What `compare` found: the models, the best first, every pair of them, and the verdict."""
 
     @property
     def verdict(self) -> str:
-        """Who drops the habit best, whether that is sure, and who cannot be ranked."""
+        """Who adapts best, whether that is sure, and who cannot be ranked."""
         return verdict(self)
+
+    def save(self, path: Path | str) -> Path:
+        """Write its page, as ``cdta compare -o`` does, and say where.
+
+        Raises:
+            Problem: if it cannot be written.
+        """
+        return write_comparison(self, Path(path))
 
     def to_frame(self) -> "DataFrame":
         """One row for each pair and measure.
@@ -72,7 +82,7 @@ class Comparisons(tuple[Comparison, ...]):
         Raises:
             Problem: if pandas is not installed.
         """
-        return _frame(comparison_rows(self))
+        return _frame([pair_row(each) for each in self.comparisons])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.verdict}>"
@@ -116,7 +126,8 @@ def compare(*runs: results.Run) -> Comparisons:
         BadInput: if there are fewer than two models, or their rules, evals, ways of selection or
             pools differ.
     """
-    return Comparisons(comparison.compare(runs))
+    found = ranking_of(runs)
+    return Comparisons(found.standings, found.comparisons)
 
 
 def _ours(run: results.Run) -> Run:

@@ -67,7 +67,7 @@ def document(ranked: Sequence[Ranking], out: Path) -> Document:
         ],
         "results": as_rows(standings),
         "pairs": [
-            {**_place(ranking.standings[0]), **_pair(comparison)}
+            {**_place(ranking.standings[0]), **pair_row(comparison)}
             for ranking in ranked
             for comparison in chain(*ranking.pairs)
         ],
@@ -139,7 +139,7 @@ def _row(standing: Standing, names: Sequence[str]) -> Row:
     return row | {"suspect": standing.is_junk, "notes": list(standing.notes)}
 
 
-def _pair(comparison: Comparison) -> Row:
+def pair_row(comparison: Comparison) -> Row:
     """The second stands higher in the ranking: the difference is its value minus the other's."""
     interval, extremes = comparison.interval, comparison.extremes
     other, value = comparison.values

@@ -1,17 +1,14 @@
 """A run or a comparison in a notebook: one line, or HTML that suits light and dark ones alike."""
 
-from collections.abc import Sequence
-
 from markupsafe import Markup
 
 from ..errors import counted
-from ..evaluation.comparison import Comparison
 from ..evaluation.measures import MEASURES, TILES
 from ..evaluation.points import in_points, range_in_points
+from ..evaluation.rankings import Ranking
 from ..evaluation.results import Run
 from ..evaluation.verdicts import heading, verdict
 from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES
-from .comparison_words import value
 from .markup import visible
 from .page import first_numbers
 from .templating import asset, rendered
@@ -46,15 +43,14 @@ def run_html(run: Run) -> str:
     )
 
 
-def comparison_html(comparisons: Sequence[Comparison]) -> str:
+def comparison_html(ranking: Ranking) -> str:
     """The verdict, and every pair in every measure."""
     return rendered(
         "notebook_comparison.html",
         palette=_palette(),
-        verdict=verdict(comparisons),
-        heading=heading([comparisons[0].first, comparisons[0].second]),
-        comparisons=comparisons,
-        value=value,
+        verdict=verdict(ranking),
+        heading=heading(ranking.contenders),
+        pairs=ranking.pairs,
         in_points=in_points,
         range_in_points=range_in_points,
     )

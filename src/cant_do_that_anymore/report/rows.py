@@ -1,10 +1,7 @@
-"""A run or a comparison as rows with readable columns, for tables of any kind."""
-
-from collections.abc import Sequence
+"""A run as rows with readable columns, for tables of any kind."""
 
 import chess
 
-from ..evaluation.comparison import Comparison
 from ..evaluation.results import Run
 from ..evaluation.vocabulary import Reply
 from ..game.notation import numbered, written, written_game
@@ -42,23 +39,3 @@ def _reply(reply: Reply, board: chess.Board) -> Row:
         "output_tokens": usage.output_tokens,
         "thinking_tokens": usage.thinking_tokens,
     }
-
-
-def comparison_rows(comparisons: Sequence[Comparison]) -> list[Row]:
-    """One for each pair of models and each measure."""
-    return [
-        {
-            "first": each.first.label,
-            "second": each.second.label,
-            "measure": each.measure.name,
-            "samples": each.n_samples,
-            "first_value": each.values[0],
-            "second_value": each.values[1],
-            "difference": each.difference,
-            "low": each.interval.low if each.interval else None,
-            "high": each.interval.high if each.interval else None,
-            "p": each.corrected_p,
-            "verdict": each.verdict,
-        }
-        for each in comparisons
-    ]

@@ -4,12 +4,10 @@ from pathlib import Path
 
 import click
 
-from ...errors import Problem
 from ...evaluation.finding import runs_at
 from ...evaluation.folder import load_run
 from ...evaluation.rankings import ranking_of
-from ...files import replacing_text
-from ...report.comparison_page import comparison_page
+from ...report.comparison_page import write_comparison
 from ...report.comparison_table import comparison_table
 from ...report.markdown import comparison_in_markdown
 from ..options import OUTPUT, Command, Option, markdown_option
@@ -45,8 +43,4 @@ def compare_command(names: tuple[str, ...], output: Path | None, as_markdown: bo
     else:
         console().print(comparison_table(ranking))
     if output:
-        try:
-            replacing_text(output, comparison_page(ranking, output.parent))
-        except OSError as problem:
-            raise Problem(f"cannot write {str(output)!r} ({problem.strerror})") from None
-        click.echo(f"page: {output}", err=as_markdown)
+        click.echo(f"page: {write_comparison(ranking, output)}", err=as_markdown)
