@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pytest
 from aiohttp import web
 from hypothesis import given
@@ -28,7 +29,8 @@ from inspect_ai.solver import TaskState
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.diagnosis import DIAGNOSIS
-from cant_do_that_anymore.interfaces.inspect.scoring import habit, habit_metrics
+from cant_do_that_anymore.interfaces.inspect.metrics import habit_metrics
+from cant_do_that_anymore.interfaces.inspect.scoring import habit
 from cant_do_that_anymore.models.model import Answer
 from loopback import Loopback, Request, is_changed, moves_in, serving
 from players import SPECIAL, mixed
@@ -112,15 +114,12 @@ class Both:
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     folder = tmp_path_factory.mktemp("both")
-    name, n = "openai/gpt-3.5-turbo", 40
+    name, n = "openai/gpt-3.5-turbo", 25
     with serving(Loopback(mixed, model=VERSION)) as server, pytest.MonkeyPatch.context() as patch:
         for variable, value in openai(server).items():
             patch.setenv(variable, value)
         patch.setenv("CDTA_HOME", str(folder / "home of inspect"))
-        options = ("--model", name, "-T", "temperature=0", "-T", f"samples={n}")
-        done = inspect("eval", "cant_do_that_anymore/all", *options, "--log-dir", folder / "logs")
-        assert done.returncode == 0, done.stderr
-        log = only_log_in(folder / "logs")
+        log = evaluated(folder / "logs", name, temperature=0, samples=n)
         requests = server.requests.copy()
         server.requests.clear()
         patch.setenv("CDTA_HOME", str(folder / "home of cdta"))
@@ -129,11 +128,12 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 
 @pytest.mark.parametrize("pool", [None, "common"])
 def test_our_model_gets_the_numbers_of_cdta_run(pool: str | None, tmp_path: Path) -> None:
-    log = evaluated(tmp_path, "cdta/random", temperature=0, samples=40, seed=7, pool=pool)
+    spec = {"temperature": 0, "seed": 7, "pool": pool}
+    log = evaluated(tmp_path, "cdta/random", samples=20, **spec)
     assert {name: numbers(log)[name] for name in SIX} == (
-        six_of_a_run(model="cdta/random", n=40, seed=7, pool=pool)
+        six_of_a_run(model="cdta/random", n=20, seed=7, pool=pool)
     )
-    assert ("of the pool common" in (log.eval.metadata or {})["dataset"]) == bool(pool)
+    assert log.eval.dataset.name == f"bishops-as-knights/{pool or 'all'}"
     assert numbers(log)["predicted_move_proportion"] > 0
 
 
@@ -156,7 +156,7 @@ def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
 def test_hosted_model_gets_the_requests_and_the_numbers_of_cdta_run(both: Both) -> None:
     assert asked(both.requests_of_inspect) == asked(both.requests_of_cdta)
     assert {name: numbers(both.log)[name] for name in SIX} == both.six
-    assert both.log.eval.dataset.name == VERSION
+    assert both.log.eval.model == "openai/gpt-3.5-turbo"
 
 
 def test_impact_factor_is_the_headline(both: Both) -> None:
@@ -181,7 +181,6 @@ def test_sample_shows_the_game_and_both_outcomes(both: Both) -> None:
             score.metadata["standard_outcome"] == "special"
         )
         assert f"is {score.metadata['changed_outcome']}" in (score.explanation or "")
-        assert score.as_dict()["num_previous_moves"] == len(moves)
 
 
 def test_provider_that_wants_a_user_turn_first_gets_one_and_the_same_numbers(
@@ -190,9 +189,9 @@ def test_provider_that_wants_a_user_turn_first_gets_one_and_the_same_numbers(
     with serving(Loopback(mixed, model=VERSION)) as server:
         monkeypatch.setenv("LOOP_API_KEY", "test")
         monkeypatch.setenv("LOOP_BASE_URL", server.url)
-        log = evaluated(tmp_path, "openai-api/loop/gpt-3.5-turbo", temperature=0, samples=40)
+        log = evaluated(tmp_path, "openai-api/loop/gpt-3.5-turbo", temperature=0, samples=15)
         roles = {request["messages"][1]["role"] for request in server.requests}
-        six = six_of_a_run(model="gpt-3.5-turbo", base_url=server.url, n=40)
+        six = six_of_a_run(model="gpt-3.5-turbo", base_url=server.url, n=15)
     assert roles == {"user"}
     assert {name: numbers(log)[name] for name in SIX} == six
 
@@ -265,7 +264,7 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
 
     server = Loopback(respond, model="gpt-4-0613")
     with serving(server):
-        options = ("--model", "openai/gpt-4", "-T", "samples=15", "-T", "temperature=0")
+        options = ("--model", "openai/gpt-4", "-T", "samples=10", "-T", "temperature=0")
         slowly = ("--max-connections", 2, "--log-dir", logs)
         process = subprocess.Popen(
             command("eval", "cant_do_that_anymore/all", *options, *slowly),
@@ -280,29 +279,32 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
         done = inspect("eval-retry", killed, "--log-dir", tmp_path / "again", **openai(server))
         assert done.returncode == 0, done.stderr
         log = only_log_in(tmp_path / "again")
-        assert len(server.requests) < 30
-        six = six_of_a_run(model="gpt-4", base_url=server.url, n=15)
+        assert len(server.requests) < 20
+        six = six_of_a_run(model="gpt-4", base_url=server.url, n=10)
     assert {name: numbers(log)[name] for name in SIX} == six
 
 
+def test_mistake_gets_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
+    options = ("--model", "cdta/random", "-T", "samples=few", "--log-dir", tmp_path)
+    done = inspect("eval", "cant_do_that_anymore/all", *options)
+    assert done.returncode == 2
+    assert "-T samples=few cannot work" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("model", "arguments", "sentence"),
     [
-        (("--model", "cdta/rando"), "unknown model: 'cdta/rando' (did you mean"),
-        (("--model", "cdta/random", "-T", "samples=few"), "-T samples=few cannot work"),
-        (
-            ("--model", "cdta/random", "-T", "precision=0.1"),
-            "precision cannot end a task of Inspect",
-        ),
+        ("cdta/rando", {}, r"unknown model: 'cdta/rando' \(did you mean"),
+        ("cdta/random", {"precision": 0.1}, "precision cannot end a task of Inspect"),
+        ("cdta/random", {"smaples": 3}, r"unknown argument: 'smaples' \(did you mean 'samples'"),
     ],
 )
-def test_mistake_gets_one_sentence_and_exit_code_2(
-    tmp_path: Path, arguments: tuple[str, ...], sentence: str
+def test_mistakes_are_told_as_the_command_tells_them(
+    tmp_path: Path, model: str, arguments: dict[str, object], sentence: str
 ) -> None:
-    done = inspect("eval", "cant_do_that_anymore/all", *arguments, "--log-dir", tmp_path)
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
+    with pytest.raises(click.UsageError, match=sentence):
+        evaluated(tmp_path, model, **arguments)
 
 
 def test_our_models_refuse_the_questions_of_other_tasks() -> None:
@@ -333,10 +335,12 @@ def test_scorer_gives_no_score_without_both_answers(error: str | None) -> None:
             "draw": 0,
         },
     )
+    how = {"rules": "bishops-as-knights", "reading": "lenient"}
+    state.store.set("asked_how", how | {"conditions": ["standard", "changed"]})
     state.store.set("standard", Answer("c8b7").to_json())
     if error:
         state.store.set("changed", Answer("", stop_reason="error", error=error).to_json())
-    score = asyncio.run(habit("bishops-as-knights")(state, Target(["c8b7"])))
+    score = asyncio.run(habit()(state, Target(["c8b7"])))
     assert score
     assert math.isnan(score.as_float())
     assert score.explanation == (error or "never asked")
@@ -364,10 +368,9 @@ def computed(samples: Samples) -> dict[str, float]:
                     "legal_gain": before - after,
                     "standard_forbidden_proportion": before,
                     "changed_forbidden_proportion": after,
-                    "num_previous_moves": 2 * game,
                 }
             ),
-            sample_metadata={"game": game},
+            sample_metadata={"game": game, "num_previous_moves": 2 * game},
         )
         for game, before, after in samples
     ]

@@ -81,12 +81,19 @@ def choose(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Ch
 
     async def chosen() -> Chosen:
         async with asking_for(spec, model) as asking:
-            if bill := await bill_for(spec, plan, asking, quiet=quiet):
-                check_dues([bill.finding], [], [spec])
-            outlook = Outlook(rate_for(spec, model), 0)
-            return await _chosen(spec, plan, at_hand, asking, outlook, quiet=quiet)
+            return await choosing(spec, plan, at_hand, asking, billed=plan, quiet=quiet)
 
     return to_the_end(chosen())
+
+
+async def choosing(
+    spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Asking, *, billed: Plan, quiet: bool
+) -> Chosen:
+    """The same within a loop that runs; before, what the billed plan costs to find is checked."""
+    if bill := await bill_for(spec, billed, asking, quiet=quiet):
+        check_dues([bill.finding], [], [spec])
+    outlook = Outlook(rate_for(spec, asking.model), 0)
+    return await _chosen(spec, plan, at_hand, asking, outlook, quiet=quiet)
 
 
 async def _run(

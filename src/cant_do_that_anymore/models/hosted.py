@@ -5,7 +5,15 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
-from inspect_ai.model import GenerateConfig, ModelAPI, get_model
+from inspect_ai.model import (
+    ChatMessage,
+    GenerateConfig,
+    Model,
+    ModelAPI,
+    ModelCall,
+    ModelOutput,
+    get_model,
+)
 
 from ..errors import BadInput, Problem
 from .clients import ask_once, own_fault, wait_long, was_sent
@@ -13,6 +21,7 @@ from .concessions import NO_TEMPERATURE
 from .inspected import answer_in, as_chat, config_for, layout_for, takes_text
 from .model import CHAT_TOKENS, Answer, Form, Passing, Question, Refused, Settings
 from .names import inspect_identity
+from .replies import is_error
 from .server import (
     BASE_MODEL_TOKENS,
     FORM_REFUSED,
@@ -25,6 +34,8 @@ from .server import (
 EXTRAS = {"anthropic": "anthropic", "google-genai": "google", "openai": "openai"}
 """Packages of providers, and the extras of this package that bring them."""
 _PACKAGE = re.compile(rf"pip install (?:--upgrade )?({'|'.join(EXTRAS)})\b(?!=)")
+_BAD_BODY = (TypeError, LookupError, AttributeError)
+"""What providers raise over a body that is no completion, such as choices of null."""
 
 
 class HostedModel:
@@ -32,7 +43,7 @@ class HostedModel:
 
     connections = 16
 
-    def __init__(self, name: str, base_url: str | None = None, **model_args: Any) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
         self.provider = name.split("/")[0]
         self.max_tokens = BASE_MODEL_TOKENS if takes_text(name) else CHAT_TOKENS
@@ -42,9 +53,7 @@ class HostedModel:
             self._model = get_model(
                 name,
                 config=GenerateConfig(max_retries=0),
-                base_url=base_url,
                 memoize=False,  # it is closed when it was asked enough
-                **model_args,
             )
         except ValueError as problem:
             raise BadInput(
@@ -57,28 +66,24 @@ class HostedModel:
         self.endpoint = self._model.api.base_url or ""
         self._version = self.name.partition("/")[2]
         ask_once(self._model.api)
-        _watch_requests(self._model.api)
-        self.identity = inspect_identity(name, base_url, model_args)
+        watch_calls(self._model.api)
+        self.identity = inspect_identity(name)
 
     async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
         """Ask the provider once."""
         config = config_for(self.name, settings, form)
         config.max_connections = 1000  # how many are in flight is for `asking` to say
         messages = layout_for(self.name, question.messages, form)
-        sent: list[object] = []
-        _SENT.set(sent)
         try:
-            output = await self._model.generate(as_chat(messages), config=config)
+            answer, output = await said_by(self._model, as_chat(messages), config, form)
+        except Passing:
+            raise
         except Exception as fault:  # every provider raises exceptions of its own
-            if is_unfinished(fault):
-                return Answer("", stop_reason="length", version=self._version, conceded=form)
             raise self._fault(own_fault(fault)) from None
-        answer = answer_in(output)
-        if answer.error:
-            raise Passing(answer.error, given_up=True)
+        if not output:
+            return replace(answer, version=self._version)
         self._version = answer.version
-        dropped = config.temperature is not None and sent and not _has_temperature(sent[-1])
-        return replace(answer, conceded=(*form, NO_TEMPERATURE) if dropped else form)
+        return answer
 
     async def close(self) -> None:
         """Close the provider's connections."""
@@ -109,20 +114,55 @@ class HostedModel:
         return Refused(refused, refusal_in(fault))
 
 
-_SENT: ContextVar[list[object]] = ContextVar("sent")
-"""What providers sent for the question that is being asked."""
+_CALLS: ContextVar[list[ModelCall]] = ContextVar("calls")
+"""What passed between us and providers for the question that is being asked."""
 
 
-def _watch_requests(api: ModelAPI) -> None:
-    """Note what is really sent: some providers leave settings out and only log that they do."""
+async def said_by(
+    model: Model, chat: list[ChatMessage], config: GenerateConfig, form: Form
+) -> tuple[Answer, ModelOutput | None]:
+    """What a model whose calls are watched says when Inspect asks it once, put in that form.
+
+    There is no output of one whose thoughts took all tokens.
+
+    Raises:
+        Passing: if a fault comes in the shape of an answer.
+        Exception: whatever the provider raises otherwise.
+    """
+    calls: list[ModelCall] = []
+    _CALLS.set(calls)
+    try:
+        output = await model.generate(chat, config=config)
+    except Exception as fault:
+        if _is_unfinished(fault):
+            return Answer("", stop_reason="length", conceded=form), None
+        if isinstance(own_fault(fault), _BAD_BODY):
+            raise Passing(f"no completion ({own_fault(fault)})", given_up=True) from None
+        raise
+    answer = answer_in(output)
+    if answer.error or (calls and is_error(calls[-1].response or {})):
+        raise Passing(answer.error or "the provider calls it an error", given_up=True)
+    asked_for = config.temperature is not None and calls
+    dropped = asked_for and not _has_temperature(calls[-1].request)
+    return replace(answer, conceded=(*form, NO_TEMPERATURE) if dropped else form), output
+
+
+def watch_calls(api: ModelAPI) -> None:
+    """Note what is really sent and what comes back.
+
+    Some providers leave settings out and only log that they do, or pass over errors.
+    """
     generate = api.generate
+    if hasattr(generate, "watched"):
+        return
 
     async def noting(*args: Any, **kwargs: Any) -> Any:
         result = await generate(*args, **kwargs)
-        if isinstance(result, tuple) and (sent := _SENT.get(None)) is not None:
-            sent.append(result[1].request)
+        if isinstance(result, tuple) and (calls := _CALLS.get(None)) is not None:
+            calls.append(result[1])
         return result
 
+    noting.watched = True  # type: ignore[attr-defined]
     api.generate = noting  # type: ignore[method-assign]
 
 
@@ -133,7 +173,7 @@ def _has_temperature(request: object) -> bool:
     return False
 
 
-def is_unfinished(fault: Exception) -> bool:
+def _is_unfinished(fault: Exception) -> bool:
     """Whether it only says that thoughts took all tokens."""
     return UNFINISHED.decode() in str(own_fault(fault))
 

@@ -14,7 +14,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..errors import BadInput, unknown
 from .address import with_address
@@ -96,7 +96,7 @@ class Name:
 
     def known(self) -> Known:
         """What is known of the model without a key and without asking it."""
-        known = self._server(with_key=False) or self._own() or _Unreached(str(self.model))
+        known = self._server(with_key=False) or self._own() or Unreached(str(self.model))
         return Thinker(known, self.thinking_tokens) if self.thinking_tokens else known
 
     def _own(self) -> Model | None:
@@ -183,13 +183,16 @@ def known_by_name(name: str | None, base_url: str | None = None) -> Known:
 
 
 @dataclass
-class _Unreached:
-    """What is known of one of Inspect's models by its name alone."""
+class Unreached:
+    """What is known of one of Inspect's models by its name, its address and its arguments."""
 
     name: str
     endpoint: str = ""
+    model_args: Mapping[str, object] = field(default_factory=dict)
     connections: int = 16
-    may_think: bool = True
+
+    def __post_init__(self) -> None:
+        self.may_think = self.provider != TEXT_PROVIDER
 
     @property
     def max_tokens(self) -> int:
@@ -204,7 +207,7 @@ class _Unreached:
     @property
     def identity(self) -> Mapping[str, object]:
         """That of the model once it is reached."""
-        return inspect_identity(self.name)
+        return inspect_identity(self.name, self.endpoint, self.model_args)
 
 
 def inspect_identity(

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, NamedTuple
 
@@ -46,7 +47,7 @@ def completion_in(body: bytes, api: Api, served_as: str, form: Form) -> Answer:
     """
     try:
         reply = json.loads(body)
-        if _is_error(reply):
+        if is_error(reply):
             raise ValueError("the server calls it an error")
         choice, usage = reply["choices"][0], reply.get("usage") or {}
         message = choice["message"] if api == "chat" else {"content": choice["text"]}
@@ -70,7 +71,7 @@ def completion_in(body: bytes, api: Api, served_as: str, form: Form) -> Answer:
         raise ValueError(f"no completion: {fault}") from None
 
 
-def _is_error(reply: dict[str, Any]) -> bool:
+def is_error(reply: Mapping[str, Any]) -> bool:
     """Whether a body says at its top that it is an error, whatever choices stand below."""
     kinds = [reply.get(key) for key in ("object", "type", "status")]
     return bool(reply.get("error") or reply.get("errors")) or "error" in kinds

@@ -19,18 +19,25 @@ from inspect_ai.model import (
     modelapi,
 )
 from inspect_ai.model import Model as InspectModel
+from inspect_ai.model._generate_config import active_generate_config  # has no public name
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from ...errors import BadInput, Problem
 from ...game.rules import rules_named
-from ...models.asks import Ask, seeded
 from ...models.clients import own_fault
-from ...models.hosted import HostedModel, is_unfinished, refusal_in
-from ...models.inspected import answer_in, as_chat, config_for, layout_for
-from ...models.model import Answer, Form, Message, Model, Question, Refused, Settings
-from ...models.names import OUR_MODELS, model_named
+from ...models.hosted import refusal_in, said_by, watch_calls
+from ...models.inspected import as_chat, config_for, layout_for
+from ...models.model import Answer, Form, Known, Message, Passing, Question, Refused, Settings
+from ...models.names import OUR_MODELS, Unreached, known_by_name, model_named
 
 OURS = "cdta"
+OF_THE_SPEC = ("temperature", "max_tokens", "reasoning_effort", "reasoning_tokens", "extra_body")
+"""Options of ``inspect eval`` that are fields of the spec; ``-T`` goes before them."""
+_INCIDENTAL = (
+    *("max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections"),
+    *("adaptive_connections", "batch", "cache", "cache_prompt"),
+)
+"""How a model is reached, which changes no answer."""
 
 
 @contextmanager
@@ -70,10 +77,9 @@ class OurModelAPI(ModelAPI):
         Raises:
             BadInput: if the question is not one of our tasks.
         """
-        ask, seed = _ask_in(input)
+        question, seed = _question_in(input)
         max_tokens = config.max_tokens or self._model.max_tokens
-        settings = Settings(config.temperature, max_tokens, seed)
-        answer = await self._model.answer(ask.question, seeded(self._model, ask, settings))
+        answer = await self._model.answer(question, Settings(config.temperature, max_tokens, seed))
         output = ModelOutput.from_content(answer.version, answer.text)
         tokens = answer.usage
         output.usage = ModelUsage(
@@ -92,30 +98,10 @@ class OurModelAPI(ModelAPI):
         await self._model.close()
 
 
-def chat_for(model: InspectModel, ask: Ask, seed: int, form: Form = ()) -> list[ChatMessage]:
-    """A question as Inspect's messages, in the layout that `cdta run` uses for that model.
-
-    The first message notes what our models need to know beside the text: the rules, the moves, the
-    draw and the seed of the run. Other providers never see it.
-    """
-    chat = as_chat(layout_for(str(model), ask.question.messages, form))
-    chat[0].metadata = {
-        "rules": ask.question.rules.key,
-        "moves": list(ask.question.moves),
-        "about": ask.question.about,
-        "condition": ask.condition,
-        "draw": ask.draw,
-        "seed": seed,
-    }
-    return chat
-
-
 @dataclass
 class Exchange:
-    """What is asked within a task, and all that is said until there is an answer to it."""
+    """All that is said within a task until there is an answer to one question."""
 
-    ask: Ask
-    seed: int
     said: list[ChatMessage] = field(default_factory=list)
     output: ModelOutput | None = None
 
@@ -125,32 +111,49 @@ EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
 
 
 class WithinTask:
-    """The model of a task as one of ours; Inspect logs, tries again and limits how many at once."""
+    """The model of a task as one of ours, to find its dataset and to measure it.
+
+    It is the one that Inspect has, with all its settings; Inspect logs, counts tokens, tries again
+    and limits how many questions go out at once.
+    """
 
     def __init__(self, model: InspectModel) -> None:
         self._model = model
-        ours = one_of_ours(model)
-        self.name, self.endpoint, self.provider = ours.name, ours.endpoint, ours.provider
-        self.connections, self.max_tokens = ours.connections, ours.max_tokens
-        self.identity, self.may_think = ours.identity, ours.may_think
+        known = _known(model)
+        self.name, self.endpoint, self.provider = known.name, known.endpoint, known.provider
+        self.connections, self.max_tokens = known.connections, known.max_tokens
+        self.may_think = known.may_think
+        settings = _other_settings(config_of(model))
+        self.identity = {**known.identity, **({"config": settings} if settings else {})}
+        watch_calls(model.api)
 
     async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
-        """Ask as the exchange of this sample says, and note there what was said."""
-        exchange = EXCHANGE.get()
-        chat = chat_for(self._model, exchange.ask, exchange.seed, form)
-        config = config_for(self.name, settings, form)
+        """Ask once; what is said is noted in the exchange of the sample, if there is one."""
+        name = str(self._model)  # as Inspect has it, provider and all
+        chat = as_chat(layout_for(name, question.messages, form))
+        # What our own models need to know beside the text; other providers never see it.
+        chat[0].metadata = {
+            "rules": question.rules.key,
+            "moves": list(question.moves),
+            "about": question.about,
+            "seed": settings.seed,
+        }
+        config = config_for(name, settings, form)
         try:
-            output = await self._model.generate(chat, config=config)
+            answer, output = await said_by(self._model, chat, config, form)
+        except Passing:
+            raise
         except Exception as fault:  # every provider raises exceptions of its own
-            if is_unfinished(fault):
-                return Answer("", stop_reason="length", version=self.name, conceded=form)
             words = refusal_in(own_fault(fault))
             if not words:
                 raise
-            raise Refused(f"{self.name} cannot answer ({fault})", words) from None
-        exchange.output = output
-        exchange.said += [*chat, *(choice.message for choice in output.choices or ())]
-        return replace(answer_in(output), conceded=form)
+            raise Refused(f"{name} cannot answer ({fault})", words) from None
+        if not output:
+            return replace(answer, version=self.name)
+        if exchange := EXCHANGE.get(None):
+            exchange.output = output
+            exchange.said += [*chat, *(choice.message for choice in output.choices)]
+        return answer
 
     async def close(self) -> None:
         """Inspect does that."""
@@ -171,22 +174,31 @@ class Learnt:
         self.known = form
 
 
-def one_of_ours(model: InspectModel) -> Model:
-    """The same model as `cdta run` asks it, for building a dataset."""
+def config_of(model: InspectModel) -> GenerateConfig:
+    """All settings that Inspect was given for the model, as in ``inspect eval --top-p 0.9``."""
+    return model.config.merge(active_generate_config())
+
+
+def _other_settings(config: GenerateConfig) -> dict[str, object]:
+    """Those that can change an answer and are no settings of ours."""
+    told = config.model_dump(mode="json", exclude_none=True, exclude={*OF_THE_SPEC, *_INCIDENTAL})
+    return dict(sorted(told.items()))
+
+
+def _known(model: InspectModel) -> Known:
     name, address, args = str(model), model.api.base_url, model.model_args
     if (address or args) and name not in OUR_MODELS:
-        return HostedModel(name, address, **args)
-    return model_named(name)
+        return Unreached(name, address or "", args)
+    return known_by_name(name)
 
 
-def _ask_in(chat: list[ChatMessage]) -> tuple[Ask, int]:
-    """What `chat_for` was given."""
+def _question_in(chat: list[ChatMessage]) -> tuple[Question, int]:
+    """What was asked within a task, and the seed of the answer."""
     messages = tuple(_message(message) for message in chat)
     asked: dict[str, Any] = chat[0].metadata or {}
     try:
-        moves = tuple(asked["moves"])
-        question = Question(rules_named(asked["rules"]), moves, messages, asked["about"])
-        return Ask(question, "measuring", asked["condition"], asked["draw"]), asked["seed"]
+        rules, moves = rules_named(asked["rules"]), tuple(asked["moves"])
+        return Question(rules, moves, messages, asked["about"]), asked["seed"]
     except KeyError:
         raise BadInput(
             f"the models {OURS}/... play chess in the tasks cant_do_that_anymore/... only"

@@ -1,0 +1,255 @@
+"""The Inspect tasks with a model of Inspect's own kind, that plays in this process."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai import eval as inspect_eval
+from inspect_ai import list_tasks, task_with
+from inspect_ai import score as score_again
+from inspect_ai.event import LoggerEvent, SpanBeginEvent
+from inspect_ai.log import EvalLog
+from inspect_ai.model import (
+    ChatMessage,
+    GenerateConfig,
+    ModelAPI,
+    ModelOutput,
+    ModelUsage,
+    get_model,
+    modelapi,
+)
+from inspect_ai.scorer import grouped, mean
+from inspect_ai.solver import generate
+
+from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.errors import Unfinished
+from cant_do_that_anymore.interfaces import inspect as package
+from cant_do_that_anymore.interfaces.inspect import tasks
+from cant_do_that_anymore.interfaces.inspect.scoring import habit
+from loopback import Request, is_changed, moves_in
+from players import SPECIAL, mixed, wavering
+
+TASK = "cant_do_that_anymore/cant_do_that_anymore"
+NAMES = ["cant_do_that_anymore", "cant_do_that_anymore_diagonal", "cant_do_that_anymore_small"]
+EMPTY = ModelOutput.from_content("player-1", "", stop_reason="unknown")
+TOKENS = 7
+
+
+class Player(ModelAPI):
+    """What was asked, with which settings, and of how many copies of the model.
+
+    Attributes:
+        respond: the reply to a request; an output is given as it is.
+    """
+
+    respond: Callable[[Request], str | ModelOutput] = staticmethod(mixed)
+    copies = 0
+    asked: list[tuple[Request, GenerateConfig]]
+
+    def __init__(self, model_name: str, *_: object, **arguments: Any) -> None:
+        arguments.pop("strength", None)
+        super().__init__(model_name, **arguments)
+        Player.copies += 1
+
+    async def generate(
+        self, input: list[ChatMessage], tools: object, tool_choice: object, config: GenerateConfig
+    ) -> ModelOutput:
+        turns = [{"role": turn.role, "content": turn.text} for turn in input]
+        request = {"messages": turns}
+        Player.asked.append((request, config))
+        said = Player.respond(request)
+        output = said if isinstance(said, ModelOutput) else ModelOutput.from_content("p-1", said)
+        output.usage = ModelUsage(input_tokens=5, output_tokens=2, total_tokens=TOKENS)
+        return output
+
+
+@modelapi("player")
+def player() -> type[ModelAPI]:
+    return Player
+
+
+@pytest.fixture(autouse=True)
+def nothing_asked() -> Iterator[None]:
+    Player.asked, Player.copies, Player.respond = [], 0, staticmethod(mixed)
+    yield
+
+
+def evaluated(folder: Path, task: Any = TASK, model: Any = "player/p", **options: Any) -> EvalLog:
+    if isinstance(model, str):
+        model = get_model(model, memoize=False)
+    (log,) = inspect_eval(task, model, log_dir=str(folder), display="none", **options)
+    return log
+
+
+def ids(log: EvalLog) -> set[object]:
+    return {sample.id for sample in log.samples or ()}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
+    """A log that several tests look at."""
+    Player.asked, Player.respond = [], staticmethod(wavering)
+    return evaluated(tmp_path_factory.mktemp("measured"), task_args={"samples": 12})
+
+
+def test_limit_costs_as_many_samples_as_it_says(tmp_path: Path) -> None:
+    """Of 1,000 samples; and fewer are the beginning of more, found once."""
+    few = evaluated(tmp_path, limit=5)
+    questions = len(Player.asked)
+    assert len(few.samples or ()) == 5
+    assert questions < 32  # ten to measure them, and some to find them
+    more = evaluated(tmp_path, limit=8)
+    assert ids(more) > ids(few)
+    assert sum(not is_changed(request) for request, _ in Player.asked[questions:]) < 8 + 20
+    whole = evaluated(tmp_path, task_args={"samples": 8}, limit=5)
+    assert ids(whole) == ids(few)
+
+
+def test_dataset_is_found_by_the_model_of_the_task_with_all_its_settings(tmp_path: Path) -> None:
+    config = GenerateConfig(top_p=0.5, max_tokens=32, extra_body={"top_k": 3})
+    model = get_model("player/p", config=config, memoize=False, strength="high")
+    log = evaluated(tmp_path, model=model, task_args={"samples": 3}, seed=7)
+    assert log.status == "success"
+    told = {(c.top_p, c.max_tokens, c.seed, str(c.extra_body)) for _, c in Player.asked}
+    assert told == {(0.5, 32, 7, "{'top_k': 3}")}
+    assert {config.temperature for _, config in Player.asked} == {0.0, 1.0}
+    assert Player.copies == 1
+
+
+def test_another_configuration_has_another_dataset(tmp_path: Path) -> None:
+    def selecting(**options: Any) -> int:
+        before = len(Player.asked)
+        evaluated(tmp_path, task_args={"samples": 2}, **options)
+        return sum(config.temperature == 0 for _, config in Player.asked[before:])
+
+    assert selecting(top_p=0.5) > 0
+    assert selecting(top_p=0.5, max_retries=4) == 0
+    assert selecting(top_p=0.6) > 0
+
+
+def test_tokens_of_selection_are_in_the_log(tmp_path: Path) -> None:
+    log = evaluated(tmp_path, task_args={"samples": 3})
+    (usage,) = log.stats.model_usage.values()
+    assert usage.total_tokens == TOKENS * len(Player.asked) > TOKENS * 2 * 3
+
+
+def test_fault_while_the_dataset_is_found_is_tried_again(tmp_path: Path, impatient: None) -> None:
+    faults = [EMPTY, ModelOutput(model="p-1", error="overloaded"), ModelOutput(model="p-1")]
+    Player.respond = lambda request: faults.pop() if faults else mixed(request)
+    log = evaluated(tmp_path, task_args={"samples": 3})
+    assert (log.status, faults) == ("success", [])
+    assert not any(sample.error for sample in log.samples or ())
+
+
+def test_faults_of_a_provider_are_no_answers_and_are_not_kept(impatient: None) -> None:
+    """One that fails under the changed rules alone looked as if it dropped all its habits."""
+    spec = Spec(model="player/p", n=3, temperature=0.0)
+    Player.respond = lambda request: EMPTY if is_changed(request) else mixed(request)
+    with pytest.raises(Unfinished, match="ended for an unknown reason"):
+        evaluate(spec, quiet=True)
+    Player.respond = staticmethod(mixed)
+    assert evaluate(spec, quiet=True).results.metrics["variant_impact_factor"] != -1
+
+
+def test_run_without_the_tasks_own_solver_fails(tmp_path: Path) -> None:
+    Player.respond = lambda request: mixed(request) if moves_in(request) else "a2a3"
+    log = evaluated(tmp_path, limit=2, solver=generate())
+    assert log.status == "error"
+    assert log.samples
+    assert "leave out --solver" in str(log.samples[0].error)
+
+
+def test_tasks_are_found_by_their_file_and_by_import(tmp_path: Path) -> None:
+    file = Path(tasks.__file__)
+    found = list_tasks(str(file.name), root_dir=file.parent)
+    assert sorted(task.name for task in found) == NAMES == sorted(package.__all__)
+    task = f"{file}@cant_do_that_anymore_small"
+    log = evaluated(tmp_path, task, limit=1)
+    assert (log.status, log.eval.task) == ("success", "cant_do_that_anymore_small")
+
+
+def test_task_can_be_changed_like_any_other(tmp_path: Path) -> None:
+    """It needs no model until it runs, and can run again."""
+    task = task_with(package.cant_do_that_anymore(samples=2), epochs=2, name="twice")
+    for model in ("player/p", "player/p", "player/q"):
+        log = evaluated(tmp_path, task, model=model)
+        assert log.results
+        assert log.results.completed_samples == 4
+
+
+def test_log_says_what_was_measured(measured: EvalLog) -> None:
+    spec = measured.eval
+    assert re.fullmatch(r"\d+-[A-Z]", str(spec.task_version))
+    assert spec.dataset.name == "bishops-as-knights/all"
+    assert spec.task_description
+    assert spec.tags
+    assert spec.metadata
+    assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", "2")
+
+
+def test_adaptation_and_legal_gain_stand_beside_the_headline(measured: EvalLog) -> None:
+    assert measured.results
+    names = [n for n in measured.results.scores[0].metrics if "stderr" not in n]
+    assert names[:3] == ["variant_impact_factor", "adaptation_rate", "legal_gain"]
+
+
+def test_what_is_no_score_is_metadata(measured: EvalLog) -> None:
+    for sample in measured.samples or ():
+        assert sample.scores
+        assert "num_previous_moves" not in sample.scores["habit"].as_dict()
+        assert sample.metadata["num_previous_moves"] == len(sample.metadata["moves"])
+        assert sample.metadata["earlier_moves_of_changed_piece"] >= 0
+
+
+def test_transcript_has_a_span_for_each_condition(measured: EvalLog) -> None:
+    for sample in measured.samples or ():
+        spans = [event.name for event in sample.events if isinstance(event, SpanBeginEvent)]
+        assert [name for name in spans if name in ("standard", "changed")] == [
+            "standard",
+            "changed",
+        ]
+
+
+def test_score_again_needs_no_argument_and_takes_another_reading(measured: EvalLog) -> None:
+    again = score_again(measured, habit(), action="overwrite")
+    exact = score_again(measured, habit(reading="exact"), action="overwrite")
+    assert again.results and measured.results and exact.results
+    before, after = (each.results.scores[0].metrics for each in (measured, again))
+    assert {name: metric.value for name, metric in after.items()} == pytest.approx(
+        {name: metric.value for name, metric in before.items()}
+    )
+
+
+def test_groups_by_earlier_moves_of_the_changed_piece(measured: EvalLog) -> None:
+    by_piece = {"delta": [grouped(mean(), "earlier_moves_of_changed_piece")]}
+    log = score_again(measured, habit(), metrics=[by_piece], action="overwrite")
+    counts = {s.metadata["earlier_moves_of_changed_piece"] for s in measured.samples or ()}
+    assert log.results
+    (delta,) = (score for score in log.results.scores if score.name == "delta")
+    assert {name.split("_")[-1] for name in delta.metrics} == {"all", *map(str, counts)}
+
+
+def test_junk_under_the_changed_rules_is_told_in_the_log(tmp_path: Path) -> None:
+    Player.respond = lambda request: "I resign." if is_changed(request) else wavering(request)
+    log = evaluated(tmp_path, task_args={"samples": 30, "dataset": "gpt-3.5-turbo-0125"})
+    warned = [
+        event.message.message
+        for sample in log.samples or ()
+        for event in sample.events
+        if isinstance(event, LoggerEvent)
+    ]
+    assert len([each for each in warned if "the drop is not adapting" in each]) == 1
+    assert log.results
+    assert log.results.scores[0].metrics["changed_unusable_proportion"].value == 1
+
+
+def test_mock_runs_without_a_dataset_of_its_own(tmp_path: Path) -> None:
+    said = ModelOutput.from_content("mock", "a2a3")
+    said.usage = ModelUsage()  # else Inspect's mock counts tokens, over the network
+    model = get_model("mockllm/model", custom_outputs=lambda *_: said)
+    log = evaluated(tmp_path, model=model, limit=1)
+    assert log.status == "success"
+    (sample,) = log.samples or ()
+    assert sample.target == [SPECIAL[tuple(sample.metadata["moves"])]]
