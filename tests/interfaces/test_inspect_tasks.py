@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai import eval as inspect_eval
 from inspect_ai import list_tasks, task_with
 from inspect_ai import score as score_again
 from inspect_ai.event import LoggerEvent, SpanBeginEvent
@@ -23,6 +22,7 @@ from inspect_ai.model import (
 from inspect_ai.scorer import grouped, mean
 from inspect_ai.solver import generate
 
+import inspecting
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import Unfinished
 from cant_do_that_anymore.interfaces import inspect as package
@@ -77,10 +77,7 @@ def nothing_asked() -> Iterator[None]:
 
 
 def evaluated(folder: Path, task: Any = TASK, model: Any = "player/p", **options: Any) -> EvalLog:
-    if isinstance(model, str):
-        model = get_model(model, memoize=False)
-    (log,) = inspect_eval(task, model, log_dir=str(folder), display="none", **options)
-    return log
+    return inspecting.evaluated(folder, task, model, **options)
 
 
 def ids(log: EvalLog) -> set[object]:

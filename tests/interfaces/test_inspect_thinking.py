@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai import eval as inspect_eval
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ContentReasoning, GenerateConfig, get_model
 
+import inspecting
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from loopback import serving
@@ -28,15 +28,13 @@ def evaluated(
 ) -> EvalLog:
     monkeypatch.setenv("LOOP_API_KEY", "EMPTY")
     monkeypatch.setenv("LOOP_BASE_URL", server.url)
-    (log,) = inspect_eval(
+    return inspecting.evaluated(
+        folder / "logs",
         "cant_do_that_anymore/all_small",
-        model=get_model(NAME, memoize=False, config=GenerateConfig(**settings)),
-        log_dir=str(folder / "logs"),
-        display="none",
+        get_model(NAME, memoize=False, config=GenerateConfig(**settings)),
         task_args=task_args,
         max_connections=max_connections,
     )
-    return log
 
 
 @pytest.mark.parametrize("family", [Thinker, Unfinished])
@@ -78,6 +76,10 @@ def test_inspects_own_options_hold_for_selecting_and_measuring(
         for part in message.content
     ]
     assert sum(isinstance(part, ContentReasoning) for part in shown) == 2 * 5
+    assert log.results
+    metrics = log.results.scores[0].metrics
+    assert metrics["changed_thinking_tokens"].value >= metrics["standard_thinking_tokens"].value > 0
+    assert metrics["temptation_rate"].value == 0
 
 
 def test_a_given_dataset_leaves_the_room_to_be_learnt_within_the_task(

@@ -72,7 +72,7 @@ def _estimates(scores: Sequence[SampleScore]) -> dict[str, Estimate]:
             ones if MEASURES[name].whole is every else column(whole_of(MEASURES[name])),
         )
         for name in (*FIRST, *(name for name in MEASURES if name not in FIRST))
-        if name in given
+        if name in given or name in FIRST  # Inspect looks for the headline before the first score
     }
     found |= {name: _ratio(column(name), ones) for name in UNUSABLE.values() if name in given}
     found |= {
