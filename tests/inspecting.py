@@ -1,23 +1,24 @@
 """Evals of Inspect within this process, without what each of them would do over again."""
 
 from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from inspect_ai import eval as inspect_eval
-from inspect_ai._util import package
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, get_model
 
-_LISTED = cache(package.packages_distributions)
+LISTED = cache(packages_distributions)
+"""Inspect goes through all installed packages at every eval, for a third of a second."""
 
 
 def evaluated(folder: Path, task: Any, model: str | Model, **options: Any) -> EvalLog:
     """The log of one eval; a model that is named is a new one, since the next test has another."""
     if isinstance(model, str):
         model = get_model(model, memoize=False)
-    # Inspect goes through all installed packages at every eval, which takes longer than the rest.
-    package.packages_distributions = _LISTED
     fixed: dict[str, Any] = {"log_realtime": False, "display": "none"}
-    (log,) = inspect_eval(task, model, log_dir=str(folder), **fixed, **options)
+    with patch("inspect_ai._util.package.packages_distributions", LISTED):
+        (log,) = inspect_eval(task, model, log_dir=str(folder), **fixed, **options)
     return log

@@ -84,6 +84,11 @@ def ids(log: EvalLog) -> set[object]:
     return {sample.id for sample in log.samples or ()}
 
 
+def numbers(log: EvalLog) -> dict[str, float]:
+    assert log.results
+    return {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
     """A log that several tests look at."""
@@ -180,7 +185,8 @@ def test_log_says_what_was_measured(measured: EvalLog) -> None:
     spec = measured.eval
     assert re.fullmatch(r"\d+-[A-Z]", str(spec.task_version))
     assert spec.dataset.name == "bishops-as-knights/all"
-    assert spec.task_description
+    described = getattr(spec, "task_description", None)  # of newer versions of Inspect
+    assert described in (None, tasks.DESCRIPTIONS["all"])
     assert spec.tags
     assert spec.metadata
     assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", "2")
@@ -211,12 +217,9 @@ def test_transcript_has_a_span_for_each_condition(measured: EvalLog) -> None:
 
 def test_score_again_needs_no_argument_and_takes_another_reading(measured: EvalLog) -> None:
     again = score_again(measured, habit(), action="overwrite")
+    assert numbers(again) == pytest.approx(numbers(measured))
     exact = score_again(measured, habit(reading="exact"), action="overwrite")
-    assert again.results and measured.results and exact.results
-    before, after = (each.results.scores[0].metrics for each in (measured, again))
-    assert {name: metric.value for name, metric in after.items()} == pytest.approx(
-        {name: metric.value for name, metric in before.items()}
-    )
+    assert numbers(exact).keys() == numbers(measured).keys()
 
 
 def test_groups_by_earlier_moves_of_the_changed_piece(measured: EvalLog) -> None:
@@ -248,5 +251,6 @@ def test_mock_runs_without_a_dataset_of_its_own(tmp_path: Path) -> None:
     model = get_model("mockllm/model", custom_outputs=lambda *_: said)
     log = evaluated(tmp_path, model=model, limit=1)
     assert log.status == "success"
-    (sample,) = log.samples or ()
+    assert log.samples
+    sample = log.samples[0]
     assert sample.target == [SPECIAL[tuple(sample.metadata["moves"])]]
