@@ -78,4 +78,10 @@ FAULTS: dict[str, Callable[[], web.StreamResponse]] = {
         {"choices": [{"message": {"content": "e2e4"}}], "usage": {"prompt_tokens": "many"}}
     ),
     "a 200 with an error body": lambda: _error(200, "the upstream is down"),
+    "an error beside a choice": lambda: web.json_response(
+        {
+            "error": {"message": "the upstream is down"},
+            "choices": [{"message": {"content": ""}, "finish_reason": "stop"}],
+        }
+    ),
 }

@@ -61,6 +61,10 @@ def test_model_can_be_asked_again_after_it_was_closed(server: Loopback) -> None:
         ("cut off", True),
         ("silence", True),
         ("no JSON", True),
+        ("no choice", True),
+        ("choices of null", True),
+        ("a 200 with an error body", True),
+        ("an error beside a choice", True),
     ],
 )
 def test_a_provider_is_asked_once_and_what_may_have_been_answered_is_known(

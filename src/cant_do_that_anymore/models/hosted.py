@@ -14,6 +14,7 @@ from inspect_ai.model import (
     ModelOutput,
     get_model,
 )
+from pydantic import ValidationError
 
 from ..errors import BadInput, Problem
 from .clients import ask_once, own_fault, wait_long, was_sent
@@ -34,7 +35,7 @@ from .server import (
 EXTRAS = {"anthropic": "anthropic", "google-genai": "google", "openai": "openai"}
 """Packages of providers, and the extras of this package that bring them."""
 _PACKAGE = re.compile(rf"pip install (?:--upgrade )?({'|'.join(EXTRAS)})\b(?!=)")
-_BAD_BODY = (TypeError, LookupError, AttributeError)
+_BAD_BODY = (TypeError, LookupError, AttributeError, ValidationError)
 """What providers raise over a body that is no completion, such as choices of null."""
 
 
