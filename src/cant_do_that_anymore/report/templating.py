@@ -14,7 +14,7 @@ from . import words
 from .charts import Mark, intervals
 from .markup import visible
 
-_PER_CENT = re.compile(r"(?<=\d) %")
+_UNBROKEN = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<] \d)|(?<=\bp [=<]) (?=\d)")
 _ASSETS = files("cant_do_that_anymore") / "report" / "assets"
 
 
@@ -41,12 +41,12 @@ def _environment() -> Environment:
 def _shown(value: Any) -> Any:
     """Whatever a template writes passes through here, so that no text can forget to be visible.
 
-    No line ends between a number and its per cent. What a filter or a macro has escaped already
-    stays as it is, except for its control characters.
+    No line ends between a number and its per cent, or within a p. What a filter or a macro has
+    escaped already stays as it is, except for its control characters.
     """
     if isinstance(value, Markup):
         return Markup(visible(value))
-    return _PER_CENT.sub("\N{NO-BREAK SPACE}%", visible(value)) if isinstance(value, str) else value
+    return _UNBROKEN.sub("\N{NO-BREAK SPACE}", visible(value)) if isinstance(value, str) else value
 
 
 def asset(*names: str) -> Markup:
