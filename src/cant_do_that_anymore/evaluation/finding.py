@@ -6,6 +6,7 @@ there, and in the folders in it and in those, as ``cdta experiment`` makes them.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from glob import glob
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,8 @@ def is_half_written(file: Path) -> bool:
 
 def known_folders() -> list[Path]:
     """The folders of all runs under ``CDTA_HOME`` and near the current folder, each once."""
-    nearby = (file for pattern in _NEARBY for file in sorted(Path().glob(pattern)))
+    # Unlike that of a path, this glob minds no folder that vanishes meanwhile.
+    nearby = (Path(file) for pattern in _NEARBY for file in sorted(glob(pattern)))  # noqa: PTH207
     files = chain(sorted((home() / "runs").glob(f"*/{FACTS}")), nearby)
     folders = (file.parent for file in files if not is_half_written(file))
     return list({folder.resolve(): folder for folder in folders}.values())
