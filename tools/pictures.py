@@ -5,8 +5,10 @@
 Runs ``cdta experiment`` over three of our models, takes its plots, and photographs the page of a
 run in headless Chromium: ``docs/images`` gets ``report.png``, ``samples.png``, ``notebook.png``,
 ``bars.png`` and ``diagonal.png``. None of our models thinks, so ``curve.png`` is of two planted
-ones, whose habit yields with effort by a known function (``tests/thinkers.py``). ``CHROMIUM`` names
-another browser than the one that is found. Needs the ``test`` extra, for Playwright.
+ones, whose habit yields with effort by a known function (``tests/thinkers.py``), and
+``experiment.png`` is the page of an experiment with three others, each behind a server of its own.
+``CHROMIUM`` names another browser than the one that is found. Needs the ``test`` extra, for
+Playwright.
 """
 
 import os
@@ -14,9 +16,12 @@ import shutil
 import subprocess
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections import Counter
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, Page
@@ -31,24 +36,45 @@ IMAGES = ROOT / "docs" / "images"
 sys.path.insert(0, str(ROOT / "tests"))
 
 from browser import opened_browser  # noqa: E402  (the tests find it the same way)
-from loopback import serving  # noqa: E402
+from loopback import Loopback, Request, is_changed, serving  # noqa: E402
+from players import adapting, habit  # noqa: E402
 from thinkers import KEPT, planted_thinker  # noqa: E402
 
 MODELS = ("cdta/pocket", "cdta/random", "cdta/pocket-rules")
+SERVED = {"alpha": (0.40, 0.0), "beta": (0.55, 0.0), "gamma": (0.20, 0.59)}
+"""How often each keeps its habit when the rules change, and how often it only talks."""
+
+
+class Served:
+    """A planted model: another coin for every time that a question is asked."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._times: Counter[str] = Counter()
+
+    def __call__(self, request: Request) -> str:
+        self._times[str(request)] += 1
+        coin = Random(f"{self._name} {request} {self._times[str(request)]}").random()
+        kept, talk = SERVED[self._name] if is_changed(request) else (0.95, 0.0)
+        if coin < talk:
+            return "What an interesting position!"
+        return habit(request) if coin < talk + kept else adapting(request)
 
 
 def main() -> None:
     ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter).parse_args()
     plots_and_pages()
     curve()
+    servers()
 
 
-def measured(models: Iterable[str], out: Path, *options: str) -> None:
+def measured(models: Iterable[str], out: Path, *options: str, runs: int = 1) -> None:
     """An experiment with them, from an empty home."""
     named = [argument for model in models for argument in ("--model", model)]
-    command = [sys.executable, "-m", "cant_do_that_anymore", "experiment", *named, "--runs", "1"]
+    command = [sys.executable, "-m", "cant_do_that_anymore", "experiment", *named]
     home = {"CDTA_HOME": str(out.with_name("home"))}
-    subprocess.run([*command, *options, "--out", str(out)], check=True, env=os.environ | home)
+    where = ["--runs", str(runs), "--out", str(out)]
+    subprocess.run([*command, *options, *where], check=True, env=os.environ | home)
 
 
 def curve() -> None:
@@ -57,6 +83,18 @@ def curve() -> None:
         efforts = ("--reasoning-effort", "none,low,medium,high", "--eval", "all", "-n", "200")
         measured(KEPT, experiment, "--base-url", server.url, *efforts)
         shutil.copy(experiment / "curve-all-bishops-as-knights.png", IMAGES / "curve.png")
+
+
+def servers() -> None:
+    with TemporaryDirectory() as scratch:
+        experiment = Path(scratch) / "experiment"
+        with ExitStack() as served:
+            urls = {n: served.enter_context(serving(Loopback(Served(n)))).url for n in SERVED}
+            models = [f"{name}@{url}" for name, url in urls.items()]
+            measured(models, experiment, "--pool", "common", "-n", "200", runs=3)
+        page = (experiment / "index.html").as_uri()
+        with opened_browser() as browser:
+            opened(browser, page, 1200, 720).screenshot(path=IMAGES / "experiment.png")
 
 
 def plots_and_pages() -> None:
