@@ -1,14 +1,21 @@
 """A planted key is found nowhere after a run full of errors."""
 
+import html
+import json
 import os
+from base64 import b64encode, urlsafe_b64encode
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.models.hiding import PIECE, Hiding
 from cant_do_that_anymore.models.names import model_named
+from cant_do_that_anymore.models.replies import Response
+from cant_do_that_anymore.models.server import ServerModel
 from loopback import Loopback, Request, serving
 from players import habit
 from processes import process_of
@@ -28,7 +35,7 @@ def echoing(status: int) -> Loopback:
             return web.json_response({"error": {"message": text}}, status=status)
         return None
 
-    server = Loopback(habit, fault=fault)
+    server = Loopback(lambda request: f"{habit(request)} {KEY}", model=f"m {KEY}", fault=fault)
     return server
 
 
@@ -50,6 +57,45 @@ def test_a_key_that_cannot_be_sent_is_not_repeated(
     with pytest.raises(BadInput, match="CDTA_API_KEY holds characters") as problem:
         model_named("m", "http://localhost/v1")
     assert KEY not in str(problem.value)
+
+
+ODD = 'sk-pl"a&n<t>ed/3fa8+5f64=5717\\4562'
+"""A key that looks otherwise wherever it is written."""
+FORMS = [
+    ODD,
+    ODD[3:20],
+    ODD.upper(),
+    json.dumps(ODD)[1:-1],
+    html.escape(ODD),
+    quote(ODD, safe=""),
+    quote(ODD, safe="").lower(),
+    ODD.encode().hex(),
+    *(b64encode(f"{before}{ODD}".encode()).decode() for before in ("", "Bearer ", "user:")),
+    urlsafe_b64encode(f"..{ODD}".encode()).decode(),
+    "".join(f"\\u{ord(letter):04x}" for letter in ODD),
+    "".join(f"&#{ord(letter)};" for letter in ODD),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_key_is_hidden_in_whatever_form_it_comes_back(form: str) -> None:
+    model = ServerModel("m", "http://localhost/v1", key=ODD, key_variable="CDTA_API_KEY")
+    message = {"content": f"e2e4 {form}.", "reasoning_content": f"I saw {form}."}
+    body = {"model": f"m {form}", "choices": [{"message": message, "finish_reason": "stop"}]}
+    answer = model.answer_in(Response(200, None, json.dumps(body).encode()), ())
+    refused = model.fault(Response(401, None, json.dumps({"error": f"what, {form}?"}).encode()))
+    for text in (answer.text, answer.reasoning, answer.version, str(refused)):
+        assert "***" in text
+        assert not {form[start : start + PIECE] for start in range(len(form))} & {
+            text[start : start + PIECE] for start in range(len(text) - PIECE + 1)
+        }
+    assert answer.text.startswith("e2e4 ")
+
+
+@pytest.mark.parametrize("words", ["e2e4", "a key is no habit", "sk-pl"])
+def test_what_is_no_key_stays_as_it_is(words: str) -> None:
+    assert Hiding(ODD)(words) == words
+    assert Hiding("EMPTY")(f"{words} EMPTY") == f"{words} EMPTY"
 
 
 @pytest.mark.parametrize(

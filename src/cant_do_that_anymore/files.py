@@ -1,13 +1,20 @@
-"""The one way to write files: whole or not at all, so that what was there before is never lost."""
+"""The one way to write files: whole or not at all, so that what was there before is never lost.
+
+And the way to read those of others: what has no end is not waited for.
+"""
 
 import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
+
+LONGEST_TEXT = 2**26
+LONGEST_LINE = 2**24
+"""In bytes; what is longer was not written for us, and may have no end."""
 
 
 @contextmanager
@@ -86,10 +93,44 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     half.mkdir(parents=True)
     try:
         yield half
-        if path.exists():
-            path.rename(aside := _beside(path))
-            shutil.rmtree(aside, ignore_errors=True)
-        half.rename(path)
+        while not _takes_place(half, path):
+            with suppress(FileNotFoundError):  # somebody else was quicker
+                path.rename(aside := _beside(path))
+                shutil.rmtree(aside, ignore_errors=True)
     except BaseException:
         shutil.rmtree(half, ignore_errors=True)
         raise
+
+
+def _takes_place(half: Path, path: Path) -> bool:
+    """Give a folder its name, unless another one that is not empty has it."""
+    try:
+        half.rename(path)
+    except OSError as problem:
+        if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    return True
+
+
+def text_of(path: Path) -> str:
+    """A text file in UTF-8.
+
+    Raises:
+        OSError: if it cannot be read, or is far too long.
+        UnicodeDecodeError: if it is no such text.
+    """
+    with path.open("rb") as file:
+        return _bounded(file.read(LONGEST_TEXT + 1), LONGEST_TEXT).decode()
+
+
+def lines_of(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file; raises an `OSError` at one that is far too long."""
+    while line := file.readline(LONGEST_LINE + 1):
+        yield _bounded(line, LONGEST_LINE)
+
+
+def _bounded(found: bytes, longest: int) -> bytes:
+    if len(found) > longest:
+        raise OSError(errno.EFBIG, f"more than {longest:,} bytes without an end")
+    return found

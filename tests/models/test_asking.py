@@ -171,6 +171,18 @@ def test_being_told_of_overload_is_no_failure(store: Store) -> None:
     assert texts(asyncio.run(all_answers(Asking(model, store), 3))) == in_order(3)
 
 
+def test_a_long_wait_is_told_with_its_reason_and_not_again_and_again(
+    store: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LONG_WAIT", 0.05)
+    slow = Passing("slow", retry_after=0.06, overloaded=True)
+    model = Scripted(lambda number, time: slow if (number, time) == (1, 1) else 0.0)
+    asyncio.run(all_answers(Asking(model, store), 3))
+    assert [record.getMessage() for record in caplog.records] == [
+        "waiting for scripted, which asks to wait 0 s (slow)"
+    ]
+
+
 def test_a_consumer_that_has_enough_begins_nothing_more(store: Store) -> None:
     model = Scripted(lambda *_: 0.001)
 

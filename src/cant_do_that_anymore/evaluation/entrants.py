@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..models.address import with_address
+from ..models.addresses import with_address
 
 Entrant = dict[str, Any]
 """Fields of a spec by name: model, address, what is set for it alone, and its ``efforts``."""

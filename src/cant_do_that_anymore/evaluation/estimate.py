@@ -11,7 +11,7 @@ from ..models.kept import Kept
 from ..models.model import Known, Usage
 from ..models.purse import Price
 from ..models.reasoning import Thinker
-from ..models.store import opened_store
+from ..models.store import opened_store, store_to_read
 from .cheaper import cheaper_than
 from .diagnosis import ASKED, ASKED_OF_CONTROLS
 from .foresight import Foreseen, foresee
@@ -96,7 +96,7 @@ def foreseen_for(spec: Spec, known: Known) -> Foreseen:
     Raises:
         BadInput: if the spec cannot work.
     """
-    with opened_store(fresh=spec.fresh) as store:
+    with opened_store(fresh=True) if spec.fresh else store_to_read() as store:
         return foreseen_by(spec, plan_for(spec, known), known, Kept(known, store))
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from ..errors import BadInput, unknown
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_takes_away, given_rules
-from ..models.address import with_address
+from ..models.addresses import with_address
 from ..models.batching import check_batch
 from ..models.model import EFFORTS, Effort, Known, Settings
 from .conditions import CONDITIONS, check, conditions_for

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable
 
 from ..errors import Problem, Unfinished
+from ..progress import duration
 from .asks import Ask, seeded
 from .forms import Forms
 from .kept import Kept
@@ -29,6 +30,8 @@ FAILURES = 7
 """So many tries of one question may fail; being told of overload is no failure."""
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 30.0
+LONG_WAIT = 60.0
+"""Who waits longer for one answer is told why, once in that time."""
 PATIENCE = 3600.0
 """So many seconds a question waits for its answer, whatever the reason."""
 WINDOW = 4
@@ -73,6 +76,7 @@ class Asking:
         self._open_questions = asyncio.Semaphore(2 * most if most > 1 else 1)
         self._pressure = Pressure(most)
         self._failures_in_a_row = 0
+        self._last_said = -LONG_WAIT
         self._problem: Exception | None = None
 
     async def answers(
@@ -178,10 +182,22 @@ class Asking:
             failures += not fault.overloaded
             waited = time.monotonic() - started
             out_of_patience = failures >= FAILURES or waited > PATIENCE
-            if out_of_patience or await self._stopped_within(pause(tries, fault.retry_after)):
+            to_wait = pause(tries, fault.retry_after)
+            self._say_why(fault, waited + to_wait)
+            if out_of_patience or await self._stopped_within(to_wait):
                 return Answer("", stop_reason="error", error=str(fault))
             tries += 1
         return Answer("", stop_reason="error", error=STOPPED)
+
+    def _say_why(self, fault: Passing, waiting: float) -> None:
+        """Tell now and then what is waited for, where it takes long."""
+        now = time.monotonic()
+        if waiting >= LONG_WAIT and now - self._last_said >= LONG_WAIT:
+            self._last_said = now
+            asked = (
+                f", which asks to wait {duration(fault.retry_after)}" if fault.retry_after else ""
+            )
+            log.warning("waiting for %s%s (%s)", self.model.name, asked, fault)
 
     def _interrupted(self) -> None:
         """Say what happens now that the user has had enough."""

@@ -8,7 +8,8 @@ import os
 import socket
 from typing import Any
 
-from aiohttp import AddrInfoType
+from aiohttp import AddrInfoType, TCPConnector
+from aiohttp.connector import Connection
 
 LONGEST_THOUGHT = 1800
 """In seconds; some models think for ten minutes and more."""
@@ -21,6 +22,21 @@ _NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ClientConnectorEr
 def wait_long() -> None:
     """Let clients that Inspect AI makes from now on wait long, unless the user says how long."""
     os.environ.setdefault(_TIME_OUT, str(LONGEST_THOUGHT))
+
+
+class Connector(TCPConnector):
+    """Connections that are used again, but not where something came that nobody had asked for.
+
+    It would be taken for the answer to the next question.
+    """
+
+    async def connect(self, *args: Any, **kwargs: Any) -> Connection:
+        """A connection on which nothing waits."""
+        while True:
+            connection = await super().connect(*args, **kwargs)
+            if not (connection.protocol and connection.protocol.should_close):
+                return connection
+            connection.close()
 
 
 def kept_alive(address: AddrInfoType) -> socket.socket:

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from ..errors import BadInput, Problem
 from .clients import ask_once, own_fault, wait_long, was_sent
 from .concessions import NO_TEMPERATURE
+from .hiding import Hiding
 from .inspected import answer_in, as_chat, config_for, layout_for, takes_text
 from .model import CHAT_TOKENS, Answer, Form, Passing, Question, Refused, Settings
 from .names import inspect_identity
@@ -28,7 +29,6 @@ from .server import (
     FORM_REFUSED,
     GATEWAY_GAVE_UP,
     OVERLOADED,
-    SHORTEST_SECRET,
     UNFINISHED,
 )
 
@@ -65,6 +65,7 @@ class HostedModel:
             told = _PACKAGE.sub(_extra, _plain(str(problem)))
             raise BadInput(f"cannot use {name!r}: {told}") from None
         self.endpoint = self._model.api.base_url or ""
+        self._hiding = Hiding(self._model.api.api_key or "")
         self._version = self.name.partition("/")[2]
         ask_once(self._model.api)
         watch_calls(self._model.api)
@@ -83,6 +84,7 @@ class HostedModel:
             raise self._fault(own_fault(fault)) from None
         if not output:
             return replace(answer, version=self._version)
+        answer = self._hiding.in_answer(answer)
         self._version = answer.version
         return answer
 
@@ -95,8 +97,7 @@ class HostedModel:
         api = self._model.api
         status = _status(fault)
         words = f"{type(fault).__name__}: {fault}"
-        key = api.api_key or ""
-        message = _plain(words.replace(key, "***") if len(key) >= SHORTEST_SECRET else words)
+        message = _plain(self._hiding(words))
         if api.is_auth_failure(fault) or status in (401, 403):
             return Problem(f"the provider of {self.name} refuses the key ({message})")
         decision = api.should_retry(fault)
@@ -140,7 +141,10 @@ async def said_by(
         if isinstance(own_fault(fault), _BAD_BODY):
             raise Passing(f"no completion ({own_fault(fault)})", given_up=True) from None
         raise
-    answer = answer_in(output)
+    try:
+        answer = answer_in(output)
+    except ValueError as fault:
+        raise Passing(f"a reply that cannot be: {fault}", given_up=True) from None
     if answer.error or (calls and is_error(calls[-1].response or {})):
         raise Passing(answer.error or "the provider calls it an error", given_up=True)
     asked_for = config.temperature is not None and calls

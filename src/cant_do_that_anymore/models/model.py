@@ -99,6 +99,10 @@ class Usage:
     thinking_tokens: int = 0
     cached_tokens: int = 0
 
+    def __post_init__(self) -> None:
+        if not all(0 <= tokens < 10**15 for tokens in vars(self).values()):
+            raise ValueError("no numbers of tokens")  # servers may say anything
+
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(*map(add, vars(self).values(), vars(other).values()))
 
@@ -154,16 +158,14 @@ class Answer:
             ValueError: if one is not of its kind.
         """
         conceded = tuple(fields["conceded"])
-        texts = {name: fields[name] for name in _TEXTS}
+        names = ("text", "stop_reason", "version", "reasoning", "error")
+        texts = {name: fields[name] for name in names}
         for text in (*texts.values(), *conceded):
             if not isinstance(text, str):
                 raise ValueError(f"expected a text, got {text!r}")
         if texts["stop_reason"] not in get_args(StopReason):
             raise ValueError(f"no reason to stop: {texts['stop_reason']!r}")
         return cls(usage=Usage.from_json(fields["usage"]), conceded=conceded, **texts)
-
-
-_TEXTS = ("text", "stop_reason", "version", "reasoning", "error")
 
 
 class Known(Protocol):

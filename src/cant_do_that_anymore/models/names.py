@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import BadInput, unknown
-from .address import with_address
+from .addresses import with_address
 from .baseline import RandomModel
 from .human import HumanModel
 from .layout import STOP_SEQUENCES

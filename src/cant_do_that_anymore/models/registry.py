@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from ..errors import BadInput, reason_of
+from ..files import text_of
 from .reasoning import THINKING_TOKENS
 
 Fields = dict[str, Any]
@@ -29,6 +30,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "select_effort": (str,),
     "extra_body": (str, dict),
 }
+MOST_STARS = 3
 _PROVIDERS = {
     "OpenAISolver": "openai",
     "TogetherSolver": "together",
@@ -83,13 +85,25 @@ def solver_fields(name: str, entry: object) -> Fields:
     return fields
 
 
+class _Loader(yaml.SafeLoader):
+    """Mappings that are merged into each other, again and again, hold every key once."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        last = {k.value if isinstance(k.value, str) else id(k): (k, v) for k, v in node.value}
+        node.value = list(last.values())
+
+
 def _read_file(path: Path) -> dict[str, object]:
     try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        entries = yaml.load(text_of(path), _Loader) or {}
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as problem:
         raise BadInput(f"cannot read the registry {str(path)!r}: {reason_of(problem)}") from None
     if not isinstance(entries, dict):
         raise BadInput(f"the registry {str(path)!r} maps no names to solvers")
+    for name in map(str, entries):
+        if name.count("*") > MOST_STARS:  # each one more multiplies the ways in which it may fit
+            raise BadInput(f"the solver {name!r} has more than {MOST_STARS} stars in its name")
     return {str(name): entry for name, entry in entries.items()}
 
 

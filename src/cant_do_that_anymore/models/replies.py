@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from math import isnan
 from typing import Any, Literal, NamedTuple
 
 from .model import Answer, Form, StopReason, Usage
@@ -93,7 +94,7 @@ def error_message(body: bytes) -> str:
 def _usage(counts: dict[str, Any], thoughts: str, text: str) -> Usage:
     """The tokens that are paid: some servers count thoughts in the total alone."""
     asked, replied, total = (
-        int(counts.get(f"{kind}_tokens") or 0) for kind in ("prompt", "completion", "total")
+        max(0, int(counts.get(f"{kind}_tokens") or 0)) for kind in ("prompt", "completion", "total")
     )
     output = max(replied, total - asked)
     thinking = thinking_tokens(counts, output, thoughts, text, uncounted=output - replied)
@@ -137,6 +138,6 @@ def seconds_of(retry_after: str | None) -> float | None:
     except ValueError:
         try:
             seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
-    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER)
+    return None if isnan(seconds) else min(max(seconds, 0.0), LONGEST_RETRY_AFTER)

@@ -1,5 +1,6 @@
 """Any OpenAI-compatible server, lean: one HTTP client, JSON in and out, chat and completions."""
 
+import errno
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -7,8 +8,9 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from ..errors import BadInput, Problem, reason_of
-from .clients import LONGEST_THOUGHT, kept_alive
+from ..errors import Problem, reason_of
+from .addresses import checked_address, checked_key
+from .clients import LONGEST_THOUGHT, Connector, kept_alive
 from .concessions import (
     LEAST_ROOM,
     NO_TEMPERATURE,
@@ -18,6 +20,7 @@ from .concessions import (
     limit_of,
 )
 from .efforts import ways_of
+from .hiding import Hiding
 from .layout import STOP_SEQUENCES, as_text
 from .model import CHAT_TOKENS, Answer, Form, Passing, Question, Refused, Settings
 from .replies import Api, Response, completion_in, error_message, seconds_of
@@ -35,10 +38,11 @@ FORM_REFUSED = {400, 422}
 """Only these speak of the request; a server in trouble says all kinds of things."""
 UNFINISHED = b"Could not finish the message"
 """How OpenAI says with HTTP 400 that the thoughts took all tokens."""
-SHORTEST_SECRET = 8
-"""What is shorter, such as EMPTY, is no key, and may be a part of any word."""
 LONGEST_REPLY = 2**25
 """In bytes; whatever is longer is no reply to a question about a move."""
+LIST_TIME_OUT = aiohttp.ClientTimeout(total=60, sock_connect=30)
+"""For the list of models, which takes no thought."""
+NO_FILES_LEFT = {errno.EMFILE, errno.ENFILE}
 
 
 class ServerModel:
@@ -58,12 +62,13 @@ class ServerModel:
     ) -> None:
         self.name = name if api == "chat" else f"{TEXT_PREFIX}{name}"
         self._served_as = self._version = name
-        self.endpoint = _checked_address(address)
+        self.endpoint = checked_address(address)
         self.max_tokens = CHAT_TOKENS if api == "chat" else BASE_MODEL_TOKENS
         self.api: Api = api
         self.provider = provider
         self.may_think = api == "chat"
-        self._key = _checked_key(key, key_variable)
+        self._key = checked_key(key, key_variable)
+        self._hiding = Hiding(self._key)
         self._key_variable = key_variable
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
@@ -96,12 +101,12 @@ class ServerModel:
     async def models_served(self) -> list[str]:
         """The names of the models that the server says it has."""
         try:
-            async with self._client().get(f"{self.endpoint}/models") as response:
-                listing = await response.json(content_type=None)
-            return [model["id"] for model in listing["data"]]
-        except (aiohttp.ClientError, TimeoutError, OSError) as fault:
-            raise self._unreachable(fault) from None
-        except (ValueError, KeyError, TypeError):
+            response = await self.send(
+                "GET", "/models", time_out=LIST_TIME_OUT, longest=LONGEST_REPLY
+            )
+            names = [model["id"] for model in json.loads(response.body)["data"]]
+            return [self._hiding(name) for name in names if isinstance(name, str)]
+        except (Passing, ValueError, LookupError, TypeError, RecursionError):
             raise Problem(
                 f"the server at {self.endpoint} does not list its models; name one with --model"
                 + self._elsewhere
@@ -148,6 +153,8 @@ class ServerModel:
                         raise Passing(f"a reply of more than {longest} bytes", given_up=True)
                 retry_after = seconds_of(response.headers.get("Retry-After"))
                 return Response(response.status, retry_after, bytes(received))
+        except (aiohttp.InvalidURL, UnicodeError) as fault:  # there is no such address
+            raise self._unreachable(fault) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as fault:
             not_sent = isinstance(fault, aiohttp.ClientConnectorError)
             if not self._has_answered and not_sent:
@@ -169,6 +176,7 @@ class ServerModel:
                 told = f"a reply that is no completion: {message}"
                 raise Passing(told, given_up=True) from None
             self._has_answered = True
+            answer = self._hiding.in_answer(answer)
             self._version = answer.version
             return answer
         if response.status == 400 and b'"content_filter"' in response.body:  # as a code, no prose
@@ -209,13 +217,18 @@ class ServerModel:
     def _client(self) -> aiohttp.ClientSession:
         if not self._session:
             headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-            connector = aiohttp.TCPConnector(limit=0, socket_factory=kept_alive)
+            connector = Connector(limit=0, socket_factory=kept_alive)
             self._session = aiohttp.ClientSession(
                 connector=connector, headers=headers, timeout=TIME_OUT
             )
         return self._session
 
     def _unreachable(self, fault: BaseException) -> Problem:
+        if getattr(fault, "errno", None) in NO_FILES_LEFT:
+            return Problem(
+                f"this machine opens no more files or connections at once ({reason_of(fault)}); "
+                "ask for fewer with --max-connections, or allow more with ulimit -n"
+            )
         return Problem(
             f"no server answers at {self.endpoint} ({reason_of(fault)}); nothing was lost: start "
             "it, or correct the address, and run the same command again"
@@ -223,27 +236,4 @@ class ServerModel:
 
     def without_key(self, text: str) -> str:
         """A server's words for people: without the key, should it repeat that, and no novel."""
-        is_secret = len(self._key) >= SHORTEST_SECRET
-        return (text.replace(self._key, "***") if is_secret else text)[:300]
-
-
-def _checked_address(address: str) -> str:
-    """The address without a slash at its end; it is written into runs, so it may hold no secret."""
-    try:
-        parts = urlsplit(address)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise BadInput(f"not the address of a server: {address!r}; try http://localhost:8000/v1")
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        told = f"the address of {parts.hostname} may hold no user name, password or query"
-        raise BadInput(f"{told}; a key goes into an environment variable")
-    return address.rstrip("/")
-
-
-def _checked_key(key: str, variable: str) -> str:
-    key = key.strip()
-    if not (key.isascii() and key.isprintable()):
-        raise BadInput(f"{variable} holds characters that cannot be part of a key")
-    return key
+        return self._hiding(text)[:300]

@@ -3,19 +3,21 @@
 import asyncio
 import json
 import logging
+import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from zlib import crc32
 
 from ..errors import Problem, reason_of
 from ..home import answers_file
 from .model import Answer, Form
+from .rescue import Row, checksum_of, connected, is_whole, readable, readable_rows
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +45,6 @@ _NOT_THE_FILE = (
 )
 """What SQLite says when the disk is at fault; all else that it says of a file is damage."""
 
-_Row = tuple[str, str, str, int, float]
-
 
 class Store:
     """Answers by key in one SQLite file, safe to share between processes.
@@ -56,13 +56,13 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._pending: list[tuple[_Row, asyncio.Future[bool]]] = []
+        self._pending: list[tuple[Row, asyncio.Future[bool]]] = []
         self._writing: asyncio.Task[None] | None = None
         self._ways: dict[str, list[str]] = {}
         self._thread = ThreadPoolExecutor(1)
         try:
             self._database = self._opened() or self._rescued()
-            self._writer = _connected(path)
+            self._writer = connected(path)
             self._writer.execute("PRAGMA synchronous = FULL")
         except (sqlite3.Error, OSError) as problem:
             raise self.unusable(problem) from None
@@ -71,7 +71,7 @@ class Store:
         """The answer saved under ``key``, if there is one."""
         rows = self.run("SELECT answer, checksum FROM saved_answers WHERE key = ?", key)
         for text, checksum in rows:
-            if _is_whole(key, text, checksum):
+            if is_whole(key, text, checksum):
                 with suppress(ValueError, KeyError, TypeError):
                     return Answer.from_json(json.loads(text))
             self.run("DELETE FROM saved_answers WHERE key = ?", key)
@@ -85,7 +85,7 @@ class Store:
         text = json.dumps(answer.to_json())
         printable = model.encode("ascii", "backslashreplace").decode()
         saved = asyncio.get_running_loop().create_future()
-        self._pending.append(((key, printable, text, _checksum(key, text), time.time()), saved))
+        self._pending.append(((key, printable, text, checksum_of(key, text), time.time()), saved))
         if not self._writing or self._writing.done():
             self._writing = asyncio.create_task(self._write())
         return saved
@@ -147,7 +147,7 @@ class Store:
                 else:
                     saved.set_result(done[number])
 
-    def _insert(self, rows: list[_Row]) -> list[bool] | sqlite3.Error:
+    def _insert(self, rows: list[Row]) -> list[bool] | sqlite3.Error:
         """Save rows in one transaction; says which were not there before, or what went wrong."""
         try:
             with self._writer:
@@ -157,7 +157,8 @@ class Store:
 
     def _opened(self) -> sqlite3.Connection | None:
         """The database, or None if it is damaged."""
-        database = _connected(self.path)
+        self.path.touch(0o600)
+        database = connected(self.path)
         try:
             database.execute("PRAGMA journal_mode = WAL")
             database.executescript(_SCHEMA)
@@ -173,17 +174,23 @@ class Store:
         return None
 
     def _rescued(self) -> sqlite3.Connection:
+        """What a damaged file still holds, in a new one, unless another process has done that."""
+        with closing(connected(self.path.with_name("rescue.lock"))) as lock:
+            lock.execute("BEGIN EXCLUSIVE")
+            return self._opened() or self._taken_over()
+
+    def _taken_over(self) -> sqlite3.Connection:
         aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
-        for suffix in ("", "-wal", "-shm"):
+        for suffix in ("-wal", "-shm", ""):  # whoever comes meanwhile finds the damage still
             with suppress(FileNotFoundError):
                 Path(f"{self.path}{suffix}").rename(f"{aside}{suffix}")
-        rows = _readable_rows(aside)
+        rows = readable_rows(aside)
         database = self._opened()
         assert database, "a new file is not damaged"
         with database:
             database.executemany(_INSERT, rows.values())
             for table in ("forms", "ways", "batched"):
-                for row in _readable(aside, table):
+                for row in readable(aside, table):
                     values = ", ".join("?" * len(row))
                     database.execute(f"INSERT OR IGNORE INTO {table} VALUES ({values})", row)
         log.warning(
@@ -205,46 +212,36 @@ class Store:
 @contextmanager
 def opened_store(*, fresh: bool) -> Iterator[Store]:
     """The store of all answers; an empty one where everything is asked anew and nothing kept."""
-    with TemporaryDirectory() as nowhere:
-        path = Path(nowhere) / "answers.sqlite" if fresh else answers_file()
+    place = _nowhere() if fresh else nullcontext(answers_file())
+    with place as path, closing(Store(path)) as store:
+        yield store
+
+
+@contextmanager
+def store_to_read() -> Iterator[Store]:
+    """The same for who only looks: where nothing can be written, a copy."""
+    kept = answers_file()
+    if os.access(kept.parent, os.W_OK):
+        with closing(Store(kept)) as store:
+            yield store
+        return
+    with _nowhere() as path:
+        for suffix in ("", "-wal"):
+            with suppress(FileNotFoundError):
+                shutil.copyfile(f"{kept}{suffix}", f"{path}{suffix}")
         with closing(Store(path)) as store:
             yield store
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    database = sqlite3.connect(path, timeout=60, check_same_thread=False)
-    # What is no text any more is for the checksum to find.
-    database.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    return database
-
-
-def _readable_rows(path: Path) -> dict[str, _Row]:
-    """Read a damaged file from both ends, as far as it goes."""
-    rows: dict[str, _Row] = {}
-    for order in ("ASC", "DESC"):
-        with (
-            suppress(sqlite3.DatabaseError, UnicodeDecodeError),
-            closing(_connected(path)) as database,
-        ):
-            for row in database.execute(f"SELECT * FROM saved_answers ORDER BY rowid {order}"):
-                if _is_whole(row[0], row[2], row[3]):
-                    rows[row[0]] = row
-    return rows
-
-
-def _readable(path: Path, table: str) -> list[Any]:
-    with (
-        suppress(sqlite3.DatabaseError, UnicodeDecodeError),
-        closing(_connected(path)) as database,
-    ):
-        return database.execute(f"SELECT * FROM {table}").fetchall()
-    return []
-
-
-def _checksum(key: str, text: str) -> int:
-    """Tells an answer from one that the disk has changed; SQLite checks only its own structure."""
-    return crc32((key + text).encode())
-
-
-def _is_whole(key: str, text: str, checksum: int) -> bool:
-    return isinstance(text, str) and _checksum(key, text) == checksum
+@contextmanager
+def _nowhere() -> Iterator[Path]:
+    """A place for a store that is soon forgotten."""
+    try:
+        folder = TemporaryDirectory()
+    except OSError as problem:
+        raise Problem(
+            f"there is no folder for temporary files ({problem.strerror}); set TMPDIR to one that "
+            "you can write to"
+        ) from None
+    with folder as name:
+        yield Path(name) / "answers.sqlite"

@@ -16,6 +16,8 @@ from .record import Event, RecordSpec, event
 log = logging.getLogger(__name__)
 
 POST_SECONDS = 30.0
+AS_IN_JSON = "backslashreplace"
+"""What is half of a character is written as JSON writes it."""
 
 
 class Recorder(Protocol):
@@ -40,7 +42,7 @@ class FileRecorder:
         self._spec = spec
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(_line({"spec": asdict(spec)}), encoding="utf-8")
+            path.write_text(_line({"spec": asdict(spec)}), "utf-8", errors=AS_IN_JSON)
         except OSError as problem:
             raise BadInput(
                 f"cannot write the record to {str(path)!r} ({problem.strerror}); "
@@ -59,7 +61,7 @@ class FileRecorder:
 
     def _append(self, lines: Iterable[str]) -> None:
         try:
-            with self.path.open("a", encoding="utf-8") as file:
+            with self.path.open("a", encoding="utf-8", errors=AS_IN_JSON) as file:
                 file.writelines(lines)
         except OSError as problem:
             raise Problem(

@@ -1,0 +1,55 @@
+"""What a user says of a server: its address, perhaps behind a model's name, and the key to it."""
+
+import re
+from urllib.parse import urlsplit
+
+from ..errors import BadInput
+
+_AT = re.compile(r"(.*?)@(https?://.*)", re.DOTALL)
+_WITHOUT_HTTP = re.compile(r"(.*)@([\w.-]+:\d+(?:/.*)?)")
+
+
+def checked_address(address: str) -> str:
+    """The address without a slash at its end; it is written into runs, so it may hold no secret."""
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        parts.netloc.encode("idna")  # no part of a name is empty or too long
+        usable = usable and address.isprintable() and " " not in address
+    except ValueError:
+        usable = False
+    if not usable:
+        raise BadInput(f"not the address of a server: {address!r}; try http://localhost:8000/v1")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        told = f"the address of {parts.hostname} may hold no user name, password or query"
+        raise BadInput(f"{told}; a key goes into an environment variable")
+    return address.rstrip("/")
+
+
+def checked_key(key: str, variable: str) -> str:
+    """The key without blanks around it, if a header can hold it."""
+    key = key.strip()
+    if not (key.isascii() and key.isprintable()):
+        raise BadInput(f"{variable} holds characters that cannot be part of a key")
+    return key
+
+
+def with_address(name: str | None, base_url: str | None = None) -> tuple[str | None, str | None]:
+    """A name without the address behind it, and the address, wherever it was given.
+
+    >>> with_address("alpha@http://localhost:8000/v1")
+    ('alpha', 'http://localhost:8000/v1')
+    >>> with_address("vertex/claude@20250101")
+    ('vertex/claude@20250101', None)
+
+    Raises:
+        BadInput: if two addresses are given, or one that is none.
+    """
+    found = _AT.fullmatch(name or "")
+    if not found:
+        if bare := _WITHOUT_HTTP.fullmatch(name or ""):
+            raise BadInput(f"{name!r} has no http address (try {bare[1]}@http://{bare[2]})")
+        return name, base_url
+    if base_url and base_url.rstrip("/") != found[2].rstrip("/"):
+        raise BadInput(f"{name!r} has an address, and --base-url another, {base_url!r}; give one")
+    return found[1] or None, found[2]

@@ -1,0 +1,72 @@
+"""A key that a server repeats is hidden, in whatever form, before anything is kept or shown."""
+
+import html
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import replace
+from urllib.parse import quote
+
+from .model import Answer
+
+SHORTEST_SECRET = 8
+"""What is shorter, such as EMPTY, is no key, and may be a part of any word."""
+PIECE = 12
+"""So many characters of a key in a row are hidden, however it is cut."""
+
+
+class Hiding:
+    """Hides one key, and every piece of it, in texts.
+
+    >>> Hiding("sk-1234567890abcdef")("I heard sk-1234567890ab... and c2stMTIzNDU2Nzg5MGFiY2RlZg==")
+    'I heard ***... and ***=='
+    """
+
+    def __init__(self, key: str) -> None:
+        self._long = min(PIECE, len(key))
+        forms = _forms(key) if len(key) >= SHORTEST_SECRET else ()
+        self._pieces = {
+            form[start : start + self._long]
+            for form in forms
+            for start in range(len(form) - self._long + 1)
+        }
+
+    def __call__(self, text: str) -> str:
+        """The text without the key."""
+        if not self._pieces:
+            return text
+        shown, end = [], 0  # all before the end is shown, or was hidden
+        for start in range(len(text) - self._long + 1):
+            if text[start : start + self._long] in self._pieces:
+                if start >= end:
+                    shown += [text[end:start], "***"]
+                end = start + self._long
+        return "".join(shown) + text[end:]
+
+    def in_answer(self, answer: Answer) -> Answer:
+        """The answer without the key."""
+        return replace(
+            answer,
+            text=self(answer.text),
+            reasoning=self(answer.reasoning),
+            version=self(answer.version),
+            error=self(answer.error),
+        )
+
+
+def _forms(key: str) -> Iterator[str]:
+    """The key as it may come back."""
+    in_json = json.dumps(key)[1:-1]
+    yield from (key, key.upper(), key.lower(), key[::-1], html.escape(key))
+    yield from (in_json, json.dumps(in_json)[1:-1], "".join(f"\\u{ord(c):04x}" for c in key))
+    yield from ("".join(f"&#{ord(c)};" for c in key), "".join(f"&#x{ord(c):x};" for c in key))
+    for hexadecimal in (
+        quote(key, safe=""),
+        "".join(f"%{ord(c):02X}" for c in key),
+        key.encode().hex(),
+    ):
+        yield from (hexadecimal, hexadecimal.lower(), hexadecimal.upper())
+    for before in ("", ".", ".."):  # it may begin anywhere in a group of three bytes
+        packed = b64encode((before + key).encode()).decode().rstrip("=")
+        for inner in (packed[2 * len(before) :], packed[2 * len(before) : -1]):
+            yield from (inner, inner.replace("+", "-").replace("/", "_"))

@@ -1,0 +1,52 @@
+"""SQLite files that may be damaged, and what can still be read of them."""
+
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+Row = tuple[str, str, str, int, float]
+"""Of an answer: key, model, answer, checksum, time."""
+
+
+def connected(path: Path) -> sqlite3.Connection:
+    """A connection that says whatever the file holds."""
+    database = sqlite3.connect(path, timeout=60, check_same_thread=False)
+    # What is no text any more is for the checksum to find.
+    database.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    return database
+
+
+def readable_rows(path: Path) -> dict[str, Row]:
+    """Read a damaged file from both ends, as far as it goes."""
+    rows: dict[str, Row] = {}
+    for order in ("ASC", "DESC"):
+        with (
+            suppress(sqlite3.DatabaseError, UnicodeDecodeError),
+            closing(connected(path)) as database,
+        ):
+            for row in database.execute(f"SELECT * FROM saved_answers ORDER BY rowid {order}"):
+                if is_whole(row[0], row[2], row[3]):
+                    rows[row[0]] = row
+    return rows
+
+
+def readable(path: Path, table: str) -> list[Any]:
+    """The rows of a table in a damaged file, if they can be read."""
+    with (
+        suppress(sqlite3.DatabaseError, UnicodeDecodeError),
+        closing(connected(path)) as database,
+    ):
+        return database.execute(f"SELECT * FROM {table}").fetchall()
+    return []
+
+
+def checksum_of(key: str, text: str) -> int:
+    """Tells an answer from one that the disk has changed; SQLite checks only its own structure."""
+    return crc32((key + text).encode())
+
+
+def is_whole(key: str, text: str, checksum: int) -> bool:
+    """Whether an answer is as it was when it was saved."""
+    return isinstance(text, str) and checksum_of(key, text) == checksum

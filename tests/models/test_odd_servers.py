@@ -1,0 +1,151 @@
+"""Servers that say odd things: one sentence, or the answer without them."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.models.model import Answer, Usage
+from cant_do_that_anymore.models.names import model_named
+from cant_do_that_anymore.models.replies import completion_in, seconds_of
+from cant_do_that_anymore.models.server import ServerModel
+from loopback import Loopback, Request, serving
+from players import habit
+from processes import cdta, oaieval, samples_in
+
+POOL = shipped_pool("pool")[:6]
+
+
+@pytest.fixture
+def positions(tmp_path: Path) -> Path:
+    file = tmp_path / "positions.jsonl"
+    write_positions(file, POOL)
+    return file
+
+
+def asked_of(url: str) -> list[object]:
+    return ["run", "--base-url", url, "--model", "m", "--quiet", "--max-connections", 2]
+
+
+@pytest.mark.parametrize("tokens", ["Infinity", "1e400", "9" * 400, "9" * 4300, '"many"'])
+def test_a_number_of_tokens_that_cannot_be_is_a_fault_of_the_reply(tokens: str) -> None:
+    reply = '{"choices": [{"message": {"content": "e2e4"}}], "usage": {"prompt_tokens": %s}}'
+    with pytest.raises(ValueError):
+        completion_in((reply % tokens).encode(), "chat", "m", ())
+
+
+def test_tokens_below_nothing_are_none() -> None:
+    reply = b'{"choices": [{"message": {"content": "e2e4"}}], "usage": {"prompt_tokens": -1}}'
+    assert completion_in(reply, "chat", "m", ()).usage == Usage()
+
+
+def test_a_kept_answer_with_more_tokens_than_can_be_is_none() -> None:
+    kept = json.loads(json.dumps(Answer("e2e4").to_json()))
+    kept["usage"]["input_tokens"] = 10**400
+    with pytest.raises(ValueError):
+        Answer.from_json(kept)
+
+
+@pytest.mark.parametrize(
+    "told", ["nan", "Mon, 01 Jan 99999 00:00:00 GMT", "Mon, 01 Jan 0001 00:00:00 -0000", "soon"]
+)
+def test_a_time_to_come_back_that_cannot_be_is_none(told: str) -> None:
+    assert not seconds_of(told)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://a..b/v1",
+        f"http://{'a' * 64}.com/v1",
+        "http://[bad",
+        "http://a b/v1",
+        "http://a\n/v1",
+    ],
+)
+def test_an_address_that_cannot_be_is_refused(address: str) -> None:
+    with pytest.raises(BadInput, match="not the address of a server"):
+        model_named("m", address)
+
+
+class Listing(Loopback):
+    """A server with a list of models of its own."""
+
+    listing = b""
+
+    async def models(self, http: web.Request) -> web.Response:
+        return web.Response(body=self.listing, content_type="application/json")
+
+
+@pytest.mark.parametrize(
+    ("listing", "sentence"),
+    [
+        (b'{"data": [{"id": 5}, {"id": null}, {"id": ["a"]}]}', "serves no model"),
+        (b'{"data": ' + b"[" * 100_000, "does not list its models"),
+        (b'{"data": [{"id": "' + b"x" * 2**26 + b'"}]}', "does not list its models"),
+        (b'{"data": [{"id": "\\u001b[31mred"}, {"id": "b"}]}', r"serves \x1b[31mred, b"),
+    ],
+)
+def test_a_list_of_models_that_cannot_be_is_one_sentence(
+    listing: bytes, sentence: str, positions: Path
+) -> None:
+    server = Listing(habit)
+    server.listing = listing
+    with serving(server):
+        done = cdta("run", "--base-url", server.url, "--dataset", positions, "--quiet")
+    assert done.returncode in (1, 2)
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_halves_of_characters_are_kept_and_shown(positions: Path, tmp_path: Path) -> None:
+    server = Loopback(lambda request: f"{habit(request)} \ud83d", model="m\ud800")
+    with serving(server):
+        for _ in range(2):  # asked, and kept
+            done = cdta(*asked_of(server.url), "--dataset", positions)
+            assert done.returncode == 0, done.stderr
+        record = tmp_path / "record.jsonl"
+        options = ["--max_samples", 3, "--record_path", record]
+        options += ["--completion_args", f"base_url={server.url},reading=lenient"]
+        done = oaieval("m\udc80", "cant_do_that_anymore", *options)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(record.read_text().splitlines()[0])["spec"]["completion_fns"] == ["m\udc80"]
+
+
+async def _talkative(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer every question, and then say something that nobody asked for."""
+    while head := await reader.readuntil(b"\r\n\r\n"):
+        length = int(head.lower().partition(b"content-length:")[2].split()[0])
+        request: Request = json.loads(await reader.readexactly(length))
+        for text in (habit(request), "unasked"):
+            choice = {"message": {"content": text}, "finish_reason": "stop"}
+            body = json.dumps({"model": "m", "choices": [choice]}).encode()
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+            await writer.drain()
+            await asyncio.sleep(0)  # or both are read at once, and the second is dropped
+
+
+def test_what_came_unasked_is_the_answer_to_no_question(positions: Path, tmp_path: Path) -> None:
+    async def measured() -> None:
+        server = await asyncio.start_server(_talkative, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        command = [*asked_of(f"http://127.0.0.1:{port}/v1"), "--dataset", positions]
+        done = await asyncio.to_thread(cdta, *command, "--out", tmp_path / "out")
+        assert done.returncode == 0, done.stderr
+        server.close()
+
+    asyncio.run(measured())
+    replies = [r["text"] for s in samples_in(tmp_path / "out") for r in s["replies"].values()]
+    assert len(replies) == 2 * len(POOL)
+    assert "unasked" not in replies
+
+
+def test_too_many_open_files_are_not_a_server_that_is_missing() -> None:
+    model = ServerModel("m", "http://127.0.0.1:1/v1", key_variable="")
+    told = str(model._unreachable(OSError(24, "Too many open files")))
+    assert "--max-connections" in told
+    assert "no server answers" not in told
