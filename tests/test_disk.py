@@ -1,8 +1,11 @@
 """A disk that is full, read-only or damaged: one sentence, and nothing is lost that was there."""
 
+import asyncio
 import shutil
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,8 @@ import pytest
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.folder import load_run
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.models.model import Answer
+from cant_do_that_anymore.models.store import Store
 from loopback import Loopback, Request, serving
 from players import habit
 from processes import cdta, results_in, samples_in
@@ -140,6 +145,67 @@ def test_a_store_damaged_in_the_middle_costs_only_what_was_damaged(
     assert_plain(again.stderr, "was damaged", "taken over")
     assert 0 < len(server.requests) - 2 * N < 30
     assert samples_in(tmp_path / "first") == samples_in(tmp_path / "second")
+
+
+def test_of_several_who_find_a_damaged_store_one_rescues_it(tmp_path: Path) -> None:
+    path, answers = tmp_path / "answers.sqlite", 200
+
+    async def filled() -> None:
+        with closing(Store(path)) as store:
+            await asyncio.gather(*(store.put(str(n), "m", Answer("e2e4")) for n in range(answers)))
+
+    asyncio.run(filled())
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(b"\xff\x00garbage" * 400)
+    with ThreadPoolExecutor(4) as threads:
+        stores = list(threads.map(lambda _: Store(path), range(4)))
+    found = [sum(store.get(str(n)) is not None for n in range(answers)) for store in stores]
+    for store in stores:
+        store.close()
+    assert len(set(found)) == 1
+    assert answers // 2 < found[0] < answers
+    assert len(list(tmp_path.glob("*.damaged-*"))) == 1
+
+
+def few(server: Loopback, positions: Path) -> list[object]:
+    return ["--base-url", server.url, "--model", "m", "--pool", positions, "-n", 5]
+
+
+def test_what_is_kept_is_for_the_user_alone(server: Loopback, positions: Path, home: Path) -> None:
+    home.mkdir()  # somebody else made it, for all to read
+    run = cdta("run", *few(server, positions), "--quiet")
+    assert run.returncode == 0, run.stderr
+    modes = {path.name: oct(path.stat().st_mode & 0o777) for path in home.iterdir()}
+    assert modes == {"answers.sqlite": "0o600", "datasets": "0o700", "runs": "0o700"}
+
+
+def test_an_estimate_needs_only_to_read(
+    server: Loopback, positions: Path, small_disk: Path
+) -> None:
+    remount(small_disk, "size=8m")
+    options, home = few(server, positions), str(small_disk)
+    assert cdta("run", *options, "--quiet", CDTA_HOME=home).returncode == 0
+    remount(small_disk, "ro")
+    told = cdta("estimate", *options, CDTA_HOME=home)
+    assert told.returncode == 0, told.stderr
+    assert "nothing left to ask" in told.stdout
+
+
+@pytest.mark.parametrize("content", ["{", "[" * 100_000])
+def test_a_damaged_dataset_is_in_nobodys_way(
+    content: str, server: Loopback, positions: Path, home: Path
+) -> None:
+    run = ["run", *few(server, positions), "--quiet"]
+    assert cdta("dataset", "import", "other", positions).returncode == 0
+    assert cdta(*run).returncode == 0
+    for _ in range(2):  # both are moved aside
+        next(home.glob("datasets/m.*/dataset.json")).write_text(content)
+        listed = cdta("dataset", "list")
+        assert listed.returncode == 0
+        assert "other" in listed.stdout
+        assert_plain(listed.stderr, "is damaged")
+        assert_plain(cdta(*run).stderr, "is damaged", "moved to")
 
 
 def test_a_half_written_run_folder_is_one_sentence(positions: Path, tmp_path: Path) -> None:

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.files import new_folder, replacing, replacing_text
+from cant_do_that_anymore.files import (
+    lines_of,
+    new_folder,
+    replacing,
+    replacing_folder,
+    replacing_text,
+    text_of,
+)
 from named_pipes import open_pipe
 
 
@@ -107,6 +114,25 @@ def test_a_new_file_may_be_read_by_whom_the_user_lets_read_files(tmp_path: Path)
     (tmp_path / "usual").write_text("")
     replacing_text(tmp_path / "x", "")
     assert (tmp_path / "x").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_of_two_who_make_the_same_folder_at_once_the_last_is_right(tmp_path: Path) -> None:
+    for name in ("old", "second", "first"):
+        with replacing_folder(tmp_path / "x") as half:
+            (half / name).touch()
+            if name == "first":
+                with replacing_folder(tmp_path / "x") as other:
+                    (other / "second").touch()
+        assert names_in(tmp_path / "x") == {name}
+    assert names_in(tmp_path) == {"x"}
+
+
+def test_what_has_no_end_is_not_read_to_it() -> None:
+    zeros = Path("/dev/zero")
+    with pytest.raises(OSError, match="without an end"):
+        text_of(zeros)
+    with zeros.open("rb") as file, pytest.raises(OSError, match="without an end"):
+        next(lines_of(file))
 
 
 def test_two_who_write_the_same_file_do_not_meet(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from time import process_time
 from typing import Any, get_args
+from zipfile import ZipFile
 
 import chess
 import pytest
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput
-from cant_do_that_anymore.evaluation.folder import free_folder, load_run, save_run
+from cant_do_that_anymore.evaluation.folder import load_run, save_run
 from cant_do_that_anymore.evaluation.judging import names_special, read_move
+from cant_do_that_anymore.evaluation.places import free_folder
 from cant_do_that_anymore.evaluation.records import records_in
 from cant_do_that_anymore.evaluation.vocabulary import Reading
 from cant_do_that_anymore.evaluation.wordings import wording_named
@@ -30,6 +32,7 @@ from cant_do_that_anymore.game.position import (
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.home import safe_name
 from cant_do_that_anymore.models.registry import read_registry, solver_fields
+from cant_do_that_anymore.report.terminal import summary
 from loopback import Loopback, serving
 from players import habit
 from processes import cdta
@@ -238,7 +241,7 @@ def test_run_folders_with_junk_in_any_one_place(
         place[key] = junk
         (tmp_path / "run.json").write_text(json.dumps(facts))
         (tmp_path / "samples.jsonl").write_text("".join(json.dumps(s) + "\n" for s in samples))
-        result_or_sentence(lambda: load_run(tmp_path))
+        result_or_sentence(lambda: summary(load_run(tmp_path)))
         place[key] = whole
 
 
@@ -247,6 +250,34 @@ RECORD = (
     b'{"type": "metrics", "data": {"previous_moves": ["e2e4", "e7e5"], "predicted_move": true,'
     b' "predicted_move_in_variant": false}}\n{"final_report": {}}\n'
 )
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        "TASK_DESCRIPTION = 5",
+        "TASK_DESCRIPTION = {[]: 1}",
+        "TASK_DESCRIPTION = " + "-" * 100_000 + "1",
+        "TASK_DESCRIPTION = " + "+".join("1" * 50_000),
+    ],
+)
+def test_wheels_of_other_shapes(texts: str, tmp_path: Path) -> None:
+    wheel = tmp_path / "evals.whl"
+    with ZipFile(wheel, "w") as file:
+        file.writestr("evals/elsuite/cant_do_that_anymore/defaults.py", texts)
+    with pytest.raises(BadInput, match="cannot read the original's texts"):
+        wording_named(f"openai-evals:{wheel}")
+
+
+def test_registries_that_would_take_for_ever(tmp_path: Path) -> None:
+    file = tmp_path / "solvers.yaml"
+    merged = ["a0: &a0 {model: openai/x}"]
+    merged += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 20)]
+    file.write_text("\n".join(merged))
+    assert read_registry(file)["a19"] == {"model": "openai/x"}
+    file.write_text(f"'{'a*' * 25}b': {{model: openai/x}}")
+    with pytest.raises(BadInput, match="more than 3 stars"):
+        read_registry(file)
 
 
 @quickly

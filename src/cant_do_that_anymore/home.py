@@ -9,22 +9,27 @@ import platformdirs
 
 from .errors import Problem
 
+FOR_THE_USER = 0o700
+"""Who may enter what is made here: answers, and whatever a server repeats in them, are private."""
 
-def home() -> Path:
-    """The folder ``CDTA_HOME``, by default the platform's user data folder.
+
+def home(inside: str = "") -> Path:
+    """The folder ``CDTA_HOME``, by default the platform's user data folder, or one in it.
 
     Raises:
         Problem: if the folder cannot be made.
     """
-    path = Path(os.environ.get("CDTA_HOME") or platformdirs.user_data_dir("cdta", appauthor=False))
+    given = os.environ.get("CDTA_HOME")
+    path = Path(given or platformdirs.user_data_dir("cdta", appauthor=False))
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        for folder in (path, path / inside):
+            folder.mkdir(FOR_THE_USER, parents=True, exist_ok=True)
     except OSError as problem:
         raise Problem(
             f"cannot use {str(path)!r} to keep answers ({problem.strerror}); "
             "set CDTA_HOME to a folder you can write to"
         ) from None
-    return path
+    return path / inside
 
 
 def answers_file() -> Path:

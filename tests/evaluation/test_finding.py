@@ -9,7 +9,8 @@ import pytest
 
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.finding import known_folders, listed, run_at, runs_at
-from cant_do_that_anymore.evaluation.folder import free_folder, save_run
+from cant_do_that_anymore.evaluation.folder import save_run
+from cant_do_that_anymore.evaluation.places import free_folder
 from cant_do_that_anymore.game.position import shipped_pool
 from runs import run_of
 

@@ -10,18 +10,56 @@ import pytest
 
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem
-from cant_do_that_anymore.evaluation.folder import (
-    check_free,
-    facts_of,
-    free_folder,
-    load_run,
-    rescored,
-    save_run,
-)
+from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
+from cant_do_that_anymore.evaluation.places import check_free, free_folder
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.models.model import Answer
 from runs import run_of
+
+WRONG_KINDS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a cost that is a text": lambda facts: facts["cost"].update(dataset="x"),
+    "an eval that is none": lambda facts: facts.update(eval={}),
+    "an identity that is a number": lambda facts: facts.update(identity=5),
+    "a time that is no text": lambda facts: facts["dataset"].update(saved_at={}),
+    "questions without a number": lambda facts: facts["dataset"].update(asked="many"),
+    "a seed that is a text": lambda facts: facts["settings"].update(seed="x"),
+    "a temperature without end": lambda facts: facts["settings"].update(temperature=1e999),
+    "notes that are one text": lambda facts: facts.update(notes="none"),
+    "a text of a condition that is none": lambda facts: facts["conditions"][0].update(text=[]),
+    "a condition that is missing": lambda facts: facts["conditions"].pop(),
+    "other outcomes": lambda facts: facts["outcomes"][AFTER].update(special=7),
+}
+
+
+@pytest.mark.parametrize("alter", WRONG_KINDS.values(), ids=WRONG_KINDS)
+def test_a_run_whose_facts_were_altered_is_refused_in_one_sentence(
+    alter: Callable[[dict[str, Any]], object], run: Run, tmp_path: Path
+) -> None:
+    save_run(run, tmp_path / "run")
+    file = tmp_path / "run" / "run.json"
+    facts = json.loads(file.read_text())
+    alter(facts)
+    file.write_text(json.dumps(facts))
+    with pytest.raises(BadInput, match=r"run\.json"):
+        load_run(tmp_path / "run")
+
+
+def test_two_runs_of_one_second_have_two_folders(run: Run) -> None:
+    folders = [free_folder(run), free_folder(run)]
+    for folder in folders:
+        save_run(run, folder)
+        assert load_run(folder).samples == run.samples
+    assert folders[0] != folders[1]
+
+
+def test_the_folder_that_one_is_in_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (".", "", "x/.."):
+        with pytest.raises(BadInput, match="the folder you are in"):
+            check_free(Path(name))
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput, Problem, reason_of, unknown
-from ..files import replacing_folder, replacing_text
+from ..files import replacing_folder, replacing_text, text_of
 from ..game.position import (
     DATA,
     Position,
@@ -113,11 +113,17 @@ def saved_dataset(version: str, kind: str, rules: Rules) -> Dataset | None:
     except BadInput as problem:
         if kind.startswith(IMPORTED):
             raise BadInput(f"{problem}; import it again, or delete that folder") from None
-        aside = home() / "damaged" / f"{folder.name}-{int(time.time())}"
-        aside.parent.mkdir(exist_ok=True)
-        folder.rename(aside)
-        log.warning("%s; it was moved to %s", problem, aside)
+        log.warning("%s; %s", problem, _put_aside(folder))
         return None
+
+
+def _put_aside(folder: Path) -> str:
+    try:
+        aside = home("damaged") / f"{folder.name}-{time.time_ns()}"
+        folder.rename(aside)
+    except (OSError, Problem):  # of no use, and in nobody's way
+        return "it is built again"
+    return f"it was moved to {aside}"
 
 
 def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> None:
@@ -126,6 +132,7 @@ def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> No
     Raises:
         Problem: if it cannot be written.
     """
+    home("datasets")
     folder = _folder(dataset.version, kind)
     told = asdict(dataset) | {"positions": len(dataset.positions), **facts}
     told |= {"digest": _digest(dataset.positions)}
@@ -153,13 +160,16 @@ def import_dataset(version: str, path: Path, rules: Rules) -> Dataset:
 
 
 def all_datasets() -> dict[str, tuple[Dataset, dict[str, Any]]]:
-    """Every dataset by name, with what is known of it."""
+    """Every dataset by name, with what is known of it; the log names those that are damaged."""
     found: dict[str, tuple[Dataset, dict[str, Any]]] = {
         version: (dataset, {"rules": BISHOPS_AS_KNIGHTS.key})
         for version, dataset in shipped_datasets(shipped_pool("pool")).items()
     }
     for file in sorted(_home().glob("[!.]*/dataset.json")):  # a half-written one begins with a dot
-        found[file.parent.name] = _load(file.parent)
+        try:
+            found[file.parent.name] = _load(file.parent)
+        except BadInput as problem:
+            log.warning("%s", problem)
     return found
 
 
@@ -182,13 +192,13 @@ def dataset_named(name: str) -> tuple[Dataset, dict[str, Any]]:
 
 def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
     try:
-        facts = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
+        facts = json.loads(text_of(folder / "dataset.json"))
         positions = parsed_positions(folder / "positions.jsonl")
         as_it_was = _digest(positions) == facts["digest"]
         told = {each.name: facts[each.name] for each in fields(Dataset)}
         told |= {"positions": positions, "usage": Usage(**facts["usage"]), "built_now": False}
         dataset = Dataset(**told)
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as problem:
         raise BadInput(
             f"the dataset in {str(folder)!r} is damaged ({reason_of(problem)})"
         ) from None

@@ -8,42 +8,25 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput, Problem
-from ..files import new_folder, replacing_text
+from ..errors import BadInput
+from ..files import new_folder, replacing_text, text_of
 from ..game.rules import CATALOGUE, STANDARD, Rules, identity_of
-from ..home import home, safe_name
 from ..models.model import Settings, Usage
 from .computing import compute
 from .conditions import condition_named
 from .datasets import notes_on_pool
+from .kinds import checked
 from .notes import notes_on
+from .places import unwritable
 from .precision import on_precision
 from .results import PROTOCOL, Cost, Dataset, Run, versions_here
-from .sample_file import DAMAGE, check_judgements, check_metrics, line_of, read_samples
+from .sample_file import DAMAGE, check_judgements, check_numbers, line_of, read_samples
 from .samples import reread
-from .vocabulary import BEFORE, Plan, Reading, Sample
+from .vocabulary import AFTER, BEFORE, Plan, Reading, Sample
 
 FORMAT = 3
 """Of the files; those of another one are refused."""
 SAMPLES, CONTROLS = "samples.jsonl", "controls.jsonl"
-
-
-def free_folder(run: Run) -> Path:
-    """A place for the run among the others under ``CDTA_HOME``."""
-    stamp = run.started_at.replace(":", "").removesuffix("Z")
-    name = f"{stamp}-{safe_name(run.model)}-{run.plan.eval}"
-    taken = {path.name for path in (home() / "runs").glob(f"{name}*")}
-    return home() / "runs" / (name if name not in taken else f"{name}-{len(taken) + 1}")
-
-
-def check_free(folder: Path) -> None:
-    """Refuse a folder that holds anything already, before anything is spent.
-
-    Raises:
-        BadInput: if it does.
-    """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{str(folder)!r} is not empty; name a new folder")
 
 
 def save_run(run: Run, folder: Path) -> None:
@@ -59,10 +42,7 @@ def save_run(run: Run, folder: Path) -> None:
                 replacing_text(half / name, "".join(map(line_of, samples)))
             replacing_text(half / "run.json", json.dumps(facts_of(run), indent=2) + "\n")
     except OSError as problem:
-        raise Problem(
-            f"cannot write the run to {str(folder)!r} ({problem.strerror}); its answers are saved, "
-            "run the same command again with another --out"
-        ) from None
+        raise unwritable(folder, problem) from None
 
 
 def facts_in(folder: Path) -> dict[str, Any]:
@@ -72,7 +52,7 @@ def facts_in(folder: Path) -> dict[str, Any]:
         BadInput: if there is none, or none that can be read.
     """
     try:
-        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        facts = json.loads(text_of(folder / "run.json"))
     except OSError as problem:
         raise BadInput(f"{str(folder)!r} is no run folder ({problem.strerror}: run.json)") from None
     except (ValueError, RecursionError) as problem:
@@ -107,17 +87,18 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
         if facts["protocol"] == PROTOCOL:  # another one judges and measures otherwise
             check_judgements(samples, plan, folder / SAMPLES)
             check_judgements(controls, plan, folder / CONTROLS)
-            check_metrics(facts["metrics"], results, folder / "run.json")
-        return Run(
+            check_numbers(facts, results, folder / "run.json")
+        run = Run(
             **{name: facts[name] for name in _PLAIN},
             plan=plan,
             dataset=_dataset_in(facts["dataset"]),
             samples=samples,
             results=results,
-            cost=Cost(**facts["cost"]),
+            cost=checked(Cost(**facts["cost"])),
             folder=folder,
             controls=controls,
         )
+        return checked(run)
     except BadInput:
         raise
     except DAMAGE as problem:
@@ -213,27 +194,30 @@ def _rules_of(known: str, given: Rules | None, folder: Path) -> Rules:
 
 def _plan_in(facts: dict[str, Any], change: Rules) -> Plan:
     in_force = {STANDARD.key: STANDARD, facts["rules"]: change}
-    return Plan(
+    conditions = (
+        condition_named(told["name"], in_force[told["rules"]], told["text"], told.get("added", ""))
+        for told in facts["conditions"]
+    )
+    plan = Plan(
         eval=facts["eval"],
         change=change,
         wording=facts["wording"],
-        conditions=tuple(
-            condition_named(
-                told["name"], in_force[told["rules"]], told["text"], told.get("added", "")
-            )
-            for told in facts["conditions"]
-        ),
+        conditions=tuple(map(checked, conditions)),
         reading=facts["reading"],
-        settings=Settings(**facts["settings"]),
+        settings=checked(Settings(**facts["settings"])),
         wanted=facts["wanted"],
         select_effort=facts["select_effort"],
         precision=facts.get("precision"),
     )
+    if not {BEFORE, AFTER} <= {condition.name for condition in plan.conditions}:
+        raise ValueError("a condition is missing")
+    return checked(plan)
 
 
 def _dataset_in(facts: dict[str, Any]) -> Dataset:
     told = {each.name: facts[each.name] for each in fields(Dataset)}
-    return Dataset(**told | {"positions": [], "usage": Usage.from_json(facts["usage"])})
+    told |= {"positions": [], "usage": Usage.from_json(facts["usage"])}
+    return checked(Dataset(**told))
 
 
 def _samples_in(path: Path, outcomes: dict[str, dict[str, int]]) -> list[Sample]:

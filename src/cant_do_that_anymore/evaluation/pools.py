@@ -18,7 +18,7 @@ from ..game.position import (
     write_positions,
 )
 from ..game.rules import BISHOPS_AS_KNIGHTS, PieceSwap, Rules, identity_of
-from ..home import home
+from ..home import FOR_THE_USER, home
 from ..progress import progress
 from .datasets import common_positions, dataset_named
 from .results import Dataset
@@ -106,6 +106,7 @@ def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:
     if not found:
         raise BadInput(f"{rules.key} forbids no move of the games in this package: give a --pool")
     try:
+        path.parent.mkdir(FOR_THE_USER, exist_ok=True)
         write_positions(path, found)
     except OSError as problem:
         raise Problem(f"cannot keep the pool in {str(path)!r} ({problem.strerror})") from None

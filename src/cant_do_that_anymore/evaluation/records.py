@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput, reason_of
+from ..files import lines_of
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, board_after
 from ..models.model import Answer
@@ -88,15 +89,15 @@ def _of_game(game: int, sample: Sample) -> Sample:
 def _objects(path: Path) -> Iterator[dict[str, Any]]:
     """The JSON objects of a file, skipping lines that a stopped run left half written."""
     try:
-        with path.open(encoding="utf-8") as file:
-            for line in file:
+        with path.open("rb") as file:
+            for line in lines_of(file):
                 try:
                     found = json.loads(line)
                 except (ValueError, RecursionError):
                     continue
                 if isinstance(found, dict):
                     yield found
-    except (OSError, UnicodeDecodeError) as problem:
+    except OSError as problem:
         raise BadInput(f"cannot read {path}: {reason_of(problem)}") from None
 
 

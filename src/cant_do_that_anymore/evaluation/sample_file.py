@@ -9,6 +9,7 @@ from reprlib import repr as shortened
 from typing import Any
 
 from ..errors import BadInput, reason_of
+from ..files import lines_of
 from ..game.position import Position
 from ..game.rules import board_after
 from ..models.model import Answer
@@ -80,8 +81,11 @@ def check_judgements(samples: Sequence[Sample], plan: Plan, path: Path) -> None:
                 )
 
 
-def check_metrics(kept: dict[str, Any], results: Results, path: Path) -> None:
+def check_numbers(facts: dict[str, Any], results: Results, path: Path) -> None:
     """Refuse numbers that the samples do not give."""
+    kept, outcomes = facts["metrics"], facts["outcomes"]
+    if outcomes != results.outcomes:
+        raise BadInput(f"{path} has other outcomes than samples.jsonl gives; {CHANGED}")
     for name in kept.keys() & results.metrics.keys():
         if not _same(kept[name], results.metrics[name]):
             raise BadInput(
@@ -102,14 +106,14 @@ def _told(reply: Reply) -> str:
 
 def _samples_in(path: Path) -> Iterator[Sample]:
     try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
+        with path.open("rb") as file:
+            for number, line in enumerate(lines_of(file), 1):
                 yield _sample_in(line, f"{path}, line {number}")
-    except (OSError, UnicodeDecodeError) as problem:
+    except OSError as problem:
         raise BadInput(f"cannot read {path}: {reason_of(problem)}") from None
 
 
-def _sample_in(line: str, where: str) -> Sample:
+def _sample_in(line: bytes, where: str) -> Sample:
     try:
         fields = json.loads(line)
         position = Position.from_json(fields)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from math import inf
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any, get_args
 
 from ..errors import BadInput, unknown
@@ -174,10 +175,11 @@ def _checked_body(given: str | Mapping[str, Any]) -> str:
         return ""
     try:
         body = json.loads(given) if isinstance(given, str) else dict(given)
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        raise BadInput(f'extra_body must be a JSON object such as {{"top_k": 20}}, not {given!r}')
+        told = shortened(given)
+        raise BadInput(f'extra_body must be a JSON object such as {{"top_k": 20}}, not {told}')
     for name in OUR_FIELDS & body.keys():
         raise BadInput(f"extra_body may not hold {name!r}: that is set by other options")
     return json.dumps(body, sort_keys=True)

@@ -3,10 +3,12 @@
 import ast
 import tomllib
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import BadInput, reason_of, unknown
+from ..files import LONGEST_TEXT, text_of
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 
 CHANGE = "{change}"
@@ -14,6 +16,12 @@ CHANGE = "{change}"
 
 ORIGINAL_PREFIX = "openai-evals:"
 _ORIGINAL_TEXTS = "evals/elsuite/cant_do_that_anymore/defaults.py"
+_ORIGINAL_NAMES = ("TASK_DESCRIPTION", "TASK_DESCRIPTION_VARIANT")
+_NO_WHEEL = (
+    *(OSError, LookupError, ValueError, TypeError, SyntaxError, RuntimeError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+"""What reading may raise where a file is no wheel of the original."""
 
 _TASK = """\
 You are playing a game of {game}. The moves so far are given turn by turn; it is your move. \
@@ -130,7 +138,7 @@ def wording_named(name: str) -> Wording:
 
 def _from_toml(path: Path) -> Wording:
     try:
-        texts = tomllib.loads(path.read_text(encoding="utf-8"))
+        texts = tomllib.loads(text_of(path))
         more = {key: _string(texts[key]) for key in _OPTIONAL if key in texts}
         return Wording(str(path), _string(texts["standard"]), _string(texts["changed"]), **more)
     except (OSError, ValueError, RecursionError) as problem:
@@ -148,19 +156,19 @@ def _string(value: object) -> str:
 def _original(name: str, path: Path) -> Wording:
     try:
         if path.is_dir():
-            source = (path / _ORIGINAL_TEXTS).read_text(encoding="utf-8")
+            source = text_of(path / _ORIGINAL_TEXTS)
         else:
-            with zipfile.ZipFile(path) as wheel:
-                source = wheel.read(_ORIGINAL_TEXTS).decode()
+            with zipfile.ZipFile(path) as wheel, wheel.open(_ORIGINAL_TEXTS) as file:
+                source = file.read(LONGEST_TEXT).decode()
         texts = {
-            target.id: ast.literal_eval(statement.value)
+            target.id: _string(ast.literal_eval(statement.value))
             for statement in ast.parse(source).body
             if isinstance(statement, ast.Assign)
             for target in statement.targets
-            if isinstance(target, ast.Name)
+            if isinstance(target, ast.Name) and target.id in _ORIGINAL_NAMES
         }
-        return Wording(name, texts["TASK_DESCRIPTION"], texts["TASK_DESCRIPTION_VARIANT"])
-    except (OSError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as problem:
+        return Wording(name, *(texts[each] for each in _ORIGINAL_NAMES))
+    except _NO_WHEEL as problem:
         raise BadInput(
             f"cannot read the original's texts from {str(path)!r} ({reason_of(problem)}); "
             "get the wheel with: pip download --no-deps evals"

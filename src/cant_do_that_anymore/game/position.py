@@ -7,6 +7,7 @@ A line looks like this; the original's older key names are read as well::
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -15,12 +16,12 @@ from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, cast
 
 import chess
 
 from ..errors import BadInput, reason_of
-from ..files import replacing
+from ..files import lines_of, replacing
 from .rules import STANDARD, Rules, board_after, move_on
 
 DATA = files("cant_do_that_anymore") / "data"
@@ -192,9 +193,9 @@ def _numbered_lines(path: Path) -> Iterator[tuple[str, bytes]]:
     opener = gzip.open if path.suffix == ".gz" else open
     try:
         with opener(path, "rb") as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(lines_of(cast(BinaryIO, file)), 1):
                 yield f"{path}, line {number}", line
-    except (OSError, EOFError) as problem:
+    except (OSError, EOFError, zlib.error) as problem:
         raise BadInput(f"cannot read {path}: {reason_of(problem)}") from None
 
 

@@ -12,7 +12,8 @@ from ..errors import Problem
 from ..evaluation import results
 from ..evaluation import run as measuring
 from ..evaluation.finding import run_at
-from ..evaluation.folder import check_free, free_folder, load_run
+from ..evaluation.folder import load_run
+from ..evaluation.places import check_free, free_folder
 from ..evaluation.rankings import Ranking, ranking_of
 from ..evaluation.spec import Spec
 from ..evaluation.verdicts import verdict

@@ -8,7 +8,8 @@ from typing import Any, get_args
 import click
 
 from ...evaluation.finding import run_at
-from ...evaluation.folder import check_free, facts_of, free_folder, load_run, rescored
+from ...evaluation.folder import facts_of, load_run, rescored
+from ...evaluation.places import check_free, free_folder
 from ...evaluation.results import Run
 from ...evaluation.run import evaluate
 from ...evaluation.spec import Spec

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ...errors import BadInput, Problem
-from ...evaluation.folder import free_folder
+from ...evaluation.places import free_folder
 from ...evaluation.pools import drawn
 from ...evaluation.results import Run
 from ...evaluation.run import evaluate
