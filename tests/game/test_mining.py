@@ -470,3 +470,35 @@ def test_a_pipe_as_output_is_written_to_and_never_replaced(tmp_path: Path) -> No
         result = cli(tmp_path / "games.pgn", "-o", tmp_path / "pipe")
         assert result.returncode == 0
         assert json.loads(sent())["next_filtered_moves"] == ["f1c4"]
+
+
+@pytest.mark.parametrize("bishop", ["\u2657", "\u265d", "\u265d\ufe0e"])
+def test_pieces_may_be_pictures(bishop: str) -> None:
+    found = lines(mined_text(f"1. \u2658f3 d5 2. e3 e6 3. {bishop}b5+ c6 1-0\n"))
+    assert found == [(0, ["g1f3", "d7d5", "e2e3", "e7e6"], "f1b5")]
+
+
+@pytest.mark.parametrize("letter", ["\u0421", "\u0391", "\u00c4"])
+def test_a_piece_in_another_alphabet_is_no_pawn(letter: str) -> None:
+    result = mined_text(f"1. e4 e5 2. {letter}c4 Nf6 3. Bd3 1-0\n")
+    assert (len(result.found), len(result.damaged)) == (0, 1)
+
+
+PARENT = """
+import sys, time
+from cant_do_that_anymore.game.mining.spread import over_processes
+if __name__ == "__main__":
+    for _ in over_processes(time.sleep, [0, 0, 600, 600, 600], 2):
+        print("ready", flush=True)
+"""
+
+
+def test_workers_end_with_their_parent_however_that_ends(tmp_path: Path) -> None:
+    program = tmp_path / "parent.py"
+    program.write_text(PARENT)
+    parent = subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout
+    parent.stdout.readline()
+    parent.kill()
+    parent.wait()
+    assert parent.stdout.read() in ("", "ready\n")  # nobody else has it open any more

@@ -35,18 +35,22 @@ _BLANK = re.compile(rb"\s*")
 _UNUSUAL = re.compile(rb"\n\[(?:FEN|SetUp|Variant)[ \t]")
 _UNTAGGED = re.compile(rb"\n[ \t]*(?=\n[ \t]*1\s*+\.?+\s*+[a-hN{;])")
 _NO_MOVES = re.compile(rb"(?: \s++ | \{[^}]*+\} | (?<=\n)[%;][^\n]*+ )*+", re.VERBOSE)
+_FIGURINE = rb"\xe2\x99[\x94-\x9f](?:\xef\xb8[\x8e\x8f])?"
+"""A piece as a picture, in UTF-8; the mark after it says in which of two styles."""
+_LETTERS = (b"K", b"Q", b"R", b"B", b"N", b"")
 _TOKEN = re.compile(
     rb"""\s*+ (?:
       (?: \d++[.\s]*+ )?
-      ( [KQRBN]?[a-h]?[1-8]?[x-]?[a-h][1-8] (?: =?[KQRBNkqrbn] )? | [O0]-[O0](?:-[O0])? ) [+#!?]*+
+      ( (?: [KQRBN] | FIGURINE )? [a-h]?[1-8]?[x-]?[a-h][1-8] (?: =?(?:[KQRBNkqrbn]|FIGURINE) )?
+      | [O0]-[O0](?:-[O0])? ) [+#!?]*+
     | \{[^}]*+\} | ;[^\n]*+ | (?<=\n)%[^\n]*+ | \$\d++ | e\.?p\.?
     | ( [()] )
     | ( 1-0 | 0-1 | 1/2(?:-1/2)? | \* )
     | \d++[.\s]*+
-    | ( -- | \{[^}]*+ )
+    | ( -- | \{[^}]*+ | [\xc3-\xdf][\x80-\xbf][^\s(){};]*+ )  # a piece in another alphabet
     | [!?+#=/.\x80-\xff-]++
     | ( [^\s(){};]++ | \S )
-    | \Z )""",
+    | \Z )""".replace(b"FIGURINE", _FIGURINE),
     re.VERBOSE,
 )
 _MOVE, _PARENTHESIS, _RESULT = 1, 2, 3
@@ -159,7 +163,8 @@ def moves_of(text: bytes, game: Game) -> Iterator[bytes]:
     for token in _TOKEN.finditer(text, game.moves, game.end):
         kind = token.lastindex
         if kind == _MOVE and not (depth or over):
-            yield token[_MOVE]
+            move = token[_MOVE]
+            yield move if move.isascii() else re.sub(_FIGURINE, _letter, move)
         elif kind == _PARENTHESIS:
             depth += 1 if token[_PARENTHESIS] == b"(" else -1
             if depth < 0:
@@ -172,6 +177,10 @@ def moves_of(text: bytes, game: Game) -> Iterator[bytes]:
             raise Damaged(f"unexpected {_shortened(token[0])}")
     if depth:
         raise Damaged("a variation that is never closed")
+
+
+def _letter(figurine: "re.Match[bytes]") -> bytes:
+    return _LETTERS[(figurine[0][2] - 0x94) % len(_LETTERS)]
 
 
 def _share_of_all(source: Source, number: int, inputs: int) -> float | None:

@@ -1,12 +1,14 @@
 """One function over many things, here, in other processes or on a Ray cluster, results in order."""
 
 import logging
+import os
 import signal
 import socket
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any, TypeVar
 
 from ...errors import BadInput, Unfinished
@@ -31,7 +33,7 @@ def over_processes(
         yield from map(work, things)
         return
     # Only a process started afresh is safe beside the threads of a progress bar.
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_leave_ctrl_c_to_the_parent)
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_stay_with_the_parent)
     try:
         yield from _in_order(lambda thing: pool.submit(work, thing), Future.result, things, jobs)
     except BrokenExecutor:
@@ -99,5 +101,13 @@ def _call(address: str) -> None:
     socket.create_connection((host, port), timeout=10).close()
 
 
-def _leave_ctrl_c_to_the_parent() -> None:
+def _stay_with_the_parent() -> None:
+    """Leave Ctrl-C to it, and end when it ends, however that is."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_the_parent, daemon=True).start()
+
+
+def _end_with_the_parent() -> None:
+    if parent := parent_process():
+        parent.join()
+    os._exit(1)
