@@ -1,5 +1,30 @@
-"""``python -m cant_do_that_anymore`` is the command ``cdta``."""
+"""The commands as they are started: ``cdta``, which is this package as a program, and ``oaieval``.
 
-from .interfaces.cli import main
+Everything is imported here, so that Ctrl-C ends even the first moments in a sentence.
+"""
 
-main()
+import sys
+
+
+def main() -> None:
+    """Run ``cdta``."""
+    try:
+        from .interfaces.cli import main as cdta
+
+        cdta()
+    except KeyboardInterrupt:
+        sys.exit("cdta: stopped")
+
+
+def oaieval() -> None:
+    """Run ``oaieval``."""
+    try:
+        from .interfaces.oaieval.command import main
+
+        main()
+    except KeyboardInterrupt:
+        sys.exit("oaieval: stopped")
+
+
+if __name__ == "__main__":
+    main()

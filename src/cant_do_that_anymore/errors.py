@@ -2,6 +2,18 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from unicodedata import category
+
+
+def plain(text: str) -> str:
+    """The text as a terminal may show it: what would steer one is spelt out.
+
+    >>> plain("red: \\x1b[31m")
+    'red: \\\\x1b[31m'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c == "\n" or category(c)[0] != "C" else ascii(c)[1:-1] for c in text)
 
 
 class Problem(Exception):

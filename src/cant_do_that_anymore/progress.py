@@ -4,12 +4,14 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from statistics import fmean
 from threading import Timer
 from typing import Protocol
+
+from .errors import plain as without_control
 
 PLAIN_LINE_SECONDS = 15.0
 BAR_SECONDS = 0.1
@@ -106,8 +108,9 @@ def shown(what: str, *, quiet: bool, plain: bool = False) -> Iterator[Show]:
     if quiet:
         yield _silent
         return
+    what = without_control(what)
     with _plain_lines(what) if plain or not sys.stderr.isatty() else _bar(what) as show:
-        yield show
+        yield lambda share, remark: show(share, without_control(remark))
 
 
 def _silent(share: float | None, remark: str) -> None:
@@ -223,7 +226,8 @@ def _plain_lines(what: str) -> Iterator[Show]:
     what = f"{part.title}: {what}" if part else what
 
     def say(remark: str) -> None:
-        print(f"{what}: {remark}", file=sys.stderr, flush=True)
+        with suppress(OSError):  # nobody is told, and the work goes on
+            print(f"{what}: {remark}", file=sys.stderr, flush=True)
 
     def show(share: float | None, remark: str) -> None:
         nonlocal last

@@ -1,12 +1,11 @@
 """The command ``cdta``."""
 
 import logging
-import sys
 
 import click
 
-from ..errors import Problem
 from .lazy import Entry, LazyGroup
+from .sentences import log_to, sentences
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 COMMANDS = {
@@ -95,9 +94,6 @@ def dataset() -> None:
 
 def main() -> None:
     """Run the command; a problem the user can act on ends in one sentence, not a stack trace."""
-    logging.basicConfig(level=logging.WARNING, format="cdta: %(message)s")
-    try:
+    with sentences("cdta"):
+        log_to(logging.StreamHandler(), "cdta: %(message)s")
         cdta(prog_name="cdta")
-    except Problem as problem:
-        click.echo(f"cdta: {problem}", err=True)
-        sys.exit(problem.exit_code)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ...errors import counted
+from ...errors import counted, plain
 from ...evaluation.run import choose
 from ...evaluation.spec import Spec
 from ..agreeing import agreed
@@ -32,4 +32,5 @@ def build(quiet: bool, **options: Any) -> None:
     )
     built = chosen.dataset
     line = f"{built.version}: {counted(len(built.positions), 'position')}, {built.provenance}"
-    click.echo(line + (", the pool holds no more" if built.pool_ended and built.asked else ""))
+    ended = ", the pool holds no more" if built.pool_ended and built.asked else ""
+    click.echo(plain(line + ended))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ...errors import Problem, counted
+from ...errors import Problem, counted, plain
 from ...evaluation.datasets import all_datasets, dataset_named, import_dataset
 from ...evaluation.union import union
 from ...game.notation import numbered, turn_of, written, written_game
@@ -42,7 +42,8 @@ def show(name: str) -> None:
     """
     found, facts = dataset_named(name)
     first = found.positions[:SHOWN]
-    click.echo(f"{name}: {counted(len(found.positions), 'position')}, {found.provenance}\n")
+    known = f"{name}: {counted(len(found.positions), 'position')}, {found.provenance}"
+    click.echo(plain(known) + "\n")
     _show(facts | {"positions": len(found.positions)})
     click.echo(f"\nThe first {counted(len(first), 'position')}, with what the model plays there:")
     for position in first:
@@ -81,7 +82,7 @@ def _in_words(value: object) -> str:
         return ", ".join(map(repr, value))
     if isinstance(value, int):
         return f"{value:,}"
-    return "" if value is None else str(value)
+    return "" if value is None else plain(str(value))
 
 
 @click.command()

@@ -8,7 +8,7 @@ import click
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from ...errors import counted
+from ...errors import counted, plain
 from ...evaluation.entrants import by_title
 from ...evaluation.estimate import Estimate, Way, estimate
 from ...evaluation.pilot import pilot_of
@@ -79,8 +79,8 @@ def _asked(spec: Spec, answers: int) -> float | None:
         return None
     tokens = f"{pilot.most.input_tokens + pilot.most.output_tokens:,} tokens"
     click.echo(
-        f"the pilot asks {pilot.model.name} {counted(len(pilot.asks), 'question')} of the run, "
-        f"for at most {tokens} ({dollars(pilot.most_cost)}); the answers are kept",
+        f"the pilot asks {plain(pilot.model.name)} {counted(len(pilot.asks), 'question')} of the "
+        f"run, for at most {tokens} ({dollars(pilot.most_cost)}); the answers are kept",
         err=True,
     )
     return pilot.ask()

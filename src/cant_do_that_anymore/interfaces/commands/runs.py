@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ...errors import BadInput
+from ...errors import BadInput, plain
 from ...evaluation.finding import Listed, folders_in, known_folders, listed
 from ...home import home
 from ...report.markup import visible
@@ -43,7 +43,7 @@ def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
     else:
         click.echo("no runs yet; `cdta run` makes one")
     for problem in damaged:
-        click.echo(f"cdta: {problem}", err=True)
+        click.echo(plain(f"cdta: {problem}"), err=True)
 
 
 def _runs_in(place: Path) -> list[Path]:

@@ -36,5 +36,5 @@ def site(names: tuple[str, ...], output: Path) -> None:
     It needs no network and no program.
     """
     for problem in write_site(names, output):
-        click.echo(f"cdta: left out: {problem}", err=True)
+        click.echo(plain(f"cdta: left out: {problem}"), err=True)
     click.echo(output / INDEX)

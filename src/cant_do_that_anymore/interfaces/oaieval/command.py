@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ...errors import BadInput, Problem
+from ...errors import BadInput
 from ...evaluation.places import free_folder
 from ...evaluation.pools import drawn
 from ...evaluation.results import Run
@@ -21,6 +21,7 @@ from ...home import safe_name
 from ...models.solvers import Solver, solver_named
 from ...report.page import save_with_page
 from ..options import shared
+from ..sentences import log_to, sentences
 from .options import (
     BASE_EVAL,
     COMPLETION_ARGS,
@@ -88,11 +89,8 @@ def oaieval(solver: str, eval_name: str, **flags: Any) -> None:
 
 def main() -> None:
     """Run the command; a problem the user can act on ends in one sentence, not a stack trace."""
-    try:
+    with sentences("oaieval"):
         oaieval()
-    except Problem as problem:
-        click.echo(f"oaieval: {problem}", err=True)
-        sys.exit(problem.exit_code)
 
 
 def _measure(solver_name: str, eval_name: str, flags: Flags) -> None:
@@ -125,9 +123,8 @@ def _measure(solver_name: str, eval_name: str, flags: Flags) -> None:
 def _start_logging(flags: Flags) -> None:
     """Log our own lines only; libraries speak up when something is wrong."""
     try:
-        logging.basicConfig(
-            format=LOG_FORMAT, level=logging.WARNING, filename=flags.log_to_file, force=True
-        )
+        file = flags.log_to_file
+        log_to(logging.FileHandler(file) if file else logging.StreamHandler(), LOG_FORMAT)
     except OSError as problem:
         raise BadInput(f"cannot log to {flags.log_to_file!r} ({problem.strerror})") from None
     level = logging.DEBUG if flags.debug else logging.INFO

@@ -1,0 +1,70 @@
+"""What reaches the terminal: nothing that steers it, and a sentence where it takes nothing."""
+
+import subprocess
+import sys
+from pathlib import Path
+from unicodedata import category
+
+import pytest
+from aiohttp import web
+
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from loopback import Loopback, Request, serving
+from players import habit
+from processes import PROGRAM, Done, cdta
+
+STEERING = "\x1b]0;title\x07\x1b[31mred\x9b31m\u202e\x08"
+
+
+@pytest.fixture(scope="module")
+def positions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("positions") / "positions.jsonl"
+    write_positions(file, shipped_pool("pool")[:5])
+    return file
+
+
+def check_tame(done: Done) -> None:
+    said = done.stdout + done.stderr
+    assert {letter for letter in said if category(letter)[0] == "C"} <= {"\n"}
+    assert "31mred" in said
+
+
+def test_no_name_steers_the_terminal(positions: Path, tmp_path: Path) -> None:
+    out, other = tmp_path / "out", tmp_path / "other"
+    with serving(Loopback(habit, model=f"v{STEERING}")) as server:
+        whom = ["--base-url", server.url, "--model", f"m{STEERING}", "--dataset", positions]
+        check_tame(cdta("run", *whom, "--out", out))
+        check_tame(cdta("run", *whom[:3], "n", *whom[4:], "--out", other))
+        check_tame(cdta("estimate", *whom, "--seed", 1))
+        check_tame(cdta("dataset", "build", *whom[:4], "--pool", positions))
+        check_tame(cdta("dataset", "show", f"v{STEERING}"))
+    check_tame(cdta("compare", out, other))
+
+
+def test_no_error_steers_the_terminal(positions: Path) -> None:
+    async def refuse(request: Request, number: int) -> web.Response:
+        return web.json_response({"error": {"message": STEERING}}, status=401)
+
+    with serving(Loopback(habit, fault=refuse)) as server:
+        check_tame(cdta("run", "--base-url", server.url, "--model", "m", "--dataset", positions))
+
+
+@pytest.mark.parametrize(
+    ("streams", "code", "sentence"),
+    [
+        (">/dev/full", 1, "cdta: cannot go on: No space left on device\n"),
+        ("2>&-", 0, ""),
+        (">&- 2>&- <&-", 0, ""),
+    ],
+)
+def test_streams_that_are_full_or_closed(streams: str, code: int, sentence: str) -> None:
+    command = ["sh", "-c", f'exec "$@" {streams}', "sh", sys.executable, "-c", PROGRAM, "legal"]
+    done = subprocess.run([*command, "e2e4"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (code, sentence)
+
+
+def test_a_terminal_that_knows_few_letters_is_told_the_others(positions: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM, "rules"]
+    done = subprocess.run(command, capture_output=True, env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
