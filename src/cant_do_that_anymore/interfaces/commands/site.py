@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from ...errors import plain
 from ...report.experiment_page import INDEX
 from ...report.site import write_site
 from ..options import OUTPUT, Command, Option
