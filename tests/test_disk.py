@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -158,8 +159,14 @@ def test_of_several_who_find_a_damaged_store_one_rescues_it(tmp_path: Path) -> N
     with path.open("r+b") as file:
         file.seek(path.stat().st_size // 2)
         file.write(b"\xff\x00garbage" * 400)
+    together = Barrier(4)
+
+    def opened(_: int) -> Store:
+        together.wait()
+        return Store(path)
+
     with ThreadPoolExecutor(4) as threads:
-        stores = list(threads.map(lambda _: Store(path), range(4)))
+        stores = list(threads.map(opened, range(4)))
     found = [sum(store.get(str(n)) is not None for n in range(answers)) for store in stores]
     for store in stores:
         store.close()

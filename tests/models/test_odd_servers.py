@@ -9,13 +9,14 @@ from aiohttp import web
 
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models.model import Answer, Usage
+from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.models.model import Answer, Message, Question, Settings, Usage
 from cant_do_that_anymore.models.names import model_named
 from cant_do_that_anymore.models.replies import completion_in, seconds_of
 from cant_do_that_anymore.models.server import ServerModel
-from loopback import Loopback, Request, serving
+from loopback import Loopback, serving
 from players import habit
-from processes import cdta, oaieval, samples_in
+from processes import cdta, oaieval
 
 POOL = shipped_pool("pool")[:6]
 
@@ -117,31 +118,32 @@ def test_halves_of_characters_are_kept_and_shown(positions: Path, tmp_path: Path
 
 
 async def _talkative(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer every question, and then say something that nobody asked for."""
-    while head := await reader.readuntil(b"\r\n\r\n"):
-        length = int(head.lower().partition(b"content-length:")[2].split()[0])
-        request: Request = json.loads(await reader.readexactly(length))
-        for text in (habit(request), "unasked"):
+    """Answer every question, and a little later say something that nobody asked for."""
+    while not reader.at_eof():
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(int(head.lower().partition(b"content-length:")[2].split()[0]))
+        for text in ("asked", "unasked"):
             choice = {"message": {"content": text}, "finish_reason": "stop"}
             body = json.dumps({"model": "m", "choices": [choice]}).encode()
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
-            await writer.drain()
-            await asyncio.sleep(0)  # or both are read at once, and the second is dropped
+            await asyncio.sleep(0.02)
 
 
-def test_what_came_unasked_is_the_answer_to_no_question(positions: Path, tmp_path: Path) -> None:
-    async def measured() -> None:
-        server = await asyncio.start_server(_talkative, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        command = [*asked_of(f"http://127.0.0.1:{port}/v1"), "--dataset", positions]
-        done = await asyncio.to_thread(cdta, *command, "--out", tmp_path / "out")
-        assert done.returncode == 0, done.stderr
-        server.close()
+def test_what_came_unasked_is_the_answer_to_no_question() -> None:
+    question = Question(STANDARD, (), (Message("user", "Your move?"),))
 
-    asyncio.run(measured())
-    replies = [r["text"] for s in samples_in(tmp_path / "out") for r in s["replies"].values()]
-    assert len(replies) == 2 * len(POOL)
-    assert "unasked" not in replies
+    async def answers() -> list[str]:
+        async with await asyncio.start_server(_talkative, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            model = ServerModel("m", f"http://127.0.0.1:{port}/v1", key_variable="")
+            texts = []
+            for _ in range(3):
+                texts.append((await model.answer(question, Settings())).text)
+                await asyncio.sleep(0.05)
+            await model.close()
+            return texts
+
+    assert asyncio.run(answers()) == ["asked"] * 3
 
 
 def test_too_many_open_files_are_not_a_server_that_is_missing() -> None:
