@@ -27,9 +27,9 @@ def positions(tmp_path: Path) -> Path:
     return file
 
 
-def options(server: Loopback, positions: Path, out: Path) -> list[object]:
+def options(server: Loopback, positions: Path, out: Path, model: str = "m") -> list[object]:
     return [
-        *("run", "--base-url", server.url, "--model", "m", "--dataset", positions, "--quiet"),
+        *("run", "--base-url", server.url, "--model", model, "--dataset", positions, "--quiet"),
         *("-n", N, "--max-connections", CONNECTIONS, "--out", out),
     ]
 
@@ -136,7 +136,7 @@ def test_two_runs_at_once_on_one_store_are_both_right(
 
     with serving(Loopback(wavering, delay=0.005, fault=wait_for_both)) as server:
         both = [
-            process_of(*options(server, positions, tmp_path / f"out-{n}"), "--model", name)
+            process_of(*options(server, positions, tmp_path / f"out-{n}", name))
             for n, name in enumerate(names)
         ]
         for process in both:
