@@ -61,7 +61,7 @@ class Store:
         self._ways: dict[str, list[str]] = {}
         self._thread = ThreadPoolExecutor(1)
         try:
-            self._database = self._opened() or self._rescued()
+            self._database = self._opened_or_rescued()
             self._writer = connected(path)
             self._writer.execute("PRAGMA synchronous = FULL")
         except (sqlite3.Error, OSError) as problem:
@@ -173,8 +173,11 @@ class Store:
         database.close()
         return None
 
-    def _rescued(self) -> sqlite3.Connection:
-        """What a damaged file still holds, in a new one, unless another process has done that."""
+    def _opened_or_rescued(self) -> sqlite3.Connection:
+        """The database, or what a damaged one still holds; of several processes one rescues it."""
+        with suppress(sqlite3.Error, OSError):  # another may be moving it just now
+            if database := self._opened():
+                return database
         with closing(connected(self.path.with_name("rescue.lock"))) as lock:
             lock.execute("BEGIN EXCLUSIVE")
             return self._opened() or self._taken_over()
