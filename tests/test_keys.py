@@ -12,6 +12,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.models.access import Access
 from cant_do_that_anymore.models.hiding import PIECE, Hiding
 from cant_do_that_anymore.models.names import model_named
 from cant_do_that_anymore.models.replies import Response
@@ -79,7 +80,7 @@ FORMS = [
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_key_is_hidden_in_whatever_form_it_comes_back(form: str) -> None:
-    model = ServerModel("m", "http://localhost/v1", key=ODD, key_variable="CDTA_API_KEY")
+    model = ServerModel("m", "http://localhost/v1", Access("CDTA_API_KEY", ODD))
     message = {"content": f"e2e4 {form}.", "reasoning_content": f"I saw {form}."}
     body = {"model": f"m {form}", "choices": [{"message": message, "finish_reason": "stop"}]}
     answer = model.answer_in(Response(200, None, json.dumps(body).encode()), ())

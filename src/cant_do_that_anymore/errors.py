@@ -1,6 +1,6 @@
 """Sentences for people: problems a user can act on, and the exit codes they lead to."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from unicodedata import category
 
@@ -49,13 +49,20 @@ def unknown(what: str, given: str, valid: Iterable[str]) -> BadInput:
     >>> str(unknown("rules", "bishop-as-knight", ["standard", "bishops-as-knights"]))
     "unknown rules: 'bishop-as-knight' (did you mean 'bishops-as-knights'?)"
     """
+    return BadInput(f"unknown {what}: {given!r} ({nearest(given, valid)})")
+
+
+def nearest(given: str, valid: Iterable[str]) -> str:
+    """The names that were likely meant, or else some of those that there are."""
     names = sorted(valid)
-    near = get_close_matches(given, names, n=3, cutoff=0.5)
-    if near:
-        hint = "did you mean " + " or ".join(map(repr, near)) + "?"
-    else:
-        hint = "valid: " + ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-    return BadInput(f"unknown {what}: {given!r} ({hint})")
+    if near := get_close_matches(given, names, n=3, cutoff=0.5):
+        return "did you mean " + " or ".join(map(repr, near)) + "?"
+    return f"valid: {some_of(names)}"
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first of them, and a sign that there are more."""
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
 def reason_of(fault: BaseException) -> str:

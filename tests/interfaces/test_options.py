@@ -32,6 +32,8 @@ NOT_ARGUMENTS_OF_TASKS = {
     **NOT_OPTIONS_OF_RUN,
     "model": "inspect eval --model",
     "base_url": "inspect eval --model-base-url",
+    "tag": "answers are kept in Inspect's log, not in ours",
+    "header": "inspect eval --extra-headers",
     "eval": "the name of the task",
     "max_connections": "inspect eval --max-connections",
     "max_error_rate": "inspect eval --fail-on-error",

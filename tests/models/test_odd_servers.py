@@ -10,6 +10,8 @@ from aiohttp import web
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.models.access import Access
+from cant_do_that_anymore.models.clients import unreachable
 from cant_do_that_anymore.models.model import Answer, Message, Question, Settings, Usage
 from cant_do_that_anymore.models.names import model_named
 from cant_do_that_anymore.models.replies import completion_in, seconds_of
@@ -135,7 +137,7 @@ def test_what_came_unasked_is_the_answer_to_no_question() -> None:
     async def answers() -> list[str]:
         async with await asyncio.start_server(_talkative, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            model = ServerModel("m", f"http://127.0.0.1:{port}/v1", key_variable="")
+            model = ServerModel("m", f"http://127.0.0.1:{port}/v1", Access(""))
             texts = []
             for _ in range(3):
                 texts.append((await model.answer(question, Settings())).text)
@@ -147,7 +149,6 @@ def test_what_came_unasked_is_the_answer_to_no_question() -> None:
 
 
 def test_too_many_open_files_are_not_a_server_that_is_missing() -> None:
-    model = ServerModel("m", "http://127.0.0.1:1/v1", key_variable="")
-    told = str(model._unreachable(OSError(24, "Too many open files")))
+    told = str(unreachable("http://127.0.0.1:1/v1", OSError(24, "Too many open files")))
     assert "--max-connections" in told
     assert "no server answers" not in told

@@ -33,6 +33,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     plan = run.plan
     yield "model", run.model
     yield "endpoint", run.endpoint
+    yield "tag", str(run.identity.get("tag", ""))
     yield "eval", plan.eval
     yield "wording", f"{plan.wording} wording"
     yield "reading", f"{plan.reading} reading"

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from math import inf
 from pathlib import Path
 from reprlib import repr as shortened
@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from ..errors import BadInput, unknown
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_takes_away, given_rules
+from ..models.access import checked_headers
 from ..models.addresses import with_address
 from ..models.batching import check_batch
 from ..models.model import EFFORTS, Effort, Known, Settings
@@ -40,6 +41,9 @@ class Spec:
     Attributes:
         model: any name that `models.names` knows; ``NAME@URL`` gives the server as well.
         base_url: the server that has the model.
+        tag: tells the model from another behind the same name and address.
+        header: more headers for every request, each ``NAME=VALUE`` or ``NAME=env:VARIABLE``; they
+            are written nowhere, and should change no answer.
         pool: a file of positions to choose from, ``games`` for those inside the package, or
             ``common`` for those that at least one of the shipped datasets holds.
         dataset: a file of positions, or the name of a dataset (`cdta dataset list`).
@@ -67,6 +71,8 @@ class Spec:
 
     model: str | None = None
     base_url: str | None = None
+    tag: str = ""
+    header: tuple[str, ...] = field(default=(), repr=False)
     eval: Eval = "all"
     pool: Path | str | None = None
     dataset: Path | str | None = None
@@ -133,6 +139,7 @@ class Spec:
         if str(self.pool) == COMMON:
             self._check_common()
         check(self.conditions)
+        object.__setattr__(self, "header", checked_headers(self.header))
         object.__setattr__(self, "extra_body", _checked_body(self.extra_body))
         object.__setattr__(self, "price", _checked_price(self.price))
 

@@ -3,13 +3,14 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from ..errors import counted
 from ..models.asking import Asking
 from ..models.batching import Batching, check_batch
 from ..models.ledger import Ledger
 from ..models.model import Known, Model
-from ..models.names import known_by_name, model_named
+from ..models.names import Name, parsed
 from ..models.purse import FREE, Purse
 from ..models.server import ServerModel
 from ..models.store import opened_store
@@ -21,19 +22,20 @@ log = logging.getLogger(__name__)
 
 def known_for(spec: Spec) -> Known:
     """What is known of the model that the spec names, without a key and without asking it."""
-    return known_by_name(_name_in(spec), spec.base_url)
+    return _name_in(spec).known()
 
 
 def model_for(spec: Spec) -> Model:
     """That model, ready to be asked."""
     if spec.batch and not spec.base_url:  # before anything is loaded or a key is missing
         check_batch(known_for(spec), fresh=spec.fresh)
-    return model_named(_name_in(spec), spec.base_url)
+    return _name_in(spec).load()
 
 
-def _name_in(spec: Spec) -> str | None:
+def _name_in(spec: Spec) -> Name:
     """A server may have one model only, which needs no name."""
-    return spec.model or (None if spec.base_url else DEFAULT_MODEL)
+    name = parsed(spec.model or (None if spec.base_url else DEFAULT_MODEL), spec.base_url)
+    return replace(name, tag=spec.tag, headers=spec.header)
 
 
 @asynccontextmanager

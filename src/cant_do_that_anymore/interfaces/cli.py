@@ -4,6 +4,7 @@ import logging
 
 import click
 
+from .env_file import read_env_file
 from .lazy import Entry, LazyGroup
 from .sentences import log_to, sentences
 
@@ -96,4 +97,5 @@ def main() -> None:
     """Run the command; a problem the user can act on ends in one sentence, not a stack trace."""
     with sentences("cdta"):
         log_to(logging.StreamHandler(), "cdta: %(message)s")
+        read_env_file()
         cdta(prog_name="cdta")

@@ -15,6 +15,7 @@ import click
 from ..errors import BadInput, unknown
 from ..evaluation.entrants import Entrant
 from ..files import replacing_text
+from ..models.access import FROM_ENVIRONMENT
 from .options import MODEL, OPTIONS
 
 NAME = "experiment.toml"
@@ -118,10 +119,20 @@ def _model_in(told: Any, path: Path, ctx: click.Context) -> str | Entrant:
         if key not in own:
             raise unknown(f"key of a model in {path}", key, own)
         text = _typed(value)
-        if key == "reasoning_effort":
+        if key == "header":
+            found[key] = _headers(value, path)
+        elif key == "reasoning_effort":
             found["efforts"] = tuple(str(text).split(","))
         elif key in ("name", "url"):
             found[own[key]] = str(text)
         else:
             found[key] = OPTIONS[key].type_cast_value(ctx, text)
     return found
+
+
+def _headers(value: Any, path: Path) -> tuple[str, ...]:
+    """Headers of a model; the file is copied beside what comes of it, so it may hold no secret."""
+    given = tuple(map(str, value if isinstance(value, list) else [value]))
+    if not all(each.partition("=")[2].startswith(FROM_ENVIRONMENT) for each in given):
+        raise BadInput(f"{path} may hold headers only as NAME={FROM_ENVIRONMENT}VARIABLE")
+    return given

@@ -48,7 +48,7 @@ class Command(click.Command):
 def _of_spec(heading: str, flag: str, **about: Any) -> Option:
     """The option for a field of the spec, with the field's default."""
     default = getattr(Spec, flag.lstrip("-").replace("-", "_"))
-    shown = default not in (None, "") and not about.get("is_flag")
+    shown = default not in (None, "", ()) and not about.get("is_flag")
     return Option([flag], heading=heading, default=default, show_default=shown, **about)
 
 
@@ -76,6 +76,10 @@ OPTIONS: dict[str, Option] = {
         ),
         _of_spec(
             MODEL, "--base-url", metavar="URL", help="An OpenAI-compatible server, with its /v1."
+        ),
+        _of_spec(MODEL, "--tag", metavar="T", help="Tells it from others that had its name."),
+        _of_spec(
+            MODEL, "--header", metavar="K=V", multiple=True, help="Sent as well; V may be env:NAME."
         ),
         _of_spec(
             MODEL, "--temperature", type=float, metavar="T", help="0 for the likeliest reply."

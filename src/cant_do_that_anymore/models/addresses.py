@@ -1,37 +1,49 @@
-"""What a user says of a server: its address, perhaps behind a model's name, and the key to it."""
+"""What a user says of a server's address, perhaps behind a model's name."""
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from ..errors import BadInput
 
 _AT = re.compile(r"(.*?)@(https?://.*)", re.DOTALL)
+_API_VERSION = "api-version"
+"""The only thing that may be asked for by an address: Azure wants it in every request."""
 _WITHOUT_HTTP = re.compile(r"(.*)@([\w.-]+:\d+(?:/.*)?)")
 
 
 def checked_address(address: str) -> str:
-    """The address without a slash at its end; it is written into runs, so it may hold no secret."""
+    """The address without a slash at its end; it is written into runs, so it may hold no secret.
+
+    >>> checked_address("https://a.example/v1/?api-version=2024-10-21")
+    'https://a.example/v1?api-version=2024-10-21'
+
+    Raises:
+        BadInput: if it is no address, or holds more than that.
+    """
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
         parts.netloc.encode("idna")  # no part of a name is empty or too long
         usable = usable and address.isprintable() and " " not in address
+        asked_for = parse_qs(parts.query, keep_blank_values=True)
     except ValueError:
         usable = False
     if not usable:
         raise BadInput(f"not the address of a server: {address!r}; try http://localhost:8000/v1")
-    if "@" in parts.netloc or parts.query or parts.fragment:
+    if "@" in parts.netloc or asked_for.keys() - {_API_VERSION} or parts.fragment:
         told = f"the address of {parts.hostname} may hold no user name, password or query"
-        raise BadInput(f"{told}; a key goes into an environment variable")
-    return address.rstrip("/")
+        raise BadInput(f"{told} but {_API_VERSION}; a key goes into an environment variable")
+    return parts._replace(path=parts.path.rstrip("/")).geturl()
 
 
-def checked_key(key: str, variable: str) -> str:
-    """The key without blanks around it, if a header can hold it."""
-    key = key.strip()
-    if not (key.isascii() and key.isprintable()):
-        raise BadInput(f"{variable} holds characters that cannot be part of a key")
-    return key
+def below(address: str, path: str) -> str:
+    """The address of something at a server.
+
+    >>> below("https://a.example/v1?api-version=1", "/models")
+    'https://a.example/v1/models?api-version=1'
+    """
+    base, _, query = address.partition("?")
+    return base + path + (f"{'&' if '?' in path else '?'}{query}" if query else "")
 
 
 def with_address(name: str | None, base_url: str | None = None) -> tuple[str | None, str | None]:

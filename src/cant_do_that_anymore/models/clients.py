@@ -4,6 +4,7 @@ How often to ask is for `asking` to say. The clients of OpenAI's and Anthropic's
 AI makes ask again by themselves, which is paid and not told, and wait ten minutes at most.
 """
 
+import errno
 import os
 import socket
 from typing import Any
@@ -11,11 +12,14 @@ from typing import Any
 from aiohttp import AddrInfoType, TCPConnector
 from aiohttp.connector import Connection
 
+from ..errors import Problem, reason_of
+
 LONGEST_THOUGHT = 1800
 """In seconds; some models think for ten minutes and more."""
 SIGN_OF_LIFE = 60
 """In seconds; routers forget a connection on which nothing is said for some minutes."""
 _TIME_OUT = "INSPECT_HTTP_REQUEST_TIMEOUT"
+_NO_FILES_LEFT = {errno.EMFILE, errno.ENFILE}
 _NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ClientConnectorError"}
 
 
@@ -47,6 +51,19 @@ def kept_alive(address: AddrInfoType) -> socket.socket:
         if hasattr(socket, name):  # not everywhere
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), SIGN_OF_LIFE)
     return made
+
+
+def unreachable(endpoint: str, fault: BaseException) -> Problem:
+    """What to say where no server answers."""
+    if getattr(fault, "errno", None) in _NO_FILES_LEFT:
+        return Problem(
+            f"this machine opens no more files or connections at once ({reason_of(fault)}); "
+            "ask for fewer with --max-connections, or allow more with ulimit -n"
+        )
+    return Problem(
+        f"no server answers at {endpoint} ({reason_of(fault)}); nothing was lost: start it, or "
+        "correct the address, and run the same command again"
+    )
 
 
 def ask_once(api: Any) -> None:

@@ -16,35 +16,23 @@ PIECE = 12
 
 
 class Hiding:
-    """Hides one key, and every piece of it, in texts.
+    """Hides keys, and every piece of them, in texts.
 
     >>> Hiding("sk-1234567890abcdef")("I heard sk-1234567890ab... and c2stMTIzNDU2Nzg5MGFiY2RlZg==")
     'I heard ***... and ***=='
     """
 
-    def __init__(self, key: str) -> None:
-        self._long = min(PIECE, len(key))
-        forms = _forms(key) if len(key) >= SHORTEST_SECRET else ()
-        self._pieces = {
-            form[start : start + self._long]
-            for form in forms
-            for start in range(len(form) - self._long + 1)
-        }
+    def __init__(self, *keys: str) -> None:
+        self._pieces = [_pieces(key) for key in keys if len(key) >= SHORTEST_SECRET]
 
     def __call__(self, text: str) -> str:
-        """The text without the key."""
-        if not self._pieces:
-            return text
-        shown, end = [], 0  # all before the end is shown, or was hidden
-        for start in range(len(text) - self._long + 1):
-            if text[start : start + self._long] in self._pieces:
-                if start >= end:
-                    shown += [text[end:start], "***"]
-                end = start + self._long
-        return "".join(shown) + text[end:]
+        """The text without the keys."""
+        for pieces in self._pieces:
+            text = _without(text, pieces)
+        return text
 
     def in_answer(self, answer: Answer) -> Answer:
-        """The answer without the key."""
+        """The answer without the keys."""
         return replace(
             answer,
             text=self(answer.text),
@@ -52,6 +40,25 @@ class Hiding:
             version=self(answer.version),
             error=self(answer.error),
         )
+
+
+def _pieces(key: str) -> frozenset[str]:
+    """All that is hidden of a key, in pieces of one length."""
+    long = min(PIECE, len(key))
+    return frozenset(
+        form[start : start + long] for form in _forms(key) for start in range(len(form) - long + 1)
+    )
+
+
+def _without(text: str, pieces: frozenset[str]) -> str:
+    long = len(next(iter(pieces)))
+    shown, end = [], 0  # all before the end is shown, or was hidden
+    for start in range(len(text) - long + 1):
+        if text[start : start + long] in pieces:
+            if start >= end:
+                shown += [text[end:start], "***"]
+            end = start + long
+    return "".join(shown) + text[end:]
 
 
 def _forms(key: str) -> Iterator[str]:

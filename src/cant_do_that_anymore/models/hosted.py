@@ -1,6 +1,7 @@
 """Any provider that Inspect AI reaches, through its ``get_model(...).generate(...)``."""
 
 import re
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
@@ -44,7 +45,9 @@ class HostedModel:
 
     connections = 16
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self, name: str, *, tag: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
         self.name = name
         self.provider = name.split("/")[0]
         self.max_tokens = BASE_MODEL_TOKENS if takes_text(name) else CHAT_TOKENS
@@ -65,16 +68,18 @@ class HostedModel:
             told = _PACKAGE.sub(_extra, _plain(str(problem)))
             raise BadInput(f"cannot use {name!r}: {told}") from None
         self.endpoint = self._model.api.base_url or ""
-        self._hiding = Hiding(self._model.api.api_key or "")
+        self._headers = dict(headers or {})
+        self._hiding = Hiding(self._model.api.api_key or "", *self._headers.values())
         self._version = self.name.partition("/")[2]
         ask_once(self._model.api)
         watch_calls(self._model.api)
-        self.identity = inspect_identity(name)
+        self.identity = inspect_identity(name, tag=tag)
 
     async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
         """Ask the provider once."""
         config = config_for(self.name, settings, form)
         config.max_connections = 1000  # how many are in flight is for `asking` to say
+        config.extra_headers = self._headers or None
         messages = layout_for(self.name, question.messages, form)
         try:
             answer, output = await said_by(self._model, as_chat(messages), config, form)

@@ -18,7 +18,8 @@ from .concessions import NO_SYSTEM, NO_TEMPERATURE, RENAMED_LIMIT, effort_way, l
 from .efforts import BY_EFFORT, ways_of
 from .layout import STOP_SEQUENCES, as_text, user_first
 from .model import Answer, Form, Message, Settings, StopReason, Usage
-from .names import OUR_MODELS, PROVIDERS, TEXT_PROVIDER
+from .names import OUR_MODELS, TEXT_PROVIDER
+from .providers import PROVIDERS
 from .thoughts import thinking_tokens, without_thoughts
 
 _STOP_REASONS: dict[str, StopReason] = {

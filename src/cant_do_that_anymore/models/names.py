@@ -6,6 +6,7 @@
 ``anthropic/claude-...``   any other ``PROVIDER/MODEL``, through Inspect AI
 ``NAME`` with a base URL   what the server there calls its model
 ``NAME@http://...``        the same in one; ``@http://...`` for its only model
+``inspect/...``            before a provider's: through Inspect AI although it need not be
 ``completions/...``        before any of these: a base model, asked with one text
 ``cot/...``                before any of these: let to think aloud first; ``cot-N/`` N tokens
 =========================  ==================================================================
@@ -16,14 +17,17 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..errors import BadInput, unknown
+from ..errors import BadInput, some_of, unknown
+from .access import Access, headers_in
 from .addresses import with_address
 from .baseline import RandomModel
 from .human import HumanModel
 from .layout import STOP_SEQUENCES
 from .model import CHAT_TOKENS, Known, Model
 from .nearest import with_provider
+from .providers import PROVIDERS
 from .reasoning import THINKING_TOKENS, Thinker, ThinkingModel
+from .replies import Api
 from .server import BASE_MODEL_TOKENS, TEXT_PREFIX, ServerModel
 from .stopping import to_the_end
 
@@ -32,22 +36,8 @@ OPENAI_BASE_MODELS = ("gpt-3.5-turbo-instruct", "gpt-4-base", "babbage-", "davin
 """How the names of OpenAI's base models begin; they need no prefix."""
 TEXT_PROVIDER = "openai-api-completions"
 """Inspect's way to base models: one user message."""
+BY_INSPECT = "inspect/"
 _THINKING = re.compile(r"cot(?:-(\d+))?/")
-
-
-@dataclass(frozen=True)
-class Provider:
-    """A provider that is reached without Inspect AI, since its API is OpenAI's."""
-
-    address: str
-    address_variable: str
-    key_variable: str
-
-
-PROVIDERS = {
-    "openai": Provider("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
-    "together": Provider("https://api.together.xyz/v1", "TOGETHER_BASE_URL", "TOGETHER_API_KEY"),
-}
 
 
 def _pocket(name: str) -> Model:
@@ -71,13 +61,19 @@ class Name:
     Attributes:
         model: what is left without prefixes; with a ``base_url`` None for its only model.
         as_text: whether it is asked over the completions API.
+        by_inspect: whether it is asked through Inspect AI although it need not be.
         thinking_tokens: how much it may think aloud before it replies; None for not at all.
+        tag: tells the model from another behind the same name and address.
+        headers: more for every request, as ``NAME=VALUE`` or ``NAME=env:VARIABLE``.
     """
 
     model: str | None
     base_url: str | None = None
     as_text: bool = False
+    by_inspect: bool = False
     thinking_tokens: int | None = None
+    tag: str = ""
+    headers: tuple[str, ...] = ()
 
     @property
     def provider(self) -> str:
@@ -96,44 +92,47 @@ class Name:
 
     def known(self) -> Known:
         """What is known of the model without a key and without asking it."""
-        known = self._server(with_key=False) or self._own() or Unreached(str(self.model))
+        known = self._server(with_key=False) or self._own() or self._unreached()
         return Thinker(known, self.thinking_tokens) if self.thinking_tokens else known
 
     def _own(self) -> Model | None:
         make = OUR_MODELS.get(self.model or "")
+        if make and (self.tag or self.headers):
+            raise BadInput(f"{self.model} is behind no address; leave out --tag and --header")
         return make(str(self.model)) if make else None
+
+    def _unreached(self) -> Known:
+        return Unreached(str(self.model), tag=self.tag)
 
     def _hosted(self) -> Model:
         from .hosted import HostedModel  # takes 2 s to import
 
-        return HostedModel(str(self.model))
+        return HostedModel(str(self.model), tag=self.tag, headers=headers_in(self.headers))
 
     def _server(self, *, with_key: bool) -> ServerModel | None:
+        headers = headers_in(self.headers)
         if self.base_url:
             key = os.environ.get(SERVER_KEY_VARIABLE, "")
-            name = self.model or _only_model_at(self.base_url, key)
-            return ServerModel(
-                name,
-                self.base_url,
-                key=key,
-                key_variable=SERVER_KEY_VARIABLE,
-                api="completions" if self.as_text else "chat",
-            )
+            access = Access(SERVER_KEY_VARIABLE, key, headers)
+            name = self.model or _only_model_at(self.base_url, access)
+            api: Api = "completions" if self.as_text else "chat"
+            return ServerModel(name, self.base_url, access, api=api, tag=self.tag)
         provider = PROVIDERS.get(self.provider)
-        if not provider:
-            return None
         name = str(self.model).partition("/")[2]
+        another_service = self.provider == "openai" and "/" in name
+        if not provider or another_service or self.by_inspect:
+            return None
         base_model = self.provider == "openai" and name.startswith(OPENAI_BASE_MODELS)
-        key = os.environ.get(provider.key_variable, "")
+        key = os.environ.get(provider.key_variable, "") if with_key else ""
         if with_key and not key:
             raise BadInput(f"{self.model} needs a key: set {provider.key_variable}")
         return ServerModel(
             name,
             os.environ.get(provider.address_variable) or provider.address,
-            key=key if with_key else "",
-            key_variable=provider.key_variable,
+            Access(provider.key_variable, key, provider.own_headers() | headers),
             api="completions" if self.as_text or base_model else "chat",
             provider=self.provider,
+            tag=self.tag,
         )
 
 
@@ -157,7 +156,10 @@ def parsed(name: str | None, base_url: str | None = None) -> Name:
     if not base_url and name is None:
         raise BadInput("no model was named; for example --model openai/gpt-4o")
     bare = name.removeprefix(TEXT_PREFIX) if name else None
+    by_inspect = bool(name and name.startswith(BY_INSPECT) and not base_url)
     found = Name(bare, base_url, as_text=bare != name)
+    if name and by_inspect:
+        return replace(parsed(name.removeprefix(BY_INSPECT)), by_inspect=True)
     if base_url or bare in OUR_MODELS:
         return found
     if found.provider in ("", "cdta"):
@@ -190,6 +192,7 @@ class Unreached:
     endpoint: str = ""
     model_args: Mapping[str, object] = field(default_factory=dict)
     connections: int = 16
+    tag: str = ""
 
     def __post_init__(self) -> None:
         self.may_think = self.provider != TEXT_PROVIDER
@@ -207,11 +210,14 @@ class Unreached:
     @property
     def identity(self) -> Mapping[str, object]:
         """That of the model once it is reached."""
-        return inspect_identity(self.name, self.endpoint, self.model_args)
+        return inspect_identity(self.name, self.endpoint, self.model_args, self.tag)
 
 
 def inspect_identity(
-    name: str, base_url: str | None = None, model_args: Mapping[str, object] | None = None
+    name: str,
+    base_url: str | None = None,
+    model_args: Mapping[str, object] | None = None,
+    tag: str = "",
 ) -> dict[str, object]:
     """What tells a model that Inspect AI reaches from others, known without reaching it."""
     provider, service, *_ = name.split("/")
@@ -223,12 +229,13 @@ def inspect_identity(
         "api": "inspect",
         "stop": STOP_SEQUENCES,
         "model_args": {key: str(value) for key, value in (model_args or {}).items()},
+        **({"tag": tag} if tag else {}),
     }
 
 
-def _only_model_at(base_url: str, key: str) -> str:
+def _only_model_at(base_url: str, access: Access) -> str:
     async def served() -> list[str]:
-        server = ServerModel("", base_url, key=key, key_variable=SERVER_KEY_VARIABLE)
+        server = ServerModel("", base_url, access)
         try:
             return await server.models_served()
         finally:
@@ -236,5 +243,5 @@ def _only_model_at(base_url: str, key: str) -> str:
 
     names = to_the_end(served())
     if len(names) != 1:
-        raise BadInput(f"{base_url} serves {', '.join(names) or 'no model'}; name one with --model")
+        raise BadInput(f"{base_url} serves {some_of(names) or 'no model'}; name one with --model")
     return names[0]

@@ -12,6 +12,7 @@ from .model import Answer, Form, StopReason, Usage
 from .thoughts import shown_in, thinking_tokens, without_thoughts
 
 Api = Literal["chat", "completions"]
+FINGERPRINT = "system_fingerprint"
 
 LONGEST_RETRY_AFTER = 600.0
 STOP_REASONS: dict[object, StopReason] = {
@@ -76,6 +77,11 @@ def is_error(reply: Mapping[str, Any]) -> bool:
     """Whether a body says at its top that it is an error, whatever choices stand below."""
     kinds = [reply.get(key) for key in ("object", "type", "status")]
     return bool(reply.get("error") or reply.get("errors")) or "error" in kinds
+
+
+def fingerprint_in(body: bytes) -> str:
+    """What a completion says of the state of its service, if anything."""
+    return str(json.loads(body).get(FINGERPRINT) or "")
 
 
 def error_message(body: bytes) -> str:

@@ -1,29 +1,32 @@
 """Any OpenAI-compatible server, lean: one HTTP client, JSON in and out, chat and completions."""
 
-import errno
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 
-from ..errors import Problem, reason_of
-from .addresses import checked_address, checked_key
-from .clients import LONGEST_THOUGHT, Connector, kept_alive
-from .concessions import (
-    LEAST_ROOM,
-    NO_TEMPERATURE,
-    RENAMED_LIMIT,
-    effort_way,
-    laid_out,
-    limit_of,
-)
+from ..errors import Problem
+from .access import Access, proxy_for
+from .addresses import below, checked_address
+from .clients import LONGEST_THOUGHT, Connector, kept_alive, unreachable
+from .concessions import LEAST_ROOM, NO_TEMPERATURE, RENAMED_LIMIT, effort_way, laid_out, limit_of
 from .efforts import ways_of
 from .hiding import Hiding
 from .layout import STOP_SEQUENCES, as_text
+from .listing import Card, cards_in, marks_in, near_in
 from .model import CHAT_TOKENS, Answer, Form, Passing, Question, Refused, Settings
-from .replies import Api, Response, completion_in, error_message, seconds_of
+from .replies import (
+    FINGERPRINT,
+    Api,
+    Response,
+    completion_in,
+    error_message,
+    fingerprint_in,
+    seconds_of,
+)
 
 BASE_MODEL_TOKENS = 4
 TEXT_PREFIX = "completions/"
@@ -38,11 +41,12 @@ FORM_REFUSED = {400, 422}
 """Only these speak of the request; a server in trouble says all kinds of things."""
 UNFINISHED = b"Could not finish the message"
 """How OpenAI says with HTTP 400 that the thoughts took all tokens."""
+ANOTHER_API = b"v1/responses"
+"""What OpenAI names in refusing a model that has no chat completions."""
 LONGEST_REPLY = 2**25
 """In bytes; whatever is longer is no reply to a question about a move."""
 LIST_TIME_OUT = aiohttp.ClientTimeout(total=60, sock_connect=30)
 """For the list of models, which takes no thought."""
-NO_FILES_LEFT = {errno.EMFILE, errno.ENFILE}
 
 
 class ServerModel:
@@ -54,11 +58,11 @@ class ServerModel:
         self,
         name: str,
         address: str,
+        access: Access,
         *,
-        key: str = "",
-        key_variable: str,
         api: Api = "chat",
         provider: str = "",
+        tag: str = "",
     ) -> None:
         self.name = name if api == "chat" else f"{TEXT_PREFIX}{name}"
         self._served_as = self._version = name
@@ -67,10 +71,11 @@ class ServerModel:
         self.api: Api = api
         self.provider = provider
         self.may_think = api == "chat"
-        self._key = checked_key(key, key_variable)
-        self._hiding = Hiding(self._key)
-        self._key_variable = key_variable
+        self._access = access
+        self._hiding = Hiding(*access.secrets)
+        self._tag = tag
         self._has_answered = False
+        self._fingerprint = self._near = ""
         self._session: aiohttp.ClientSession | None = None
         self.path = "/chat/completions" if api == "chat" else "/completions"
 
@@ -82,6 +87,7 @@ class ServerModel:
             "endpoint": self.endpoint,
             "api": self.api,
             "stop": STOP_SEQUENCES if self.api == "completions" else (),
+            **({"tag": self._tag} if self._tag else {}),
         }
 
     async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
@@ -91,6 +97,9 @@ class ServerModel:
         response = await self.send(
             "POST", self.path, time_out=time_out, longest=LONGEST_REPLY, json=request
         )
+        if response.status == 404:
+            with suppress(Problem):
+                self._near = near_in(await self._cards(), self._served_as)
         return self.answer_in(response, form)
 
     async def close(self) -> None:
@@ -99,14 +108,25 @@ class ServerModel:
             await self._session.close()
 
     async def models_served(self) -> list[str]:
-        """The names of the models that the server says it has."""
+        """The names of the models that the server says it has.
+
+        Raises:
+            Problem: if it does not say so.
+        """
+        return [card["id"] for card in await self._cards()]
+
+    async def marks(self) -> dict[str, str]:
+        """What tells the weights from others behind the same name, as far as the server says it."""
+        told = {FINGERPRINT: self._fingerprint} if self._fingerprint else {}
+        with suppress(Problem):
+            told |= marks_in(await self._cards(), self._served_as)
+        return told
+
+    async def _cards(self) -> list[Card]:
+        sent = self.send("GET", "/models", time_out=LIST_TIME_OUT, longest=LONGEST_REPLY)
         try:
-            response = await self.send(
-                "GET", "/models", time_out=LIST_TIME_OUT, longest=LONGEST_REPLY
-            )
-            names = [model["id"] for model in json.loads(response.body)["data"]]
-            return [self._hiding(name) for name in names if isinstance(name, str)]
-        except (Passing, ValueError, LookupError, TypeError, RecursionError):
+            return cards_in(self._hiding((await sent).body.decode("utf-8", "replace")))
+        except (ValueError, Passing):
             raise Problem(
                 f"the server at {self.endpoint} does not list its models; name one with --model"
                 + self._elsewhere
@@ -143,7 +163,7 @@ class ServerModel:
             Passing: if nothing comes back, or no end of it.
             Problem: if the server was never there.
         """
-        sent = self._client().request(method, self.endpoint + path, timeout=time_out, **body)
+        sent = self._client().request(method, below(self.endpoint, path), timeout=time_out, **body)
         try:
             async with sent as response:
                 received = bytearray()
@@ -154,11 +174,11 @@ class ServerModel:
                 retry_after = seconds_of(response.headers.get("Retry-After"))
                 return Response(response.status, retry_after, bytes(received))
         except (aiohttp.InvalidURL, UnicodeError) as fault:  # there is no such address
-            raise self._unreachable(fault) from None
+            raise unreachable(self.endpoint, fault) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as fault:
             not_sent = isinstance(fault, aiohttp.ClientConnectorError)
             if not self._has_answered and not_sent:
-                raise self._unreachable(fault) from None
+                raise unreachable(self.endpoint, fault) from None
             told = f"{type(fault).__name__}: {self.without_key(str(fault))}"
             raise Passing(told, given_up=not not_sent) from None
 
@@ -178,6 +198,7 @@ class ServerModel:
             self._has_answered = True
             answer = self._hiding.in_answer(answer)
             self._version = answer.version
+            self._fingerprint = self._hiding(fingerprint_in(response.body))
             return answer
         if response.status == 400 and b'"content_filter"' in response.body:  # as a code, no prose
             return Answer("", stop_reason="refused", version=self._version, conceded=form)
@@ -201,38 +222,30 @@ class ServerModel:
         if status in (401, 403):
             return Problem(
                 f"{self.endpoint} refuses the key ({message}); "
-                f"set {self._key_variable} to a valid one"
+                f"set {self._access.key_variable} to a valid one"
             )
         refused = f"{self.endpoint} refuses {self.name!r} ({message})"
         if status == 404:
-            return Problem(refused + self._elsewhere)
+            if self.provider == "openai" and ANOTHER_API in response.body:
+                return Problem(f"{refused}; ask it by way of Inspect: inspect/openai/{self.name}")
+            return Problem(refused + self._near + self._elsewhere)
         return Refused(refused, words if status in FORM_REFUSED else "")
 
     @property
     def _elsewhere(self) -> str:
         """Where to look for what is not found at an address without a path."""
-        told = f"; most servers answer below /v1: try {self.endpoint}/v1"
+        told = f"; most servers answer below /v1: try {below(self.endpoint, '/v1')}"
         return "" if urlsplit(self.endpoint).path else told
 
     def _client(self) -> aiohttp.ClientSession:
         if not self._session:
-            headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-            connector = Connector(limit=0, socket_factory=kept_alive)
             self._session = aiohttp.ClientSession(
-                connector=connector, headers=headers, timeout=TIME_OUT
+                connector=Connector(limit=0, socket_factory=kept_alive),
+                headers=self._access.sent,
+                timeout=TIME_OUT,
+                proxy=proxy_for(self.endpoint),
             )
         return self._session
-
-    def _unreachable(self, fault: BaseException) -> Problem:
-        if getattr(fault, "errno", None) in NO_FILES_LEFT:
-            return Problem(
-                f"this machine opens no more files or connections at once ({reason_of(fault)}); "
-                "ask for fewer with --max-connections, or allow more with ulimit -n"
-            )
-        return Problem(
-            f"no server answers at {self.endpoint} ({reason_of(fault)}); nothing was lost: start "
-            "it, or correct the address, and run the same command again"
-        )
 
     def without_key(self, text: str) -> str:
         """A server's words for people: without the key, should it repeat that, and no novel."""

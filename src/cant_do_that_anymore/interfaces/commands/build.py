@@ -15,7 +15,7 @@ from ..options import THINKING, Command, shared
 @click.command(
     cls=Command,
     params=shared(
-        *("model", "base_url", "max_tokens", *THINKING),
+        *("model", "base_url", "tag", "header", "max_tokens", *THINKING),
         *("rules", "pool", "wording", "reading", "n"),
         *("max_connections", "price", "max_cost", "ask_above", "batch", "keep_looking", "quiet"),
     ),

@@ -29,7 +29,7 @@ NOTHING = "nothing left"
     cls=Command,
     params=[
         several_models(),
-        *shared("base_url", "temperature", "max_tokens", *THINKING),
+        *shared("base_url", "tag", "header", "temperature", "max_tokens", *THINKING),
         several("eval", "evals", "all"),
         *shared("rules", "pool", "dataset", "wording", "reading", "diagnose", "n", "precision"),
         *shared("seed", "max_connections", "price", "batch", "fresh"),

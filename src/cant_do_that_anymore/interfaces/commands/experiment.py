@@ -47,7 +47,7 @@ OUT = Path("experiment")
     cls=Command,
     params=[
         several_models(),
-        *shared("base_url", "temperature", "max_tokens"),
+        *shared("base_url", "tag", "temperature", "max_tokens"),
         several("reasoning_effort", "efforts"),
         *shared("reasoning_tokens", "select_effort", "extra_body"),
         several("eval", "evals", told="all,all_diagonal; with --rules or --pool all"),

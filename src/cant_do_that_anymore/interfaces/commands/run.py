@@ -21,7 +21,7 @@ from ..options import ASKED, THINKING, Command, Option, out_option, shared
 from ..printing import console
 
 RUN_OPTIONS = shared(
-    *("model", "base_url", "temperature", "max_tokens"),
+    *("model", "base_url", "tag", "header", "temperature", "max_tokens"),
     *THINKING,
     *("eval", "rules", "pool", "dataset", "wording", "reading", "diagnose", "n"),
     *("precision", "seed", "max_connections", "max_error_rate"),

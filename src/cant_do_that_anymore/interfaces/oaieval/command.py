@@ -20,6 +20,7 @@ from ...evaluation.vocabulary import Eval
 from ...home import safe_name
 from ...models.solvers import Solver, solver_named
 from ...report.page import save_with_page
+from ..env_file import read_env_file
 from ..options import shared
 from ..sentences import log_to, sentences
 from .options import (
@@ -90,6 +91,7 @@ def oaieval(solver: str, eval_name: str, **flags: Any) -> None:
 def main() -> None:
     """Run the command; a problem the user can act on ends in one sentence, not a stack trace."""
     with sentences("oaieval"):
+        read_env_file()
         oaieval()
 
 

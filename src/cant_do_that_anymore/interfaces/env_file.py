@@ -1,0 +1,22 @@
+"""``.env``: keys and addresses beside one's work, read as Inspect AI reads them."""
+
+from pathlib import Path
+
+from ..errors import BadInput, reason_of
+
+
+def read_env_file() -> None:
+    """Set what the nearest ``.env`` of this folder and those above says, and nobody else does.
+
+    Raises:
+        BadInput: if it cannot be read.
+    """
+    here = Path.cwd()
+    files = (folder / ".env" for folder in (here, *here.parents))
+    if found := next(filter(Path.is_file, files), None):
+        from dotenv import load_dotenv  # few have such a file
+
+        try:
+            load_dotenv(found)
+        except (OSError, ValueError) as problem:
+            raise BadInput(f"cannot read {str(found)!r} ({reason_of(problem)})") from None

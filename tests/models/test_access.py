@@ -1,0 +1,221 @@
+"""What lets one in at a server: headers, organisations, proxies, ``.env``, Azure's version."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from aiohttp import web
+
+from cant_do_that_anymore import Spec
+from cant_do_that_anymore.errors import BadInput, Problem
+from cant_do_that_anymore.evaluation.whom import known_for, model_for
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.interfaces.commands.experiment import experiment
+from cant_do_that_anymore.interfaces.experiment_file import take_defaults
+from cant_do_that_anymore.models.access import proxy_for
+from cant_do_that_anymore.models.model import Answer, Settings
+from cant_do_that_anymore.models.names import known_by_name, model_named
+from loopback import Loopback, Request, serving
+from players import habit
+from processes import cdta
+from questions import question
+
+SECRET = "s3cret-6f1b2c3d4e5f"
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serving(Loopback(lambda _: "e7e5")) as one:
+        yield one
+
+
+def answer(**options: Any) -> Answer:
+    async def asked() -> Answer:
+        model = model_for(Spec(**options))
+        try:
+            return await model.answer(question(("e2e4",)), Settings(0.0))
+        finally:
+            await model.close()
+
+    return asyncio.run(asked())
+
+
+def test_headers_are_sent_from_the_environment_too_and_are_written_nowhere(
+    server: Loopback, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse_once(request: Request, number: int) -> web.Response | None:
+        told = f"I heard {server.headers[0]['X-Gateway']}"
+        return web.json_response({"error": told}, status=400) if number == 3 else None
+
+    monkeypatch.setenv("GATEWAY_KEY", SECRET)
+    server.respond, server.fault = habit, refuse_once
+    write_positions(tmp_path / "few.jsonl", shipped_pool("pool")[:4])
+    done = cdta(
+        *("run", "--base-url", server.url, "--model", "m", "--dataset", tmp_path / "few.jsonl"),
+        *("--header", "X-Gateway=env:GATEWAY_KEY", "--header", f"X-Other={SECRET}=="),
+        *("--max-error-rate", 1, "--max-connections", 1),
+    )
+    assert done.returncode == 0, done.stderr
+    for headers in server.headers:
+        assert (headers["X-Gateway"], headers["X-Other"]) == (SECRET, f"{SECRET}==")
+    written = [path.read_bytes() for path in home.rglob("*") if path.is_file()]
+    assert any(b"I heard ***" in each for each in written)
+    for each in (done.stdout.encode(), done.stderr.encode(), *written):
+        assert SECRET.encode() not in each
+    assert SECRET not in repr(Spec(header=(f"X={SECRET}",)))
+
+
+@pytest.mark.parametrize(
+    ("header", "sentence"),
+    [
+        (SECRET, "a header is given as NAME=VALUE or NAME=env:VARIABLE; one has no ="),
+        (f"a b={SECRET}", "'a b' cannot be the name of a header"),
+        (f"X={SECRET}\n", "the header X holds characters"),
+        ("X=env:NOT_THERE", "the header X is to come from NOT_THERE, which is not set"),
+    ],
+)
+def test_a_header_that_cannot_be_is_one_sentence_without_its_value(
+    header: str, sentence: str
+) -> None:
+    with pytest.raises(BadInput, match=sentence) as problem:
+        model_for(Spec(model="m", base_url="http://localhost/v1", header=(header,)))
+    assert SECRET not in str(problem.value)
+
+
+def test_a_file_of_an_experiment_takes_headers_from_the_environment_alone(tmp_path: Path) -> None:
+    file, header = tmp_path / "experiment.toml", "X-Gateway=env:GATEWAY_KEY"
+    file.write_text(f'[[model]]\nname = "m"\nheader = ["{header}"]\n')
+    command = click.Context(experiment)
+    take_defaults(command, click.Argument(["paths"]), (file,))
+    assert command.default_map == {"models": [{"model": "m", "header": (header,)}]}
+    file.write_text(f'[[model]]\nname = "m"\nheader = "X-Gateway={SECRET}"\n')
+    done = cdta("experiment", file)
+    assert "may hold headers only as NAME=env:VARIABLE" in done.stderr
+    assert SECRET not in done.stderr
+
+
+def test_openais_organisation_and_project_go_to_openai_alone(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (
+        *(("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", server.url)),
+        *(("OPENAI_ORG_ID", "org-1"), ("OPENAI_PROJECT_ID", "proj-1")),
+    ):
+        monkeypatch.setenv(name, value)
+    answer(model="openai/m")
+    answer(model="m", base_url=server.url)
+    openais, others = server.headers
+    assert (openais["OpenAI-Organization"], openais["OpenAI-Project"]) == ("org-1", "proj-1")
+    assert not [name for name in others if name.startswith("OpenAI-")]
+
+
+def test_a_proxy_of_the_environment_is_used_and_netrc_is_not(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The server plays the proxy: it is asked for a whole address elsewhere."""
+    (tmp_path / "netrc").write_text(f"machine far.example login me password {SECRET}\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert answer(model="m", base_url="http://far.example/v1").text == "e7e5"
+    assert server.headers[0]["Host"] == "far.example"
+    assert not {"Authorization", "Proxy-Authorization"} & server.headers[0].keys()
+    for near in ("http://localhost:8000/v1", "http://127.0.0.9/v1", "http://[::1]:1/v1"):
+        assert proxy_for(near) is None
+    monkeypatch.setenv("no_proxy", "far.example")
+    assert proxy_for("http://far.example/v1") is None
+
+
+def test_a_file_env_here_or_above_gives_what_the_environment_does_not(
+    server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    (tmp_path / ".env").write_text(f'OPENAI_API_KEY="{SECRET}"\nOPENAI_BASE_URL={server.url}\n')
+    command = ["run", "--model", "openai/m", "--eval", "all_diagonal", "-n", "1", "--quiet"]
+    assert cdta(*command).returncode == 0
+    assert cdta(*command, "--seed", 1, OPENAI_API_KEY="of the shell").returncode == 0
+    keys = [headers["Authorization"] for headers in server.headers]
+    assert keys[0] == f"Bearer {SECRET}"
+    assert keys[-1] == "Bearer of the shell"
+    (tmp_path / ".env").write_bytes(b"A=\xff")
+    assert cdta(*command).stderr.startswith(f"cdta: cannot read '{tmp_path}/.env' (")
+
+
+class Azure(Loopback):
+    """Answers below every address, and notes what it was asked for by the address."""
+
+    asked_for: str = ""
+
+    def add_routes(self, app: web.Application) -> None:
+        app.router.add_post("/{anything:.*}", self.noted)
+
+    async def noted(self, http: web.Request) -> web.StreamResponse:
+        self.asked_for = http.path_qs
+        return await self.answer(http)
+
+
+def test_azures_version_is_part_of_every_request_and_of_the_identity() -> None:
+    with serving(Azure(lambda _: "e7e5")) as azure:
+        root = azure.url.removesuffix("/v1")
+        address = f"{root}/openai/deployments/d/?api-version=2024-10-21"
+        answer(model="d", base_url=address, header=(f"api-key={SECRET}",))
+    assert azure.asked_for == "/openai/deployments/d/chat/completions?api-version=2024-10-21"
+    assert azure.headers[0]["api-key"] == SECRET
+    assert known_by_name("d", address).endpoint == address.replace("d/?", "d?")
+
+
+def test_services_below_openai_and_whatever_is_to_go_through_inspect_goes_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("openai/azure/my-deployment", "openai/bedrock/m", "inspect/openai/o1-pro"):
+        known = known_for(Spec(model=name, tag="t"))
+        assert known.identity["api"] == "inspect"
+        assert known.identity["name"] == known.name == name.removeprefix("inspect/")
+        assert known.identity["tag"] == "t"
+    with serving(Azure(lambda _: "e7e5")) as azure:
+        monkeypatch.setenv("AZUREAI_OPENAI_BASE_URL", azure.url)
+        monkeypatch.setenv("AZUREAI_OPENAI_API_KEY", "k")
+        asked = answer(model="openai/azure/my-deployment", header=("X-Gateway=open sesame",))
+    assert asked.text == "e7e5"
+    assert "my-deployment/chat/completions?api-version=" in azure.asked_for
+    sent = {name.lower(): value for name, value in azure.headers[0].items()}
+    assert sent["x-gateway"] == "open sesame"
+
+
+def test_a_model_for_the_responses_api_alone_is_shown_the_way_through_inspect(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(request: Request, number: int) -> web.Response:
+        told = "This model is only supported in v1/responses and not in v1/chat/completions."
+        return web.json_response({"error": {"message": told}}, status=404)
+
+    server.fault = refuse
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    with pytest.raises(Problem, match="by way of Inspect: inspect/openai/o1-pro"):
+        answer(model="openai/o1-pro")
+
+
+def test_a_server_with_many_models_names_the_nearest_and_not_all() -> None:
+    class Many(Loopback):
+        async def models(self, http: web.Request) -> web.Response:
+            names = [f"vendor-{number}/model-{number}" for number in range(400)]
+            return web.json_response({"data": [{"id": name} for name in [*names, "qwen/qwen3-8b"]]})
+
+    async def refuse(request: Request, number: int) -> web.Response:
+        return web.json_response({"error": "no such model"}, status=404)
+
+    with serving(Many(habit, fault=refuse)) as server:
+        with pytest.raises(Problem, match=r"did you mean 'qwen/qwen3-8b'\?") as problem:
+            answer(model="qwen3-8b", base_url=server.url)
+        assert len(str(problem.value)) < 300
+        with pytest.raises(
+            BadInput, match=r"serves vendor-0/model-0, .*, \.\.\.; name one"
+        ) as told:
+            model_named(None, server.url)
+        assert len(str(told.value)) < 400
