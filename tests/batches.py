@@ -83,8 +83,9 @@ class BatchServer(Loopback):
 
     @property
     def twice(self) -> list[str]:
-        """What was charged more than once."""
-        return [body for body, times in self.charged.items() if times > 1]
+        """What was charged more than once, but for the first, which tells who answers."""
+        _, *others = self.charged.items()
+        return [body for body, times in others if times > 1]
 
     @property
     def sizes(self) -> list[int]:

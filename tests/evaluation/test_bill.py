@@ -47,9 +47,9 @@ def test_a_run_of_forty_dollars_stops_before_one_is_spent_and_goes_on_with_conse
         assert 0.1 < paid(server) < 1
         with pytest.raises(TooDear):
             evaluate(spec, quiet=True)
-        assert len(server.requests) == 20  # nothing more to learn
+        assert len(server.requests) == 20 + 1  # nothing more to learn, but who it is
         run = evaluate(replace(spec, max_cost=50), quiet=True)
-        assert len(server.requests) == 2_900
+        assert len(server.requests) == 2_900 + 2
     assert amount_in(problem) == pytest.approx(40, abs=1)
     assert paid(server) == pytest.approx(amount_in(problem), rel=0.05)
     assert len(run.samples) == 1_450
@@ -180,7 +180,7 @@ def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped() -> None:
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(("reply", "code", "asked"), [(b"y\n", 0, 400), (b"n\n", 1, 20)])
+@pytest.mark.parametrize(("reply", "code", "asked"), [(b"y\n", 0, 401), (b"n\n", 1, 20)])
 def test_in_a_terminal_the_user_is_asked(
     reply: bytes, code: int, asked: int, tmp_path: Path
 ) -> None:

@@ -150,7 +150,7 @@ def test_a_fresh_run_asks_anew_and_keeps_nothing() -> None:
     command = ["run", "--model", "m", "--eval", "all_diagonal", "-n", "5", "--quiet"]
     with serving(Loopback(lambda _: "a2a3")) as server:
         command += ["--base-url", server.url]
-        for option, asked in (((), 10), ((), 10), (("--fresh",), 20), ((), 20)):
+        for option, asked in (((), 10), ((), 11), (("--fresh",), 21), ((), 22)):
             assert cdta(*command, *option).returncode == 0
             assert len(server.requests) == asked
 
@@ -327,9 +327,8 @@ def test_a_run_stops_before_passing_its_limit_and_goes_on_when_started_again(lim
             evaluate(Spec(**spec, max_cost=limit), quiet=True)
         assert limit / 2 < paid(server) <= limit
         run = evaluate(Spec(**spec, max_cost=100), quiet=True)
-        assert len({json.dumps(r) + str(r["temperature"]) for r in server.requests}) == len(
-            server.requests
-        )
+        different = {json.dumps(r) + str(r["temperature"]) for r in server.requests}
+        assert len(different) == len(server.requests) - 1  # is it the same model?
     assert run.results.metrics["n_samples"] == 60
 
 
@@ -346,10 +345,12 @@ def test_the_limit_of_an_experiment_is_one_for_all_its_runs(tmp_path: Path) -> N
         finished = list((tmp_path / "out").glob("*/run.json"))
         assert 1 < len(finished) < 4
         assert 1 < spent <= 1.5
+        times = 0
         while result.returncode:
             result = cdta(*command, *place, "--runs", "4")
+            times += 1
     assert len(list((tmp_path / "out").glob("*/run.json"))) == 4
-    assert len(server.requests) == 4 * 20 * 2
+    assert len(server.requests) <= 4 * 20 * 2 + times  # is it the same model?
 
 
 @pytest.mark.usefixtures("priced")
@@ -391,17 +392,19 @@ def test_a_run_knows_what_its_answers_cost_and_what_was_spent_now(tmp_path: Path
     assert tokens_in
     assert tokens_out
     assert first.cost.measuring == pytest.approx(tokens_in * INPUT + tokens_out * OUTPUT)
-    assert first.cost.spent == pytest.approx(paid(server))
+    assert first.cost.spent
+    assert second.cost.spent
+    assert first.cost.spent + second.cost.spent == pytest.approx(paid(server))
     assert first.cost.measuring
     assert first.cost.dataset == pytest.approx(paid(server, first=first.dataset.asked))
     assert second.cost.measuring == first.cost.measuring
     assert second.cost.dataset == first.cost.dataset
-    assert second.cost.spent == 0
+    assert 0 < second.cost.spent < first.cost.spent / 50  # is it the same model?
     save_run(first, tmp_path / "run")
     facts = json.loads((tmp_path / "run" / "run.json").read_text())
     assert facts["cost"]["measuring"] == first.cost.measuring
     assert load_run(tmp_path / "run").cost == first.cost
-    assert facts_of(second)["cost"]["spent"] == 0
+    assert facts_of(second)["cost"]["spent"] == second.cost.spent
 
 
 def test_the_cost_of_a_model_without_a_price_is_null() -> None:
@@ -473,7 +476,9 @@ def test_the_user_may_give_the_price() -> None:
         with pytest.raises(Unfinished, match="stopped before passing --max-cost"):
             evaluate(replace(spec, max_cost=0.4), quiet=True)
         assert 0.2 < paid(server) <= 0.4  # at the same price
+        asked = len(server.requests)
         run = evaluate(spec, quiet=True)
+        del server.requests[asked]  # is it the same model?
         assert run.cost.measuring == pytest.approx(paid(server))
     given = estimate(Spec(model="openai/gpt-4o", n=50, price=(5, 20))).measuring.ways[0]
     listed = estimate(Spec(model="openai/gpt-4o", n=50)).measuring.ways[0]

@@ -258,7 +258,7 @@ def test_a_solver_thinks_first_if_its_model_is_named_so(monkeypatch: pytest.Monk
 
 def test_answers_of_an_earlier_run_are_used_unless_the_cache_is_off() -> None:
     with openai(mixed, "gpt-4-0314") as server:
-        for arguments, asked in (((), 21), ((), 21), (("--no-cache",), 42)):
+        for arguments, asked in (((), 21), ((), 22), (("--no-cache",), 43)):
             done = oaieval("gpt-4", EVAL, "--max_samples", "10", *arguments)
             assert done.returncode == 0, done.stderr
             assert len(server.requests) == asked

@@ -95,7 +95,7 @@ def test_a_run_without_batches_takes_the_answers_of_one_with_them(positions: Pat
         in_batches = evaluate(spec, quiet=True)
         asked = sum(server.charged.values())
         at_once = evaluate(replace(spec, batch=False), quiet=True)
-    assert sum(server.charged.values()) == asked == 200
+    assert sum(server.charged.values()) - 1 == asked == 200  # is it the same model?
     assert in_batches.samples == at_once.samples
 
 

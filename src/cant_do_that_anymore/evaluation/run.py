@@ -1,8 +1,9 @@
 """The whole run: one model on one dataset under every condition.
 
-Read top to bottom, this is the story of the evaluation: learn the model's exact version, find or
-build its dataset, draw samples, ask each position under every condition, judge, compute. A run that
-is to be of some precision does so with more and more samples until it is.
+Read top to bottom, this is the story of the evaluation: see that the model is still the one whose
+answers are kept, learn its exact version, find or build its dataset, draw samples, ask each
+position under every condition, judge, compute. A run that is to be of some precision does so with
+more and more samples until it is.
 """
 
 import logging
@@ -33,6 +34,7 @@ from .outlook import Outlook
 from .pools import Pool, given_dataset, positions_drawn, positions_for
 from .precision import is_reached, on_precision, stages
 from .prices import cost_of, is_patient, rate_for
+from .recognition import recognised, remember
 from .results import Dataset, Run
 from .samples import Draw, asked_of
 from .selection import dataset_for, found_dataset, version_of
@@ -81,6 +83,7 @@ def choose(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Ch
 
     async def chosen() -> Chosen:
         async with asking_for(spec, model) as asking:
+            await recognised(spec, plan, at_hand, asking, quiet=quiet)
             return await choosing(spec, plan, at_hand, asking, billed=plan, quiet=quiet)
 
     return to_the_end(chosen())
@@ -107,6 +110,7 @@ async def _run(
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     async with asking_for(spec, model, purse) as asking:
+        changes = await recognised(spec, plan, at_hand, asking, quiet=quiet)
         # Whoever gives a purse knows what it is for.
         if not purse and (bill := await bill_for(spec, plan, asking, quiet=quiet)):
             check_dues([bill.finding], [bill.measuring], [spec])
@@ -121,6 +125,7 @@ async def _run(
             samples, controls = everything[:n], everything[n:]
             if n < stage.wanted or is_reached(samples, plan):
                 break
+        await remember(asking)
     _check_failures(everything, spec.max_error_rate)
     results = compute(samples, plan, controls)
     return Run(
@@ -133,6 +138,7 @@ async def _run(
         samples=samples,
         results=results,
         notes=[
+            *changes,
             *on_precision(n, results, plan),
             *notes_on(samples, results, plan),
             *([] if spec.dataset else _on_moved_alias(dataset, samples)),

@@ -122,6 +122,14 @@ class Asking:
             self._stop()
             await asyncio.gather(*begun, return_exceptions=True)
 
+    async def live(self, ask: Ask, settings: Settings, form: Form) -> Answer:
+        """Ask at once and once, whatever is kept, and keep nothing.
+
+        Raises:
+            Passing, Problem: as the model does.
+        """
+        return await self._forms.answer(ask.question, seeded(self.model, ask, settings), form)
+
     async def _begin(self, ask: Ask, settings: Settings) -> "asyncio.Future[Answer]":
         which = ask.id, settings
         if which in self._in_flight:  # one question has one answer, however often it is needed

@@ -1,7 +1,7 @@
 """What is kept of one model: its answers, and the form in which it wants its questions."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
@@ -93,6 +93,19 @@ class Kept:
         """Remember that it was asked in that form."""
         way = [settings.max_tokens, settings.reasoning_tokens, *sorted(form)]
         self._store.note_way(self._mode(settings), json.dumps(way))
+
+    def marks(self, name: str) -> set[str]:
+        """What the server said under that name when answers of the model were kept."""
+        known = self._store.run("SELECT mark FROM marks WHERE model = ?", self._whose(name))
+        return {mark for (mark,) in known}
+
+    def note_marks(self, told: Mapping[str, str]) -> None:
+        """Keep what it says, by name."""
+        for name, mark in told.items():
+            self._store.run("INSERT OR IGNORE INTO marks VALUES (?, ?)", self._whose(name), mark)
+
+    def _whose(self, mark: str) -> str:
+        return digest([dict(self._model.identity), mark])
 
     def forms(self, settings: Settings) -> list[Form]:
         """The forms in which it was asked with these settings, the one that is known first."""

@@ -12,7 +12,6 @@ from .model import Answer, Form, StopReason, Usage
 from .thoughts import shown_in, thinking_tokens, without_thoughts
 
 Api = Literal["chat", "completions"]
-FINGERPRINT = "system_fingerprint"
 
 LONGEST_RETRY_AFTER = 600.0
 STOP_REASONS: dict[object, StopReason] = {
@@ -81,7 +80,7 @@ def is_error(reply: Mapping[str, Any]) -> bool:
 
 def fingerprint_in(body: bytes) -> str:
     """What a completion says of the state of its service, if anything."""
-    return str(json.loads(body).get(FINGERPRINT) or "")
+    return str(json.loads(body).get("system_fingerprint") or "")[:300]
 
 
 def error_message(body: bytes) -> str:

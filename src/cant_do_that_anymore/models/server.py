@@ -18,15 +18,7 @@ from .hiding import Hiding
 from .layout import STOP_SEQUENCES, as_text
 from .listing import Card, cards_in, marks_in, near_in
 from .model import CHAT_TOKENS, Answer, Form, Passing, Question, Refused, Settings
-from .replies import (
-    FINGERPRINT,
-    Api,
-    Response,
-    completion_in,
-    error_message,
-    fingerprint_in,
-    seconds_of,
-)
+from .replies import Api, Response, completion_in, error_message, fingerprint_in, seconds_of
 
 BASE_MODEL_TOKENS = 4
 TEXT_PREFIX = "completions/"
@@ -117,7 +109,7 @@ class ServerModel:
 
     async def marks(self) -> dict[str, str]:
         """What tells the weights from others behind the same name, as far as the server says it."""
-        told = {FINGERPRINT: self._fingerprint} if self._fingerprint else {}
+        told = {"system_fingerprint": self._fingerprint} if self._fingerprint else {}
         with suppress(Problem):
             told |= marks_in(await self._cards(), self._served_as)
         return told

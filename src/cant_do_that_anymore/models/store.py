@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS saved_answers (
 );
 CREATE TABLE IF NOT EXISTS forms (model TEXT NOT NULL PRIMARY KEY, form TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS ways (model TEXT NOT NULL, way TEXT NOT NULL, UNIQUE (model, way));
+CREATE TABLE IF NOT EXISTS marks (model TEXT NOT NULL, mark TEXT NOT NULL, UNIQUE (model, mark));
 CREATE TABLE IF NOT EXISTS batched (
     key TEXT NOT NULL UNIQUE, model TEXT NOT NULL, file TEXT NOT NULL, batch TEXT NOT NULL,
     form TEXT NOT NULL, answer TEXT NOT NULL, sent_at REAL NOT NULL
@@ -36,12 +37,8 @@ CREATE TABLE IF NOT EXISTS batched (
 _INSERT = "INSERT OR IGNORE INTO saved_answers VALUES (?, ?, ?, ?, ?)"
 
 _NOT_THE_FILE = (
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL),
+    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY),
 )
 """What SQLite says when the disk is at fault; all else that it says of a file is damage."""
 
@@ -192,7 +189,7 @@ class Store:
         assert database, "a new file is not damaged"
         with database:
             database.executemany(_INSERT, rows.values())
-            for table in ("forms", "ways", "batched"):
+            for table in ("forms", "ways", "marks", "batched"):
                 for row in readable(aside, table):
                     values = ", ".join("?" * len(row))
                     database.execute(f"INSERT OR IGNORE INTO {table} VALUES ({values})", row)

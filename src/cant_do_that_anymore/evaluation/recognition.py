@@ -1,0 +1,148 @@
+"""Is it still the model whose answers are kept? One live question tells, before any kept one.
+
+A name and an address are all that a user gives, and others decide what is behind them. What is
+sure is refused: kept answers of one model with new ones of another are a measurement of none. What
+may be a change is a note.
+"""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from ..errors import Problem
+from ..game.reading import move_in
+from ..game.rules import board_after
+from ..models.asking import Asking
+from ..models.asks import Ask
+from ..models.concessions import NO_TEMPERATURE
+from ..models.model import Answer, Model, Passing, Settings
+from ..models.reasoning import ThinkingModel
+from ..models.server import ServerModel
+from ..progress import shown
+from .criteria import Criteria, Which
+from .estimate import foreseen_by
+from .pools import Pool, positions_drawn
+from .results import Dataset
+from .samples import draws_of
+from .spec import Spec
+from .vocabulary import Plan
+
+LOOKS = 5
+"""So many kept questions are asked again if the first is answered otherwise."""
+SURE = 2
+"""So many other answers make another model: one may be a tie that fell the other way."""
+HOW_TO_GO_ON = (
+    "--fresh measures what is there now and keeps nothing, --tag NAME keeps its answers apart"
+)
+
+
+class AnotherModel(Problem):
+    """Behind the name is another model than the one whose answers are kept."""
+
+
+async def recognised(
+    spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Asking, *, quiet: bool
+) -> list[str]:
+    """Ask the first kept question again, if there is one, and say what may have changed.
+
+    Models inside this package and people are not asked. Where nobody answers and nothing else is
+    to be asked, the kept answers are as good as ever.
+
+    Raises:
+        AnotherModel: if it is sure that it is another model.
+        Problem: if nobody answers, and more is to be asked.
+    """
+    if "api" not in asking.model.identity:
+        return []
+    asks, settings = _asks(spec, plan, at_hand, asking.model)
+    kept = [(ask, answer) for ask in asks if (answer := asking.kept.answer(ask, settings))]
+    if not kept:
+        return []
+    try:
+        with shown(f"the first answer of {asking.model.name}", quiet=quiet):
+            return [*await _looked_at(kept, settings, asking), *await _on_marks(asking)]
+    except AnotherModel:
+        raise
+    except (Problem, Passing) as fault:
+        if not foreseen_by(spec, plan, asking.model, asking.kept).to_ask:
+            return [f"it could not be asked whether it is still the same model ({fault})"]
+        if isinstance(fault, Problem):
+            raise
+        return []  # who asks patiently will tell
+
+
+async def remember(asking: Asking) -> None:
+    """Keep what the server says of the model that has answered, beside its answers."""
+    if asking.asked:
+        asking.kept.note_marks(await _marks(asking.model))
+
+
+def _asks(
+    spec: Spec, plan: Plan, at_hand: Dataset | Pool, model: Model
+) -> tuple[list[Ask], Settings]:
+    """The first questions of a run, and the settings that they are asked with."""
+    if isinstance(at_hand, Pool):
+        criteria = Criteria(model, at_hand, plan)
+        numbers = range(min(LOOKS, len(criteria.ordered)))
+        return [criteria.ask(Which(number, 0)) for number in numbers], criteria.settings
+    draws = islice(draws_of(positions_drawn(at_hand, spec, plan)), LOOKS)
+    return [next(draw.asks([plan.baseline])) for draw in draws], plan.settings
+
+
+async def _looked_at(
+    kept: Sequence[tuple[Ask, Answer]], settings: Settings, asking: Asking
+) -> list[str]:
+    """Look again at other questions when the first is answered otherwise; at it, if it is alone."""
+    others: list[str] = []
+    for looks, (ask, before) in enumerate(kept if len(kept) > 1 else [*kept] * SURE, 1):
+        now = await asking.live(ask, settings, before.conceded)
+        other = _difference(ask, before, now, settings)
+        if not other and looks == 1:
+            return []
+        others += [other] if other else []
+        if len(others) == SURE:
+            raise AnotherModel(
+                f"{asking.model.name} is another model than the one whose answers are kept "
+                f"({others[-1]}); {HOW_TO_GO_ON}"
+            )
+    return [
+        f"may be another model than the one whose answers are kept ({others[0]}, once in "
+        f"{looks} questions); {HOW_TO_GO_ON}"
+    ]
+
+
+def _difference(ask: Ask, before: Answer, now: Answer, settings: Settings) -> str:
+    """In what one answer differs from another that the same model would have given, if at all."""
+    if before.version and now.version and before.version != now.version:
+        return f"{before.version!r} answered then, {now.version!r} does now"
+    repeats = settings.temperature == 0 and NO_TEMPERATURE not in now.conceded
+    if not repeats or before.is_thoughtful or now.is_thoughtful or now.error:
+        return ""
+    said = [_said(ask, answer) for answer in (before, now)]
+    return f"at temperature 0 it said {said[0]!r} then, {said[1]!r} now" * (said[0] != said[1])
+
+
+def _said(ask: Ask, answer: Answer) -> str:
+    """The move, or else the words."""
+    question = ask.question
+    move = move_in(answer.text, board_after(question.moves), question.rules)
+    return move.uci() if move else answer.text.strip()[:80]
+
+
+async def _on_marks(asking: Asking) -> list[str]:
+    """Say once what the server says otherwise; services are mended without a new model."""
+    notes, told = [], await _marks(asking.model)
+    for name, value in told.items():
+        known = asking.kept.marks(name)
+        if known and value not in known:
+            was = " or ".join(sorted(known))
+            notes.append(
+                f"the server's {name} is {value}, and was {was} for the kept answers: if it is "
+                f"another model now, {HOW_TO_GO_ON}"
+            )
+    asking.kept.note_marks(told)
+    return notes
+
+
+async def _marks(model: Model) -> dict[str, str]:
+    inner = model.inner if isinstance(model, ThinkingModel) else model
+    return await inner.marks() if isinstance(inner, ServerModel) else {}

@@ -1,0 +1,155 @@
+"""Another model behind the same name and address: noticed by one live question, before any kept."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.errors import BadInput, Problem
+from cant_do_that_anymore.evaluation.contenders import contenders
+from cant_do_that_anymore.evaluation.run import KEPT
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from loopback import Loopback, Request, is_changed, serving
+from players import adapting, habit
+from processes import cdta
+
+N = 4
+
+
+@dataclass
+class Server(Loopback):
+    """Says more of its model than its name."""
+
+    card: dict[str, object] = field(default_factory=dict)
+    fingerprint: str = ""
+
+    def completion(self, request: Request) -> dict[str, object]:
+        return super().completion(request) | {"system_fingerprint": self.fingerprint}
+
+    async def models(self, http: web.Request) -> web.Response:
+        return web.json_response({"data": [{"id": "m", "object": "model", **self.card}]})
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(Server(habit)) as one:
+        yield one
+
+
+def measured(server: Loopback, **options: object) -> Run:
+    spec = {"model": "m", "n": N, "pool": "common", **options}
+    return evaluate(Spec(base_url=server.url, **spec), quiet=True)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Path:
+    write_positions(tmp_path / "few.jsonl", shipped_pool("pool")[:N])
+    return tmp_path / "few.jsonl"
+
+
+def test_a_run_whose_answers_are_kept_costs_one_question_and_says_nothing_more(
+    server: Server,
+) -> None:
+    first = measured(server)
+    asked = len(server.requests)
+    again = measured(server)
+    assert len(server.requests) == asked + 1
+    assert again.samples == first.samples
+    assert again.notes == [*first.notes, KEPT]
+
+
+def test_another_checkpoint_is_refused_before_anything_is_spent_and_the_sentence_says_how_to_go_on(
+    server: Server, tmp_path: Path
+) -> None:
+    command = ["run", "--base-url", server.url, "--model", "m", "--pool", "common", "-n", N]
+    assert cdta(*command, "--quiet").returncode == 0
+    server.respond = adapting
+    asked = len(server.requests)
+    done = cdta(*command)
+    assert done.returncode == 1
+    assert len(server.requests) == asked + 2
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("cdta: m is another model than the one whose answers are kept (at ")
+    assert "--fresh" in line and "--tag NAME" in line
+    assert cdta(*command, "--fresh", "--quiet").returncode == 1  # no habit, and that is the truth
+    server.respond = habit
+    assert cdta(*command, "--quiet").returncode == 0  # the kept answers are as they were
+
+
+def test_a_tag_keeps_two_checkpoints_apart_everywhere(server: Server, tmp_path: Path) -> None:
+    def stubborn_no_more(request: Request) -> str:
+        return adapting(request) if is_changed(request) else habit(request)
+
+    first = measured(server)
+    server.respond = stubborn_no_more
+    second = measured(server, tag="step-2000")
+    assert second.dataset.built_now
+    values = [run.results.metrics["variant_impact_factor"] for run in (first, second)]
+    assert values == [0, -1]
+    assert [each.label for each in contenders([first, second])] == ["m", "m step-2000"]
+    folder = tmp_path / "run"
+    command = ["run", "--base-url", server.url, "--model", "m", "--pool", "common", "-n", N]
+    assert cdta(*command, "--tag", "step-2000", "--out", folder).returncode == 0
+    assert json.loads((folder / "run.json").read_text())["identity"]["tag"] == "step-2000"
+    assert "step-2000" in (folder / "report.html").read_text()
+
+
+def test_one_other_answer_may_be_a_tie_and_is_a_note(server: Server) -> None:
+    measured(server)
+    first = server.requests[0]["messages"]
+    server.respond = lambda request: "a2a3" if request["messages"] == first else habit(request)
+    asked = len(server.requests)
+    again = measured(server)
+    assert len(server.requests) == asked + 5
+    assert sum("may be another model" in note for note in again.notes) == 1
+
+
+def test_a_name_that_stands_for_another_version_now_is_refused_with_given_positions_too(
+    server: Server, few: Path
+) -> None:
+    server.model = "alias-2024"
+    measured(server, pool=None, dataset=few)
+    assert len(server.requests) == 2 * N  # nothing is kept that could be of another
+    server.model = "alias-2025"
+    with pytest.raises(Problem, match="'alias-2024' answered then, 'alias-2025' does now"):
+        measured(server, pool=None, dataset=few, n=N - 1)
+    server.respond = adapting  # at a temperature above 0 a text says nothing
+    server.model = "alias-2024"
+    assert measured(server, pool=None, dataset=few).notes[-1] == KEPT
+
+
+def test_what_the_server_says_of_its_weights_is_noted_once(server: Server) -> None:
+    server.card, server.fingerprint = {"created": 1_700_000_000, "root": "/a"}, "fp_1"
+    measured(server)
+    server.card, server.fingerprint = {"created": 1_700_000_500, "root": "/a"}, "fp_2"
+    told = [note for note in measured(server).notes if "the server's" in note]
+    assert [note.split(",")[0] for note in told] == [
+        "the server's system_fingerprint is fp_2",
+        "the server's created is 1700000500",
+    ]
+    assert measured(server).notes[-1] == KEPT
+    server.card = {"created": int(time.time()), "root": "/a"}  # of the listing, not of the model
+    assert not [note for note in measured(server).notes if "the server's" in note]
+
+
+def test_without_a_network_a_run_whose_answers_are_kept_works_and_says_so_in_one_note() -> None:
+    with serving(Server(habit)) as server:
+        first = measured(server)
+    again = measured(server)
+    assert again.samples == first.samples
+    (note,) = [note for note in again.notes if "whether it is still the same model" in note]
+    assert "no server answers" in note
+    with pytest.raises(Problem, match="no server answers") as problem:
+        measured(server, n=N + 1)
+    assert "another model" not in str(problem.value)
+
+
+def test_models_inside_the_package_are_not_asked_again_and_have_no_tag() -> None:
+    assert evaluate(Spec(n=2), quiet=True).samples == evaluate(Spec(n=2), quiet=True).samples
+    with pytest.raises(BadInput, match="cdta/pocket is behind no address"):
+        evaluate(Spec(tag="x"), quiet=True)
