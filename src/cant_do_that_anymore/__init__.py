@@ -10,14 +10,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .evaluation.conditions import question
+    from .evaluation.judging import judge
     from .evaluation.spec import Spec
-    from .game.position import Position
-    from .game.rules import Rules
+    from .game.position import Position, read_positions, shipped_pool
+    from .game.rules import Rules, rules_named
     from .interfaces.python import Comparisons, Run, compare, evaluate, load
+    from .models.model import Answer
 
-__all__ = ["Comparisons", "Position", "Rules", "Run", "Spec", "compare", "evaluate", "load"]
+__all__ = [
+    "Answer",
+    "Comparisons",
+    "Position",
+    "Rules",
+    "Run",
+    "Spec",
+    "compare",
+    "evaluate",
+    "judge",
+    "load",
+    "question",
+    "read_positions",
+    "rules_named",
+    "shipped_pool",
+]
 
 _HOMES = {
+    "Answer": "models.model",
     "Comparisons": "interfaces.python",
     "Position": "game.position",
     "Rules": "game.rules",
@@ -25,7 +44,12 @@ _HOMES = {
     "Spec": "evaluation.spec",
     "compare": "interfaces.python",
     "evaluate": "interfaces.python",
+    "judge": "evaluation.judging",
     "load": "interfaces.python",
+    "question": "evaluation.conditions",
+    "read_positions": "game.position",
+    "rules_named": "game.rules",
+    "shipped_pool": "game.position",
 }
 
 

@@ -12,12 +12,12 @@ from ..errors import BadInput, unknown
 from ..game.position import Position
 from ..game.rules import STANDARD, Rules
 from ..models.layout import with_user_turn
-from ..models.model import Message, Role
+from ..models.model import Message, Question, Role
 from .diagnosis import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
 from .judging import judge
 from .knowledge import ANSWERS, MOVE, allowed_move, answers_for, forbidden_move, judge_knowledge
 from .vocabulary import AFTER, BEFORE, About, Condition, Read, Show
-from .wordings import Wording
+from .wordings import DEFAULT, Wording
 
 
 def as_turns(condition: Condition, position: Position) -> tuple[Message, ...]:
@@ -105,6 +105,18 @@ def conditions_for(names: Iterable[str], change: Rules, wording: Wording) -> tup
         for name in names
         for kind in [_kind(name)]
     )
+
+
+def question(
+    position: Position, rules: Rules, condition: str = AFTER, wording: Wording = DEFAULT
+) -> Question:
+    """The question about a position under a condition, as a run with these changed rules asks it.
+
+    Raises:
+        BadInput: as `conditions_for` does.
+    """
+    (found,) = conditions_for([condition], rules, wording)
+    return found.question(position)
 
 
 def condition_named(name: str, rules: Rules, text: str, added: str = "") -> Condition:

@@ -173,11 +173,11 @@ def all_datasets() -> dict[str, tuple[Dataset, dict[str, Any]]]:
     return found
 
 
-def dataset_named(name: str) -> tuple[Dataset, dict[str, Any]]:
+def dataset_named(name: str, *others: str) -> tuple[Dataset, dict[str, Any]]:
     """A dataset by its name in the list, or by its model version if there is only one of it.
 
     Raises:
-        BadInput: if there is none, or more than one.
+        BadInput: if there is none, or more than one; perhaps one of the others was meant.
     """
     datasets = all_datasets()
     if name in datasets:
@@ -186,7 +186,7 @@ def dataset_named(name: str) -> tuple[Dataset, dict[str, Any]]:
     if len(of_version) > 1:
         raise BadInput(f"{name!r} has several datasets: {', '.join(of_version)}")
     if not of_version:
-        raise unknown("dataset", name, datasets)
+        raise unknown("dataset", name, [*datasets, *others])
     return datasets[of_version[0]]
 
 

@@ -9,8 +9,16 @@ from ..models.model import Answer
 from .vocabulary import Judgement, Outcome, Reading
 
 
-def judge(answer: Answer, position: Position, rules: Rules, reading: Reading) -> Judgement:
-    """Judge the answer to ``position`` under ``rules``."""
+def judge(
+    answer: Answer, position: Position, rules: Rules, reading: Reading = "lenient"
+) -> Judgement:
+    """Judge the answer to ``position`` under ``rules``.
+
+    >>> from ..game.rules import BISHOPS_AS_KNIGHTS
+    >>> position = Position(4, ("e2e4", "b7b6", "d2d4"), ("c8b7",))
+    >>> judge(Answer("c8b7"), position, BISHOPS_AS_KNIGHTS)
+    Judgement(outcome='special', move='c8b7')
+    """
     if answer.stop_reason == "error":
         return Judgement("error", None)
     board = position.board()

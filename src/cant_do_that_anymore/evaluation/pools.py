@@ -6,6 +6,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from ..errors import BadInput, Problem, unknown
 from ..game.games import EDITION, POOL, positions_in_games
@@ -25,6 +26,7 @@ from .results import Dataset
 from .spec import COMMON, GAMES, SHIPPED, Spec
 from .vocabulary import Plan
 
+DIAGONAL = "diagonal"
 CUT_SEED = 123
 """The original's: runs with the same limit measure the same samples there and here."""
 
@@ -72,7 +74,7 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
             raise unknown("pool", str(path), [COMMON, GAMES])
         return Pool(str(path), positions_in(path))
     if change == BISHOPS_AS_KNIGHTS and not of_games:
-        return Pool(SHIPPED, shipped_pool("diagonal" if spec.eval == "all_diagonal" else "pool"))
+        return Pool(SHIPPED, shipped_pool(DIAGONAL if spec.eval == "all_diagonal" else "pool"))
     if spec.eval == "all_diagonal":
         raise BadInput(_no_engine_games(change))
     return Pool(GAMES, _mined_pool(change, quiet=quiet), mixed=True)
@@ -113,16 +115,34 @@ def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:
     return found
 
 
-def given_dataset(given: Path | str, rules: Rules) -> Dataset:
-    """The positions of a file, or the dataset of that name, as they are."""
+def given_dataset(given: Path | str, rules: Rules, *others: str) -> Dataset:
+    """The positions of a file, or the dataset of that name, as they are; others may be meant."""
     path = Path(given)
     if path.is_file() or path.suffix in (".jsonl", ".gz"):
         return Dataset("", str(given), positions_in(path))
-    found, facts = dataset_named(str(given))
+    found, facts = dataset_named(str(given), *others)
     known = identity_of(rules)
     if facts["rules"] != known:
         raise BadInput(f"the dataset {str(given)!r} is for {facts['rules']}, not for {known}")
     return found
+
+
+def positions_named(name: str, rules: Rules, *, any_rules: bool) -> Sequence[Position]:
+    """The positions of a pool or of a dataset, by name or in a file.
+
+    Raises:
+        BadInput: if there is none, or it is for other rules, where a dataset may not be for any.
+    """
+    pools: dict[str, dict[str, Any]] = {
+        "pool": {},
+        DIAGONAL: {"eval": "all_diagonal"},
+        **{pool: {"pool": pool} for pool in (GAMES, COMMON)},
+    }
+    if name in pools:
+        return positions_for(Spec(rules=rules, **pools[name])).positions
+    if any_rules and not Path(name).exists():
+        return dataset_named(name, *pools)[0].positions
+    return [checked(each, rules) for each in given_dataset(name, rules, *pools).positions]
 
 
 def positions_in(path: Path) -> list[Position]:

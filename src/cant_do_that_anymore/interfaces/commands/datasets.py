@@ -2,17 +2,23 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
 
 from ...errors import Problem, counted, plain
+from ...evaluation.conditions import question
 from ...evaluation.datasets import all_datasets, dataset_named, import_dataset
+from ...evaluation.pools import positions_named
 from ...evaluation.union import union
+from ...evaluation.vocabulary import AFTER, BEFORE
+from ...files import replacing_text
 from ...game.notation import numbered, turn_of, written, written_game
 from ...game.position import Position, write_positions
-from ...game.rules import rules_named
+from ...game.rules import Rules, rules_named
 from ..options import shared
 
 SHOWN = 5
@@ -85,18 +91,44 @@ def _in_words(value: object) -> str:
     return "" if value is None else plain(str(value))
 
 
-@click.command()
-@click.argument("name")
+@click.command(params=shared("rules"))
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["plain", "chat"]),
+    default="plain",
+    help="chat: with FEN and the messages of both conditions.",
+)
 @click.option("-o", "--output", type=_PATH, help="Where to.  [default: standard output]")
-def export(name: str, output: Path | None) -> None:
-    """Write a dataset as JSON lines under the original's names."""
-    found, _ = dataset_named(name)
-    if output:
-        _write(output, found.positions)
-        click.echo(f"{counted(len(found.positions), 'position')} in {output}", err=True)
-    else:
-        for position in found.positions:
-            sys.stdout.write(json.dumps(position.to_json()) + "\n")
+def export(name: str, form: str, output: Path | None, rules: str) -> None:
+    """Write a dataset or a pool as JSON lines.
+
+    NAME is one of `cdta dataset list`, a file, or a pool: pool (that of the rules), diagonal, games
+    or common. The keys are the original's; --format chat adds what a model is shown.
+    """
+    change, chat = rules_named(rules), form == "chat"
+    positions = positions_named(name, change, any_rules=not chat)
+    told = partial(_as_chat, change=change) if chat else Position.to_json
+    text = "".join(json.dumps(told(position)) + "\n" for position in positions)
+    if not output:
+        sys.stdout.write(text)
+        return
+    with _writing(output):
+        replacing_text(output, text)
+    click.echo(f"{counted(len(positions), 'position')} in {output}", err=True)
+
+
+def _as_chat(position: Position, change: Rules) -> dict[str, object]:
+    """A line with all that a model is shown under both conditions."""
+    asked = {name: question(position, change, name).messages for name in (BEFORE, AFTER)}
+    return {
+        **position.to_json(),
+        "id": position.id,
+        "fen": position.board().fen(),
+        "rules": change.key,
+        **{name: [vars(message) for message in messages] for name, messages in asked.items()},
+    }
 
 
 @click.command("import", params=shared("rules"))
@@ -121,12 +153,14 @@ def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
     order is a fixed shuffle.
     """
     together = union(names, rules_named(rules))
-    _write(output, together.positions)
+    with _writing(output):
+        write_positions(output, together.positions)
     click.echo(f"{together.sentence}; in {output}")
 
 
-def _write(path: Path, positions: Sequence[Position]) -> None:
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
     try:
-        write_positions(path, positions)
+        yield
     except OSError as problem:
         raise Problem(f"cannot write {str(path)!r} ({problem.strerror})") from None

@@ -1,0 +1,86 @@
+"""Data for others: exports that can be trained and tested with, and a training environment."""
+
+import json
+import sys
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cant_do_that_anymore import Answer, Position, judge, read_positions, rules_named
+from processes import cdta
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "verifiers_env.py"
+
+
+def exported(*arguments: object) -> list[dict[str, Any]]:
+    done = cdta("dataset", "export", *arguments)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_pools_are_exported_by_name_and_by_file(tmp_path: Path) -> None:
+    sizes = {name: len(exported(name)) for name in ("pool", "diagonal", "common")}
+    assert sizes == {"pool": 19_841, "diagonal": 2_250, "common": 3_973}
+    file = tmp_path / "castling.jsonl"
+    (tmp_path / "one.jsonl").write_text(json.dumps(exported("diagonal")[0]) + "\n")
+    assert cdta("dataset", "export", tmp_path / "one.jsonl", "-o", file).returncode == 0
+    assert len(read_positions(file, rules_named("bishops-as-knights"))) == 1
+    wrong = cdta("dataset", "export", "comon")
+    assert wrong.returncode == 2
+    assert "did you mean 'common'?" in wrong.stderr
+
+
+def test_the_chat_format_has_what_a_model_is_shown_and_what_its_reply_is_judged_by() -> None:
+    lines = exported("gpt-4-0314", "--format", "chat")
+    assert len(lines) == 3_114
+    assert all(line.keys() == lines[0].keys() for line in lines)  # a table for datasets
+    line = lines[0]
+    position = Position.from_json(line)
+    assert line["fen"] == position.board().fen()
+    for condition in ("standard", "changed"):
+        roles = [message["role"] for message in line[condition]]
+        assert roles[0] == "system" and roles[-1] == "user"
+        said = [message["content"] for message in line[condition][1:]]
+        assert said == line["previous_moves"]
+    assert "Bishops" in line["changed"][0]["content"]
+    special = Answer(line["next_filtered_moves"][0])
+    assert judge(special, position, rules_named(line["rules"])).outcome == "special"
+
+
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The example, with stand-ins for the libraries that are not installed."""
+
+    class SingleTurnEnv(SimpleNamespace):
+        pass
+
+    for name, parts in (
+        ("verifiers", {"Rubric": SimpleNamespace, "SingleTurnEnv": SingleTurnEnv}),
+        ("datasets", {"Dataset": SimpleNamespace(from_list=list)}),
+    ):
+        if not find_spec(name):
+            module = ModuleType(name)
+            vars(module).update(parts)
+            monkeypatch.setitem(sys.modules, name, module)
+    spec = spec_from_file_location("verifiers_env", EXAMPLE)
+    assert spec and spec.loader
+    loaded = module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def test_the_training_environment_rewards_what_the_stated_rules_allow(example: ModuleType) -> None:
+    environment = example.load_environment(n=2)
+    assert type(environment).__name__ == "SingleTurnEnv"
+    dataset = list(environment.dataset)
+    assert len(dataset) == 4
+    rewards = []
+    for row in dataset:
+        info = json.loads(row["info"])
+        habit = [{"role": "assistant", "content": info["next_filtered_moves"][0]}]
+        rewards.append((info["condition"], example.legal_move(habit, info)))
+        assert example.legal_move([{"role": "assistant", "content": "I resign."}], info) == 0
+    assert rewards == [("standard", 1.0), ("changed", 0.0)] * 2
