@@ -118,9 +118,24 @@ def test_a_folder_of_somebody_else_is_refused_and_a_site_is_no_experiment(place:
     assert len(list((place / "public" / "experiments").iterdir())) == 1
 
 
+def test_a_site_in_its_own_experiment_is_no_part_of_it_and_what_is_named_twice_is_there_once(
+    place: Path,
+) -> None:
+    mine = Path("mine & <b>")
+    for _ in range(2):
+        write_site([mine, place / mine, mine / "a-all-1"], mine / "public")
+    made = files_in(mine / "public")
+    assert sum(name.endswith("run.json") for name in made) == 2
+    assert sum(name.endswith("results.csv") for name in made) == 1
+
+
 def test_a_damaged_run_is_named_and_left_out(place: Path) -> None:
     (place / "x" / "Run" / "run.json").write_text("{")
+    save_run(RUN, place / "x" / "half")
+    (place / "x" / "half" / "samples.jsonl").unlink()
     done = cdta("site", "x", "y")
     assert done.returncode == 0
     assert done.stderr.startswith("cdta: left out: x/Run/run.json is damaged: ")
+    assert "cdta: left out: cannot read x/half/samples.jsonl" in done.stderr
+    assert not (place / "public" / "runs" / "half").exists()
     assert (place / "public" / "index.html").read_text().count("report.html") == 1

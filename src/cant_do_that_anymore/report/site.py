@@ -61,15 +61,19 @@ class _Site:
     def take(self, folder: Path, at: str, patterns: Iterable[str]) -> list[str]:
         """Those files of a folder that are of a kind, but no links."""
         found = [file for pattern in patterns for file in sorted(folder.glob(pattern))]
-        names = [file.name for file in found if file.is_file() and not file.is_symlink()]
+        names = [file.name for file in found if _is_plain(file)]
         self.copies |= {f"{at}/{name}": folder / name for name in names}
         return names
 
     def add_run(self, run: Listed, at: str) -> Shown:
-        """Its page and its data; a page is made if it has none."""
-        names = self.take(run.folder, at, _OF_RUN)
-        if PAGE_NAME not in names:
+        """Its page and its data; a page is made if it has none.
+
+        Raises:
+            BadInput: if none can be made.
+        """
+        if not _is_plain(run.folder / PAGE_NAME):
             self.texts[f"{at}/{PAGE_NAME}"] = page(load_run(run.folder))
+        names = self.take(run.folder, at, _OF_RUN)
         return Shown(at, run.model, [name for name in names if name != PAGE_NAME], run=run)
 
     def add_experiment(self, folder: Path, at: str, runs: int) -> Shown:
@@ -78,6 +82,10 @@ class _Site:
         data = [name for name in names if name in (TABLE, RESULTS)]
         verdicts = _verdicts_in(folder / RESULTS) or [counted(runs, "run")]
         return Shown(at, folder.resolve().name, data, verdicts)
+
+
+def _is_plain(file: Path) -> bool:
+    return file.is_file() and not file.is_symlink()
 
 
 def write_site(names: Sequence[str | Path], out: Path) -> list[BadInput]:
@@ -99,13 +107,14 @@ def write_site(names: Sequence[str | Path], out: Path) -> list[BadInput]:
         shown.append(site.add_experiment(folder, at, len(of_experiment)))
         places |= {run: f"{at}/{run.relative_to(folder).as_posix()}" for run in of_experiment}
     places |= {run: site.place("runs", run.resolve().name) for run in alone}
-    runs, damaged = listed(places)
-    site.texts[INDEX] = rendered(
-        "site.html",
-        experiments=shown,
-        runs=[site.add_run(run, places[run.folder]) for run in runs],
-        columns=RUN_COLUMNS,
-    )
+    found, damaged = listed(places)
+    runs = []
+    for run in found:
+        try:
+            runs.append(site.add_run(run, places[run.folder]))
+        except BadInput as problem:
+            damaged.append(problem)
+    site.texts[INDEX] = rendered("site.html", experiments=shown, runs=runs, columns=RUN_COLUMNS)
     try:
         _write(site, out, before)
     except OSError as problem:
@@ -114,24 +123,28 @@ def write_site(names: Sequence[str | Path], out: Path) -> list[BadInput]:
 
 
 def _found(names: Sequence[str | Path], out: Path) -> tuple[dict[Path, list[Path]], list[Path]]:
-    """The experiments that were named with their runs, and the runs that belong to none."""
-    experiments: dict[Path, list[Path]] = {}
-    folders: dict[Path, Path] = {}
+    """The experiments that were named with their runs, and runs alone; none of the site itself."""
+    experiments: dict[Path, Path] = {}  # as they were named, by what that resolves to
+    alone: dict[Path, Path] = {}
     for name in names:
         path = Path(name)
         if (path / MARK).exists():
             raise BadInput(f"{str(path)!r} is a site itself; name what it was made of")
         if (path / INDEX).is_file() and not (path / FACTS).exists():
-            experiments[path] = folders_in(path)
+            experiments[path.resolve()] = path
             continue
-        for folder in runs_at([name]):
-            if folder.resolve().is_relative_to(out.resolve()):
-                continue
+        for folder in _outside(out, runs_at([name])):
             if path in folder.parent.parents and (folder.parent / INDEX).is_file():
-                experiments[folder.parent] = folders_in(folder.parent)
+                experiments[folder.parent.resolve()] = folder.parent
             else:
-                folders[folder.resolve()] = folder
-    return experiments, list(folders.values())
+                alone[folder.resolve()] = folder
+    found = {folder: _outside(out, folders_in(folder)) for folder in experiments.values()}
+    theirs = {run.resolve() for runs in found.values() for run in runs}
+    return found, [folder for resolved, folder in alone.items() if resolved not in theirs]
+
+
+def _outside(out: Path, folders: Iterable[Path]) -> list[Path]:
+    return [each for each in folders if not each.resolve().is_relative_to(out.resolve())]
 
 
 def _verdicts_in(path: Path) -> list[str]:
