@@ -100,12 +100,15 @@ def test_a_list_has_the_newest_first_and_names_what_is_damaged(runs: dict[str, P
     (runs["alpha"] / "run.json").write_text("{")
     facts = json.loads((runs["beta"] / "run.json").read_text())
     (runs["beta"] / "run.json").write_text(json.dumps(facts | {"metrics": []}))
+    number = made("number", 5, Path("mine/number"))
+    (number / "run.json").write_text(json.dumps(facts | {"cost": {"measuring": "1"}}))
     shutil.copytree(runs["alpha again"], "mine/.part-1")
     found, damaged = listed(known_folders())
     assert [run.model for run in found] == ["openai/gpt-4o-mini", "alpha", "openai/gpt-4o"]
     assert [str(each).partition(" is damaged")[0] for each in damaged] == [
         "mine/alpha-all-1/run.json",
         "mine/beta-all-1/run.json",
+        "mine/number/run.json",
     ]
     assert found[0].impact == RUN.results.metrics["variant_impact_factor"] == -1
     assert found[0].interval == RUN.results.intervals["variant_impact_factor"]

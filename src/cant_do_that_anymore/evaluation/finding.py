@@ -133,11 +133,19 @@ def _listed(folder: Path, facts: dict[str, Any]) -> Listed:
         **{name: str(facts[name]) for name in plain},
         effort=facts["settings"].get("reasoning_effort"),
         samples=int(facts["metrics"]["n_samples"]),
-        impact=facts["metrics"][IMPACT],
-        interval=Interval(**interval) if interval else None,
+        impact=_number(facts["metrics"][IMPACT]),
+        interval=Interval(**interval | {end: float(interval[end]) for end in ("low", "high")})
+        if interval
+        else None,
         notes=list(facts["notes"]),
-        cost=facts["cost"]["measuring"],
+        cost=_number(facts["cost"]["measuring"]),
     )
+
+
+def _number(told: object) -> float | None:
+    if told is None or isinstance(told, int | float):
+        return told
+    raise TypeError(f"no number: {told!r}")
 
 
 def _called(name: str | Path) -> Sequence[Path]:
