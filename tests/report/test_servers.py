@@ -141,7 +141,7 @@ def test_an_estimate_tells_servers_of_one_name_apart() -> None:
 
 def test_models_are_called_by_as_much_as_tells_them_apart() -> None:
     two = [{"model": "a", "temperature": heat} for heat in (0.0, 1.0)]
-    assert list(by_title([*two, "b", "b", None], "http://x")) == [
+    assert list(by_title([*two, "b", "b", "b@http://x/", None], "http://x")) == [
         "a@http://x temperature=0.0",
         "a@http://x temperature=1.0",
         "b",
@@ -202,6 +202,13 @@ def test_a_file_says_what_is_measured_and_the_command_line_goes_before_it(
         ('model = [{ name = "cdta/random", price = "x" }]', "price must be IN,OUT"),
         ("n = 0", "n must be at least 1, not 0"),
         ("n = 5.5", "'5.5' is not a valid integer"),
+        ("n = true", "mine.toml gives True for 'n', which takes N"),
+        ('batch = "no"', "mine.toml gives 'no' for 'batch', which takes true or false"),
+        ('out = ["a", "b"]', "mine.toml gives ['a', 'b'] for 'out', which takes DIR"),
+        ("price = { a = 2026-01-01 }", "for 'price', which takes IN,OUT"),
+        ("model = [{ when = 2026-01-01 }]", "mine.toml has a model with neither name nor url"),
+        ('model = [{ name = "" }]', "mine.toml gives nothing for 'model'; leave it out"),
+        ("n = " + 2000 * "[", "mine.toml is no TOML: "),
         ('rules = ["bishops"]', "unknown rules: 'bishops' (did you mean"),
         ('reasoning_effort = ["lo"]', "unknown reasoning effort: 'lo' (did you mean 'low'"),
     ],
@@ -215,6 +222,16 @@ def test_a_file_that_cannot_work_is_refused_in_one_sentence(
     assert done.returncode == 2
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_address_with_a_secret_is_refused_before_it_is_told_or_kept(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('model = ["a@http://me:hidden@x/v1", "a@http://x/v1"]')
+    done = measured_by(file)
+    assert done.returncode == 2
+    assert "the address of x may hold no user name, password or query" in done.stderr
+    assert "hidden" not in done.stderr
+    assert not (tmp_path / "out").exists()  # where a copy of the file would be
 
 
 def test_the_example_is_written_once_and_every_line_of_it_can_be_taken(

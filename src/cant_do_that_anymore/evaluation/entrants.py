@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..models.addresses import with_address
+from ..models.names import known_by_name
 
+_SERVED = "served"
+"""What the only model of a server is called."""
 Entrant = dict[str, Any]
 """Fields of a spec by name: model, address, what is set for it alone, and its ``efforts``."""
 
@@ -25,12 +28,15 @@ def by_title(
     ['a', 'b@http://x', 'b@http://y']
 
     Raises:
-        BadInput: if one has two addresses.
+        BadInput: if one has two addresses, or one that is none or holds a secret.
     """
     told = [dict(one) if isinstance(one, dict) else {"model": one} for one in given]
     for one in told:
         address = one.get("base_url") or base_url
-        one["model"], one["base_url"] = with_address(one.get("model"), address)
+        one["model"], url = with_address(one.get("model"), address)
+        if url:
+            known_by_name(_SERVED, url)  # refuses what may not be told and kept from here on
+        one["base_url"] = url.rstrip("/") if url else None
     entrants = [one for place, one in enumerate(told) if one not in told[:place]]
     levels = list(zip(*map(_titles, entrants), strict=True))
     found: dict[str, Entrant] = {}
@@ -42,7 +48,7 @@ def by_title(
 
 def _titles(entrant: Entrant) -> tuple[str, str, str]:
     """From the shortest on; the last tells it from all others."""
-    name = entrant["model"] or "served"
+    name = entrant["model"] or _SERVED
     at = f"{name}@{entrant['base_url']}" if entrant["base_url"] else name
     own = (f"{key}={entrant[key]}" for key in sorted(entrant.keys() - {"model", "base_url"}))
     return name, at, " ".join((at, *own))

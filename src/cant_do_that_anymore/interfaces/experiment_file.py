@@ -16,7 +16,7 @@ from ..errors import BadInput, unknown
 from ..evaluation.entrants import Entrant
 from ..files import replacing_text
 from ..models.access import FROM_ENVIRONMENT
-from .options import MODEL, OPTIONS
+from .options import MODEL, OPTIONS, several
 
 NAME = "experiment.toml"
 NOT_IN_FILES = ("init", "plots_only", "help")
@@ -64,45 +64,57 @@ def _defaults_in(path: Path, ctx: click.Context) -> dict[str, Any]:
         raise BadInput(
             f"cannot read {str(path)!r} ({problem.strerror}); `cdta experiment --init` writes one"
         ) from None
-    except ValueError as problem:  # no TOML, or no UTF-8
+    except (ValueError, RecursionError) as problem:  # no TOML, no UTF-8, or brackets without end
         raise BadInput(f"{path} is no TOML: {problem}") from None
-    options = {_key(option): option for option in ctx.command.params if _may_stand_there(option)}
+    options = {
+        _key(option): option
+        for option in ctx.command.params
+        if isinstance(option, click.Option) and option.name not in NOT_IN_FILES
+    }
     found: dict[str, Any] = {}
     for key, value in told.items():
         if key not in options:
             raise unknown(f"key in {path}", key, options)
-        if value in ([], ""):
-            raise BadInput(f"{path} gives nothing for {key!r}; leave it out, or name something")
         option = options[key]
         if key == "model":
-            models = value if isinstance(value, list) else [value]
+            models = value if isinstance(value, list) and value else [value]
             found[str(option.name)] = [_model_in(one, path, ctx) for one in models]
+        elif key == "header":
+            found[str(option.name)] = _headers(value, path)
         else:
-            text = _typed(value)
-            found[str(option.name)] = [text] if getattr(option, "multiple", False) else text
+            text = _typed(option, value, path)
+            found[str(option.name)] = [text] if option.multiple else text
     return found
 
 
-def _may_stand_there(option: click.Parameter) -> bool:
-    return isinstance(option, click.Option) and option.name not in NOT_IN_FILES
-
-
-def _key(option: click.Parameter) -> str:
+def _key(option: click.Option) -> str:
     return max(option.opts, key=len).lstrip("-").replace("-", "_")
 
 
-def _typed(value: Any) -> str | bool:
-    """A value as it would be typed; a flag is there or not."""
-    if isinstance(value, bool):
+def _typed(option: click.Option, value: Any, path: Path) -> str | bool:
+    """A value as it would be typed, of the kind that the help of the option shows.
+
+    Raises:
+        BadInput: if it is of another kind, or nothing.
+    """
+    if value in ([], ""):
+        raise BadInput(f"{path} gives nothing for {_key(option)!r}; leave it out, or say something")
+    form = option.metavar or ""
+    if isinstance(value, bool) and option.is_flag:
         return value
-    if isinstance(value, list):
-        return ",".join(str(_typed(each)) for each in value)
-    return json.dumps(value) if isinstance(value, dict) else str(value)
+    if isinstance(value, list) and "," in form:
+        return ",".join(str(_typed(option, each, path)) for each in value)
+    if isinstance(value, dict) and form == "JSON":
+        return json.dumps(value, default=str)
+    if isinstance(value, bool | list | dict) or option.is_flag:
+        wanted = form or "true or false"
+        raise BadInput(f"{path} gives {value!r:.60} for {_key(option)!r}, which takes {wanted}")
+    return str(value)
 
 
 def _model_in(told: Any, path: Path, ctx: click.Context) -> str | Entrant:
     if not isinstance(told, Mapping):
-        return str(told)
+        return str(_typed(OPTIONS["model"], told, path))
     own = {
         "name": "model",
         "url": "base_url",
@@ -113,25 +125,25 @@ def _model_in(told: Any, path: Path, ctx: click.Context) -> str | Entrant:
         },
     }
     if not {"name", "url"} & told.keys():
-        raise BadInput(f"{path} has a model with neither name nor url: {json.dumps(told)}")
+        raise BadInput(f"{path} has a model with neither name nor url: {told}")
     found: dict[str, Any] = {}
     for key, value in told.items():
         if key not in own:
             raise unknown(f"key of a model in {path}", key, own)
-        text = _typed(value)
         if key == "header":
             found[key] = _headers(value, path)
-        elif key == "reasoning_effort":
+            continue
+        if key == "reasoning_effort":
+            text = _typed(several(key, "efforts"), value, path)
             found["efforts"] = tuple(str(text).split(","))
-        elif key in ("name", "url"):
-            found[own[key]] = str(text)
-        else:
-            found[key] = OPTIONS[key].type_cast_value(ctx, text)
+            continue
+        text = _typed(OPTIONS[own[key]], value, path)
+        found[own[key]] = text if key == "name" else OPTIONS[own[key]].type_cast_value(ctx, text)
     return found
 
 
 def _headers(value: Any, path: Path) -> tuple[str, ...]:
-    """Headers of a model; the file is copied beside what comes of it, so it may hold no secret."""
+    """Headers; the file is copied beside what comes of it, so it may hold no secret."""
     given = tuple(map(str, value if isinstance(value, list) else [value]))
     if not all(each.partition("=")[2].startswith(FROM_ENVIRONMENT) for each in given):
         raise BadInput(f"{path} may hold headers only as NAME={FROM_ENVIRONMENT}VARIABLE")
