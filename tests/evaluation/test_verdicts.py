@@ -14,6 +14,7 @@ from cant_do_that_anymore.evaluation.contenders import (
     differences_in_plan,
 )
 from cant_do_that_anymore.evaluation.rankings import rankings
+from cant_do_that_anymore.evaluation.records import Record
 from cant_do_that_anymore.evaluation.results import Dataset, Run
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.verdicts import UNION, advice, heading, verdict
@@ -21,6 +22,7 @@ from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.models.concessions import NO_TEMPERATURE
 from cant_do_that_anymore.models.model import Answer, Effort, Settings
+from cant_do_that_anymore.report.standing_words import notes_on
 from runs import plan_of
 from runs import run_of as run_that_said
 
@@ -67,6 +69,13 @@ def test_one_model_is_said_to_adapt_only_where_that_is_sure() -> None:
     assert said(run_of("a", cut("unreadable", 59))) == (
         "It is not sure that a adapts: its legal gain is between 0.0 and 59.0 points, depending on "
         "the answers that name no move; a's drop is chatter: 59 % of its answers are no move."
+    )
+
+
+def test_who_gave_no_answer_is_not_ranked() -> None:
+    assert said(run_of("a", keeps(40)), run_of("b", lambda _: "error")) == (
+        "a adapts: its legal gain is 60.0 points (95 % interval 53.1 to 66.5); b cannot be ranked: "
+        "it has no answers."
     )
 
 
@@ -245,6 +254,22 @@ def test_runs_of_one_name_are_told_apart_by_what_differs() -> None:
     assert labels(one, run_of("a", identity={"name": "x"})) == ["a #1", "a #2"]
 
 
+def test_no_two_are_called_the_same() -> None:
+    """A model's name may be what another answers by, or that of a record of the original."""
+    served = run_of("served", keeps(90), version="a", endpoint="http://x", identity={"name": "x"})
+    other = run_of("served", keeps(50), version="b", endpoint="http://y", identity={"name": "y"})
+    named = run_of("a", keeps(10), version="c")
+    assert said(served, other, named).startswith("c adapts most; its lead over b is sure: 40.0")
+    [ranking] = rankings(standings([served, other, named]))
+    assert len(ranking.leads) == 3
+    record = Record("a", "all", run_of("a").samples)
+    [ranking] = rankings(standings([run_of("a", keeps(10)), run_of("b", keeps(50))], [record]))
+    assert verdict(ranking) == (
+        "a adapts most; its lead over b is sure: 40.0 points, p < 0.001; a (record) cannot be "
+        "ranked: a record of the original tells no legal moves."
+    )
+
+
 # What was not the same
 
 
@@ -259,6 +284,16 @@ def test_whatever_was_not_the_same_is_named_with_who_had_what() -> None:
     for what in ("reading", "wording", "the temperature that was used"):
         assert any(f"differ in {what}, " in note for note in notes)
     assert differences_in_plan(contenders([one, run_of("b")])) == []
+
+
+def test_an_experiment_tells_what_was_not_the_same_but_for_the_efforts_that_it_is_about() -> None:
+    efforts: tuple[Effort, ...] = ("low", "high")
+    runs = [run_of("a", settings=Settings(reasoning_effort=effort)) for effort in efforts]
+    assert not notes_on(standings(runs))
+    assert notes_on(standings([*runs, run_of("b", settings=Settings(0.0))])) == [
+        "all: the runs differ in the temperature that was used, which may be why they score apart "
+        "(a effort low: 1; a effort high: 1; b its own effort: 0)"
+    ]
 
 
 def test_a_temperature_that_was_not_taken_is_a_difference() -> None:

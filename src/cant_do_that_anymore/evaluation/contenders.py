@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -180,12 +180,11 @@ def names_without_effort(runs: Sequence[Run]) -> list[str]:
     bare = [_without_effort(run) for run in runs]
     groups = grouped(bare)
     firsts = [group[0] for group in groups]
-    asked_for = [first.model for first in firsts]
-    names = {
-        id(run): label if asked_for.count(run.model) > 1 else run.model
-        for label, group in zip(labels(firsts), groups, strict=True)
-        for run in group
-    }
+    told, asked_for = labels(firsts), [first.model for first in firsts]
+    pairs = list(zip(told, asked_for, strict=True))
+    called = [label if asked_for.count(name) > 1 else name for label, name in pairs]
+    unique = called if len(set(called)) == len(called) else told
+    names = {id(run): name for name, group in zip(unique, groups, strict=True) for run in group}
     return [names[id(run)] for run in bare]
 
 
@@ -195,11 +194,11 @@ def _without_effort(run: Run) -> Run:
     return replace(run, plan=replace(run.plan, settings=settings, select_effort=selected_at))
 
 
-def differences_in_plan(models: Sequence[Contender]) -> list[str]:
-    """What was not the same for all, one sentence each."""
+def differences_in_plan(models: Sequence[Contender], but: Collection[str] = ()) -> list[str]:
+    """What was not the same for all, one sentence each, but for what is told elsewhere."""
     names = {name for model in models[1:] for name in models[0].plan.differences(model.plan)}
     looked_at: dict[str, Callable[[Run], object]] = {
-        **{name: partial(_of_plan, name) for name in sorted(names - {"temperature"})},
+        **{name: partial(_of_plan, name) for name in sorted(names - {"temperature", *but})},
         "protocol": lambda run: run.protocol,
         "the temperature that was used": _temperature_used,
         "how their datasets were selected": lambda run: (

@@ -14,6 +14,21 @@ def labels(runs: Sequence[Run]) -> list[str]:
         same = [index for index, label in enumerate(found) if label == name]
         for index, more in zip(same, _told_apart([runs[index] for index in same]), strict=True):
             found[index] += more
+    return apart(found)
+
+
+def apart(names: Sequence[str]) -> list[str]:
+    """The names, with a number behind those that several have.
+
+    >>> apart(["a", "b", "a"])
+    ['a #1', 'b', 'a #2']
+    """
+    found = list(names)
+    while len(set(found)) < len(found):
+        found = [
+            f"{name} #{found[: place + 1].count(name)}" if found.count(name) > 1 else name
+            for place, name in enumerate(found)
+        ]
     return found
 
 
@@ -22,10 +37,7 @@ def _told_apart(runs: Sequence[Run]) -> list[str]:
         return [""]
     facts = [dict(_facts(run)) for run in runs]
     names = [name for name in facts[0] if len({fact[name] for fact in facts}) > 1]
-    told = ["".join(f" {fact[name]}" for name in names if fact[name]) for fact in facts]
-    if len(set(told)) == len(told):
-        return told
-    return [f"{more} #{number}" for number, more in enumerate(told, 1)]
+    return ["".join(f" {fact[name]}" for name in names if fact[name]) for fact in facts]
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
@@ -35,6 +47,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "endpoint", run.endpoint
     yield "tag", str(run.identity.get("tag", ""))
     yield "eval", plan.eval
+    yield "conditions", "" if len(plan.conditions) == 2 else "diagnosed"
     yield "wording", f"{plan.wording} wording"
     yield "reading", f"{plan.reading} reading"
     yield "protocol", f"protocol {run.protocol}"

@@ -1,6 +1,6 @@
 """What an experiment comes to: where each model stands at each effort, over all its runs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, sqrt
 from pathlib import Path
@@ -14,7 +14,7 @@ from .contrasts import CONTRASTS
 from .diagnosis import DIAGNOSIS, KNOWING_RATE
 from .finding import folders_in, is_half_written
 from .folder import load_run
-from .labels import effort_in_words
+from .labels import apart, effort_in_words
 from .measures import FORBIDDEN, GAIN, HABIT, IMPACT, MEASURES, SHARES
 from .notes import is_broken, notes_on
 from .precision import STRETCH
@@ -136,7 +136,7 @@ def standings(runs: Iterable[Run], records: Iterable[Record] = ()) -> list[Stand
     for run in runs:
         by_place.setdefault(_place(run), []).append(run)
     found = [standing for group in by_place.values() for standing in of_one_place(group)]
-    found += _of_records(records)
+    found += _of_records(records, {each.label for each in found})
     places = list(dict.fromkeys(each.place for each in found))
     return sorted(found, key=lambda each: (places.index(each.place), rank(each)))
 
@@ -179,10 +179,12 @@ def of_one_place(runs: Sequence[Run]) -> list[Standing]:
     names = names_without_effort([contender.runs[0] for contender in found])
     efforts = [contender.plan.settings.reasoning_effort for contender in found]
     *_, selection, pool = _place(runs[0])
-    labels = [
-        f"{name} {effort_in_words(effort)}" if len(set(efforts)) > 1 else name
-        for name, effort in zip(names, efforts, strict=True)
-    ]
+    labels = apart(
+        [
+            f"{name} {effort_in_words(effort)}" if len(set(efforts)) > 1 else name
+            for name, effort in zip(names, efforts, strict=True)
+        ]
+    )
     return [
         Standing(
             model=name,
@@ -212,13 +214,15 @@ def _notes_on(contender: Contender) -> list[str]:
     ]
 
 
-def _of_records(records: Iterable[Record]) -> list[Standing]:
+def _of_records(records: Iterable[Record], of_runs: Collection[str]) -> list[Standing]:
+    """Those of records; one that shares its name with a model that was run is called a record."""
     groups: dict[tuple[str, Eval], list[Record]] = {}
     for record in records:
         groups.setdefault((record.model, record.eval), []).append(record)
     return [
-        Standing(model, model, eval_, CHANGE, runs, _results_of_records(runs))
+        Standing(name, name, eval_, CHANGE, runs, _results_of_records(runs))
         for (model, eval_), group in groups.items()
+        for name in [f"{model} (record)" if model in of_runs else model]
         for runs in [[record.samples for record in group]]
     ]
 

@@ -69,7 +69,7 @@ def _why_not(standing: Standing, ranking: Ranking) -> str:
     """Why a model cannot be ranked; "" if it can."""
     if not standing.is_of_runs:
         return " cannot be ranked: a record of the original tells no legal moves"
-    if standing.sure_gain is None:
+    if not standing.samples:
         return " cannot be ranked: it has no answers"
     its = [lead for pair, lead in ranking.leads.items() if standing.label in pair]
     blurred = any(lead.blurred for lead in its) and not any(lead.is_sure for lead in its)

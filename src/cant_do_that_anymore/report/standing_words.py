@@ -52,7 +52,12 @@ def notes_on(group: Sequence[Standing]) -> list[str]:
     for standing in group:
         for note in standing.notes:
             about.setdefault(note, []).append(marked(standing))
-    return [f"{', '.join(names)}: {note}" for note, names in about.items()]
+    models = [standing.contender for standing in group if standing.contender]
+    of_all = differences_in_plan(models, but=["reasoning effort"]) if models else []
+    return [
+        *(f"{', '.join(names)}: {note}" for note, names in about.items()),
+        *(f"all: {visible(note)}" for note in of_all),
+    ]
 
 
 def all_notes(models: Sequence[Contender]) -> list[str]:
