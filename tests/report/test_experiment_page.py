@@ -86,6 +86,10 @@ def test_the_page_is_readable_on_any_screen_and_asks_for_nothing(
     assert page.locator("svg.plot").count() == 3
     heads, rows = (page.locator(f"table.board-of {part} .scale").first for part in ("thead", "td"))
     assert (heads.is_visible(), rows.is_visible()) == (width == 1440, width == 390)
+    assert page.evaluate(
+        "[...document.querySelectorAll('.board-of thead th')]"
+        ".every(head => head.scrollWidth <= head.clientWidth)"  # none is written over the next
+    )
     ground, ink = page.evaluate(
         "[getComputedStyle(document.querySelector('.plot path')).fill,"
         " getComputedStyle(document.querySelector('.plot')).fill]"
