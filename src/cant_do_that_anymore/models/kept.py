@@ -34,7 +34,6 @@ class Kept:
         self._forms: dict[str, Form] = {}
         self._named = cache(self._mode_of)
         self._ways = cache(self._ways_of)
-        self._has_some = False
 
     def form(self, settings: Settings) -> Form:
         """The form in which the model wants its questions, as far as known."""
@@ -51,7 +50,7 @@ class Kept:
 
     def answer(self, ask: Ask, settings: Settings) -> Answer | None:
         """The answer under this limit, or else one that a smaller limit did not cut off."""
-        if self._has_none():
+        if self._store.is_empty:  # then no key is worth computing
             return None
         ways = self.ways(settings)
         for way in ways:
@@ -61,12 +60,6 @@ class Kept:
             if saved := self._store.get(key_in(way.name, ask)):
                 return None if smaller and saved.stop_reason == "length" else saved
         return None
-
-    def _has_none(self) -> bool:
-        """Whether the store has no answer at all, of any model: then no key is worth computing."""
-        if not self._has_some:
-            self._has_some = bool(self._store.run("SELECT 1 FROM saved_answers LIMIT 1"))
-        return not self._has_some
 
     def was_cut_off(self, asks: Iterable[Ask], settings: Settings) -> bool:
         """Whether the next smaller limit has cut off the answer to any of the questions."""

@@ -49,6 +49,9 @@ class Store:
     A thread of its own writes, so that nobody waits for the disk; the answers that arrive while it
     is busy share the next transaction. A damaged file is moved aside, what can still be read is
     taken over, and the log says so.
+
+    Attributes:
+        is_empty: whether no answer was there at the beginning, and none was saved here since.
     """
 
     def __init__(self, path: Path) -> None:
@@ -63,6 +66,7 @@ class Store:
             self._writer.execute("PRAGMA synchronous = FULL")
         except (sqlite3.Error, OSError) as problem:
             raise self.unusable(problem) from None
+        self.is_empty = not self.run("SELECT 1 FROM saved_answers LIMIT 1")
 
     def get(self, key: str) -> Answer | None:
         """The answer saved under ``key``, if there is one."""
@@ -80,6 +84,7 @@ class Store:
         The first answer under a key is the one that stays.
         """
         text = json.dumps(answer.to_json())
+        self.is_empty = False
         printable = model.encode("ascii", "backslashreplace").decode()
         saved = asyncio.get_running_loop().create_future()
         self._pending.append(((key, printable, text, checksum_of(key, text), time.time()), saved))
