@@ -18,6 +18,8 @@ from .tally import Tally
 _PLACES = 16
 _STEPS = 25
 _GOLDEN = (sqrt(5) - 1) / 2
+_CLOSE = 1e-9
+"""As near as an end of the interval is found; what is least is not found much better."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Quotient:
         def rejected(quotient: float) -> bool:
             return not self.holds(quotient)
 
-        ends = last(rejected, self.value, 0.0), last(rejected, self.value, inf)
-        return Interval(*ends, method_of(self.first, self.second))
+        low, high = (last(rejected, self.value, end, _CLOSE) for end in (0.0, inf))
+        return Interval(low, high, method_of(self.first, self.second))
 
     def holds(self, quotient: float) -> bool:
         """Whether this quotient, which is not below 0, is in the interval."""
@@ -56,7 +58,7 @@ class Quotient:
             of_first = score(self.first.cells, quotient * second - 1) / self.first.critical
             return of_first**2 + (score(self.second.cells, second - 1) / self.second.critical) ** 2
 
-        return low <= high and _least(strangeness, low, high) <= 1
+        return low <= high and _reaches(strangeness, 1, low, high)
 
     @cached_property
     def _alone(self) -> list[tuple[float, float]]:
@@ -65,15 +67,24 @@ class Quotient:
         return [(1 + low, 1 + high) for low, high in alone]
 
 
-def _least(of: Callable[[float], float], low: float, high: float) -> float:
-    """The least value from one place to another: by golden section about the best of a few."""
+def _reaches(of: Callable[[float], float], most: float, low: float, high: float) -> bool:
+    """Whether a value is at most so much: among a few places, or by golden section about the best.
+
+    The search ends as soon as one is found.
+    """
     places = [low + (high - low) * step / _PLACES for step in range(_PLACES + 1)]
-    values = [of(place) for place in places]
+    values = []
+    for place in places:
+        values.append(of(place))
+        if values[-1] <= most:
+            return True
     best = values.index(min(values))
     low, high = places[max(0, best - 1)], places[min(_PLACES, best + 1)]
     inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     of_inner, of_outer = of(inner), of(outer)
     for _ in range(_STEPS):
+        if min(of_inner, of_outer) <= most:
+            return True
         if of_inner < of_outer:
             high, outer, of_outer = outer, inner, of_inner
             inner = high - _GOLDEN * (high - low)
@@ -82,4 +93,4 @@ def _least(of: Callable[[float], float], low: float, high: float) -> float:
             low, inner, of_inner = inner, outer, of_outer
             outer = low + _GOLDEN * (high - low)
             of_outer = of(outer)
-    return min(values[best], of_inner, of_outer)
+    return min(of_inner, of_outer) <= most

@@ -98,7 +98,9 @@ def _range(cells: Sequence[Cell]) -> tuple[float, float]:
     return lowest, highest
 
 
-def last(rejected: Callable[[float], bool], inside: float, end: float) -> float:
+def last(
+    rejected: Callable[[float], bool], inside: float, end: float, within: float = 0.0
+) -> float:
     """The last ratio on the way from the estimate to the end that is not rejected, by bisection.
 
     The end itself is always rejected, unless it is the estimate: no variance is left there.
@@ -113,7 +115,7 @@ def last(rejected: Callable[[float], bool], inside: float, end: float) -> float:
             inside, outside = outside, outside + (step if end > 0 else -step)
     for _ in range(_HALVINGS):
         middle = (inside + outside) / 2
-        if middle in (inside, outside):
+        if middle in (inside, outside) or abs(outside - inside) <= within:
             break
         if rejected(middle):
             outside = middle
