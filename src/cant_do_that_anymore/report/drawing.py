@@ -149,6 +149,7 @@ def saved(figure: Figure, stem: Path) -> list[Path]:
                 figure.savefig(
                     picture, format=form, metadata={"Date": None} if form == "svg" else None
                 )
+            figure.set_layout_engine("none")  # all has found its place by now
     except OSError as problem:
         raise Problem(
             f"cannot write the plots to {str(stem.parent)!r} ({reason_of(problem)})"
