@@ -100,23 +100,29 @@ class Opened:
 
 
 class Opener:
-    """Opens files in fresh windows, and at the end checks that each one behaved."""
+    """Opens files in windows, and at the end checks that each one behaved.
 
-    def __init__(self, browser: Browser) -> None:
+    A window that did is used again: to make one takes as long as to open and look at two pages.
+    """
+
+    def __init__(self, browser: Browser, free: list[Opened]) -> None:
         self.browser = browser
+        self.free = free
         self.opened: list[Opened] = []
 
     def __call__(self, path: Path, link: str = "", width: int = 1280) -> Opened:
-        window = self.browser.new_page(
-            viewport={"width": width, "height": 900}, reduced_motion="reduce"
-        )
-        opened = Opened(window)
-        window.on("request", lambda request: opened.requests.append(request.url))
-        window.on("console", lambda message: opened.errors.append(message.text))
-        window.on("pageerror", lambda error: opened.errors.append(str(error)))
-        window.on("dialog", lambda dialog: opened.errors.append(dialog.message))
-        window.goto(path.as_uri() + link)
+        opened = self.free.pop() if self.free else self._new()
+        opened.page.set_viewport_size({"width": width, "height": 900})
+        opened.page.goto(path.as_uri() + link)
         self.opened.append(opened)
+        return opened
+
+    def _new(self) -> Opened:
+        opened = Opened(self.browser.new_page(reduced_motion="reduce"))
+        opened.page.on("request", lambda request: opened.requests.append(request.url))
+        opened.page.on("console", lambda message: opened.errors.append(message.text))
+        opened.page.on("pageerror", lambda error: opened.errors.append(str(error)))
+        opened.page.on("dialog", lambda dialog: opened.errors.append(dialog.message))
         return opened
 
     def check(self) -> None:
@@ -125,7 +131,11 @@ class Opener:
             assert [url for url in opened.requests if not url.startswith("file://")] == []
             assert len(opened.requests) == 1
             assert opened.page.evaluate("window.hacked") is None
-            opened.page.close()
+            opened.page.goto("about:blank")  # else another link into the same page would not load
+            opened.page.emulate_media(media="null", color_scheme="null")
+            opened.page.mouse.move(0, 0)
+            opened.requests.clear()
+            self.free.append(opened)
 
 
 def saved(run: Run, folder: Path) -> Path:

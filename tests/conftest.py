@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:  # few tests need a browser
     from playwright.sync_api import Browser
 
-    from browser import Opener
+    from browser import Opened, Opener
 
 MORE_THAN_CORES = 1
 """So many processes more than cores: tests wait for servers, browsers and processes, too."""
@@ -72,11 +72,16 @@ def browser() -> "Iterator[Browser]":
         yield found
 
 
+@pytest.fixture(scope="module")
+def free_windows(browser: "Browser") -> "list[Opened]":
+    return []
+
+
 @pytest.fixture
-def open_page(browser: "Browser") -> "Iterator[Opener]":
+def open_page(browser: "Browser", free_windows: "list[Opened]") -> "Iterator[Opener]":
     from browser import Opener
 
-    opener = Opener(browser)
+    opener = Opener(browser, free_windows)
     yield opener
     opener.check()
 
