@@ -22,9 +22,10 @@ POOL = 20_000
 _SEED = 0
 
 
-def shipped_games() -> list[str]:
+@cache
+def shipped_games() -> tuple[str, ...]:
     """The games, a character a move."""
-    return lzma.decompress(FILE.read_bytes()).decode("utf-16-le").split("\0")
+    return tuple(lzma.decompress(FILE.read_bytes()).decode("utf-16-le").split("\0"))
 
 
 def character_of(move: chess.Move) -> str:
