@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.evaluation import pools
 from cant_do_that_anymore.game import games
 from cant_do_that_anymore.game.rules import CATALOGUE
 from processes import cdta
@@ -46,7 +47,7 @@ def test_the_diagonal_eval_tells_the_two_apart() -> None:
 def ends_of_the_scale(rules: str) -> list[object]:
     """The impact factors and adaptation rates of both, at temperature 0."""
     runs = [
-        evaluate(Spec(model=model, rules=rules, n=20, temperature=0), quiet=True)
+        evaluate(Spec(model=model, rules=rules, n=10, temperature=0), quiet=True)
         for model in ("cdta/pocket", "cdta/pocket-rules")
     ]
     names = ("variant_impact_factor", "adaptation_rate")
@@ -55,13 +56,17 @@ def ends_of_the_scale(rules: str) -> list[object]:
 
 @pytest.mark.parametrize("key", [key for key in CATALOGUE if CATALOGUE[key].takes_away])
 def test_every_rule_runs_out_of_the_box(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(games, "POOL", 80)
+    monkeypatch.setattr(games, "POOL", 40)
     assert ends_of_the_scale(key) == [0, 0, -1, 1]
 
 
-def test_a_whole_pool_is_mined_by_the_first_run(home: Path) -> None:
+def test_a_whole_pool_is_mined_by_the_first_run(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (games, pools):
+        monkeypatch.setattr(module, "POOL", 2_000)
     done = cdta("run", "--rules", "no-castling", "-n", 10)
     assert done.returncode == 0, done.stderr
-    assert "mining a pool for no-castling: 20000/20000" in done.stderr
+    assert "mining a pool for no-castling: 2000/2000" in done.stderr
     (pool,) = home.glob("pools/*")
-    assert len(pool.read_bytes().splitlines()) == 20_000
+    assert len(pool.read_bytes().splitlines()) == 2_000

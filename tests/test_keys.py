@@ -5,6 +5,7 @@ import json
 import os
 from base64 import b64encode, urlsafe_b64encode
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -19,7 +20,7 @@ from cant_do_that_anymore.models.replies import Response
 from cant_do_that_anymore.models.server import ServerModel
 from loopback import Loopback, Request, serving
 from players import habit
-from processes import process_of
+from processes import cdta, process_of
 
 KEY = "sk-planted-3fa85f64-5717-4562-b3fc-2c963f66afa6"
 PIECES = (KEY, KEY[:20], KEY[-20:])
@@ -114,15 +115,31 @@ def test_a_planted_key_is_nowhere(variable: str, status: int, home: Path, tmp_pa
             whom = ["--base-url", server.url, "--model", "m"]
         else:
             whom = ["--model", "openai/m"]
-        environment = {variable: KEY, "OPENAI_BASE_URL": server.url}
+        environment: dict[str, Any] = {variable: KEY, "OPENAI_BASE_URL": server.url}
         limits = ["--max-error-rate", 1, "--max-connections", 8]
-        process = process_of("run", *whom, "--dataset", positions, *limits, **environment)
-        title = Path(f"/proc/{process.pid}/cmdline").read_bytes()
-        out, errors = process.communicate(timeout=120)
+        done = cdta("run", *whom, "--dataset", positions, *limits, **environment)
         assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
-    places = {"output": out.encode(), "errors": errors.encode(), "title": title}
+    places = {"output": done.stdout.encode(), "errors": done.stderr.encode()}
     places |= {str(path): path.read_bytes() for path in home.rglob("*") if path.is_file()}
-    assert len(places) >= 4
+    assert len(places) >= 3
     for place, content in places.items():
         for piece in PIECES:
             assert piece.encode() not in content, place
+
+
+def test_nor_is_it_in_the_title_of_the_process(tmp_path: Path) -> None:
+    titles = []
+
+    async def look(request: Request, number: int) -> web.StreamResponse | None:
+        titles.append(Path(f"/proc/{process.pid}/cmdline").read_bytes())
+        return None
+
+    write_positions(tmp_path / "one.jsonl", POOL[:1])
+    with serving(Loopback(habit, fault=look)) as server:
+        whom = ("--base-url", server.url, "--model", "m", "--dataset", tmp_path / "one.jsonl")
+        process = process_of("run", *whom, CDTA_API_KEY=KEY)
+        process.communicate(timeout=120)
+    assert len(titles) == 2
+    for title in titles:
+        assert b"--model" in title
+        assert KEY.encode() not in title

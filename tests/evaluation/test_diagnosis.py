@@ -69,9 +69,18 @@ def test_a_model_deaf_to_rules_neither_knows_nor_drops() -> None:
     assert set(found.values()) == {0}
 
 
-def test_a_perfect_model_knows_and_drops_what_is_forbidden_and_nothing_else() -> None:
-    run = diagnosed(PERFECT)
-    assert numbers(run) == {
+@pytest.fixture(scope="module")
+def perfect() -> Run:
+    return diagnosed(PERFECT)
+
+
+@pytest.fixture(scope="module")
+def upset() -> Run:
+    return diagnosed(EASILY_UPSET)
+
+
+def test_a_perfect_model_knows_and_drops_what_is_forbidden_and_nothing_else(perfect: Run) -> None:
+    assert numbers(perfect) == {
         "variant_impact_factor": -1,
         "placebo_impact_factor": 0,
         "corrected_impact_factor": -1,
@@ -83,7 +92,7 @@ def test_a_perfect_model_knows_and_drops_what_is_forbidden_and_nothing_else() ->
         "knowing_doing_gap": 0,
         "doing_without_knowing": None,
     }
-    assert {knowing_of(sample) for sample in run.samples} == {"knows and drops"}
+    assert {knowing_of(sample) for sample in perfect.samples} == {"knows and drops"}
 
 
 def test_a_model_that_knows_but_cannot_stop_has_the_whole_gap() -> None:
@@ -95,13 +104,14 @@ def test_a_model_that_knows_but_cannot_stop_has_the_whole_gap() -> None:
     assert {knowing_of(sample) for sample in run.samples} == {"knows and keeps"}
 
 
-def test_a_model_that_any_change_of_the_text_upsets_is_told_from_one_that_heeds_the_rule() -> None:
+def test_a_model_that_any_change_of_the_text_upsets_is_told_from_one_that_heeds_the_rule(
+    upset: Run,
+) -> None:
     """The form takes away what seems to be the rule's, from all kinds of habits."""
-    run = diagnosed(EASILY_UPSET)
-    found = numbers(run)
+    found = numbers(upset)
     samples, controls = (
         sum(bool(number_of(s.position.moves) // 2 % 4) for s in group) / len(group)
-        for group in (run.samples, run.controls)
+        for group in (upset.samples, upset.controls)
     )
     assert 0.5 < samples < 1 and 0.5 < controls < 1
     assert found["variant_impact_factor"] == pytest.approx(-samples)
@@ -141,7 +151,7 @@ def test_what_a_reminder_mends_was_forgotten_on_the_way() -> None:
 
 def test_of_noise_every_interval_holds_the_truth() -> None:
     """The seed is fixed by the questions, so this is no matter of luck."""
-    run = diagnosed(noise, n=100, temperature=1.0)
+    run = diagnosed(noise, n=50, temperature=1.0)
     truths = dict.fromkeys(numbers(run), 0.0)
     truths |= {"knowing_rate": 0.25, "knowing_doing_gap": 0.5, "doing_without_knowing": 0.5}
     for name, truth in truths.items():
@@ -149,13 +159,8 @@ def test_of_noise_every_interval_holds_the_truth() -> None:
         assert interval.low < truth < interval.high, name
 
 
-@pytest.fixture(scope="module")
-def upset() -> Run:
-    return diagnosed(EASILY_UPSET)
-
-
-def test_controls_are_habits_that_stay_legal() -> None:
-    run = diagnosed(PERFECT)
+def test_controls_are_habits_that_stay_legal(perfect: Run) -> None:
+    run = perfect
     assert len(run.controls) == len(run.samples) == N
     members = {sample.position.moves for sample in run.samples}
     for control in run.controls:
@@ -284,13 +289,13 @@ def test_fewer_controls_than_samples_are_noted(tmp_path: Path) -> None:
 
 def test_our_own_models_answer_by_the_facts_of_the_question() -> None:
     knows, cannot_read, guesses = (
-        evaluate(Spec(model=model, n=20, diagnose=True), quiet=True)
+        evaluate(Spec(model=model, n=10, diagnose=True), quiet=True)
         for model in ("cdta/pocket-rules", "cdta/pocket", "cdta/random")
     )
     assert knows.results.metrics["knowing_rate"] == 1
     assert knows.results.metrics["knowing_doing_gap"] == 0
     counts = cannot_read.results.outcomes["knows_allowed"]
-    assert (counts["unreadable"], sum(counts.values())) == (20, 20)
+    assert (counts["unreadable"], sum(counts.values())) == (10, 10)
     bounds = cannot_read.results.bounds["knowing_rate"]
     assert (bounds.low, bounds.high, bounds.complete) == (0, 1, None)
     assert any("neither yes nor no: 100.0 %" in note for note in cannot_read.notes)

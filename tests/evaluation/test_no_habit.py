@@ -41,7 +41,7 @@ def given_up_after(pool: int, hits: int, needed: int, seed: int) -> int | None:
     return None
 
 
-@pytest.mark.parametrize(("pool", "needed"), [(1_200, 30), (600, 250)])
+@pytest.mark.parametrize(("pool", "needed"), [(300, 8), (150, 60)])
 def test_a_pool_that_holds_enough_is_given_up_in_one_of_a_hundred_at_most(
     pool: int, needed: int
 ) -> None:
@@ -93,7 +93,7 @@ def test_a_model_without_the_habit_hears_so_after_some_hundred_questions() -> No
         assert " tokens); --keep-looking goes on" in sentence
 
 
-def test_so_it_does_where_a_precision_is_wanted() -> None:
+def test_so_it_does_where_a_precision_is_wanted(pool: Path) -> None:
     """By what such a run usually takes, and not by the fifty samples of its first look."""
     with serving(Loopback(without_habit)) as server:
         with pytest.raises(NoHabit, match="fewer than 189, not half of the 378 wanted"):
@@ -101,43 +101,43 @@ def test_so_it_does_where_a_precision_is_wanted() -> None:
         assert len(server.requests) < 1_000
         server.requests.clear()
         with pytest.raises(NoHabit, match="fewer than 30, not half of the 60 wanted"):
-            evaluate(Spec(base_url=server.url, precision=0.1, n=60), quiet=True)
+            evaluate(Spec(base_url=server.url, precision=0.1, n=60, pool=pool), quiet=True)
 
 
 @pytest.fixture
 def pool(tmp_path: Path) -> Path:
-    write_positions(tmp_path / "pool.jsonl", POOL[:1_200])
+    write_positions(tmp_path / "pool.jsonl", POOL[:480])
     return tmp_path / "pool.jsonl"
 
 
 def test_who_keeps_looking_asks_nothing_twice_and_gets_what_there_is(pool: Path) -> None:
     with serving(Loopback(in_every_fifth)) as server:
-        spec = Spec(base_url=server.url, pool=pool, n=1_000)
-        with pytest.raises(Unfinished, match="fewer than 500, not half of the 1,000 wanted"):
+        spec = Spec(base_url=server.url, pool=pool, n=400)
+        with pytest.raises(Unfinished, match="fewer than 200, not half of the 400 wanted"):
             evaluate(spec, quiet=True)
         assert len(server.requests) < 300
         run = evaluate(replace(spec, keep_looking=True), quiet=True)
-        found = sum(1 for p in POOL[:1_200] if number_of(p.moves) % 5 == 0)
+        found = sum(1 for p in POOL[:480] if number_of(p.moves) % 5 == 0)
         assert len(run.samples) == found
-        assert len(server.requests) == 1_200 + 2 * found
+        assert len(server.requests) == 480 + 2 * found
         evaluate(replace(spec, n=2 * found), quiet=True)  # of which the pool can give half
-        assert len(server.requests) == 1_200 + 2 * found
+        assert len(server.requests) == 480 + 2 * found
 
 
 def test_half_is_enough_and_a_small_pool_is_gone_through(pool: Path, tmp_path: Path) -> None:
     few = tmp_path / "few.jsonl"
     write_positions(few, POOL[:100])
     with serving(Loopback(in_every_second)) as server:
-        spec = Spec(base_url=server.url, pool=pool, n=1_100)
-        assert any("instead of the 1100" in note for note in evaluate(spec, quiet=True).notes)
+        spec = Spec(base_url=server.url, pool=pool, n=440)
+        assert any("instead of the 440" in note for note in evaluate(spec, quiet=True).notes)
     with serving(Loopback(in_every_fifth)) as server:
         spec = Spec(base_url=server.url, pool=few, n=101)
         assert len(evaluate(spec, quiet=True).samples) > 5
 
 
 def test_where_asking_is_free_it_goes_to_the_end(pool: Path) -> None:
-    run = evaluate(Spec(model="cdta/random", pool=pool, n=1_000), quiet=True)
-    assert 10 < len(run.samples) < 200
+    run = evaluate(Spec(model="cdta/random", pool=pool, n=400), quiet=True)
+    assert 5 < len(run.samples) < 200
 
 
 def test_questions_that_failed_say_nothing_about_the_pool() -> None:

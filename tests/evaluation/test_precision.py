@@ -130,20 +130,20 @@ def test_progress_tells_of_what_such_a_run_usually_takes(
 
 
 def test_a_smaller_one_goes_on_and_asks_nothing_twice(server: Loopback) -> None:
-    rough = measured(server, drops_half, precision=0.15)
-    fine = measured(server, drops_half, precision=0.08)
+    rough = measured(server, drops_half, precision=0.2)
+    fine = measured(server, drops_half, precision=0.12)
     once = asked(server)
     assert len(rough.samples) < len(fine.samples)
     assert fine.samples[: len(rough.samples)] == rough.samples
     assert len(once) == len(set(once)) + 1  # is it the same model?
-    again = measured(server, drops_half, precision=0.15)
+    again = measured(server, drops_half, precision=0.2)
     assert again.samples == rough.samples
     assert len(asked(server)) == len(once) + 1
 
 
 def test_so_does_a_plain_run_on_the_same_positions(server: Loopback) -> None:
-    stopped = measured(server, drops_half)
-    whole = measured(server, drops_half, precision=None, n=300)
+    stopped = measured(server, drops_half, precision=0.2)
+    whole = measured(server, drops_half, precision=None, n=100)
     once = asked(server)
     assert len(once) == len(set(once)) + 1
     assert set(ids(stopped)) <= set(ids(whole))
@@ -160,8 +160,8 @@ def test_of_a_dataset_that_is_there_it_takes_the_beginning_of_a_seeded_order(
     server: Loopback,
 ) -> None:
     given_one = {"dataset": "gpt-4-0314"}
-    rough, fine = (measured(server, drops_half, precision=w, **given_one) for w in (0.15, 0.1))
-    other = measured(server, drops_half, seed=1, **given_one)
+    rough, fine = (measured(server, drops_half, precision=w, **given_one) for w in (0.2, 0.15))
+    other = measured(server, drops_half, seed=1, precision=0.2, **given_one)
     assert len(ids(rough)) < len(ids(fine))
     assert ids(fine)[: len(ids(rough))] == ids(rough)
     assert set(ids(other)[:20]) != set(ids(rough)[:20])
@@ -213,14 +213,14 @@ def test_where_it_ends_before_it_says_so_and_how_far_it_came(
 
 
 def test_controls_of_a_diagnosis_go_along(server: Loopback) -> None:
-    run = measured(server, PERFECT, diagnose=True)
-    assert len(run.controls) == len(run.samples) <= 112
+    run = measured(server, PERFECT, diagnose=True, precision=0.2)
+    assert len(run.controls) == len(run.samples) == FIRST_LOOK
     once = asked(server)
     assert len(once) == len(set(once))
 
 
 def test_every_interval_allows_for_having_been_looked_at(server: Loopback, tmp_path: Path) -> None:
-    run = measured(server, drops_half)
+    run = measured(server, drops_half, precision=0.15)
     for name in (IMPACT, "delta", "predicted_move_proportion"):
         wider, usual = run.results.intervals[name], interval_of(MEASURES[name], run.samples)
         assert usual
@@ -235,14 +235,14 @@ def test_every_interval_allows_for_having_been_looked_at(server: Loopback, tmp_p
     save_run(run, tmp_path / "run")
     loaded = load_run(tmp_path / "run")
     assert loaded.results.intervals == run.results.intervals
-    assert loaded.plan.precision == 0.1
+    assert loaded.plan.precision == 0.15
     assert rescored(run, "exact").results.intervals == run.results.intervals
-    assert facts_of(run)["precision"] == 0.1
+    assert facts_of(run)["precision"] == 0.15
     assert "precision" not in facts_of(measured(server, n=5, precision=None))
 
 
 def test_runs_of_one_model_are_one_whatever_their_precision(server: Loopback) -> None:
-    rough, fine = (measured(server, drops_half, precision=w) for w in (0.15, 0.1))
+    rough, fine = (measured(server, drops_half, precision=w) for w in (0.2, 0.15))
     (one,) = contenders([rough, fine])
     assert one.results.intervals == fine.results.intervals
     plain = measured(server, drops_half, precision=None, seed=7, n=60)
@@ -250,7 +250,7 @@ def test_runs_of_one_model_are_one_whatever_their_precision(server: Loopback) ->
     assert both.results.intervals[IMPACT] == interval_of(MEASURES[IMPACT], both.samples, STRETCH)
     assert not any("there are no more positions" in note for note in both.notes)
     (standing,) = standings([plain, fine])
-    assert standing.notes[0] == "stopped at a precision of 0.1; intervals allow for that"
+    assert standing.notes[0] == "stopped at a precision of 0.15; intervals allow for that"
     assert rescored(fine, fine.plan.reading).notes == fine.notes
     other = measured(server, perfect, model="other")
     (first, *_) = compare([fine, other])

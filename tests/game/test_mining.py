@@ -56,15 +56,16 @@ else:
 GAMES = st.lists(st.integers(0, 2**16), max_size=60).map(played)
 CHANGES = st.sampled_from([rules for rules in CATALOGUE.values() if rules is not STANDARD])
 WANTED = Wanted(BISHOPS_AS_KNIGHTS)
+GAMES_IN_ALL = 1_000
 ITALIAN = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bc4 *\n\n"
 """A game whose only special move is its last."""
 
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Several thousand games."""
+    """Many games."""
     path = tmp_path_factory.mktemp("collection") / "games.pgn"
-    path.write_text("".join(map(plain, pool_games(2000, Random(1)))), encoding="utf-8")
+    path.write_text("".join(map(plain, pool_games(GAMES_IN_ALL, Random(1)))), encoding="utf-8")
     return path
 
 
@@ -117,11 +118,11 @@ def cli(*arguments: str | Path, stdin: bytes = b"") -> Done:
 
 
 @pytest.mark.parametrize("every", [False, True])
-def test_thousands_of_games_give_the_positions_of_a_plain_python_chess_walk(
+def test_many_games_give_the_positions_of_a_plain_python_chess_walk(
     collection: Path, walked: list[list[chess.Move]], every: bool
 ) -> None:
     found = mined(collection, Wanted(BISHOPS_AS_KNIGHTS, every))
-    assert found.games == len(walked) == 2000
+    assert found.games == len(walked) == GAMES_IN_ALL
     assert lines(found) == special_moves(walked, BISHOPS_AS_KNIGHTS, every)
 
 
@@ -254,7 +255,7 @@ def test_unique_goes_by_the_order_of_moves() -> None:
 
 
 def test_processes_find_the_same_positions_in_the_same_order(collection: Path) -> None:
-    for unique, limit in ((False, None), (True, 2500)):
+    for unique, limit in ((False, None), (True, 700)):
         local = mined(collection, unique=unique, limit=limit)
         assert mined(collection, unique=unique, limit=limit, jobs=2) == local
 
@@ -330,7 +331,7 @@ def test_a_cut_off_input_gives_what_could_be_read_and_exit_code_1(
     assert result.returncode == 1
     assert f"cannot read {cut} to its end" in result.stderr
     *found, last = read_positions(output, BISHOPS_AS_KNIGHTS)
-    assert len(found) > 1000
+    assert len(found) > 500
     assert [position.to_json() for position in found] == [*map(json.loads, expected[: len(found)])]
     assert last.moves == ("e2e4", "e7e5", "g1f3", "b8c6")
 
@@ -392,8 +393,7 @@ def test_whatever_a_line_holds_memory_stays_bounded(
 # The command
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("name", ["pool.jsonl", "pool.jsonl.gz"])
+@pytest.mark.parametrize(("jobs", "name"), [(1, "pool.jsonl"), (2, "pool.jsonl.gz")])
 def test_ctrl_c_leaves_a_valid_file_of_what_was_found(
     collection: Path, expected: list[str], tmp_path: Path, jobs: int, name: str
 ) -> None:
@@ -405,7 +405,7 @@ def test_ctrl_c_leaves_a_valid_file_of_what_was_found(
     )
     assert process.stdin
     # More than fits into the pipe and the blocks in flight: some were mined when all is sent.
-    process.stdin.write(collection.read_bytes() * 5)
+    process.stdin.write(collection.read_bytes() * 10)
     os.killpg(process.pid, signal.SIGINT)
     _, complaint = process.communicate()
     assert process.returncode == 1

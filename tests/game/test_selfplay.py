@@ -149,7 +149,7 @@ def test_games_are_legal_and_end_properly_under_changed_rules(
     engine: SimpleEngine, rules: PieceSwap
 ) -> None:
     to_the_end = Play(nodes=200, max_plies=600)
-    for seed in range(3):
+    for seed in range(2):
         moves = play_game(engine, rules, Random(seed), to_the_end)
         board = board_after([move.uci() for move in moves], rules)
         draw = board.is_repetition(3) or board.is_fifty_moves()
@@ -160,14 +160,14 @@ def test_games_are_legal_and_end_properly_under_changed_rules(
 
 def test_the_same_seed_plays_the_same_games_and_another_seed_others(engine: SimpleEngine) -> None:
     def positions(seed: int) -> list[Position]:
-        return list(play_positions(engine, BISHOPS_AS_KNIGHTS, 8, seed))
+        return list(play_positions(engine, BISHOPS_AS_KNIGHTS, 5, seed))
 
     assert positions(1) == positions(1) != positions(2)
 
 
 def test_positions_are_few_a_game_and_even_over_the_strata(engine: SimpleEngine) -> None:
-    found = list(play_positions(engine, BISHOPS_AS_KNIGHTS, 36, seed=3, play=Play(nodes=200)))
-    assert Counter(map(stratum, found)) == dict.fromkeys(range(9), 4)
+    found = list(play_positions(engine, BISHOPS_AS_KNIGHTS, 18, seed=3, play=Play(nodes=200)))
+    assert Counter(map(stratum, found)) == dict.fromkeys(range(9), 2)
     assert few_and_apart(found)
 
 

@@ -28,13 +28,15 @@ from players import in_every_fifth, wavering
 from processes import cdta, forked, process_of, results_in, samples_in
 
 POOL = shipped_pool("pool")
+SIZE = 40
+"""Positions of most runs."""
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
 
 @pytest.fixture(scope="module")
 def positions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return written(tmp_path_factory.mktemp("data") / "positions.jsonl", 100)
+    return written(tmp_path_factory.mktemp("data") / "positions.jsonl", SIZE)
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +81,9 @@ def test_an_expired_batch_and_a_tenth_that_fails_of_many_questions_give_the_same
         ends=lambda number: "completed" if number else "expired",
         spoils=a_tenth_fails,
     )
-    positions = written(tmp_path / "positions.jsonl", 1000)
+    positions = written(tmp_path / "positions.jsonl", 300)
     run = run_of(server, dataset=positions, batch=True)
-    assert sum(server.charged.values()) == 2000
+    assert sum(server.charged.values()) == 600
     assert not server.twice
     assert sum(server.live.values()) <= 2 * FEW
     assert len(server.batches) == 3
@@ -95,7 +97,7 @@ def test_a_run_without_batches_takes_the_answers_of_one_with_them(positions: Pat
         in_batches = evaluate(spec, quiet=True)
         asked = sum(server.charged.values())
         at_once = evaluate(replace(spec, batch=False), quiet=True)
-    assert sum(server.charged.values()) - 1 == asked == 200  # is it the same model?
+    assert sum(server.charged.values()) - 1 == asked == 2 * SIZE  # is it the same model?
     assert in_batches.samples == at_once.samples
 
 
@@ -194,7 +196,7 @@ def test_ctrl_c_leaves_the_batch_running_and_says_how_to_come_back(
         )
         server.polls = 0
         assert cdta(*run, "--out", tmp_path / "run").returncode == 0
-    assert (server.sizes, server.twice) == ([200 - FEW], [])
+    assert (server.sizes, server.twice) == ([2 * SIZE - FEW], [])
 
 
 @pytest.mark.parametrize(
@@ -257,7 +259,7 @@ def test_when_no_batch_works_the_run_says_so_and_keeps_what_it_has(
     positions: Path, at_once: Run
 ) -> None:
     server = BatchServer(wavering, ends=lambda _: "failed")
-    told = r"90 of 100 samples have no answer \(the first: no answer in 3 batches, the last time: "
+    told = r"30 of 40 samples have no answer \(the first: no answer in 3 batches, the last time: "
     with serving(server):
         spec = Spec(model="m", base_url=server.url, dataset=positions, batch=True)
         with pytest.raises(Unfinished, match=told):
@@ -271,12 +273,12 @@ def test_when_no_batch_works_the_run_says_so_and_keeps_what_it_has(
 def test_where_fewer_tokens_may_be_under_way_batches_are_smaller(
     positions: Path, at_once: Run
 ) -> None:
-    server = BatchServer(wavering, most_tokens=20_000)
+    server = BatchServer(wavering, most_tokens=6_700)
     run = run_of(server, dataset=positions, batch=True)
     assert [
         size
         for size, batch in zip(server.sizes, server.batches.values(), strict=True)
         if batch["ends"] == "completed"
-    ] == [45] * 4
+    ] == [15] * 4
     assert not server.twice
     assert same(run, at_once)

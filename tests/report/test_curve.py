@@ -25,7 +25,7 @@ from processes import Done, cdta
 from runs import plan_of, run_of
 from thinkers import KEPT, keeps_at, planted_thinker, thinks_at
 
-N = 20
+N = 12
 EFFORTS = ("none", "low", "high")
 
 
