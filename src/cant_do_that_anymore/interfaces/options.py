@@ -74,16 +74,12 @@ OPTIONS: dict[str, Option] = {
             callback=_one_model,
             help=f"Whom to measure; NAME@URL for NAME at a server.  [default: {DEFAULT_MODEL}]",
         ),
-        _of_spec(
-            MODEL, "--base-url", metavar="URL", help="An OpenAI-compatible server, with its /v1."
-        ),
+        _of_spec(MODEL, "--base-url", metavar="URL", help="An OpenAI-compatible server, to /v1."),
         _of_spec(MODEL, "--tag", metavar="T", help="Tells it from others that had its name."),
         _of_spec(
             MODEL, "--header", metavar="K=V", multiple=True, help="Sent as well; V may be env:NAME."
         ),
-        _of_spec(
-            MODEL, "--temperature", type=float, metavar="T", help="0 for the likeliest reply."
-        ),
+        _of_spec(MODEL, "--temperature", type=float, metavar="T", help="0: the likeliest reply."),
         _of_spec(
             MODEL,
             "--max-tokens",

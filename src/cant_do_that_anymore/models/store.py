@@ -48,10 +48,8 @@ class Store:
 
     A thread of its own writes, so that nobody waits for the disk; the answers that arrive while it
     is busy share the next transaction. A damaged file is moved aside, what can still be read is
-    taken over, and the log says so.
-
-    Attributes:
-        is_empty: whether no answer was there at the beginning, and none was saved here since.
+    taken over, and the log says so. It ``is_empty`` while it had no answer at the beginning and
+    none was saved here.
     """
 
     def __init__(self, path: Path) -> None:
