@@ -93,7 +93,7 @@ def runs_at(names: Iterable[str | Path]) -> list[Path]:
 
 def folders_in(path: Path) -> list[Path]:
     """The folders of runs at a path or anywhere below, but no half-written ones."""
-    files = [path / FACTS] if (path / FACTS).exists() else sorted(path.rglob(FACTS))
+    files = [*path.glob(FACTS)] or sorted(path.rglob(FACTS))  # which pass over what is locked
     return [file.parent for file in files if not is_half_written(file)]
 
 

@@ -1,6 +1,7 @@
 """Commands that show runs as pages: ``cdta report`` and ``cdta view``."""
 
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -74,10 +75,11 @@ def view(name: str, port: int | None) -> None:
 def _page_of(name: str) -> Path:
     """The page that a name stands for: itself, that of a folder with an index, or that of a run."""
     given = Path(name)
-    if given.suffix == ".html" and given.is_file():
-        return given
-    if (given / INDEX).is_file() and not (given / FACTS).exists():
-        return given / INDEX
+    with suppress(OSError):  # too long for a path, or locked
+        if given.suffix == ".html" and given.is_file():
+            return given
+        if (given / INDEX).is_file() and not (given / FACTS).exists():
+            return given / INDEX
     path = run_at(name) / PAGE_NAME
     if not path.exists():
         write_page(load_run(path.parent), path)
