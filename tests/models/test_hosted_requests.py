@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from aiohttp import web
 
+from cant_do_that_anymore.errors import Problem
 from cant_do_that_anymore.models.hosted import HostedModel
 from cant_do_that_anymore.models.model import Answer, Passing, Settings
 from faults import FAULTS
@@ -81,6 +82,19 @@ def test_a_provider_is_asked_once_and_what_may_have_been_answered_is_known(
         answer("openai-api/loop/someone", "e2e4")
     assert len(server.requests) == 1
     assert passing.value.given_up == given_up
+
+
+def test_an_empty_account_is_known_by_the_code_of_the_fault(server: Loopback) -> None:
+    """The client's exception holds the word as a code, not in its text."""
+    error = {"message": "Add a card", "type": "billing", "code": "insufficient_quota"}
+
+    async def broke(request: Request, number: int) -> web.StreamResponse | None:
+        return web.json_response({"error": error}, status=429)
+
+    server.fault = broke
+    with pytest.raises(Problem, match="Add a card"):
+        answer("openai-api/loop/someone", "e2e4")
+    assert len(server.requests) == 1
 
 
 def test_a_server_that_is_not_there_was_asked_nothing(server: Loopback) -> None:

@@ -107,7 +107,8 @@ class HostedModel:
             return Problem(f"the provider of {self.name} refuses the key ({message})")
         decision = api.should_retry(fault)
         overloaded = status in OVERLOADED or getattr(decision, "kind", "") == "rate_limit"
-        out_of_money = status == 402 or "insufficient_quota" in message
+        told = f"{message} {getattr(fault, 'code', '')}"
+        out_of_money = status == 402 or "insufficient_quota" in told
         if (decision or overloaded) and not out_of_money:
             retry_after = getattr(decision, "retry_after", None)
             answered = isinstance(status, int)
