@@ -221,7 +221,7 @@ def test_a_server_that_dies_ends_the_run_with_a_sentence_and_the_answers_saved(
     port = int(loopback.url.split(":")[2].removesuffix("/v1"))
     with serving(Loopback(wavering), port) as loopback:
         run = measured(loopback, 100, tmp_path, max_connections=4)
-    assert len(loopback.requests) == 200 - answered
+    assert len(loopback.requests) == 200 - answered + 1  # is it the same model?
     assert run.results.metrics["n_samples"] == 100
 
 

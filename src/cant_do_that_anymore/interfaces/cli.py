@@ -64,9 +64,7 @@ DATASET_COMMANDS = {
         "build": Entry(
             "commands.build:build", "Build a model's dataset, or enlarge it from where it stopped."
         ),
-        "export": Entry(
-            "commands.datasets:export", "Write a dataset as JSON lines under the original's names."
-        ),
+        "export": Entry("commands.datasets:export", "Write a dataset or a pool as JSON lines."),
         "import": Entry(
             "commands.datasets:import_command", "Take the positions of FILE as a model's dataset."
         ),
