@@ -28,7 +28,7 @@ from players import in_every_fifth, wavering
 from processes import cdta, forked, process_of, results_in, samples_in
 
 POOL = shipped_pool("pool")
-SIZE = 40
+SIZE = 100
 """Positions of most runs."""
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -259,7 +259,7 @@ def test_when_no_batch_works_the_run_says_so_and_keeps_what_it_has(
     positions: Path, at_once: Run
 ) -> None:
     server = BatchServer(wavering, ends=lambda _: "failed")
-    told = r"30 of 40 samples have no answer \(the first: no answer in 3 batches, the last time: "
+    told = r"90 of 100 samples have no answer \(the first: no answer in 3 batches, the last time: "
     with serving(server):
         spec = Spec(model="m", base_url=server.url, dataset=positions, batch=True)
         with pytest.raises(Unfinished, match=told):
@@ -273,12 +273,12 @@ def test_when_no_batch_works_the_run_says_so_and_keeps_what_it_has(
 def test_where_fewer_tokens_may_be_under_way_batches_are_smaller(
     positions: Path, at_once: Run
 ) -> None:
-    server = BatchServer(wavering, most_tokens=6_700)
+    server = BatchServer(wavering, most_tokens=20_000)
     run = run_of(server, dataset=positions, batch=True)
     assert [
         size
         for size, batch in zip(server.sizes, server.batches.values(), strict=True)
         if batch["ends"] == "completed"
-    ] == [15] * 4
+    ] == [45] * 4
     assert not server.twice
     assert same(run, at_once)
