@@ -81,9 +81,9 @@ def test_an_expired_batch_and_a_tenth_that_fails_of_many_questions_give_the_same
         ends=lambda number: "completed" if number else "expired",
         spoils=a_tenth_fails,
     )
-    positions = written(tmp_path / "positions.jsonl", 300)
+    positions = written(tmp_path / "positions.jsonl", 1000)
     run = run_of(server, dataset=positions, batch=True)
-    assert sum(server.charged.values()) == 600
+    assert sum(server.charged.values()) == 2000
     assert not server.twice
     assert sum(server.live.values()) <= 2 * FEW
     assert len(server.batches) == 3
