@@ -33,6 +33,8 @@ class Hiding:
 
     def in_answer(self, answer: Answer) -> Answer:
         """The answer without the keys."""
+        if not self._pieces:
+            return answer
         return replace(
             answer,
             text=self(answer.text),

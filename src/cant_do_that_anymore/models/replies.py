@@ -80,6 +80,8 @@ def is_error(reply: Mapping[str, Any]) -> bool:
 
 def fingerprint_in(body: bytes) -> str:
     """What a completion says of the state of its service, if anything."""
+    if b"system_fingerprint" not in body:
+        return ""
     return str(json.loads(body).get("system_fingerprint") or "")[:300]
 
 
