@@ -22,7 +22,7 @@ from processes import cdta, results_in, samples_in
 
 N = 60
 POOL = shipped_pool("pool")[:N]
-DISK = 230
+DISK = 270
 """How large the disk is, in kB: an empty store takes some of it."""
 
 
