@@ -22,7 +22,7 @@ from processes import cdta, results_in, samples_in
 
 N = 60
 POOL = shipped_pool("pool")[:N]
-DISK = 270
+DISK = 240
 """How large the disk is, in kB: an empty store takes some of it."""
 
 
@@ -82,7 +82,7 @@ def test_a_full_disk_stops_the_run_and_what_was_saved_counts_when_there_is_space
     again = cdta(*command(server, positions, tmp_path / "out"), CDTA_HOME=home)
     assert again.returncode == 0, again.stderr
     repeated = len(server.requests) - 2 * N - 1  # is it the same model?
-    assert asked - repeated > 10  # so many were saved before the disk was full
+    assert asked - repeated > 5  # so many were saved before the disk was full
     assert results_in(tmp_path / "out")["metrics"]["n_samples"] == N
 
 
