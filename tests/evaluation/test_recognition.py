@@ -63,6 +63,16 @@ def test_a_run_whose_answers_are_kept_costs_one_question_and_says_nothing_more(
     assert again.notes == [*first.notes, KEPT]
 
 
+def test_a_server_that_calls_its_model_something_else_every_time_is_still_the_same() -> None:
+    class Replicas(Loopback):
+        def completion(self, request: Request) -> dict[str, object]:
+            return super().completion(request) | {"model": f"replica-{time.time_ns()}"}
+
+    with serving(Replicas(habit)) as server:
+        first, again = measured(server), measured(server)
+    assert again.samples == first.samples
+
+
 def test_another_checkpoint_is_refused_before_anything_is_spent_and_the_sentence_says_how_to_go_on(
     server: Server, tmp_path: Path
 ) -> None:

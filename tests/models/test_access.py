@@ -219,3 +219,23 @@ def test_a_server_with_many_models_names_the_nearest_and_not_all() -> None:
         ) as told:
             model_named(None, server.url)
         assert len(str(told.value)) < 400
+
+
+def test_an_experiment_sends_headers_and_its_file_may_name_variables_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIDDEN", "a-value-for-nobody")
+    file = tmp_path / "e.toml"
+    with serving(Loopback(habit)) as server:
+        told = (
+            f'model = "m@{server.url}"\npool = "common"\nn = 3\nruns = 1\nout = "{tmp_path}/out"\n'
+        )
+        file.write_text(told + 'header = ["X-Hidden=a-value-for-nobody"]\n')
+        refused = cdta("experiment", file, "--quiet")
+        assert (refused.returncode, server.requests) == (2, [])
+        assert "a-value" not in refused.stderr
+        file.write_text(told + 'header = ["X-Hidden=env:HIDDEN"]\n')
+        assert cdta("experiment", file, "--quiet").returncode == 0
+        assert {each.get("X-Hidden") for each in server.headers} == {"a-value-for-nobody"}
+    written = [path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert not any(b"a-value-for-nobody" in each for each in written)

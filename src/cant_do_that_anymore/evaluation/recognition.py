@@ -5,7 +5,7 @@ sure is refused: kept answers of one model with new ones of another are a measur
 may be a change is a note.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import islice
 
 from ..errors import Problem
@@ -93,9 +93,10 @@ async def _looked_at(
 ) -> list[str]:
     """Look again at other questions when the first is answered otherwise; at it, if it is alone."""
     others: list[str] = []
+    versions = {answer.version for _, answer in kept}
     for looks, (ask, before) in enumerate(kept if len(kept) > 1 else [*kept] * SURE, 1):
         now = await asking.live(ask, settings, before.conceded)
-        other = _difference(ask, before, now, settings)
+        other = _difference(ask, before, now, settings, versions)
         if not other and looks == 1:
             return []
         others += [other] if other else []
@@ -110,9 +111,14 @@ async def _looked_at(
     ]
 
 
-def _difference(ask: Ask, before: Answer, now: Answer, settings: Settings) -> str:
-    """In what one answer differs from another that the same model would have given, if at all."""
-    if before.version and now.version and before.version != now.version:
+def _difference(
+    ask: Ask, before: Answer, now: Answer, settings: Settings, versions: Set[str]
+) -> str:
+    """In what one answer differs from another that the same model would have given, if at all.
+
+    Some servers call their model something else with every answer: then that tells nothing.
+    """
+    if len(versions) == 1 and before.version and now.version and before.version != now.version:
         return f"{before.version!r} answered then, {now.version!r} does now"
     repeats = settings.temperature == 0 and NO_TEMPERATURE not in now.conceded
     if not repeats or before.is_thoughtful or now.is_thoughtful or now.error:

@@ -210,18 +210,6 @@ def shared(*names: str) -> list[click.Parameter]:
     return [OPTIONS[name] for name in names]
 
 
-def out_option(default: str) -> Option:
-    """Where the results go, and where to without the option."""
-    told = f"Where the results go.  [default: {default}]"
-    return Option(["--out"], heading=OUTPUT, type=_PATH, metavar="DIR", help=told)
-
-
-def markdown_option() -> Option:
-    """``--markdown`` where the results are a table."""
-    told = "Print the table as Markdown, for GitHub."
-    return Option(["--markdown", "as_markdown"], heading=OUTPUT, is_flag=True, help=told)
-
-
 def several_models() -> Option:
     """``--model`` where several may be given."""
     told = f"Whom to measure, NAME@URL at a server; repeatable.  [default: {DEFAULT_MODEL}]"

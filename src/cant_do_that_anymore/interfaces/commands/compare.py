@@ -10,7 +10,8 @@ from ...evaluation.rankings import ranking_of
 from ...report.comparison_page import write_comparison
 from ...report.comparison_table import comparison_table
 from ...report.markdown import comparison_in_markdown
-from ..options import OUTPUT, Command, Option, markdown_option
+from ..options import Command
+from ..outputs import markdown_option, output_option
 from ..printing import console
 
 
@@ -18,13 +19,7 @@ from ..printing import console
     "compare",
     cls=Command,
     params=[
-        Option(
-            ["-o", "--output"],
-            heading=OUTPUT,
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Write a page (HTML) there as well.",
-        ),
+        output_option("FILE", "Write a page (HTML) there as well."),
         markdown_option(),
     ],
 )

@@ -32,12 +32,11 @@ from ..options import (
     OUTPUT,
     Command,
     Option,
-    markdown_option,
-    out_option,
     several,
     several_models,
     shared,
 )
+from ..outputs import markdown_option, out_option
 from ..printing import console
 
 OUT = Path("experiment")
@@ -47,7 +46,7 @@ OUT = Path("experiment")
     cls=Command,
     params=[
         several_models(),
-        *shared("base_url", "tag", "temperature", "max_tokens"),
+        *shared("base_url", "tag", "header", "temperature", "max_tokens"),
         several("reasoning_effort", "efforts"),
         *shared("reasoning_tokens", "select_effort", "extra_body"),
         several("eval", "evals", told="all,all_diagonal; with --rules or --pool all"),

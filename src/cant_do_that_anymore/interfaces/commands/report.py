@@ -12,20 +12,13 @@ from ...evaluation.folder import load_run
 from ...report.experiment_page import INDEX
 from ...report.page import PAGE_NAME, write_page
 from ..options import OUTPUT, Command, Option
+from ..outputs import output_option
 from ..serving import serve
 
 
 @click.command(
     cls=Command,
-    params=[
-        Option(
-            ["-o", "--output"],
-            heading=OUTPUT,
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help=f"Where to.  [default: {PAGE_NAME} in each RUN]",
-        )
-    ],
+    params=[output_option("FILE", f"Where to.  [default: {PAGE_NAME} in each RUN]")],
 )
 @click.argument("names", metavar="RUN...", nargs=-1, required=True)
 def report(names: tuple[str, ...], output: Path | None) -> None:

@@ -17,7 +17,8 @@ from ...evaluation.vocabulary import Reading
 from ...report.page import save_with_page
 from ...report.terminal import summary
 from ..agreeing import agreed
-from ..options import ASKED, THINKING, Command, Option, out_option, shared
+from ..options import ASKED, THINKING, Command, Option, shared
+from ..outputs import out_option
 from ..printing import console
 
 RUN_OPTIONS = shared(

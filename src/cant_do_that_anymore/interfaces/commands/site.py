@@ -7,20 +7,18 @@ import click
 from ...errors import plain
 from ...report.experiment_page import INDEX
 from ...report.site import write_site
-from ..options import OUTPUT, Command, Option
+from ..options import Command
+from ..outputs import output_option
 
 
 @click.command(
     cls=Command,
     params=[
-        Option(
-            ["-o", "--output"],
-            heading=OUTPUT,
-            type=click.Path(path_type=Path),
-            metavar="DIR",
+        output_option(
+            "DIR",
+            "Where to; a site that is there is made anew, and anything else is refused.",
             default=Path("public"),
             show_default=True,
-            help="Where to; a site that is there is made anew, and anything else is refused.",
         )
     ],
 )
