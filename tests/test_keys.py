@@ -100,6 +100,15 @@ def test_what_is_no_key_stays_as_it_is(words: str) -> None:
     assert Hiding("EMPTY")(f"{words} EMPTY") == f"{words} EMPTY"
 
 
+def test_a_header_that_names_the_model_hides_no_name() -> None:
+    access = Access("CDTA_API_KEY", headers={"X-Model": "long-name-7b", "X-Gateway": ODD})
+    model = ServerModel("long-name-7b", "http://localhost/v1", access)
+    message = {"content": f"e2e4 {ODD}"}
+    body = {"model": "long-name-7b", "choices": [{"message": message, "finish_reason": "stop"}]}
+    answer = model.answer_in(Response(200, None, json.dumps(body).encode()), ())
+    assert (answer.version, answer.text) == ("long-name-7b", "e2e4 ***")
+
+
 @pytest.mark.parametrize(
     ("variable", "status"),
     [

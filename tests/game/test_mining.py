@@ -439,6 +439,7 @@ def test_one_position_in_one_game_is_said_so(tmp_path: Path) -> None:
     [
         (["missing.pgn"], "no such file: missing.pgn"),
         (["."], "is a folder"),
+        (["/dev/zero"], "/dev/zero is a device, which may have no end"),
         (["games.pgn", "--rules", "bishop-as-knight"], "unknown rules"),
         (["games.pgn", "--rules", "standard"], "standard forbids no move"),
         (["games.pgn", "-o", "./games.pgn"], "is one of the inputs"),

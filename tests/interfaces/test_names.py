@@ -167,9 +167,9 @@ def test_a_page_is_served_with_its_data_and_nothing_else(here: Path, tmp_path: P
         assert f"ssh -L {port}:127.0.0.1:{port} {socket.gethostname()}" in process.stdout.readline()
         asked = HTTPConnection("127.0.0.1", int(port), timeout=30)
 
-        def status(path: str) -> int:
+        def status(path: str, host: str = "localhost") -> int:
             asked.close()
-            asked.request("GET", path)
+            asked.request("GET", path, headers={"Host": host})
             return asked.getresponse().status
 
         assert status("/") == status("/report.html") == 200
@@ -177,8 +177,11 @@ def test_a_page_is_served_with_its_data_and_nothing_else(here: Path, tmp_path: P
         for path in (
             *("/../secret.json", "/%2e%2e/secret.json", "//../secret.json", "/link.json"),
             *("/notes.pdf", "/deeper/", "/deeper/page.html", "/..", "/.", "/nowhere.html"),
+            *("/%00", "/report.html%00.json"),
         ):
             assert status(path) == 404, path
+        assert status("/", f"127.0.0.1:{port}") == 200
+        assert status("/", f"a-web-site.example:{port}") == 404
         taken = cdta("view", folder, "--port", port)
         assert taken.returncode == 1
         assert f"cannot serve at port {port} (Address already in use)" in taken.stderr

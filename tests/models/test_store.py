@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import Problem
 from cant_do_that_anymore.models.model import Answer, Usage
-from cant_do_that_anymore.models.store import Store
+from cant_do_that_anymore.models.store import Store, opened_store
 
 
 def saved(path: Path, answers: dict[str, Answer]) -> None:
@@ -172,3 +173,11 @@ def test_many_processes_share_a_new_store_without_lock_errors(tmp_path: Path) ->
         rows = database.execute("SELECT key, answer FROM saved_answers").fetchall()
     assert len(rows) == 6 * 30 + 30
     assert all(json.loads(answer)["text"] in (key.split()[0], "same") for key, answer in rows)
+
+
+def test_no_folder_for_temporary_files_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(Problem, match=r"no folder for temporary files .*; set TMPDIR"):
+        opened_store(fresh=True).__enter__()

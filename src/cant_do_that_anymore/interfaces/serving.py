@@ -7,7 +7,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import click
 
@@ -62,13 +62,20 @@ class _Handler(SimpleHTTPRequestHandler):
         """Give nothing that is not served, whatever the address or a link says."""
         if self.path == "/":
             self.path += quote(self._page.name)
-        if self._is_served(Path(self.translate_path(self.path)).resolve()):
+        if self._is_asked_for_here() and self._is_served(self.translate_path(self.path)):
             return super().send_head()
         self.send_error(HTTPStatus.NOT_FOUND)
         return None
 
-    def _is_served(self, path: Path) -> bool:
+    def _is_asked_for_here(self) -> bool:
+        """Not under the name of a web site, which could then read what it is given."""
+        return urlsplit(f"//{self.headers['Host']}").hostname in (HOST, "localhost")
+
+    def _is_served(self, named: str) -> bool:
         """Below an index everything, beside the page of a run its files, else the page alone."""
+        if "\0" in named:
+            return False
+        path = Path(named).resolve()
         if path == self._page or not path.is_file() or path.suffix not in SERVED:
             return path == self._page
         folder = self._page.parent

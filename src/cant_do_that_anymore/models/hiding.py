@@ -16,14 +16,16 @@ PIECE = 12
 
 
 class Hiding:
-    """Hides keys, and every piece of them, in texts.
+    """Hides keys, and every piece of them, in texts; what is shown anyway is no key.
 
     >>> Hiding("sk-1234567890abcdef")("I heard sk-1234567890ab... and c2stMTIzNDU2Nzg5MGFiY2RlZg==")
     'I heard ***... and ***=='
     """
 
-    def __init__(self, *keys: str) -> None:
-        self._pieces = [_pieces(key) for key in keys if len(key) >= SHORTEST_SECRET]
+    def __init__(self, *keys: str, shown: str = "") -> None:
+        self._pieces = [
+            _pieces(key) for key in keys if len(key) >= SHORTEST_SECRET and key not in shown
+        ]
 
     def __call__(self, text: str) -> str:
         """The text without the keys."""

@@ -69,7 +69,9 @@ class HostedModel:
             raise BadInput(f"cannot use {name!r}: {told}") from None
         self.endpoint = self._model.api.base_url or ""
         self._headers = dict(headers or {})
-        self._hiding = Hiding(self._model.api.api_key or "", *self._headers.values())
+        self._hiding = Hiding(
+            self._model.api.api_key or "", *self._headers.values(), shown=self.name
+        )
         self._version = self.name.partition("/")[2]
         ask_once(self._model.api)
         watch_calls(self._model.api)

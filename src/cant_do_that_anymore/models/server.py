@@ -64,7 +64,7 @@ class ServerModel:
         self.provider = provider
         self.may_think = api == "chat"
         self._access = access
-        self._hiding = Hiding(*access.secrets)
+        self._hiding = Hiding(*access.secrets, shown=name)
         self._tag = tag
         self._has_answered = False
         self._fingerprint = self._near = ""

@@ -86,6 +86,8 @@ def check_input(name: str) -> None:
         return
     if Path(name).is_dir():
         raise BadInput(f"{name} is a folder: give the files in it, such as {Path(name) / '*.pgn'}")
+    if Path(name).is_char_device() or Path(name).is_block_device():
+        raise BadInput(f"{name} is a device, which may have no end: give PGN files, or - to type")
     if not Path(name).exists():
         raise BadInput(f"no such file: {name} (give PGN files, - or an https:// address)")
 
