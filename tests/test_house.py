@@ -4,18 +4,22 @@ import ast
 import doctest
 import pkgutil
 import re
+import runpy
+import shlex
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+import click
 import pytest
 
 import cant_do_that_anymore
+from cant_do_that_anymore.interfaces.cli import cdta
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "cant_do_that_anymore"
 ROOMS = ("game", "models", "evaluation", "report", "interfaces")
-DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("training/*.md")])
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(cant_do_that_anymore.__path__, "cant_do_that_anymore.")
@@ -44,9 +48,55 @@ def test_examples_in_docstrings_work(name: str) -> None:
     assert failed == 0
 
 
-@pytest.mark.parametrize(
-    "path", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda p: p.name
-)
-def test_links_between_documents_lead_somewhere(path: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8")):
-        assert "://" in target or (path.parent / target).exists(), target
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def prose(path: Path) -> str:
+    """A document without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+def anchors(path: Path) -> set[str]:
+    """The names of its headings, as code hosts and the site make them."""
+    headings = re.findall(r"^#+ (.+)$", prose(path), re.M)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_links_and_pictures_of_documents_lead_somewhere(path: Path) -> None:
+    links = re.findall(r'(?:\]\(|src=")([^)"\s]+)', prose(path))
+    for file, _, anchor in (link.partition("#") for link in links if "://" not in link):
+        target = path.parent / file if file else path
+        assert target.exists(), file
+        assert not anchor or anchor in anchors(target), f"{file}#{anchor}"
+
+
+def test_the_site_has_every_document_in_its_navigation() -> None:
+    pages = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.M)
+    assert len(pages) == len(set(pages))
+    assert {name(path).removeprefix("docs/") for path in ROOT.glob("docs/**/*.md")} <= set(pages)
+
+
+def test_the_document_of_the_commands_says_what_they_say() -> None:
+    written = runpy.run_path(str(ROOT / "tools" / "commands.py"))["page"]()
+    assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == written, (
+        "python tools/commands.py writes it anew"
+    )
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_commands_in_documents_are_taken_as_they_are_printed(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("experiment.toml").touch()
+    text = path.read_text(encoding="utf-8").replace("\\\n", "")
+    blocks = re.findall(r"^```(?:console|bash)?\n(.*?)^```", text, re.M | re.S)
+    for line in re.findall(r"^(?:\$ )?(?:.*&& )?cdta ([^&|>\n]+)", "\n".join(blocks), re.M):
+        given = shlex.split(line, comments=True)
+        command: click.Command | None = cdta
+        while isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), given.pop(0))
+        assert command, line
+        command.make_context(line, given)

@@ -123,7 +123,7 @@ def test_the_error_over_seeds_of_a_model_that_always_does_the_same_is_0_as_the_d
     row = table(tmp_path)["other", "all"]
     assert float(row["variant_impact_factor_standard_error_over_seeds"]) == 0
     assert float(row["variant_impact_factor_high"]) - float(row["variant_impact_factor_low"]) > 0.2
-    docs = (Path(__file__).parents[2] / "docs" / "compare.md").read_text()
+    docs = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text()
     assert "_standard_error_over_seeds" in docs
     assert "it is 0 for a model that always answers the same" in docs
 
