@@ -92,8 +92,9 @@ def test_commands_in_documents_are_taken_as_they_are_printed(
     monkeypatch.chdir(tmp_path)
     Path("experiment.toml").touch()
     text = path.read_text(encoding="utf-8").replace("\\\n", "")
-    blocks = re.findall(r"^```(?:console|bash)?\n(.*?)^```", text, re.M | re.S)
-    for line in re.findall(r"^(?:\$ )?(?:.*&& )?cdta ([^&|>\n]+)", "\n".join(blocks), re.M):
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", text, re.M | re.S)
+    shown = "\n".join(block for language, block in blocks if language in ("", "bash", "console"))
+    for line in re.findall(r"^(?:\$ )?(?:.*&& )?cdta ([^&|>\n]+)", shown, re.M):
         given = shlex.split(line, comments=True)
         command: click.Command | None = cdta
         while isinstance(command, click.Group):
