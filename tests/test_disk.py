@@ -17,6 +17,7 @@ from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models.model import Answer
 from cant_do_that_anymore.models.store import Store
 from loopback import Loopback, Request, serving
+from machines import needs_posix
 from players import habit
 from processes import cdta, results_in, samples_in
 
@@ -179,6 +180,7 @@ def few(server: Loopback, positions: Path) -> list[object]:
     return ["--base-url", server.url, "--model", "m", "--pool", positions, "-n", 5]
 
 
+@needs_posix
 def test_what_is_kept_is_for_the_user_alone(server: Loopback, positions: Path, home: Path) -> None:
     home.mkdir()  # somebody else made it, for all to read
     run = cdta("run", *few(server, positions), "--quiet")

@@ -19,6 +19,7 @@ from cant_do_that_anymore.models.names import model_named
 from cant_do_that_anymore.models.replies import Response
 from cant_do_that_anymore.models.server import ServerModel
 from loopback import Loopback, Request, serving
+from machines import needs_linux
 from players import habit
 from processes import cdta, process_of
 
@@ -136,6 +137,7 @@ def test_a_planted_key_is_nowhere(variable: str, status: int, home: Path, tmp_pa
             assert piece.encode() not in content, place
 
 
+@needs_linux
 def test_nor_is_it_in_the_title_of_the_process(tmp_path: Path) -> None:
     titles = []
 

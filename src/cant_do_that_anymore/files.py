@@ -64,6 +64,8 @@ def new_folder(path: Path) -> Iterator[Path]:
     half.mkdir(parents=True)
     try:
         yield half
+        with suppress(OSError):  # else it could not take the place of an empty one on Windows
+            target.rmdir()
         half.rename(target)
     except BaseException:
         shutil.rmtree(half, ignore_errors=True)

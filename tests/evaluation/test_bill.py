@@ -1,7 +1,6 @@
 """No surprise bill: what a run will cost is known after a few answers, and wants consent."""
 
 import os
-import pty
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.run import choose
 from charging import Charging, charge, price_list
 from loopback import Loopback, Request, serving
+from machines import needs_posix
 from players import habit, in_every_second
 from processes import PROGRAM, cdta, oaieval
 
@@ -181,10 +181,13 @@ def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped() -> None:
         assert done.returncode == 0, done.stderr
 
 
+@needs_posix
 @pytest.mark.parametrize(("reply", "code", "asked"), [(b"y\n", 0, 401), (b"n\n", 1, 20)])
 def test_in_a_terminal_the_user_is_asked(
     reply: bytes, code: int, asked: int, tmp_path: Path
 ) -> None:
+    import pty  # Windows has none
+
     ours, theirs = pty.openpty()
     with serving(Loopback(habit)) as server:
         options = ["--base-url", server.url, "--model", "m", "--price", "100,1000", "--quiet"]

@@ -35,6 +35,7 @@ from cant_do_that_anymore.evaluation.uncertainty import interval_of
 from cant_do_that_anymore.evaluation.vocabulary import AFTER
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from loopback import Loopback, Request, Responder, is_changed, serving
+from machines import needs_posix
 from players import PERFECT, habit, in_every_second, perfect
 from processes import cdta, killed, samples_in
 from runs import plan_of
@@ -179,6 +180,7 @@ def test_that_order_does_not_depend_on_how_many_are_taken() -> None:
     assert len(set(taken[-1])) == 1000
 
 
+@needs_posix
 def test_one_that_is_killed_goes_on_where_it_was(server: Loopback, tmp_path: Path) -> None:
     server.respond, server.delay = drops_half, 0.002
     command = (

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from loopback import Loopback, Request, serving
+from machines import needs_posix
 from players import wavering
 from processes import cdta, killed, process_of, results_in, samples_in
 
@@ -68,6 +69,7 @@ def started_and_stopped(
     return process.returncode, errors
 
 
+@needs_posix
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
 def test_one_signal_saves_what_is_in_flight_and_says_how_to_go_on(
     which: signal.Signals, positions: Path, tmp_path: Path
@@ -85,6 +87,7 @@ def test_one_signal_saves_what_is_in_flight_and_says_how_to_go_on(
     assert same_run(tmp_path / "out", unbroken(positions, tmp_path, port_of(server)))
 
 
+@needs_posix
 def test_two_interruptions_stop_at_once(positions: Path, tmp_path: Path) -> None:
     """The server hangs from the fiftieth question on; nobody waits for that."""
 
@@ -109,6 +112,7 @@ def test_two_interruptions_stop_at_once(positions: Path, tmp_path: Path) -> None
     assert len(server.requests) - before == 2 * N - 50 + 1
 
 
+@needs_posix
 def test_ten_kills_at_random_moments_change_no_number(positions: Path, tmp_path: Path) -> None:
     chance = random.Random(7)
     with serving(Loopback(wavering, delay=0.004)) as server:

@@ -52,6 +52,7 @@ if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+from machines import needs_linux, needs_posix
 
 GAMES = st.lists(st.integers(0, 2**16), max_size=60).map(played)
 CHANGES = st.sampled_from([rules for rules in CATALOGUE.values() if rules is not STANDARD])
@@ -358,6 +359,7 @@ def test_nearly_a_megabyte_of_anything_costs_no_more_time_than_other_games(text:
     assert found[0][1:] == found[-1][1:] == (["e2e4", "e7e5", "g1f3", "b8c6"], "f1c4")
 
 
+@needs_linux
 @pytest.mark.parametrize(
     ("start", "more", "times"),
     [
@@ -393,6 +395,7 @@ def test_whatever_a_line_holds_memory_stays_bounded(
 # The command
 
 
+@needs_posix
 @pytest.mark.parametrize(("jobs", "name"), [(1, "pool.jsonl"), (2, "pool.jsonl.gz")])
 def test_ctrl_c_leaves_a_valid_file_of_what_was_found(
     collection: Path, expected: list[str], tmp_path: Path, jobs: int, name: str
@@ -465,6 +468,7 @@ def test_a_mistake_ends_in_one_sentence_and_leaves_the_old_file(
     assert names == {"games.pgn", "empty.pgn", "noise.pgn", "pool.jsonl"}
 
 
+@needs_posix
 def test_a_pipe_as_output_is_written_to_and_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "games.pgn").write_text(ITALIAN)
     with open_pipe(tmp_path / "pipe") as sent:

@@ -18,6 +18,7 @@ from cant_do_that_anymore.game.position import (
     write_positions,
 )
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from machines import needs_posix
 from named_pipes import open_pipe
 
 GOOD = {"game_idx": 4, "previous_moves": ["e2e4", "b7b6", "d2d4"], "next_filtered_moves": ["c8b7"]}
@@ -157,6 +158,7 @@ def test_the_shipped_datasets_are_members_of_the_pool() -> None:
     assert datasets["gpt-4-0314"].positions[0].moves == ("b2b3", "e7e5")
 
 
+@needs_posix
 def test_a_pipe_is_written_to_and_never_replaced(tmp_path: Path) -> None:
     with open_pipe(tmp_path / "pipe") as sent:
         write_positions(tmp_path / "pipe", [POSITION])

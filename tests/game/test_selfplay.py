@@ -39,6 +39,7 @@ from cant_do_that_anymore.game.selfplay import (
     special_moves,
 )
 from cant_do_that_anymore.interfaces.commands import selfplay as command
+from machines import needs_posix
 from processes import Done, cdta
 
 POOL = list(shipped_pool("diagonal"))
@@ -305,6 +306,7 @@ def test_without_an_engine_one_sentence_says_how_to_get_one(
         find_engine()
 
 
+@needs_posix
 def test_an_engine_is_found_on_path_and_where_package_managers_put_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,12 +320,14 @@ def test_an_engine_is_found_on_path_and_where_package_managers_put_it(
     assert find_engine() == tmp_path / "managed" / "stockfish"
 
 
+@needs_posix
 def test_a_program_that_is_no_engine_is_named(tmp_path: Path) -> None:
     problem = problem_with(script(tmp_path, "exit 0"), tmp_path)
     assert problem.returncode == 2
     assert f"{tmp_path / 'engine'} is no UCI engine" in problem.stderr
 
 
+@needs_posix
 @pytest.mark.parametrize("reply", ["exit 3", "echo bestmove e2e4"])
 def test_an_engine_that_breaks_down_ends_in_one_sentence(tmp_path: Path, reply: str) -> None:
     path = script(

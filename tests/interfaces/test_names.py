@@ -13,6 +13,7 @@ import pytest
 
 from cant_do_that_anymore.evaluation.folder import load_run
 from cant_do_that_anymore.interfaces.serving import server_of
+from machines import needs_posix
 from processes import cdta, process_of
 
 
@@ -150,6 +151,7 @@ def test_an_index_is_served_with_the_pages_below_it_and_another_page_alone(tmp_p
             thread.join()
 
 
+@needs_posix
 def test_a_page_is_served_with_its_data_and_nothing_else(here: Path, tmp_path: Path) -> None:
     folder = tmp_path / "public"
     assert cdta("rescore", "lies elsewhere", "--out", folder).returncode == 0

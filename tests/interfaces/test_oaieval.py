@@ -410,7 +410,7 @@ def test_a_flag_without_meaning_says_so_once() -> None:
         (("generation/direct/gpt-4", EVAL), "set OPENAI_API_KEY"),
         (("cdta/random", EVAL, "--completion_args", "wording=none"), "unknown wording"),
         (("cdta/random", EVAL, "--http-run"), "--http-run-url"),
-        (("cdta/random", EVAL, "--record_path", "/dev/null/x"), "cannot write the record"),
+        (("cdta/random", EVAL, "--record_path", f"{__file__}/x"), "cannot write the record"),
     ],
 )
 def test_a_mistake_ends_in_one_sentence(arguments: tuple[str, ...], sentence: str) -> None:

@@ -18,6 +18,7 @@ from cant_do_that_anymore.interfaces.cli import COMMANDS, DATASET_COMMANDS, cdta
 from cant_do_that_anymore.interfaces.inspect import arguments as tasks
 from cant_do_that_anymore.interfaces.oaieval.options import COMPLETION_ARGS
 from cant_do_that_anymore.interfaces.options import HEADINGS, OPTIONS, Option
+from machines import needs_posix
 
 CONTEXT = click.Context(cdta)
 NAMES = cdta.list_commands(CONTEXT)
@@ -208,6 +209,7 @@ def test_a_name_that_looks_like_markup_is_shown_as_it_is(tmp_path: Path) -> None
     assert "x[/b]" in CliRunner().invoke(cdta, asked).output
 
 
+@needs_posix
 def test_a_page_is_written_into_what_is_no_plain_file_and_never_replaces_it(tmp_path: Path) -> None:
     runs = [str(tmp_path / model) for model in ("random", "pocket")]
     for folder in runs:

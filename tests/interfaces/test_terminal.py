@@ -10,6 +10,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from loopback import Loopback, Request, serving
+from machines import needs_linux
 from players import habit
 from processes import PROGRAM, Done, cdta
 
@@ -49,6 +50,7 @@ def test_no_error_steers_the_terminal(positions: Path) -> None:
         check_tame(cdta("run", "--base-url", server.url, "--model", "m", "--dataset", positions))
 
 
+@needs_linux
 @pytest.mark.parametrize(
     ("streams", "code", "sentence"),
     [

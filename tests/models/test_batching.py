@@ -24,6 +24,7 @@ from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models.baseline import RandomModel
 from cant_do_that_anymore.models.rounds import FEW
 from loopback import Loopback, serving
+from machines import needs_posix
 from players import in_every_fifth, wavering
 from processes import cdta, forked, process_of, results_in, samples_in
 
@@ -156,6 +157,7 @@ class Deadly(BatchServer):
         app.middlewares.append(kill)
 
 
+@needs_posix
 def test_a_process_that_is_killed_again_and_again_pays_for_nothing_twice(tmp_path: Path) -> None:
     server, pool = Deadly(in_every_fifth), written(tmp_path / "pool.jsonl", 1500)
     arguments = ("run", "--model", "m", "--pool", pool, "-n", 120, "--quiet", "--base-url")
@@ -178,6 +180,7 @@ def test_a_process_that_is_killed_again_and_again_pays_for_nothing_twice(tmp_pat
     assert samples_in(tmp_path / "here") == samples_in(tmp_path / "there")
 
 
+@needs_posix
 def test_ctrl_c_leaves_the_batch_running_and_says_how_to_come_back(
     tmp_path: Path, positions: Path
 ) -> None:

@@ -41,7 +41,7 @@ def shipped_datasets(pool: Sequence[Position]) -> dict[str, Dataset]:
 
 
 def _shipped_games() -> dict[str, list[int]]:
-    games: dict[str, list[int]] = json.loads((DATA / "datasets.json").read_text())
+    games: dict[str, list[int]] = json.loads((DATA / "datasets.json").read_text(encoding="utf-8"))
     return games
 
 
