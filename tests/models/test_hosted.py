@@ -27,8 +27,8 @@ from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.vocabulary import Outcome
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models import asking
-from cant_do_that_anymore.models.hosted import EXTRAS
 from cant_do_that_anymore.models.names import model_named
+from cant_do_that_anymore.models.providers import EXTRAS
 from players import SPECIAL
 
 ROOT = Path(__file__).parents[2]
@@ -223,5 +223,19 @@ def test_a_missing_package_is_told_with_the_extra_that_brings_it(
         model_named(name)
     assert str(problem.value).endswith(f"pip install 'cant-do-that-anymore[{extra}]'")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    (needed,) = project["optional-dependencies"][extra]
+    inspect, needed, *_ = project["optional-dependencies"][extra]
+    assert inspect == "cant-do-that-anymore[inspect]"
     assert EXTRAS[needed.partition(">")[0]] == extra
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [("anthropic/m", "anthropic"), ("openai/azure/m", "openai"), ("mistral/m", "inspect")],
+)
+def test_so_is_inspect_itself(name: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "cant_do_that_anymore.models.hosted", raising=False)
+    monkeypatch.setitem(sys.modules, "inspect_ai.model", None)
+    with pytest.raises(BadInput) as problem:
+        model_named(name)
+    needs = f"{name} needs Inspect AI: pip install 'cant-do-that-anymore[{extra}]'"
+    assert str(problem.value) == needs

@@ -24,6 +24,7 @@ from .hiding import Hiding
 from .inspected import answer_in, as_chat, config_for, layout_for, takes_text
 from .model import CHAT_TOKENS, Answer, Form, Passing, Question, Refused, Settings
 from .names import inspect_identity
+from .providers import EXTRAS
 from .replies import is_error
 from .server import (
     BASE_MODEL_TOKENS,
@@ -33,8 +34,6 @@ from .server import (
     UNFINISHED,
 )
 
-EXTRAS = {"anthropic": "anthropic", "google-genai": "google", "openai": "openai"}
-"""Packages of providers, and the extras of this package that bring them."""
 _PACKAGE = re.compile(rf"pip install (?:--upgrade )?({'|'.join(EXTRAS)})\b(?!=)")
 _BAD_BODY = (TypeError, LookupError, AttributeError, ValidationError)
 """What providers raise over a body that is no completion, such as choices of null."""

@@ -25,7 +25,7 @@ from .human import HumanModel
 from .layout import STOP_SEQUENCES
 from .model import CHAT_TOKENS, Known, Model
 from .nearest import with_provider
-from .providers import PROVIDERS
+from .providers import PROVIDERS, without_inspect
 from .reasoning import THINKING_TOKENS, Thinker, ThinkingModel
 from .replies import Api
 from .server import BASE_MODEL_TOKENS, TEXT_PREFIX, ServerModel
@@ -105,8 +105,10 @@ class Name:
         return Unreached(str(self.model), tag=self.tag)
 
     def _hosted(self) -> Model:
-        from .hosted import HostedModel  # takes 2 s to import
-
+        try:
+            from .hosted import HostedModel  # takes 2 s to import
+        except ModuleNotFoundError:
+            raise without_inspect(str(self.model)) from None
         return HostedModel(str(self.model), tag=self.tag, headers=headers_in(self.headers))
 
     def _server(self, *, with_key: bool) -> ServerModel | None:

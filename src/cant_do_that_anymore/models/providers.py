@@ -1,7 +1,12 @@
-"""Providers whose API is OpenAI's, asked without Inspect AI."""
+"""Providers whose API is OpenAI's, asked without Inspect AI, and the extras that others need."""
 
 import os
 from dataclasses import dataclass
+
+from ..errors import BadInput
+
+EXTRAS = {"anthropic": "anthropic", "google-genai": "google", "openai": "openai"}
+"""Packages of providers, and the extras of this package that bring them and Inspect AI."""
 
 
 @dataclass(frozen=True)
@@ -33,3 +38,10 @@ PROVIDERS = {
     ),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_BASE_URL", "TOGETHER_API_KEY"),
 }
+
+
+def without_inspect(model: str) -> BadInput:
+    """What to say of a model that is asked through Inspect AI where that is not installed."""
+    provider = model.partition("/")[0]
+    extra = provider if provider in EXTRAS.values() else "inspect"
+    return BadInput(f"{model} needs Inspect AI: pip install 'cant-do-that-anymore[{extra}]'")
