@@ -17,6 +17,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 MAC_APPLICATIONS = ("Chromium", "Google Chrome", "Microsoft Edge")
 FLAGS = [
     "--no-sandbox",
+    "--disable-dev-shm-usage",  # small in containers
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
