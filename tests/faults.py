@@ -1,4 +1,4 @@
-"""Everything that can go wrong on the way to an answer, for the loopback server."""
+"""Everything that can go wrong on the way to an answer, for the loopback server and the proxy."""
 
 import asyncio
 from collections.abc import Callable
@@ -31,8 +31,9 @@ class Silence(web.Response):
     """The server takes the question and never answers."""
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        await asyncio.Event().wait()
-        return None
+        while not _is_gone(request):
+            await asyncio.sleep(0.01)
+        return await super().prepare(request)
 
 
 class Drip(web.StreamResponse):
@@ -40,13 +41,18 @@ class Drip(web.StreamResponse):
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         writer = await super().prepare(request)
-        while request.transport and not request.transport.is_closing():
+        while not _is_gone(request):
             await self.write(b" ")
             await asyncio.sleep(0.01)
         return writer
 
 
-def _error(status: int, message: str) -> web.Response:
+def _is_gone(request: web.BaseRequest) -> bool:
+    """Whether the client has left."""
+    return request.transport is None or request.transport.is_closing()
+
+
+def error(status: int, message: str) -> web.Response:
     return web.json_response({"error": {"message": message}}, status=status)
 
 
@@ -55,12 +61,12 @@ def _chat(**message: object) -> web.Response:
 
 
 FAULTS: dict[str, Callable[[], web.StreamResponse]] = {
-    "HTTP 408": lambda: _error(408, "too slow"),
-    "HTTP 429": lambda: _error(429, "slow down"),
+    "HTTP 408": lambda: error(408, "too slow"),
+    "HTTP 429": lambda: error(429, "slow down"),
     "HTTP 500": lambda: web.Response(status=500, text="<h1>Internal Server Error</h1>"),
     "HTTP 502": lambda: web.Response(status=502, text="<h1>Bad Gateway</h1>"),
-    "HTTP 503": lambda: _error(503, "loading model"),
-    "HTTP 529": lambda: _error(529, "overloaded"),
+    "HTTP 503": lambda: error(503, "loading model"),
+    "HTTP 529": lambda: error(529, "overloaded"),
     "reset": Reset,
     "cut off": CutOff,
     "silence": Silence,
@@ -77,7 +83,7 @@ FAULTS: dict[str, Callable[[], web.StreamResponse]] = {
     "usage is a text": lambda: web.json_response(
         {"choices": [{"message": {"content": "e2e4"}}], "usage": {"prompt_tokens": "many"}}
     ),
-    "a 200 with an error body": lambda: _error(200, "the upstream is down"),
+    "a 200 with an error body": lambda: error(200, "the upstream is down"),
     "an error beside a choice": lambda: web.json_response(
         {
             "error": {"message": "the upstream is down"},
@@ -85,3 +91,5 @@ FAULTS: dict[str, Callable[[], web.StreamResponse]] = {
         }
     ),
 }
+ENDLESS = ("silence", "slow drip")
+"""Those that last until the client leaves."""

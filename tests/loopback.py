@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from aiohttp import web
 
@@ -92,7 +92,16 @@ class Loopback:
         app.router.add_get("/v1/models", self.models)
 
 
-Served = TypeVar("Served", bound=Loopback)
+class Server(Protocol):
+    """What can be served."""
+
+    url: str
+
+    def add_routes(self, app: web.Application) -> None:
+        """What it answers to."""
+
+
+Served = TypeVar("Served", bound=Server)
 
 
 @contextmanager

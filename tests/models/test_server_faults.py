@@ -13,7 +13,6 @@ from aiohttp import web
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
 from cant_do_that_anymore.evaluation.results import Run
-from cant_do_that_anymore.evaluation.vocabulary import Sample
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models import asking, clients, server
 from cant_do_that_anymore.models.names import model_named
@@ -36,10 +35,6 @@ def measured(loopback: Loopback, n: int, folder: Path, **options: object) -> Run
     write_positions(file, POOL[:n])
     spec = Spec(model="m", base_url=loopback.url, dataset=file, n=n, **options)  # type: ignore[arg-type]
     return evaluate(spec, quiet=True)
-
-
-def the_same(ours: list[Sample], theirs: list[Sample]) -> bool:
-    return ours == theirs
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -71,24 +66,6 @@ def test_a_lasting_fault_is_recorded_as_an_error(
     assert failed[0].replies["standard"].answer.error
     assert run.results.metrics["n_failed"] == 1
     assert any("1 sample without an answer" in note for note in run.notes)
-
-
-def test_with_a_tenth_of_all_requests_failing_the_numbers_are_those_of_a_faultless_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    quick = [make for name, make in FAULTS.items() if name not in ("silence", "slow drip")]
-
-    async def fault(request: Request, number: int) -> web.StreamResponse | None:
-        return quick[number // 10 % len(quick)]() if number % 10 == 0 else None
-
-    with serving(Loopback(wavering)) as loopback:
-        faultless = measured(loopback, 100, tmp_path)
-    monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another"))
-    with serving(Loopback(wavering, fault=fault)) as loopback:
-        run = measured(loopback, 100, tmp_path)
-    assert len(loopback.requests) > 200 + 20
-    assert the_same(run.samples, faultless.samples)
-    assert run.results == faultless.results
 
 
 def test_a_megabyte_of_text_is_an_answer_like_any_other(tmp_path: Path) -> None:

@@ -1,0 +1,93 @@
+"""The proxy that injects faults: what it does to a run, and that it does so again."""
+
+import asyncio
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.models import asking
+from fault_proxy import PASSED_ON, FaultProxy, Schedule
+from faults import FAULTS
+from loopback import Loopback, serving
+from players import wavering
+
+POSITIONS = shipped_pool("pool")[:30]
+
+
+def measured(url: str, home: Path, monkeypatch: pytest.MonkeyPatch, connections: int = 8) -> Run:
+    monkeypatch.setenv("CDTA_HOME", str(home))
+    file = home / "positions.jsonl"
+    write_positions(file, POSITIONS)
+    spec = Spec(model="m", base_url=url, dataset=file, max_connections=connections)
+    return evaluate(spec, quiet=True)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
+
+
+def test_a_run_through_the_proxy_is_the_run_without_and_the_schedule_repeats_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met = []
+    with serving(Loopback(wavering)) as loopback:
+        faultless = measured(loopback.url, tmp_path / "without", monkeypatch)
+        for number, (seed, connections) in enumerate([(1, 8), (1, 1), (2, 8)]):
+            schedule = Schedule(0.3, seed)
+            with serving(FaultProxy(loopback.url, schedule, patience=0.01)) as proxy:
+                run = measured(proxy.url, tmp_path / str(number), monkeypatch, connections)
+            assert run.samples == faultless.samples
+            assert run.results == faultless.results
+            assert proxy.done.pop(PASSED_ON) == 2 * len(POSITIONS)
+            met.append(proxy.done)
+    assert len(loopback.requests) == (1 + len(met)) * 2 * len(POSITIONS)
+    assert met[0] == met[1] != met[2]
+
+
+def test_whether_a_request_fails_depends_on_nothing_but_its_body_and_how_often_it_came() -> None:
+    bodies = [b"%d" % number for number in range(2_000)]
+    alone, among_others = Schedule(0.05, seed=7), Schedule(0.05, seed=7)
+    first = [alone.fault(body) for body in bodies]
+    assert [among_others.fault(body) for body in reversed(bodies)] == first[::-1]
+    assert [alone.fault(body) for body in bodies] != first
+    assert [Schedule(0.05, seed=8).fault(body) for body in bodies] != first
+    assert 60 < len(bodies) - first.count(None) < 140
+    assert {*first, None} == {*FAULTS, None}
+
+
+def test_what_is_passed_on_stays_as_it_is() -> None:
+    async def asked(url: str) -> tuple[int, object, object]:
+        async with aiohttp.ClientSession(headers={"Authorization": "Bearer x"}) as session:
+            turn = {"role": "user", "content": "e2e4"}
+            request = {"model": "m", "messages": [turn]}
+            async with session.post(f"{url}/chat/completions", json=request) as reply:
+                said = await reply.json()
+            async with session.get(f"{url}/models") as models, session.get(f"{url}/x?y") as other:
+                return other.status, said, await models.json()
+
+    with (
+        serving(Loopback(lambda _: "e7e5")) as loopback,
+        serving(FaultProxy(loopback.url, Schedule(0))) as proxy,
+    ):
+        assert asyncio.run(asked(proxy.url)) == asyncio.run(asked(loopback.url))
+    there, here = loopback.headers
+    assert (there["Authorization"], there["Content-Type"]) == ("Bearer x", "application/json")
+    assert there.keys() == here.keys()
+
+
+def test_before_a_server_that_is_not_there_it_says_so() -> None:
+    async def told(url: str) -> str:
+        async with aiohttp.ClientSession() as session, session.post(url, data=b"x") as reply:
+            return f"{reply.status} {await reply.text()}"
+
+    with serving(Loopback(wavering)) as loopback:
+        pass
+    with serving(FaultProxy(loopback.url, Schedule(0))) as proxy:
+        said = asyncio.run(told(proxy.url))
+    assert said.startswith("502 ")
+    assert f"{loopback.url} does not answer" in said
