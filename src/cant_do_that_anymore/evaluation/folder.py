@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput
-from ..files import new_folder, replacing_text, text_of
+from ..files import new_folder, replacing, replacing_text, text_of
 from ..game.rules import CATALOGUE, STANDARD, Rules, identity_of
 from ..models.model import Settings, Usage
 from .computing import compute
@@ -39,7 +39,8 @@ def save_run(run: Run, folder: Path) -> None:
     try:
         with new_folder(folder) as half:
             for name, samples in files.items():
-                replacing_text(half / name, "".join(map(line_of, samples)))
+                with replacing(half / name) as file:
+                    file.writelines(line_of(sample).encode() for sample in samples)
             replacing_text(half / "run.json", json.dumps(facts_of(run), indent=2) + "\n")
     except OSError as problem:
         raise unwritable(folder, problem) from None

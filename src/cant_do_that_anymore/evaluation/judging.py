@@ -1,5 +1,7 @@
 """From a reply to an outcome: which move it names, and what that move is under the rules."""
 
+from sys import intern
+
 import chess
 
 from ..game.position import Position
@@ -25,7 +27,7 @@ def judge(
     move = read_move(answer.text, board, rules, reading, cut_off=answer.stop_reason == "length")
     if move is None:
         return Judgement(unread(answer), None)
-    return Judgement(outcome_of(move, position, rules), move.uci())
+    return Judgement(outcome_of(move, position, rules), intern(move.uci()))
 
 
 def read_move(

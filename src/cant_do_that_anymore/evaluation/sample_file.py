@@ -12,6 +12,7 @@ from ..errors import BadInput, reason_of
 from ..files import lines_of
 from ..game.position import Position
 from ..game.rules import board_after
+from ..models.aside import Aside
 from ..models.model import Answer
 from .results import Results
 from .samples import reread
@@ -105,20 +106,21 @@ def _told(reply: Reply) -> str:
 
 
 def _samples_in(path: Path) -> Iterator[Sample]:
+    aside = Aside()
     try:
         with path.open("rb") as file:
             for number, line in enumerate(lines_of(file), 1):
-                yield _sample_in(line, f"{path}, line {number}")
+                yield _sample_in(line, aside, f"{path}, line {number}")
     except OSError as problem:
         raise BadInput(f"cannot read {path}: {reason_of(problem)}") from None
 
 
-def _sample_in(line: bytes, where: str) -> Sample:
+def _sample_in(line: bytes, aside: Aside, where: str) -> Sample:
     try:
         fields = json.loads(line)
         position = Position.from_json(fields)
         board_after(position.moves)
-        replies = {name: _reply_in(reply) for name, reply in fields["replies"].items()}
+        replies = {name: _reply_in(reply, aside) for name, reply in fields["replies"].items()}
         sample, named = Sample(position, int(fields["draw"]), replies), fields["id"]
     except DAMAGE as problem:
         raise BadInput(f"{where}: not a sample of a run ({shortened(problem)})") from None
@@ -127,10 +129,11 @@ def _sample_in(line: bytes, where: str) -> Sample:
     return sample
 
 
-def _reply_in(fields: dict[str, Any]) -> Reply:
+def _reply_in(fields: dict[str, Any], aside: Aside) -> Reply:
     outcome, move, changed = fields["outcome"], fields["move"], fields["under_change"]
     if {outcome, changed} - set(OUTCOMES) or not isinstance(move, str | None):
         raise ValueError(f"no outcome and move: {outcome!r}, {changed!r}, {move!r}")
     if not isinstance(tempted := fields["thought_of_special"], bool):
         raise ValueError(f"neither true nor false: {tempted!r}")
-    return Reply(Answer.from_json(fields), Judgement(outcome, move), changed, tempted)
+    answer = Answer.from_json(fields).aside(aside)
+    return Reply(answer, Judgement(outcome, move), changed, tempted)

@@ -19,10 +19,10 @@ NAMES = (
     "violation_capturing_same_color",
     "violation_incorrect_notation",
 )
+_NO_MOVE = frozenset(("violation", "violation_incorrect_notation"))
 _MOVE_AT_START = re.compile(r"([a-h][1-8])([a-h][1-8])(?:=?[nbrqkNBRQK])?")
 
 
-@lru_cache(maxsize=8192)  # asked once for each of the names
 def violations(reply: str, position: Position) -> frozenset[str]:
     """Which violations a reply to that position commits.
 
@@ -31,9 +31,14 @@ def violations(reply: str, position: Position) -> frozenset[str]:
     """
     move = _MOVE_AT_START.match(reply.strip())
     if not move:
-        return frozenset(("violation", "violation_incorrect_notation"))
+        return _NO_MOVE
+    return _of_move(*move.groups(), position)
+
+
+@lru_cache(maxsize=8192)  # asked once for each of the names
+def _of_move(start_at: str, to: str, position: Position) -> frozenset[str]:
     board = position.board()
-    start, target = (board.color_at(chess.parse_square(square)) for square in move.groups())
+    start, target = (board.color_at(chess.parse_square(square)) for square in (start_at, to))
     found = {
         "violation_moving_invalid_piece": start != board.turn,
         "violation_capturing_same_color": start == target,

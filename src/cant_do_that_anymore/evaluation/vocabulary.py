@@ -24,7 +24,7 @@ BEFORE, AFTER = "standard", "changed"
 """The two conditions of every run: the rules as they always were, and with one change."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """What an answer was: the outcome, and the move in UCI if one could be read."""
 
@@ -124,7 +124,7 @@ def _differing(one: object, other: object) -> list[str]:
     return [name.replace("_", " ") for name in names]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Reply:
     """An answer with its judgement.
 
@@ -148,7 +148,7 @@ class Reply:
         return self.judgement.move
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """A position and its replies, one for each condition.
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 
 from ..errors import Problem, Unfinished
 from ..progress import duration
+from .aside import Aside
 from .asks import Ask, seeded
 from .forms import Forms
 from .kept import Kept
@@ -70,6 +71,7 @@ class Asking:
         self.window = WINDOW * most
         self.kept = Kept(model, store)
         self._forms = Forms(paid(model, self.till), self.kept)
+        self._aside = Aside()
         self._in_flight: dict[tuple[str, Settings], asyncio.Task[Answer]] = {}
         # As many again may wait for another try or for the disk, so that requests never wait. Who
         # takes one at a time is asked when what was said before is counted.
@@ -137,7 +139,7 @@ class Asking:
         saved = self.kept.answer(ask, settings)
         if saved:
             known = asyncio.get_running_loop().create_future()
-            known.set_result(saved)
+            known.set_result(saved.aside(self._aside))
             return known
         await self._open_questions.acquire()
         task = asyncio.create_task(self._answered(ask, settings))
@@ -165,7 +167,7 @@ class Asking:
             self._problem = problem
             self._stop()
             raise
-        return answer
+        return answer.aside(self._aside)
 
     async def _saved(self, ask: Ask, settings: Settings, answer: Answer) -> Answer:
         """The answer that counts, on disk."""

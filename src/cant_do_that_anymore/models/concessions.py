@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from .efforts import ways_of
 from .layout import user_first, without_system
-from .model import Form, Message, Settings
+from .model import ROOM_TO_THINK, Form, Message, Settings
 
 RENAMED_LIMIT = "max_completion_tokens"
 NO_TEMPERATURE = "no temperature"
@@ -80,7 +80,9 @@ def effort_way(form: Form, settings: Settings) -> str:
 def room_in(form: Form, settings: Settings) -> int:
     """How many tokens there are for thoughts, beside the reply's."""
     rooms = [int(each.removeprefix(_ROOM)) for each in form if each.startswith(_ROOM)]
-    return rooms[0] if rooms else settings.room_to_think
+    if rooms or settings.reasoning_tokens is not None:
+        return rooms[0] if rooms else settings.reasoning_tokens or 0
+    return 0 if settings.reasoning_effort in (None, "none") else ROOM_TO_THINK
 
 
 def with_room(form: Form, tokens: int) -> Form:

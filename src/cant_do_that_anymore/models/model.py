@@ -1,14 +1,15 @@
 """The protocol between the evaluation and whoever answers: a question in, an answer out."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from operator import add
+from operator import add, attrgetter
 from typing import Any, Literal, Protocol, get_args
 
 import chess
 
 from ..game.rules import Rules, board_after
+from .aside import Aside, LongText
 
 CHAT_TOKENS = 16
 """Enough for any move in any tokenizer, promotions included."""
@@ -82,15 +83,8 @@ class Settings:
         values = ((each, getattr(self, each.name)) for each in fields(self))
         return {each.name: value for each, value in values if value != each.default}
 
-    @property
-    def room_to_think(self) -> int:
-        """How many tokens are for thoughts before it is known whether the model thinks."""
-        if self.reasoning_tokens is not None:
-            return self.reasoning_tokens
-        return 0 if self.reasoning_effort in (None, "none") else ROOM_TO_THINK
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one or more answers, as paid; thoughts are output, too, what is cached is input."""
 
@@ -100,11 +94,11 @@ class Usage:
     cached_tokens: int = 0
 
     def __post_init__(self) -> None:
-        if not all(0 <= tokens < 10**15 for tokens in vars(self).values()):
+        if not all(0 <= tokens < 10**15 for tokens in _counts(self)):
             raise ValueError("no numbers of tokens")  # servers may say anything
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(*map(add, vars(self).values(), vars(other).values()))
+        return Usage(*map(add, _counts(self), _counts(other)))
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Usage":
@@ -116,6 +110,9 @@ class Usage:
         """
         counted = {"cached_tokens": 0} | dict(fields)
         return cls(**{name: int(counted[name]) for name in cls.__dataclass_fields__})
+
+
+_counts: Callable[[Usage], tuple[int, ...]] = attrgetter(*Usage.__slots__)
 
 
 @dataclass(frozen=True)
@@ -132,11 +129,11 @@ class Answer:
         error: what went wrong, if anything did.
     """
 
-    text: str
+    text: LongText = LongText()  # noqa: RUF009
     stop_reason: StopReason = "stop"
     usage: Usage = Usage()
-    version: str = ""
-    reasoning: str = ""
+    version: LongText = LongText()  # noqa: RUF009
+    reasoning: LongText = LongText()  # noqa: RUF009
     conceded: Form = ()
     error: str = ""
 
@@ -147,7 +144,13 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """The answer as plain values."""
-        return vars(self) | {"usage": vars(self.usage)}
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        return told | {"usage": dict(zip(Usage.__slots__, _counts(self.usage), strict=True))}
+
+    def aside(self, place: Aside) -> "Answer":
+        """The same, with what is long in it laid aside."""
+        text, version, thoughts = map(place.lay, (self.text, self.version, self.reasoning))
+        return replace(self, text=text, version=version, reasoning=thoughts)
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Answer":
@@ -174,10 +177,7 @@ class Known(Protocol):
     Attributes:
         name: the name it was asked for by.
         endpoint: where it answers, if it has an address.
-        provider: whose model it is, where its name says so; "" for a server of the user's own.
         connections: how many questions at once suit it.
-        max_tokens: where its replies are cut off unless the user says otherwise.
-        identity: everything about the model that can change an answer, by name.
         may_think: whether it may turn out to think by itself before it replies.
     """
 
@@ -188,15 +188,15 @@ class Known(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """A move's worth, unless it needs more or takes less."""
+        """Where its replies are cut off unless the user says otherwise."""
 
     @property
     def provider(self) -> str:
-        """Its own name for itself, as in ``provider/model``."""
+        """Whose model it is, where its name says so; "" for a server of the user's own."""
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """All that tells it from other models, also from one of the same name elsewhere."""
+        """Everything about the model that can change an answer, by name."""
 
 
 class Model(Known, Protocol):

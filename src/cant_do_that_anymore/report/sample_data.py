@@ -31,10 +31,11 @@ def samples_json(run: Run) -> tuple[Markup, int]:
     That length is shorter for runs of many long replies or thoughts, so that the page stays small
     enough to open on any machine.
     """
-    samples = list(_entries(run))
     longest = _hopeful(run)
+    samples = [json.dumps(_with_cut_replies(entry, longest)) for entry in _entries(run)]
     while True:
-        text = _safe_json([_with_cut_replies(sample, longest) for sample in samples])
+        parts = (_safe_json(_with_cut_replies(json.loads(each), longest)) for each in samples)
+        text = Markup(f"[{','.join(parts)}]")
         if len(text.encode()) <= _MOST_BYTES or longest <= _SHORTEST_CUT:
             return text, longest
         longest //= 2
@@ -42,12 +43,12 @@ def samples_json(run: Run) -> tuple[Markup, int]:
 
 def _hopeful(run: Run) -> int:
     """The greatest such length at which the texts alone do not make too large a page."""
-    answers = [
-        reply.answer
+    lengths = [
+        len(text)
         for sample in (*run.samples, *run.controls)
         for reply in sample.replies.values()
+        for text in (reply.answer.text, reply.answer.reasoning)
     ]
-    lengths = [len(text) for answer in answers for text in (answer.text, answer.reasoning)]
     longest = LONGEST_REPLY
     while sum(min(length, longest) for length in lengths) > _MOST_BYTES and longest > _SHORTEST_CUT:
         longest //= 2
@@ -140,9 +141,11 @@ def _with_cut_texts(reply: dict[str, Any], longest: int) -> dict[str, Any]:
     return cut
 
 
-def _cut(text: str, longest: int) -> str | list[str | int]:
+def _cut(text: str | list[Any], longest: int) -> str | list[Any]:
     """The text, or its beginning, how much is left out, and its end, where the move often is."""
-    if len(text) <= longest:
+    start, left_out, end = text if isinstance(text, list) else (text, 0, "")
+    if not left_out and len(start) <= longest:
         return text
     half = longest // 2
-    return [text[:half], len(text) - 2 * half, text[-half:]]
+    shown = start + end
+    return [shown[:half], len(shown) + left_out - 2 * half, shown[-half:]]

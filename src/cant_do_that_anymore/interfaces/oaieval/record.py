@@ -81,14 +81,14 @@ def event(spec: RecordSpec, number: int, sample_id: str | None, kind: str, data:
     }
 
 
-def events_of(run: Run, spec: RecordSpec, indices: Sequence[int]) -> list[Event]:
+def events_of(run: Run, spec: RecordSpec, indices: Sequence[int]) -> Iterator[Event]:
     """All events of a run; ``indices`` is the number of each sample among those drawn."""
     happened = (
         (f"{spec.eval_name}.{index}", kind, data)
         for index, sample in zip(indices, run.samples, strict=True)
         for kind, data in _happened(run, sample)
     )
-    return [event(spec, number, *what) for number, what in enumerate(happened)]
+    return (event(spec, number, *what) for number, what in enumerate(happened))
 
 
 def final_report(metrics: dict[str, Number]) -> dict[str, Number]:

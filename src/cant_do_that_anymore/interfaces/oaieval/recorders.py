@@ -23,7 +23,7 @@ AS_IN_JSON = "backslashreplace"
 class Recorder(Protocol):
     """Takes the events of a run and its report."""
 
-    def write(self, events: list[Event]) -> None:
+    def write(self, events: Iterable[Event]) -> None:
         """Take the events."""
 
     def finish(self, report: dict[str, Number]) -> None:
@@ -49,20 +49,20 @@ class FileRecorder:
                 "give --record_path another file"
             ) from None
 
-    def write(self, events: list[Event]) -> None:
+    def write(self, events: Iterable[Event]) -> None:
         """Append the events."""
-        self._append(map(_line, events))
-        log.info("Logged %d rows of events to %s", len(events), self.path)
+        number = self._append(map(_line, events))
+        log.info("Logged %d rows of events to %s", number, self.path)
 
     def finish(self, report: dict[str, Number]) -> None:
         """Append the report."""
         self._append([_line({"final_report": report, "run_id": self._spec.run_id})])
         log.info("Final report: %s. Logged to %s", report, self.path)
 
-    def _append(self, lines: Iterable[str]) -> None:
+    def _append(self, lines: Iterable[str]) -> int:
         try:
             with self.path.open("a", encoding="utf-8", errors=AS_IN_JSON) as file:
-                file.writelines(lines)
+                return sum(1 for line in lines if file.write(line))
         except OSError as problem:
             raise Problem(
                 f"cannot write the record to {str(self.path)!r} ({problem.strerror}); "
@@ -87,11 +87,12 @@ class HttpRecorder:
         self._events = 0
         self._failed = 0
 
-    def write(self, events: list[Event]) -> None:
+    def write(self, events: Iterable[Event]) -> None:
         """Post the events."""
-        self._events = len(events)
-        for start in range(0, len(events), self._batch_size):
-            batch = events[start : start + self._batch_size]
+        happened = list(events)
+        self._events = len(happened)
+        for start in range(0, self._events, self._batch_size):
+            batch = happened[start : start + self._batch_size]
             if self._given_up or not self._post(batch):
                 self._failed += len(batch)
                 self._fallback.write(batch)
@@ -135,7 +136,7 @@ class DryRecorder:
     def __init__(self, *, talkative: bool) -> None:
         self._talkative = talkative
 
-    def write(self, events: list[Event]) -> None:
+    def write(self, events: Iterable[Event]) -> None:
         """Show the events."""
         if self._talkative:
             for each in events:

@@ -1,0 +1,74 @@
+"""Long texts laid aside on disk, so that memory does not grow by what models say and think."""
+
+from os import SEEK_END
+from sys import intern
+from tempfile import TemporaryFile
+from threading import Lock
+from typing import IO
+
+from ..errors import Problem
+from ..home import home
+
+LONG = 200
+"""In letters; what is longer is laid aside."""
+_CODE = ("utf-8", "surrogatepass")  # servers send halves of characters
+
+
+class Aside:
+    """A place for long texts: a file without a name, which is gone with the last of them."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._one_at_a_time = Lock()
+
+    def lay(self, text: str) -> "str | Lying":
+        """The text where it is from now on: if it is long on disk, unless there is no room.
+
+        Short ones are mostly moves, many times the same, and kept once.
+        """
+        if len(text) <= LONG:
+            return intern(text)
+        letters = text.encode(*_CODE)
+        try:
+            with self._one_at_a_time:
+                if not self._file:
+                    self._file = TemporaryFile(buffering=0, dir=home())  # noqa: SIM115
+                start, size = self._file.seek(0, SEEK_END), self._file.write(letters)
+        except (OSError, Problem):
+            return text
+        return Lying(self, start, size) if size == len(letters) else text
+
+    def text(self, start: int, size: int) -> str:
+        """What was laid there."""
+        assert self._file
+        with self._one_at_a_time:
+            self._file.seek(start)
+            return self._file.read(size).decode(*_CODE)
+
+
+class Lying:
+    """A text that is laid aside; a copy of it, for another process, say, is the text."""
+
+    __slots__ = ("_place", "_size", "_start")
+
+    def __init__(self, place: Aside, start: int, size: int) -> None:
+        self._place, self._start, self._size = place, start, size
+
+    def __str__(self) -> str:
+        return self._place.text(self._start, self._size)
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
+class LongText:
+    """A field for a text that may be laid aside, and then is read whenever it is looked at."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._held = f"_{name}"
+
+    def __get__(self, holder: object, owner: type | None = None) -> str:
+        return "" if holder is None else str(getattr(holder, self._held))
+
+    def __set__(self, holder: object, text: str | Lying) -> None:
+        object.__setattr__(holder, self._held, text)
