@@ -46,7 +46,7 @@ def read_move(
 
 def names_special(text: str, position: Position) -> bool:
     """Whether a running text names a special move; standard chess says what notation means."""
-    named = named_moves(text, position.board(), STANDARD).values()
+    named = named_moves(text, position.board(), STANDARD).values() if text else ()
     return any(move is not None and move.uci() in position.special_moves for move in named)
 
 

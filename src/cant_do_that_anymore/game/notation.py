@@ -38,8 +38,12 @@ def written_game(moves: Iterable[str]) -> list[str]:
     board = chess.Board()
     game = []
     for uci in moves:
-        game.append(written(board, uci))
-        board.push(chess.Move.from_uci(uci))
+        move = chess.Move.from_uci(uci)
+        if STANDARD.is_legal(board, move):  # to push takes longest, and notation must push anyway
+            game.append(board.san_and_push(move).rstrip("+#"))
+        else:
+            game.append(written(board, uci))
+            board.push(move)
     return game
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import astuple
 from typing import Any
 
 import chess
@@ -103,13 +102,16 @@ def _group(sample: Sample) -> str:
 
 
 def _reply(reply: Reply, board: chess.Board, rules: Rules) -> dict[str, Any]:
-    answer = reply.answer
+    answer, usage = reply.answer, reply.answer.usage
     shown = {
         "outcome": reply.outcome,
         "move": _move(board, reply.move) if reply.move else None,
         "text": answer.text,
         "stop": answer.stop_reason,
-        "tokens": list(astuple(answer.usage)),
+        "tokens": [
+            *(usage.input_tokens, usage.output_tokens),
+            *(usage.thinking_tokens, usage.cached_tokens),
+        ],
         "error": answer.error,
     }
     if not answer.reasoning:
