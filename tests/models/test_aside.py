@@ -1,8 +1,8 @@
 """Long texts on disk: the same to everybody who looks, and not in memory."""
 
 import copy
-import os
 import pickle
+import tempfile
 import tracemalloc
 from pathlib import Path
 
@@ -44,11 +44,14 @@ def test_any_text_comes_back_among_others(text: str) -> None:
     assert list(map(str, [place.lay(each) for each in texts])) == texts
 
 
-def test_the_file_is_gone_with_the_last_text_in_it(tmp_path: Path) -> None:
+def test_the_file_has_no_name_and_is_gone_with_the_last_text_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = open_files()
     laid = [ANSWER.aside(place) for place in (Aside(), Aside())]
     assert open_files() == before + 2
-    assert not list(Path(os.environ["CDTA_HOME"]).iterdir())
+    assert not list(tmp_path.iterdir())
     del laid[0]
     assert open_files() == before + 1
     assert laid.pop().reasoning == THOUGHTS
@@ -58,8 +61,7 @@ def test_the_file_is_gone_with_the_last_text_in_it(tmp_path: Path) -> None:
 def test_without_a_disk_texts_stay_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "no-folder").touch()
-    monkeypatch.setenv("CDTA_HOME", str(tmp_path / "no-folder"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     assert ANSWER.aside(Aside()) == ANSWER
 
 

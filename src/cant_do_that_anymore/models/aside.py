@@ -6,9 +6,6 @@ from tempfile import TemporaryFile
 from threading import Lock
 from typing import IO
 
-from ..errors import Problem
-from ..home import home
-
 LONG = 200
 """In letters; what is longer is laid aside."""
 _CODE = ("utf-8", "surrogatepass")  # servers send halves of characters
@@ -32,9 +29,9 @@ class Aside:
         try:
             with self._one_at_a_time:
                 if not self._file:
-                    self._file = TemporaryFile(buffering=0, dir=home())  # noqa: SIM115
+                    self._file = TemporaryFile(buffering=0)  # noqa: SIM115
                 start, size = self._file.seek(0, SEEK_END), self._file.write(letters)
-        except (OSError, Problem):
+        except OSError:
             return text
         return Lying(self, start, size) if size == len(letters) else text
 
