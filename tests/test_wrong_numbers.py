@@ -14,7 +14,7 @@ from cant_do_that_anymore.evaluation.datasets import import_dataset
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from loopback import Loopback, Request, is_changed, moves_in, serving
-from players import habit, number_of
+from players import CANNOT_STOP, habit, number_of
 
 POOL = shipped_pool("pool")
 LOOK = 1
@@ -336,3 +336,48 @@ def test_runs_on_other_positions_are_not_taken_together(tmp_path: Path) -> None:
         runs = [measured(server, dataset=tmp_path / f"{name}.jsonl", n=30) for name in "ab"]
         runs += [measured(server, pool=tmp_path / f"{name}.jsonl", n=30) for name in "ab"]
     assert len(contenders(runs)) == 4
+
+
+def test_a_question_that_failed_when_a_dataset_was_found_is_asked_again_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    """Once the dataset was kept without that position, and measured for ever."""
+    write_positions(tmp_path / "pool.jsonl", POOL[:20])
+    broken = True
+
+    async def fault(request: Request, _: int) -> web.Response | None:
+        fails = broken and moves_in(request) == POOL[3].moves
+        return web.Response(status=500) if fails else None
+
+    options = {"pool": tmp_path / "pool.jsonl", "n": 18}
+    with serving(Loopback(habit, fault=fault)) as server:
+        without = measured(server, **options)
+        assert POOL[3] not in [sample.position for sample in without.samples]
+        told = [note for note in without.notes if "may choose other positions" in note]
+        assert [note.split(" to find")[0] for note in told] == ["1 question"]
+        broken = False
+        asked = len(server.requests)
+        again = measured(server, **options)
+        assert len(server.requests) <= asked + LOOK + 1 + 2 * 18
+        asked = len(server.requests)
+        assert measured(server, **options).samples == again.samples
+        assert len(server.requests) == asked + LOOK
+    with serving(Loopback(habit)) as well:
+        fresh = measured(well, **options)
+    assert [sample.position for sample in again.samples] == [s.position for s in fresh.samples]
+    assert not [note for note in again.notes if "may choose other positions" in note]
+
+
+def test_controls_do_not_depend_on_what_was_measured_or_lost_before(
+    home: Path, tmp_path: Path
+) -> None:
+    """Of a larger dataset, or of one whose answers the store has lost."""
+    write_positions(tmp_path / "pool.jsonl", POOL[:40])
+    options = {"pool": tmp_path / "pool.jsonl", "n": 3, "diagnose": True}
+    with serving(Loopback(CANNOT_STOP)) as server:
+        alone = measured(server, **options)
+        (home / "answers.sqlite").unlink()
+        assert measured(server, **options).controls == alone.controls
+        measured(server, **options | {"n": 40})
+        assert measured(server, **options).controls == alone.controls
+    assert alone.controls

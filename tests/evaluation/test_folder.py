@@ -10,7 +10,7 @@ import pytest
 
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem
-from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
+from cant_do_that_anymore.evaluation.folder import FORMAT, facts_of, load_run, rescored, save_run
 from cant_do_that_anymore.evaluation.places import check_free, free_folder
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool
@@ -199,7 +199,7 @@ def test_a_place_that_cannot_be_written_loses_nothing(run: Run, tmp_path: Path) 
     [
         ("run.json", "{", "run.json is damaged"),
         ("run.json", "{}", "run.json was written by another version of this program"),
-        ("run.json", '{"format": 3}', "run.json is damaged"),
+        ("run.json", json.dumps({"format": FORMAT}), "run.json is damaged"),
         ("run.json", "[]", "run.json is damaged"),
         ("run.json", None, "is no run folder"),
         ("samples.jsonl", "{}\n", "samples.jsonl, line 1: not a sample"),

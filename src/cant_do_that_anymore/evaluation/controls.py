@@ -6,11 +6,13 @@ habit like any other. Of a model that takes no temperature it is the first draw,
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 
 import chess
 
 from ..game.position import Position
+from ..models.asking import Asking
 from ..models.kept import Kept
 from .criteria import Criteria, Which
 from .results import Dataset
@@ -32,6 +34,19 @@ def controls_for(
         if position.moves not in seen and _stays_legal(position, move, criteria):
             found.setdefault(position.moves, replace(position, special_moves=(move,)))
     return list(found.values())
+
+
+async def found_controls(
+    dataset: Dataset, samples: Sequence[Position], criteria: Criteria, asking: Asking
+) -> list[Position]:
+    """The same, where what the store has lost since the dataset was found is asked again."""
+    if not dataset.built_now:
+        numbers = range(sum(1 for _ in _asked(dataset, criteria)))
+        asks = (criteria.ask(Which(number, 0)) for number in numbers)
+        async with aclosing(asking.answers(asks, criteria.settings)) as answers:
+            async for _ in answers:
+                pass
+    return controls_for(dataset, samples, criteria, asking.kept)
 
 
 def _other_moves(

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput, Problem, reason_of, unknown
+from ..errors import BadInput, Problem, counted, reason_of, unknown
 from ..files import replacing_folder, replacing_text, text_of
 from ..game.position import (
     DATA,
@@ -72,14 +72,25 @@ def rates_on_common() -> list[float]:
     return [len(held & of_others[one]) / len(of_others[one]) for one, held in held_by.items()]
 
 
-def notes_on_pool(dataset: Dataset) -> list[str]:
-    """What to know where a pool was chosen by the habits of the very model that is measured."""
-    if dataset.pool_name != COMMON or dataset.version not in _shipped_games():
-        return []
-    return [
-        f"{dataset.version} is one of the four models that the pool {COMMON} was chosen by: its "
-        "dataset there holds all its habits, that of another model only those it shares with them"
-    ]
+def notes_on_dataset(dataset: Dataset) -> list[str]:
+    """What to know of the choice of the positions.
+
+    Some may have had no answer, and a pool may be chosen by the habits of the very model that is
+    measured.
+    """
+    notes = []
+    if dataset.failed:
+        notes.append(
+            f"{counted(dataset.failed, 'question')} to find the dataset had no answer: the same "
+            "command may choose other positions once they have"
+        )
+    if dataset.pool_name == COMMON and dataset.version in _shipped_games():
+        notes.append(
+            f"{dataset.version} is one of the four models that the pool {COMMON} was chosen by: "
+            "its dataset there holds all its habits, that of another model only those it shares "
+            "with them"
+        )
+    return notes
 
 
 def _held_by(pool: Sequence[Position]) -> dict[str, set[str]]:

@@ -14,7 +14,7 @@ from ..game.rules import CATALOGUE, STANDARD, Rules, identity_of
 from ..models.model import Settings, Usage
 from .computing import compute
 from .conditions import condition_named
-from .datasets import notes_on_pool
+from .datasets import notes_on_dataset
 from .kinds import checked
 from .notes import notes_on
 from .places import unwritable
@@ -24,7 +24,7 @@ from .sample_file import DAMAGE, check_judgements, check_numbers, line_of, read_
 from .samples import reread
 from .vocabulary import AFTER, BEFORE, Plan, Reading, Sample
 
-FORMAT = 3
+FORMAT = 4
 """Of the files; those of another one are refused."""
 SAMPLES, CONTROLS = "samples.jsonl", "controls.jsonl"
 
@@ -120,7 +120,7 @@ def rescored(run: Run, reading: Reading) -> Run:
         notes=[
             *on_precision(len(samples), results, plan),
             *notes_on(samples, results, plan),
-            *notes_on_pool(run.dataset),
+            *notes_on_dataset(run.dataset),
         ],
         versions=versions_here(),
     )

@@ -66,6 +66,7 @@ class Dataset:
         origin: "shipped", "imported", "built", or the file they were read from.
         positions: in the order they were found.
         asked: how many questions it took to find them, if known.
+        failed: how many of those have no answer.
         pool_ended: whether the pool holds no more for this model.
         usage: the tokens of all questions asked to find them.
         endpoint: where the model was asked, if it has an address.
@@ -80,6 +81,7 @@ class Dataset:
     origin: str
     positions: list[Position] = field(repr=False, default_factory=list)
     asked: int | None = None
+    failed: int = 0
     pool_ended: bool = True
     usage: Usage = field(default_factory=Usage)
     endpoint: str = ""

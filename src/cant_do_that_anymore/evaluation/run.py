@@ -25,9 +25,9 @@ from ..models.stopping import to_the_end
 from ..progress import progress, told
 from .bill import bill_for, check_dues
 from .computing import compute
-from .controls import controls_for
+from .controls import found_controls
 from .criteria import Criteria
-from .datasets import notes_on_pool
+from .datasets import notes_on_dataset
 from .diagnosis import ASKED_OF_CONTROLS
 from .notes import notes_on
 from .outlook import Outlook
@@ -142,7 +142,7 @@ async def _run(
             *on_precision(n, results, plan),
             *notes_on(samples, results, plan),
             *([] if spec.dataset else _on_moved_alias(dataset, samples)),
-            *notes_on_pool(dataset),
+            *notes_on_dataset(dataset),
             *([] if asking.asked else [KEPT]),
         ],
         started_at=started_at,
@@ -177,8 +177,8 @@ async def _chosen(
     criteria = Criteria(asking.model, at_hand, plan)
     dataset = await _dataset(spec, criteria, asking, outlook, quiet=quiet)
     positions = positions_drawn(dataset, spec, plan)
-    found = controls_for(dataset, positions, criteria, asking.kept) if spec.diagnose else []
-    return Chosen(dataset, positions, found)
+    controls = await found_controls(dataset, positions, criteria, asking) if spec.diagnose else []
+    return Chosen(dataset, positions, controls)
 
 
 async def _dataset(

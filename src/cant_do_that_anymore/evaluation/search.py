@@ -202,6 +202,7 @@ class Search:
             origin=BUILT,
             positions=self.hits,
             asked=self._questions,
+            failed=self._failed,
             pool_ended=ended and not self._failed,  # who failed is asked again next time
             usage=self._usage,
             endpoint=self._criteria.model.endpoint,

@@ -1,8 +1,8 @@
 """Find or build a model's dataset: the positions whose special move it plays by itself.
 
 A dataset belongs to one model: the version that answers, at its address, over its API, with its
-settings; two models of one name have two datasets. It is built once. Every answer is in the store,
-so a larger dataset goes on where the last one ended.
+settings; two models of one name have two datasets. It is built once, unless some of its questions
+had no answer. Every answer is in the store, so a larger dataset goes on where the last one ended.
 """
 
 from contextlib import aclosing
@@ -76,7 +76,7 @@ def enough_of(found: Dataset | None, wanted: int) -> Dataset | None:
     same samples however large the dataset has grown.
     """
     if found and found.origin == BUILT and len(found.positions) >= wanted:
-        return replace(found, positions=found.positions[:wanted])
+        return replace(found, positions=found.positions[:wanted], pool_ended=False)
     return found if found and found.pool_ended else None
 
 
@@ -124,7 +124,7 @@ async def dataset_for(
             if given_up and not search.done:
                 raise NoHabit(_hopeless(version, search, outlook, fresh=fresh))
     built = search.dataset(version)
-    if not fresh:
+    if not fresh and not built.failed:
         save_dataset(built, criteria.digest, criteria.facts)
     return built
 
