@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.errors import BadInput, Unfinished
+from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
 from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.datasets import import_dataset
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
@@ -366,6 +366,23 @@ def test_a_question_that_failed_when_a_dataset_was_found_is_asked_again_and_that
         fresh = measured(well, **options)
     assert [sample.position for sample in again.samples] == [s.position for s in fresh.samples]
     assert not [note for note in again.notes if "may choose other positions" in note]
+
+
+def test_measured_answers_of_another_model_are_not_mixed_with_new_ones(tmp_path: Path) -> None:
+    """Where nothing is kept of how the positions are found, or only of later ones."""
+    write_positions(tmp_path / "pool.jsonl", POOL[:20])
+    options = {"pool": tmp_path / "pool.jsonl", "n": 20}
+    with serving(Loopback(habit, model="alias-2024")) as server:
+        measured(server, eval="all_diagonal", **options)
+        server.model = "alias-2025"
+        with pytest.raises(Problem, match="'alias-2024' answered then, 'alias-2025' does now"):
+            measured(server, **options)
+        server.model = "alias-2024"
+        measured(server, tag="x", **options)
+        write_positions(tmp_path / "pool.jsonl", [*POOL[20:60], *POOL[18:20]])
+        server.model = "alias-2025"
+        with pytest.raises(Problem, match="'alias-2024' answered then, 'alias-2025' does now"):
+            measured(server, tag="x", **options)
 
 
 def test_controls_do_not_depend_on_what_was_measured_or_lost_before(

@@ -37,6 +37,8 @@ from processes import Done, cdta
 from runs import plan_of, run_of, with_other_forbidden_moves
 
 N = 20
+LOOK = 1
+"""So many questions tell whether a model whose runs are there is still the same."""
 
 
 def respond(request: Request) -> str:
@@ -150,11 +152,48 @@ def test_a_model_that_chats_does_not_win_and_is_marked(server: Loopback, tmp_pat
     assert "(!)" in (tmp_path / "headline-all-bishops-as-knights.svg").read_text()
 
 
-def test_finished_runs_are_kept_and_not_asked_again(server: Loopback, tmp_path: Path) -> None:
+def test_of_finished_runs_one_question_is_asked_again(server: Loopback, tmp_path: Path) -> None:
+    """Is it the same model? One run tells for all."""
     few = ("--model", "other", "--eval", "all_diagonal")
-    for runs, asked in (("1", 2 * N), ("1", 2 * N), ("2", 4 * N)):
+    for runs, asked in (("1", 2 * N), ("2", 4 * N + LOOK), ("2", 4 * N + 2 * LOOK)):
         assert measure(server, tmp_path, *few, "--runs", runs).returncode == 0
         assert len(server.requests) == asked
+
+
+@pytest.mark.parametrize("where", ["home", "another"])
+def test_a_run_is_not_taken_for_one_of_another_model_behind_the_same_name(
+    where: str, server: Loopback, tmp_path: Path
+) -> None:
+    few = ("--model", "other", "--eval", "all_diagonal", "--runs", "1")
+    server.model = "other-1"
+    assert measure(server, tmp_path / "out", *few).returncode == 0
+    server.model = "other-2"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CDTA_HOME", str(tmp_path / where))  # the run has its own answers
+        again = measure(server, tmp_path / "out", *few)
+    assert again.returncode == 1
+    assert "'other-1' answered then, 'other-2' does now" in again.stderr
+    assert "--tag NAME" in again.stderr
+
+
+def test_other_moves_at_temperature_0_are_another_model_although_the_run_was_at_1(
+    server: Loopback, tmp_path: Path
+) -> None:
+    few = ("--model", "other", "--eval", "all", "--runs", "1", "--pool", "common")
+    assert measure(server, tmp_path, *few).returncode == 0
+    server.respond = adapting
+    again = measure(server, tmp_path, *few)
+    assert again.returncode == 1
+    assert "is another model than the one whose answers are kept (at temperature 0" in again.stderr
+
+
+def test_without_a_network_finished_runs_are_taken_and_that_is_said(tmp_path: Path) -> None:
+    few = ("--model", "other", "--eval", "all_diagonal", "--runs", "1")
+    with serving(Loopback(respond)) as server:
+        assert measure(server, tmp_path, *few).returncode == 0
+    again = measure(server, tmp_path, *few)
+    assert again.returncode == 0
+    assert "could not be asked whether it is still the same model" in again.stderr
 
 
 @pytest.mark.parametrize(
@@ -185,7 +224,7 @@ def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Pat
     asked = len(server.requests)
     again = measure_again(server, out, "--markdown")
     assert again.returncode == 0
-    assert len(server.requests) == asked
+    assert len(server.requests) == asked + LOOK
     verdict, table = again.stdout.strip().split("\n\n")
     assert verdict.startswith("**all: Bishops move as knights do.** It is not sure that other ")
     assert [line.count("|") for line in table.splitlines()] == [11, 11, 11]

@@ -18,6 +18,7 @@ from .entrants import Entrant
 from .folder import load_run
 from .pools import positions_drawn, positions_for
 from .prices import check_price
+from .recognition import check_recognised
 from .results import PROTOCOL, Dataset, Run
 from .run import evaluate
 from .spec import Spec, plan_for
@@ -92,6 +93,7 @@ def measured(
 ) -> tuple[list[Run], dict[str, Problem]]:
     """The runs that the specs of each model ask for, and why some are missing, by model.
 
+    Of a model whose runs are there already, one question tells whether it is still the same.
     No model that fails stops the others, and no habit that it lacks the rest of it. The cost limit
     of the specs is one for all of them; what they cost together is told after the first answers of
     each model.
@@ -109,6 +111,7 @@ def measured(
     _check_bills(specs, out, quiet=quiet)
     limit = next(iter(specs.values()))[0].max_cost
     purse = Purse() if limit is None else Purse(limit)
+    looked: set[str] = set()
     works = [(title, spec) for title, of_model in specs.items() for spec in of_model]
     took: list[float] = []
     for number, (title, spec) in enumerate(works, 1):
@@ -118,9 +121,14 @@ def measured(
         ahead = sum(not folder.exists() for folder in later)
         told = f"run {number} of {len(works)}: {_in_words(title, spec)}"
         folder = _folder(title, spec, out)
+        there = folder.exists()
         try:
-            with part_of_all(told, ahead, [] if folder.exists() else took):
-                runs.append(finished_run(spec, folder, save, quiet=quiet, purse=purse))
+            with part_of_all(told, ahead, [] if there else took):
+                run = finished_run(spec, folder, save, quiet=quiet, purse=purse)
+                if there and title not in looked:
+                    check_recognised(run, spec, quiet=quiet)
+                looked.add(title)
+                runs.append(run)
         except Stopped:
             raise
         except NoHabit as problem:

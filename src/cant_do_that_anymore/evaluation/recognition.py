@@ -5,27 +5,37 @@ sure is refused: kept answers of one model with new ones of another are a measur
 may be a change is a note.
 """
 
-from collections.abc import Sequence, Set
+import logging
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import islice
 
-from ..errors import Problem
+from ..errors import Problem, Stopped
+from ..game.position import Position
 from ..game.reading import move_in
 from ..game.rules import board_after
 from ..models.asking import Asking
 from ..models.asks import Ask
 from ..models.concessions import NO_TEMPERATURE
-from ..models.model import Answer, Model, Passing, Settings
+from ..models.model import Answer, Known, Model, Passing, Settings
 from ..models.reasoning import ThinkingModel
 from ..models.server import ServerModel
+from ..models.stopping import to_the_end
 from ..progress import shown
 from .criteria import Criteria, Which
 from .estimate import foreseen_by
-from .pools import Pool, positions_drawn
-from .results import Dataset
+from .pools import Pool, positions_drawn, positions_for
+from .results import Dataset, Run
 from .samples import draws_of
 from .spec import Spec
-from .vocabulary import Plan
+from .vocabulary import BEFORE, Plan
+from .whom import asking_for, known_for, model_for
 
+log = logging.getLogger(__name__)
+
+Kept = Sequence[tuple[Ask, Answer]]
+"""Questions with the answers that are kept."""
+FAR = 200
+"""So many positions of a pool are looked through for one whose answer is kept."""
 LOOKS = 5
 """So many kept questions are asked again if the first is answered otherwise."""
 SURE = 2
@@ -51,10 +61,66 @@ async def recognised(
         AnotherModel: if it is sure that it is another model.
         Problem: if nobody answers, and more is to be asked.
     """
-    if "api" not in asking.model.identity:
+    if not _has_address(asking.model):
         return []
     asks, settings = _asks(spec, plan, at_hand, asking.model)
-    kept = [(ask, answer) for ask in asks if (answer := asking.kept.answer(ask, settings))]
+    kept = _kept(asks, settings, asking)
+    return await _recognised(kept, settings, spec, plan, asking, quiet=quiet)
+
+
+async def recognised_in(
+    dataset: Dataset, spec: Spec, plan: Plan, asking: Asking, *, quiet: bool
+) -> list[str]:
+    """The same before positions are measured that were found by asking some version of the model.
+
+    Kept answers of that version need no look; others may be there from when the name stood for
+    another model.
+    """
+    if not dataset.version or spec.fallback_dataset or not _has_address(asking.model):
+        return []
+    asks = _measuring(dataset.positions, plan)
+    kept = _kept(asks, plan.settings, asking, but=dataset.version)
+    return await _recognised(kept, plan.settings, spec, plan, asking, quiet=quiet)
+
+
+def check_recognised(run: Run, spec: Spec, *, quiet: bool) -> None:
+    """The same before a run that was saved is taken for the one that the spec asks for.
+
+    What was said at temperature 0 to find its positions is looked at, if it is kept, or else its
+    own answers. Nothing else is to be asked, so it is no harm if nobody answers. The log says what
+    may have changed.
+
+    Raises:
+        AnotherModel: if it is sure that it is another model.
+    """
+    if not _has_address(known_for(spec)):
+        return
+
+    async def looked() -> list[str]:
+        async with asking_for(spec, model_for(spec)) as asking:
+            asks, settings = _asks(spec, run.plan, positions_for(spec), asking.model)
+            kept = _kept(asks, settings, asking)
+            if any(answer.version != run.version for _, answer in kept) or not kept:
+                positions = [sample.position for sample in run.samples]
+                asks, settings = _measuring(positions, run.plan), run.plan.settings
+                replies = (sample.replies[BEFORE].answer for sample in run.samples)
+                kept = [pair for pair in zip(asks, replies, strict=False) if not pair[1].error]
+            with shown(f"the first answer of {run.model}", quiet=quiet):
+                return await _looked_at(kept[:LOOKS], settings, asking)
+
+    try:
+        notes = to_the_end(looked())
+    except (AnotherModel, Stopped):
+        raise
+    except (Problem, Passing) as fault:
+        notes = [_unknown(fault)]
+    for note in notes:
+        log.warning("%s: %s", run.model, note)
+
+
+async def _recognised(
+    kept: Kept, settings: Settings, spec: Spec, plan: Plan, asking: Asking, *, quiet: bool
+) -> list[str]:
     if not kept:
         return []
     try:
@@ -64,10 +130,18 @@ async def recognised(
         raise
     except (Problem, Passing) as fault:
         if not foreseen_by(spec, plan, asking.model, asking.kept).to_ask:
-            return [f"it could not be asked whether it is still the same model ({fault})"]
+            return [_unknown(fault)]
         if isinstance(fault, Problem):
             raise
         return []  # who asks patiently will tell
+
+
+def _unknown(fault: Exception) -> str:
+    return f"it could not be asked whether it is still the same model ({fault})"
+
+
+def _has_address(model: Known) -> bool:
+    return "api" in model.identity
 
 
 async def remember(asking: Asking) -> None:
@@ -78,19 +152,30 @@ async def remember(asking: Asking) -> None:
 
 def _asks(
     spec: Spec, plan: Plan, at_hand: Dataset | Pool, model: Model
-) -> tuple[list[Ask], Settings]:
-    """The first questions of a run, and the settings that they are asked with."""
+) -> tuple[Iterator[Ask], Settings]:
+    """The questions that a run begins with, and the settings that they are asked with."""
     if isinstance(at_hand, Pool):
         criteria = Criteria(model, at_hand, plan)
-        numbers = range(min(LOOKS, len(criteria.ordered)))
-        return [criteria.ask(Which(number, 0)) for number in numbers], criteria.settings
-    draws = islice(draws_of(positions_drawn(at_hand, spec, plan)), LOOKS)
-    return [next(draw.asks([plan.baseline])) for draw in draws], plan.settings
+        numbers = range(min(FAR, len(criteria.ordered)))
+        return (criteria.ask(Which(number, 0)) for number in numbers), criteria.settings
+    return _measuring(positions_drawn(at_hand, spec, plan), plan), plan.settings
 
 
-async def _looked_at(
-    kept: Sequence[tuple[Ask, Answer]], settings: Settings, asking: Asking
-) -> list[str]:
+def _measuring(positions: Sequence[Position], plan: Plan) -> Iterator[Ask]:
+    """The questions about positions, first all of them under the baseline."""
+    draws = list(draws_of(positions))
+    for condition in (plan.baseline, *plan.conditions):
+        for draw in draws:
+            yield from draw.asks([condition])
+
+
+def _kept(asks: Iterable[Ask], settings: Settings, asking: Asking, but: str | None = None) -> Kept:
+    """The first of the questions whose answers are kept, but for those of one version."""
+    answered = ((ask, asking.kept.answer(ask, settings)) for ask in asks)
+    return list(islice(((a, b) for a, b in answered if b and b.version != but), LOOKS))
+
+
+async def _looked_at(kept: Kept, settings: Settings, asking: Asking) -> list[str]:
     """Look again at other questions when the first is answered otherwise; at it, if it is alone."""
     others: list[str] = []
     versions = {answer.version for _, answer in kept}

@@ -34,7 +34,7 @@ from .outlook import Outlook
 from .pools import Pool, given_dataset, positions_drawn, positions_for
 from .precision import is_reached, on_precision, stages
 from .prices import cost_of, is_patient, rate_for
-from .recognition import recognised, remember
+from .recognition import recognised, recognised_in, remember
 from .results import Dataset, Run
 from .samples import Draw, asked_of
 from .selection import dataset_for, found_dataset, version_of
@@ -119,6 +119,8 @@ async def _run(
         for stage in stages(plan):  # what was asked in one is kept for the next
             outlook = Outlook(price, a_sample)
             chosen = await _chosen(spec, stage, at_hand, asking, outlook, quiet=quiet)
+            drawn = replace(chosen.dataset, positions=list(chosen.positions))
+            changes += await recognised_in(drawn, spec, plan, asking, quiet=quiet)
             outlook.beyond = hoped_for(plan.precision, plan.wanted) - len(chosen.positions)
             everything = await _measured(asking, chosen, plan, outlook, quiet=quiet)
             dataset, n = chosen.dataset, len(chosen.positions)
