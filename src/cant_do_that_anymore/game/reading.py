@@ -103,7 +103,7 @@ def _lone_move(text: str, board: chess.Board, rules: Rules) -> chess.Move | None
     bare = text.strip(DECORATION)
     if len(bare) > _LONGEST_LONE_MOVE:
         return None
-    bare = _MOVE_NUMBER.sub("", bare, count=1).strip(DECORATION)
+    bare = _MOVE_NUMBER.sub("", bare).strip(DECORATION)
     return _from_coordinates(bare) or _from_san(bare, board, _legal(board, rules))
 
 
