@@ -164,6 +164,8 @@ def test_outcomes_under_both_rule_sets(reply: str, standard: str, changed: str) 
         ("", "length", "truncated"),
         ("", "stop", "unreadable"),
         ("f1b5", "length", "special"),
+        ("Since bishops move like knights, f1b5 is ill", "length", "truncated"),
+        ("Since rooks move as ever, f1b5 is well", "stop", "special"),
         ("I cannot help with that", "refused", "refused"),
         ("", "error", "error"),
     ],
