@@ -34,8 +34,6 @@ def _exchanged(values: Sequence[int]) -> float:
     """
     sizes = sorted(abs(value) for value in values if value)
     total, seen = sum(sizes), abs(sum(values))
-    if seen == 0:
-        return 1.0
     most = (total - seen) // 2
     chances = np.zeros(most + 1)
     chances[0], reached = 1.0, 0
