@@ -74,6 +74,16 @@ def test_no_pool_that_holds_enough_gains_the_bet_in_the_mean(data: st.DataObject
     chance = (held - sum(seen)) / (size - len(seen))
     after = sum(p * stake(hit) for hit, p in ((True, chance), (False, 1 - chance)) if p)
     assert after <= stake() * (1 + 1e-9)
+    if held == needed and chance < 1:  # the odds are fair
+        assert after == pytest.approx(stake())
+
+
+def test_a_pool_of_which_all_that_is_left_would_have_to_be_hits_ends_with_the_first_miss() -> None:
+    prospect = Prospect(5, 4)
+    prospect.see(False)
+    assert not prospect.is_hopeless
+    prospect.see(False)
+    assert prospect.is_hopeless
 
 
 def test_a_model_without_the_habit_hears_so_after_some_hundred_questions() -> None:

@@ -48,10 +48,8 @@ class Quotient:
         return Interval(low, high, method_of(self.first, self.second))
 
     def holds(self, quotient: float) -> bool:
-        """Whether this quotient, which is not below 0, is in the interval."""
+        """Whether this quotient, which is above 0, is in the interval."""
         (low1, high1), (low2, high2) = self._alone
-        if quotient == 0:
-            return low1 == 0
         low, high = max(low2, low1 / quotient), min(high2, high1 / quotient)
 
         def strangeness(second: float) -> float:

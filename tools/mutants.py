@@ -1,0 +1,256 @@
+"""Mutation testing, by hand: does any test notice when one thing in the code is changed?
+
+    pip install mutmut
+    python tools/mutants.py store --out store.jsonl
+
+Each mutant is tried in a copy of the repository: a process that has collected the tests forks,
+changes the function and runs the tests that reach it, those that reach the statement and are quick
+first, until one fails. A changed table or default is imported anew.
+"""
+
+import gc
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import tomllib
+from argparse import ArgumentParser, Namespace
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from types import CodeType, FunctionType
+
+import coverage
+import pytest
+from hypothesis import settings
+from mutating import Mutant, mutants_of
+
+PACKAGE = Path("src/cant_do_that_anymore")
+AREAS = tomllib.loads(Path("tools/mutants.toml").read_text())
+GOLDEN = "test_golden.py::test_the_numbers_are_those_they_always_were[a server-{}]"
+EXAMPLES = "test_house.py::test_examples_in_docstrings_work[{}]"
+LONGEST = 20.0
+"""Seconds of one test; what takes longer is not for thousands of times."""
+OPTIONS = ["-q", "-n0", "-s", "-p", "no:cacheprovider", "--no-header", "--tb=line", "-W", "ignore"]
+
+
+class FewExamples:
+    """A plugin of pytest: hypothesis tries little, and always the same."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        few = settings(derandomize=True, database=None, max_examples=25, deadline=None)
+        settings.register_profile("mutants", few)
+        settings.load_profile("mutants")
+
+
+class Session(FewExamples):
+    """A plugin of pytest: it collects, and then tries mutants instead of running the tests."""
+
+    def __init__(self, modules: list[Path], told: Namespace) -> None:
+        self.modules, self.told = modules, told
+        self.seconds: dict[str, float] = {}
+        self.reached: dict[str, dict[str, set[int]]] = {}
+        self.functions = defaultdict[str, list[FunctionType]](list)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        self.items = {item.nodeid: item for item in items}
+        for module in self.modules:
+            imported = import_module(dotted(module)).__file__
+            assert imported == str(module.resolve()), f"{imported} is not the mutated file"
+        for each in gc.get_objects():
+            if isinstance(each, FunctionType):
+                self.functions[each.__code__.co_filename].append(each)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self.session = session
+        if forked(self.measure, 1200) != 0:
+            sys.exit(f"the tests fail without a mutant: {Path('said.txt').read_text()[-3000:]}")
+        self.seconds, reached = json.loads(Path("measured.json").read_text())
+        for module, by_test in reached.items():
+            self.reached[module] = {test: set(lines) for test, lines in by_test.items()}
+        print(f"{len(self.seconds)} tests in {sum(self.seconds.values()):.0f} s", flush=True)
+        sys.dont_write_bytecode = True
+        for module in self.modules:
+            self.try_all(module)
+        return True
+
+    def try_all(self, module: Path) -> None:
+        counts, start = Counter[str](), time.monotonic()
+        for mutant in chosen(module, self.told):
+            tests = self.tests_for(mutant)
+            found = self.verdict(mutant, tests)
+            counts[found] += 1
+            row = {"verdict": found, "tests": len(tests), "module": str(module)}
+            row |= {"line": mutant.line, "change": mutant.change}
+            with self.told.out.open("a") as file:
+                print(json.dumps(row), file=file)
+        print(f"{module}: {dict(counts)} in {time.monotonic() - start:.0f} s", flush=True)
+
+    def run(self, tests: list[str], watch: coverage.Coverage | None = None) -> int:
+        """Run tests until one fails; says whether one did."""
+        for test, following in zip(tests, [*tests[1:], None], strict=True):
+            start, item = time.monotonic(), self.items[test]
+            if watch:
+                watch.switch_context(test)
+            after = self.items[following] if following else None
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+            self.seconds[test] = time.monotonic() - start
+            if self.session.testsfailed:
+                return 1
+        return 0
+
+    def measure(self) -> int:
+        """Run all tests on the code as it is: how long each takes, and which lines it reaches."""
+        watch = coverage.Coverage(data_file=None, include=[f"{PACKAGE.resolve()}/*"])
+        watch.start()
+        code = self.run(list(self.items), watch)
+        watch.stop()
+        reached: dict[str, dict[str, list[int]]] = {}
+        for module in self.modules:
+            by_test = reached[str(module)] = defaultdict(list)
+            lines = watch.get_data().contexts_by_lineno(str(module.resolve()))
+            for line, tests in lines.items():
+                for test in filter(None, tests):
+                    by_test[test].append(line)
+        Path("measured.json").write_text(json.dumps([self.seconds, reached]))
+        return code
+
+    def tests_for(self, mutant: Mutant) -> list[str]:
+        """The tests that reach the function, or the module; as many as there is time for."""
+        reaching = {
+            test: not lines & {*mutant.statement}
+            for test, lines in self.reached[str(mutant.module)].items()
+            if self.seconds[test] < LONGEST and (not mutant.function or lines & {*mutant.function})
+        }
+        tests: list[str] = []
+        spent = 0.0
+        for test in sorted(reaching, key=lambda test: (reaching[test], self.seconds[test])):
+            spent += self.seconds[test]
+            if not tests or spent <= self.told.seconds:
+                tests.append(test)
+        return tests
+
+    def verdict(self, mutant: Mutant, tests: list[str]) -> str:
+        if not tests:
+            return "unreached"
+        limit = 10 + 4 * sum(self.seconds[test] for test in tests)
+        with changed(mutant.module, mutant.code):
+            code = forked(lambda: self.run_changed(mutant, tests), limit)
+        return "timeout" if code is None else "killed" if code else "survived"
+
+    def run_changed(self, mutant: Mutant, tests: list[str]) -> int:
+        if not mutant.in_body:
+            return run_anew(tests)
+        path = str(mutant.module.resolve())
+        new = defaultdict[str, list[CodeType]](list)
+        for code in codes_in(compile(mutant.code, path, "exec")):
+            new[code.co_qualname].append(code)
+        for function in self.functions[path]:
+            codes, line = new[function.__code__.co_qualname], function.__code__.co_firstlineno
+            for code in codes:
+                if len(codes) == 1 or code.co_firstlineno == line:
+                    function.__code__ = code
+        return self.run(tests)
+
+
+def run_anew(tests: list[str]) -> int:
+    """Run tests in this process, with the package imported again."""
+    ours = {PACKAGE.name, "tests", *(path.stem for path in Path("tests").iterdir())}
+    for name in list(sys.modules):
+        if name.split(".")[0] in ours:
+            del sys.modules[name]
+    return int(pytest.main([*OPTIONS, "-x", *tests], plugins=[FewExamples()]))
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from codes_in(each)
+
+
+def forked(body: Callable[[], int], limit: float) -> int | None:
+    """What the body says in a process of its own, or None if it takes too long."""
+    if not (child := os.fork()):
+        os.setsid()
+        said = os.open("said.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        code = 99
+        try:
+            code = body()
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.002)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+@contextmanager
+def changed(path: Path, code: str) -> Iterator[None]:
+    """The file with other code, for who imports it anew or in a process of its own."""
+    original, when = path.read_text(), path.stat()
+    path.write_text(code)
+    os.utime(path, (0, 0))  # so that no compiled file is taken for it
+    try:
+        yield
+    finally:
+        path.write_text(original)
+        os.utime(path, ns=(when.st_atime_ns, when.st_mtime_ns))
+
+
+def chosen(module: Path, told: Namespace) -> list[Mutant]:
+    mutants = list(mutants_of(module))
+    if told.again:
+        rows = [json.loads(line) for line in told.again.read_text().splitlines()]
+        alive = [row for row in rows if row["verdict"] in ("survived", "unreached")]
+        wanted = {(row["module"], row["change"]) for row in alive}
+        mutants = [each for each in mutants if (str(module), each.change) in wanted]
+    if told.sample and told.sample < len(mutants):
+        mutants = Random(0).sample(mutants, told.sample)
+    return mutants
+
+
+def dotted(module: Path) -> str:
+    return ".".join(module.with_suffix("").parts[1:])
+
+
+def main() -> None:
+    parser = ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("area", choices=AREAS)
+    parser.add_argument("--out", type=Path, required=True, help="gets a line for each mutant")
+    parser.add_argument("--sample", type=int, help="so many mutants a module, at random")
+    parser.add_argument("--seconds", type=float, default=30, help="of tests for a mutant, at most")
+    parser.add_argument("--again", type=Path, help="only those that survived in this file")
+    told = parser.parse_args()
+    told.again, told.out = told.again and told.again.resolve(), told.out.resolve()
+    modules = [PACKAGE / f"{name}.py" for name in AREAS[told.area]["modules"]]
+    tests = AREAS[told.area]["tests"] + [GOLDEN.format(each) for each in ("all", "all_diagonal")]
+    tests += [EXAMPLES.format(dotted(module)) for module in modules]
+    with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
+        shutil.copytree(".", scratch, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
+        os.chdir(scratch)
+        sys.path[:0] = paths = [f"{scratch}/src", f"{scratch}/tests"]
+        os.environ["PYTHONPATH"] = ":".join(paths)
+        files = [f"tests/{test}" for test in tests]
+        pytest.main([*OPTIONS, *files], plugins=[Session(modules, told)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The mutants of a module: its code with one thing changed, as mutmut changes it.
+
+Unlike there, also in properties, decorated functions and tables; and lists and dictionaries may
+lack an element. What only people read is left alone (docstrings, annotations, messages, titles),
+and what mypy finds: None in place of a value, a missing argument.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import libcst as cst
+from libcst import matchers as m
+from libcst.metadata import MetadataWrapper, PositionProvider
+from mutmut.mutation.mutators import mutation_operators
+
+
+def named(*names: str) -> m.OneOf[Any]:
+    return m.OneOf(*(m.Name(name) for name in names))
+
+
+LEFT_ALONE = m.OneOf(
+    *(m.Annotation(), m.Decorator(), m.Import(), m.ImportFrom(), m.Raise(), m.Assert()),
+    m.Expr(m.SimpleString() | m.ConcatenatedString()),
+    m.Arg(keyword=named("meaning", "title", "remark", "compared")),
+    m.Call(named("Problem", "TypeVar") | m.Attribute(m.Name("log"))),
+    m.Subscript(named("Callable", "Literal")),
+)
+TABLE_ROW, TEXT = m.Call(named("Measure", "Statistic")), m.Arg(m.SimpleString(), keyword=None)
+TAKES_FEWER = named("getattr", "max", "min", "next", "range", "round", "sum") | m.Attribute(
+    attr=named("decode", "encode", "execute", "get", "replace", "run", "split", "strip", "sub")
+)
+"""Calls that are well with fewer arguments."""
+
+
+class Mutant(NamedTuple):
+    """A change in a function (none for a table) and a statement, by their lines, and the new code.
+
+    It is ``in_body`` of the function, and not in its defaults.
+    """
+
+    module: Path
+    line: int
+    function: range
+    statement: range
+    in_body: bool
+    change: str
+    code: str
+
+
+def mutants_of(module: Path) -> Iterator[Mutant]:
+    wrapper = MetadataWrapper(cst.parse_module(module.read_text()))
+    places, old = wrapper.resolve(PositionProvider), wrapper.module.code
+
+    def lines_of(node: cst.CSTNode) -> range:
+        return range(places[node].start.line, places[node].end.line + 1)
+
+    def walk(node: cst.CSTNode, function: range, statement: range, body: bool) -> Iterator[Mutant]:
+        if m.matches(node, LEFT_ALONE):
+            return
+        if isinstance(node, cst.FunctionDef | cst.Lambda):
+            function, body = lines_of(node), True
+        if isinstance(node, cst.Parameters):
+            body = False
+        if isinstance(node, cst.SimpleStatementLine):
+            statement = lines_of(node)
+        for new in changes_of(node):
+            changed = wrapper.module.deep_replace(node, new)
+            if isinstance(changed, cst.Module) and changed.code != old:
+                lines, told = lines_of(node), f"{shown(node)}  ->  {shown(new)}"
+                where = (function, statement or lines, body)
+                yield Mutant(module, lines[0], *where, told, changed.code)
+        for child in node.children:
+            if not (m.matches(node, TABLE_ROW) and m.matches(child, TEXT)):
+                yield from walk(child, function, statement, body)
+
+    yield from walk(wrapper.module, range(0), range(0), body=False)
+
+
+def changes_of(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    for kind, mutate in mutation_operators:
+        if isinstance(node, kind):
+            yield from (new for new in mutate(node) if not is_trivial(node, new))
+    if isinstance(node, cst.List | cst.Dict) and len(node.elements) > 1:
+        for number in range(len(node.elements)):
+            left = [each for place, each in enumerate(node.elements) if place != number]
+            yield node.with_changes(elements=left)
+
+
+def is_trivial(old: cst.CSTNode, new: cst.CSTNode) -> bool:
+    """Whether mypy finds it, or the same text was changed already."""
+    if isinstance(new, cst.SimpleString):
+        return "XX" not in new.value
+    if isinstance(new, cst.Assign | cst.AnnAssign) and not isinstance(old, cst.AugAssign):
+        return True
+    if not (isinstance(old, cst.Call) and isinstance(new, cst.Call)):
+        return False
+    if len(new.args) == len(old.args):
+        return bool(new.func.deep_equals(old.func))
+    lost = [arg for arg in old.args if arg not in new.args]
+    return not (any(arg.keyword for arg in lost) or m.matches(old.func, TAKES_FEWER))
+
+
+def shown(node: cst.CSTNode) -> str:
+    return " ".join(cst.Module([]).code_for_node(node).split())
