@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import product
 from math import comb, inf
 from random import Random
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given, settings
@@ -158,6 +159,23 @@ def test_equal_to_within_five_points_takes_73_samples_without_a_difference() -> 
         return ends(ratio_interval([0] * n, [1] * n, range(n), DIFFERENCE))[1]
 
     assert widest(73) <= 0.05 < widest(72)
+
+
+@pytest.mark.parametrize("stretch", [1.0, 1.1, 2.0])
+def test_a_stretched_interval_goes_as_many_times_further_in_standard_errors(stretch: float) -> None:
+    cells = [Cell(1, 1, 8), Cell(0, 1, 2)]
+    found = ratio_interval([1] * 8 + [0] * 2, [1] * 10, range(10), RATE, stretch)
+    assert [score(cells, end) for end in ends(found)] == pytest.approx([stretch * 1.959964] * 2)
+    rows = [(1, 1, 1, 0)] * 12 + [(1, 0, 1, 1)] * 5 + [(0, 0, 1, 0)] * 3
+    first, second, games = two_models(list(enumerate(rows)))
+    plain, wider = (ratio_difference(first, second, games, each) for each in (1.0, stretch))
+    assert plain and wider and wider.value == plain.value
+    assert errors_away(wider.p) == pytest.approx(errors_away(plain.p) / stretch)
+    assert (wider.interval.high > plain.interval.high) == (stretch > 1)
+
+
+def errors_away(p: float) -> float:
+    return NormalDist().inv_cdf(1 - p / 2)
 
 
 def test_a_sample_that_cannot_be_is_an_error() -> None:
