@@ -80,6 +80,32 @@ def test_an_answer_is_on_disk_when_its_future_is_done(tmp_path: Path) -> None:
     assert b"e2e4" in asyncio.run(save_and_look())
 
 
+def test_who_is_stopped_while_an_answer_is_written_holds_up_no_other(tmp_path: Path) -> None:
+    async def save() -> bool:
+        store = Store(tmp_path / "answers.sqlite")
+        stopped, waiting = (store.put(key, "m", Answer("e2e4")) for key in ("one", "other"))
+        stopped.cancel()
+        done = await asyncio.wait_for(waiting, 10)
+        store.close()
+        return done
+
+    assert asyncio.run(save())
+    assert len(found(tmp_path / "answers.sqlite", ["one", "other"])) == 2
+
+
+def test_what_is_learnt_of_a_model_is_known_to_the_next_process(tmp_path: Path) -> None:
+    for form in (("a", "b"), ("c",)):
+        store = Store(tmp_path / "answers.sqlite")
+        store.learn("m", form)
+        for way in ("[1]", "[2]", "[1]"):
+            store.note_way("m", way)
+        store.close()
+        store = Store(tmp_path / "answers.sqlite")
+        assert (store.form("m"), store.form("other")) == (form, ())
+        assert (store.ways("m"), store.ways("other")) == (["[1]", "[2]"], [])
+        store.close()
+
+
 def test_garbage_in_the_middle_loses_only_what_it_covers(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
