@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import Problem
 from cant_do_that_anymore.models.model import Answer, Usage
-from cant_do_that_anymore.models.store import Store, opened_store
+from cant_do_that_anymore.models.store import Store, opened_store, store_to_read
 
 
 def saved(path: Path, answers: dict[str, Answer]) -> None:
@@ -122,6 +123,54 @@ def test_garbage_in_the_middle_loses_only_what_it_covers(
     assert len(kept) > 1900
     assert all(answers[key] == answer for key, answer in kept.items())
     assert len(list(tmp_path.glob("answers.sqlite.damaged-*"))) == 1
+
+
+def test_what_a_damaged_store_had_learnt_and_not_yet_written_back_is_taken_over(
+    tmp_path: Path,
+) -> None:
+    path, other = tmp_path / "answers.sqlite", tmp_path / "other.sqlite"
+    saved(path, many(500))
+    store = Store(path)
+    store.learn("m", ("a", "b"))
+    store.note_way("m", "[1]")
+    store.run("INSERT INTO marks VALUES ('m', 'mark')")
+    store.run("INSERT INTO batched VALUES ('k', 'm', 'f', 'b', '[]', '', 1.5)")
+    for suffix in ("", "-wal"):  # as a process leaves them that is killed now
+        shutil.copyfile(f"{path}{suffix}", f"{other}{suffix}")
+    store.close()
+    with other.open("r+b") as file:
+        file.seek(other.stat().st_size // 2)
+        file.write(os.urandom(8192))
+    rescued = Store(other)
+    assert rescued.form("m") == ("a", "b")
+    assert rescued.ways("m") == ["[1]"]
+    assert rescued.run("SELECT * FROM marks") == [("m", "mark")]
+    assert rescued.run("SELECT * FROM batched") == [("k", "m", "f", "b", "[]", "", 1.5)]
+    rescued.close()
+
+
+def test_who_only_looks_sees_what_another_has_just_saved_also_where_nothing_can_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def save_and_look() -> Answer | None:
+        with opened_store(fresh=False) as store:
+            await store.put("key", "m", Answer("e2e4"))
+            with store_to_read() as looking:
+                return looking.get("key")
+
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert asyncio.run(save_and_look()) == Answer("e2e4")
+
+
+def test_a_fresh_store_knows_nothing_and_leaves_nothing() -> None:
+    async def save(*, fresh: bool) -> Answer | None:
+        with opened_store(fresh=fresh) as store:
+            before = store.get("key")
+            await store.put("key", "m", Answer("e2e4"))
+            return before
+
+    assert [asyncio.run(save(fresh=fresh)) for fresh in (True, False, True)] == [None] * 3
+    assert asyncio.run(save(fresh=False)) == Answer("e2e4")
 
 
 @settings(max_examples=25)
