@@ -17,6 +17,7 @@ from cant_do_that_anymore.evaluation.criteria import ORDER_SEED
 from cant_do_that_anymore.evaluation.diagnosis import ASKED, ASKED_OF_CONTROLS, knowing_of
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
+from cant_do_that_anymore.evaluation.measures import MEASURES
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.run import choose
 from cant_do_that_anymore.evaluation.sizes import enough_for_corrected, enough_for_specific
@@ -93,6 +94,8 @@ def test_a_perfect_model_knows_and_drops_what_is_forbidden_and_nothing_else(perf
         "doing_without_knowing": None,
     }
     assert {knowing_of(sample) for sample in perfect.samples} == {"knows and drops"}
+    known = {name: m.perfect for name, m in MEASURES.items() if m.perfect is not None}
+    assert known.items() - perfect.results.metrics.items() == {("resistance_rate", 1)}
 
 
 def test_a_model_that_knows_but_cannot_stop_has_the_whole_gap() -> None:

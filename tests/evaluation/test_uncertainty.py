@@ -1,6 +1,6 @@
 """Bounds: no unusable answer, whatever it had been, could carry a number beyond them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -57,6 +57,29 @@ def everything(told: Sequence[Told], conditions: Sequence[str]) -> Iterator[list
 
 def values(measure: Measure, guessed: Iterable[list[Sample]]) -> list[float]:
     return [value for each in guessed if (value := measure.value(each)) is not None]
+
+
+class Watched(dict[str, Reply]):
+    def __init__(self, replies: Mapping[str, Reply]) -> None:
+        super().__init__(replies)
+        self.looked_at: set[str] = set()
+
+    def __getitem__(self, condition: str) -> Reply:
+        self.looked_at.add(condition)
+        return super().__getitem__(condition)
+
+
+@pytest.mark.parametrize("measure", BOUNDED, ids=lambda measure: measure.name)
+def test_a_measure_needs_the_conditions_that_it_looks_at_and_no_others(measure: Measure) -> None:
+    looked_at: set[str] = set()
+    for said in product(("special", "legal"), ("right", "wrong")):
+        told: Told = {name: said[name in QUESTIONS] for name in ASKED}
+        for habit in ("special", "legal"):
+            (sample,) = samples_of([told | {"standard": habit}])
+            watched = Watched(sample.replies)
+            measure.value([replace(sample, replies=watched)])
+            looked_at |= watched.looked_at
+    assert looked_at == {*measure.needs}
 
 
 @pytest.mark.parametrize("measure", BOUNDED, ids=lambda measure: measure.name)
