@@ -56,7 +56,7 @@ class Session(FewExamples):
     def __init__(self, modules: list[Path], told: Namespace) -> None:
         self.modules, self.told = modules, told
         self.seconds: dict[str, float] = {}
-        self.reached: dict[str, dict[str, set[int]]] = {}
+        self.reached: dict[str, dict[str, set[int]]] = {str(module): {} for module in modules}
         self.functions = defaultdict[str, list[FunctionType]](list)
 
     @pytest.hookimpl(tryfirst=True)
@@ -74,9 +74,7 @@ class Session(FewExamples):
         self.session = session
         if forked(self.measure, 1200) != 0:
             sys.exit(f"the tests fail without a mutant: {Path('said.txt').read_text()[-3000:]}")
-        self.seconds, reached = json.loads(Path("measured.json").read_text())
-        for module, by_test in reached.items():
-            self.reached[module] = {test: set(lines) for test, lines in by_test.items()}
+        self.recall()
         print(f"{len(self.seconds)} tests in {sum(self.seconds.values()):.0f} s", flush=True)
         sys.dont_write_bytecode = True
         for module in self.modules:
@@ -108,20 +106,30 @@ class Session(FewExamples):
                 return 1
         return 0
 
+    def recall(self) -> None:
+        """Read how long each test takes, and which lines it reaches, as far as that is known."""
+        if self.told.measured.exists():
+            self.seconds, reached = json.loads(self.told.measured.read_text())
+            for module, by_test in reached.items():
+                known = {test: set(by_test[test]) for test in by_test if test in self.items}
+                self.reached[module] = known
+
     def measure(self) -> int:
-        """Run all tests on the code as it is: how long each takes, and which lines it reaches."""
+        """Run the tests of which that is not known, on the code as it is."""
+        self.recall()
         watch = coverage.Coverage(data_file=None, include=[f"{PACKAGE.resolve()}/*"])
         watch.start()
-        code = self.run(list(self.items), watch)
+        code = self.run([test for test in self.items if test not in self.seconds], watch)
         watch.stop()
         reached: dict[str, dict[str, list[int]]] = {}
         for module in self.modules:
-            by_test = reached[str(module)] = defaultdict(list)
+            by_test = defaultdict(list, {t: [*at] for t, at in self.reached[str(module)].items()})
             lines = watch.get_data().contexts_by_lineno(str(module.resolve()))
             for line, tests in lines.items():
                 for test in filter(None, tests):
                     by_test[test].append(line)
-        Path("measured.json").write_text(json.dumps([self.seconds, reached]))
+            reached[str(module)] = by_test
+        self.told.measured.write_text(json.dumps([self.seconds, reached]))
         return code
 
     def tests_for(self, mutant: Mutant) -> list[str]:
@@ -238,6 +246,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, help="so many mutants a module, at random")
     parser.add_argument("--seconds", type=float, default=30, help="of processor time for a mutant")
     parser.add_argument("--again", type=Path, help="only those that survived in this file")
+    parser.add_argument("--measured", type=Path, help="keeps what is known of the tests")
     told = parser.parse_args()
     told.again, told.out = told.again and told.again.resolve(), told.out.resolve()
     modules = [PACKAGE / f"{name}.py" for name in AREAS[told.area]["modules"]]
@@ -245,6 +254,7 @@ def main() -> None:
     tests += [EXAMPLES.format(dotted(module)) for module in modules]
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         shutil.copytree(".", scratch, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
+        told.measured = (told.measured or Path(scratch) / "measured.json").resolve()
         os.chdir(scratch)
         sys.path[:0] = paths = [f"{scratch}/src", f"{scratch}/tests"]
         os.environ["PYTHONPATH"] = ":".join(paths)
