@@ -4,12 +4,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cant_do_that_anymore.errors import Problem, Unfinished
-from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.models import asking as module
 from cant_do_that_anymore.models.asking import Asking
 from cant_do_that_anymore.models.asks import Ask, key_of
@@ -140,6 +141,7 @@ def test_whatever_can_change_the_answer_changes_the_key() -> None:
         (model, ask, SETTINGS),
         (other, ask, SETTINGS),
         (model, different, SETTINGS),
+        (model, replace(ask, question=replace(ask.question, rules=BISHOPS_AS_KNIGHTS)), SETTINGS),
         (model, Ask(ask.question, "selection", "standard"), SETTINGS),
         (model, Ask(ask.question, "measuring", "changed"), SETTINGS),
         (model, Ask(ask.question, "measuring", "standard", 1), SETTINGS),

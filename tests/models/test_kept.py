@@ -1,0 +1,133 @@
+"""What is kept of a model: which of its answers count, and what they are found by."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.models.asks import Ask, seeded
+from cant_do_that_anymore.models.baseline import RandomModel
+from cant_do_that_anymore.models.kept import Kept
+from cant_do_that_anymore.models.model import Answer, Message, Question, Settings
+from cant_do_that_anymore.models.store import Store
+
+QUESTION = Question(STANDARD, ("e2e4",), (Message("user", "e2e4"),))
+OTHER_QUESTION = replace(QUESTION, messages=(Message("user", "d2d4"),))
+ASK = Ask(QUESTION, "measuring", "standard")
+SMALL, MIDDLE, LARGE = (Settings(max_tokens=limit) for limit in (50, 80, 100))
+WHOLE, CUT_OFF = Answer("e7e5"), Answer("e7", "length")
+
+
+class Other(RandomModel):
+    """Another model, for whom nothing counts that is kept of the first."""
+
+    name = "other"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "answers.sqlite")
+    yield store
+    store.close()
+
+
+def save(kept: Kept, ask: Ask, settings: Settings, answer: Answer) -> Answer:
+    async def saved() -> Answer:
+        return await kept.save(ask, settings, answer)
+
+    return asyncio.run(saved())
+
+
+def test_of_smaller_limits_the_largest_counts_unless_it_cut_the_answer_off(store: Store) -> None:
+    kept = Kept(RandomModel(), store)
+    whole, cut, grown, cut_later = (replace(ASK, draw=draw) for draw in range(4))
+    for ask, at_small, at_middle in (
+        (whole, WHOLE, None),
+        (cut, CUT_OFF, None),
+        (grown, CUT_OFF, WHOLE),
+        (cut_later, WHOLE, CUT_OFF),
+    ):
+        save(kept, ask, SMALL, at_small)
+        if at_middle:
+            save(kept, ask, MIDDLE, at_middle)
+    found = [kept.answer(ask, LARGE) for ask in (whole, cut, grown, cut_later)]
+    assert found == [WHOLE, None, WHOLE, None]
+    assert [kept.was_cut_off([ask], LARGE) for ask in (whole, cut, grown, cut_later)] == [
+        *(False, True, False, True)
+    ]
+    assert not kept.was_cut_off([replace(ASK, draw=9), whole], LARGE)
+
+
+def test_under_its_own_limit_an_answer_counts_however_it_ended(store: Store) -> None:
+    kept = Kept(RandomModel(), store)
+    save(kept, ASK, SMALL, CUT_OFF)
+    assert kept.answer(ASK, SMALL) == CUT_OFF
+    assert not kept.was_cut_off([ASK], SMALL)
+    assert kept.answer(replace(ASK, anew=True), SMALL) == CUT_OFF
+
+
+def test_a_larger_limit_and_for_who_asks_anew_a_smaller_one_does_not_count(store: Store) -> None:
+    kept = Kept(RandomModel(), store)
+    save(kept, ASK, MIDDLE, WHOLE)
+    assert kept.answer(ASK, SMALL) is None
+    assert kept.answer(ASK, LARGE) == WHOLE
+    assert kept.answer(replace(ASK, anew=True), LARGE) is None
+    assert kept.answer(ASK, replace(LARGE, temperature=0.0)) is None
+
+
+def test_an_answer_counts_in_whatever_form_it_was_asked(store: Store) -> None:
+    kept = Kept(RandomModel(), store)
+    bare = replace(WHOLE, conceded=("no temperature",))
+    save(kept, ASK, SMALL, bare)
+    save(kept, replace(ASK, draw=1), LARGE, WHOLE)
+    assert kept.answer(ASK, SMALL) == bare
+    assert kept.forms(SMALL) == [(), ("no temperature",)]
+    assert Kept(Other(), store).answer(ASK, SMALL) is None
+
+
+def test_the_form_of_a_model_is_known_by_model_effort_and_body(store: Store) -> None:
+    Kept(RandomModel(), store).learnt(SMALL, ("no system",))
+    later = Kept(RandomModel(), store)
+    assert later.form(SMALL) == later.form(LARGE) == ("no system",)
+    assert later.form(replace(SMALL, reasoning_effort="high")) == ()
+    assert later.form(replace(SMALL, extra_body='{"a": 1}')) == ()
+    assert Kept(Other(), store).form(SMALL) == ()
+    later.learnt(SMALL, ())
+    assert later.form(SMALL) == Kept(RandomModel(), store).form(SMALL) == ()
+
+
+def test_what_a_server_said_is_known_by_name_and_model(store: Store) -> None:
+    Kept(RandomModel(), store).note_marks({"fingerprint": "a", "owner": "b"})
+    Kept(RandomModel(), store).note_marks({"fingerprint": "c"})
+    later = Kept(RandomModel(), store)
+    assert later.marks("fingerprint") == {"a", "c"}
+    assert later.marks("owner") == {"b"}
+    assert Kept(Other(), store).marks("owner") == set()
+
+
+def test_the_answer_that_was_first_is_the_one_that_counts(store: Store) -> None:
+    kept = Kept(RandomModel(), store)
+    assert save(kept, ASK, SMALL, WHOLE) is WHOLE
+    assert save(kept, ASK, SMALL, CUT_OFF) == WHOLE
+
+
+def test_the_seed_of_a_question_is_the_same_in_every_version() -> None:
+    settings = Settings(0.5, 16, 7)
+    assert seeded(RandomModel(), ASK, settings) == replace(settings, seed=269961778539680)
+    seeds = {
+        seeded(model, ask, each).seed
+        for model, ask, each in (
+            (RandomModel(), ASK, settings),
+            (Other(), ASK, settings),
+            (RandomModel(), replace(ASK, question=OTHER_QUESTION), settings),
+            (RandomModel(), replace(ASK, purpose="selection"), settings),
+            (RandomModel(), replace(ASK, draw=1), settings),
+            (RandomModel(), ASK, replace(settings, temperature=0.0)),
+            (RandomModel(), ASK, replace(settings, max_tokens=17)),
+            (RandomModel(), ASK, replace(settings, seed=8)),
+        )
+    }
+    assert len(seeds) == 8
