@@ -196,11 +196,12 @@ def test_no_damage_anywhere_makes_a_wrong_answer(
         assert whole == answers
 
 
-def test_an_answer_changed_on_disk_is_asked_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", ["replace(answer, 'e2e4', 'e2e3')", "CAST(x'7bff' AS TEXT)"])
+def test_an_answer_changed_on_disk_is_asked_again(tmp_path: Path, change: str) -> None:
     path = tmp_path / "answers.sqlite"
     saved(path, {"key": Answer("e2e4")})
     with sqlite3.connect(path) as database:
-        database.execute("UPDATE saved_answers SET answer = replace(answer, 'e2e4', 'e2e3')")
+        database.execute(f"UPDATE saved_answers SET answer = {change}")
     assert found(path, ["key"]) == {}
     saved(path, {"key": Answer("e2e4")})
     assert found(path, ["key"])["key"].text == "e2e4"
