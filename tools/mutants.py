@@ -17,11 +17,13 @@ import sys
 import tempfile
 import time
 import tomllib
+import traceback
 from argparse import ArgumentParser, Namespace
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from types import CodeType, FunctionType
@@ -95,11 +97,11 @@ class Session(FewExamples):
 
     def run(self, tests: list[str], watch: coverage.Coverage | None = None) -> int:
         """Run tests until one fails; says whether one did."""
-        for test, following in zip(tests, [*tests[1:], None], strict=True):
+        for test, following in pairwise([*tests, ""]):
             start, item = time.process_time(), self.items[test]
             if watch:
                 watch.switch_context(test)
-            after = self.items[following] if following else None
+            after = self.items.get(following)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             self.seconds[test] = time.process_time() - start
             if self.session.testsfailed:
@@ -196,6 +198,8 @@ def forked(body: Callable[[], int], limit: float) -> int | None:
         code = 99
         try:
             code = body()
+        except BaseException:
+            traceback.print_exc()
         finally:
             sys.stdout.flush()
             os._exit(code)
