@@ -22,6 +22,7 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import _lru_cache_wrapper
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -59,6 +60,7 @@ class Session(FewExamples):
         self.modules, self.told = modules, told
         self.seconds: dict[str, float] = {}
         self.reached: dict[str, dict[str, set[int]]] = {str(module): {} for module in modules}
+        self.caches: list[_lru_cache_wrapper[object]] = []
         self.functions = defaultdict[str, list[FunctionType]](list)
 
     @pytest.hookimpl(tryfirst=True)
@@ -67,7 +69,10 @@ class Session(FewExamples):
         for module in self.modules:
             imported = import_module(dotted(module)).__file__
             assert imported == str(module.resolve()), f"{imported} is not the mutated file"
+        names = {dotted(module) for module in self.modules}
         for each in gc.get_objects():
+            if isinstance(each, _lru_cache_wrapper) and each.__module__ in names:
+                self.caches.append(each)
             if isinstance(each, FunctionType):
                 self.functions[each.__code__.co_filename].append(each)
 
@@ -101,6 +106,8 @@ class Session(FewExamples):
             start, item = time.process_time(), self.items[test]
             if watch:
                 watch.switch_context(test)
+                for cached in self.caches:
+                    cached.cache_clear()
             after = self.items.get(following)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             self.seconds[test] = time.process_time() - start

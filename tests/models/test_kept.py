@@ -61,6 +61,14 @@ def test_of_smaller_limits_the_largest_counts_unless_it_cut_the_answer_off(store
     assert not kept.was_cut_off([replace(ASK, draw=9), whole], LARGE)
 
 
+def test_room_to_think_is_part_of_the_limit(store: Store) -> None:
+    kept = Kept(RandomModel(), store)
+    save(kept, ASK, Settings(max_tokens=60, reasoning_tokens=20), WHOLE)
+    for max_tokens, reasoning_tokens, found in ((50, 30, WHOLE), (50, 31, WHOLE), (50, 29, None)):
+        settings = Settings(max_tokens=max_tokens, reasoning_tokens=reasoning_tokens)
+        assert kept.answer(ASK, settings) == found
+
+
 def test_under_its_own_limit_an_answer_counts_however_it_ended(store: Store) -> None:
     kept = Kept(RandomModel(), store)
     save(kept, ASK, SMALL, CUT_OFF)

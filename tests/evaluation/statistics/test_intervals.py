@@ -261,6 +261,16 @@ def test_exchanging_two_models_mirrors_their_difference(rows: Quads) -> None:
         assert one.p == pytest.approx(other.p)
 
 
+@unhurried
+@given(st.lists(st.tuples(st.integers(0, 12), st.tuples(*[st.integers(0, 1)] * 2)), min_size=1))
+def test_where_the_habit_was_always_there_no_model_could_have_gained_it(
+    rows: list[tuple[int, tuple[int, int]]],
+) -> None:
+    first, second, games = two_models([(game, (1, b, 1, d)) for game, (b, d) in rows])
+    fixed = [ratio._replace(support=((-1, 1), (0, 1))) for ratio in (first, second)]
+    assert ratio_difference(first, second, games) == ratio_difference(*fixed, games)
+
+
 def test_models_that_always_agreed_are_not_proven_equal_by_a_few_samples() -> None:
     rows = [(a, b, a, b) for a, b in product((0, 1), repeat=2)] * 5
     first, second, games = two_models(list(enumerate(rows)))
