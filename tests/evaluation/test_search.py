@@ -1,0 +1,142 @@
+"""The search for habits: which positions are asked about, how often, and which are found."""
+
+from collections.abc import Callable
+from itertools import islice
+
+import pytest
+
+from cant_do_that_anymore import Spec
+from cant_do_that_anymore.errors import NoHabit, Unfinished
+from cant_do_that_anymore.evaluation.criteria import Criteria
+from cant_do_that_anymore.evaluation.pools import Pool
+from cant_do_that_anymore.evaluation.search import Search
+from cant_do_that_anymore.evaluation.spec import plan_for
+from cant_do_that_anymore.evaluation.waves import wave_size
+from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.models.asks import Ask
+from cant_do_that_anymore.models.baseline import RandomModel
+from cant_do_that_anymore.models.concessions import NO_TEMPERATURE
+from cant_do_that_anymore.models.model import Answer, Usage
+
+POOL = Pool("some", shipped_pool("pool")[:100])
+CRITERIA = Criteria(RandomModel(), POOL, plan_for(Spec(), RandomModel()))
+ORDERED = CRITERIA.ordered
+FAILED = Answer("", "error", error="gone")
+Says = Callable[[int, int], bool]
+"""By the number of a position and of the draw, whether the special move comes."""
+
+
+def number_of(ask: Ask) -> int:
+    return [position.moves for position in ORDERED].index(ask.question.moves)
+
+
+def answer_to(ask: Ask, says: Says, *conceded: str) -> Answer:
+    number = number_of(ask)
+    text = ORDERED[number].special_moves[0] if says(number, ask.draw) else "no move"
+    return Answer(text, usage=Usage(10, 1), conceded=conceded)
+
+
+def searched(says: Says, *conceded: str, wanted: int, hoped: int = 0, most: int = 999) -> Search:
+    """Ask one question after the other until enough is found, or so many were asked."""
+    search = Search(CRITERIA, wanted, hoped)
+    for ask in islice(search.asks(), most):
+        assert search.asks_again == (ask.draw > 0)
+        search.see(answer_to(ask, says, *conceded))
+        if search.done:
+            break
+    return search
+
+
+def every_fourth(number: int, draw: int) -> bool:
+    return number % 4 == 0
+
+
+def found_by(search: Search) -> list[int]:
+    return [ORDERED.index(position) for position in search.hits]
+
+
+def test_the_pool_is_gone_through_in_order_until_enough_is_found() -> None:
+    search = searched(every_fourth, wanted=3)
+    assert found_by(search) == [0, 4, 8]
+    assert (search.asked, search.left, search.done) == (9, 91, True)
+    dataset = search.dataset("v")
+    assert (dataset.asked, dataset.pool_ended, dataset.own_temperature) == (9, False, False)
+    assert dataset.usage == Usage(90, 9)
+    assert (dataset.version, dataset.origin, dataset.built_now) == ("v", "built", True)
+    assert (dataset.pool, dataset.pool_name) == (POOL.digest, POOL.told_under(CRITERIA.plan.change))
+
+
+def test_without_a_temperature_two_of_three_draws_decide_and_a_first_miss_ends_it() -> None:
+    drawn = {0: [1, 1], 1: [1, 0, 1], 2: [1, 0, 0], 3: [0], 4: [1, 1]}
+
+    def says(number: int, draw: int) -> bool:
+        return bool(drawn[number][draw])
+
+    search = searched(says, NO_TEMPERATURE, wanted=3)
+    assert found_by(search) == [0, 1, 4]
+    assert search.dataset("v").asked == 2 + 3 + 3 + 1 + 2
+    assert search.dataset("v").own_temperature
+
+
+def test_later_answers_do_not_overtake_a_position_that_is_open() -> None:
+    search = Search(CRITERIA, 2)
+    asks = list(islice(search.asks(), 3))
+    for ask in asks:
+        search.see(answer_to(ask, lambda *_: True, NO_TEMPERATURE))
+    assert (found_by(search), search.asked) == ([], 0)
+    assert search.wave == 3 + wave_size(2 - 3, 3, 3)  # at most half as many more as are missing
+    again = list(islice(search.asks(), 3))
+    assert [(number_of(ask), ask.draw) for ask in again] == [(0, 1), (1, 1), (2, 1)]
+    search.see(answer_to(again[0], lambda *_: True, NO_TEMPERATURE))
+    assert (found_by(search), search.asked) == ([0], 1)
+
+
+def test_a_wave_is_as_large_as_what_is_missing_takes_by_the_hits_so_far() -> None:
+    assert Search(CRITERIA, 30).wave == wave_size(30, 0, 0)
+    assert searched(every_fourth, wanted=30, most=20).wave == wave_size(25, 20, 5)
+
+
+def test_what_is_to_come_follows_from_the_hits_so_far() -> None:
+    assert searched(every_fourth, wanted=10, most=20).expected() == (20, 10)
+    assert searched(every_fourth, wanted=10, hoped=40, most=20).expected() == (80, 25)
+    assert searched(lambda *_: False, wanted=10, most=20).expected() == (80, 0)
+    assert Search(CRITERIA, 10).expected() == (100, 0)
+    drawn = searched(every_fourth, NO_TEMPERATURE, wanted=10, most=25)
+    assert drawn.expected() == (20 * 25 / 20, 10)
+
+
+def test_a_pool_that_ended_holds_no_more_unless_questions_failed() -> None:
+    search = searched(every_fourth, wanted=60)
+    assert (len(search.hits), search.left, search.done) == (25, 0, True)
+    assert search.dataset("v").pool_ended
+    search = Search(CRITERIA, 60)
+    for number, ask in enumerate(search.asks()):
+        search.see(FAILED if number == 50 else answer_to(ask, every_fourth))
+    assert not search.dataset("v").pool_ended
+    assert search.dataset("v").asked == 100
+
+
+def test_who_never_plays_it_has_no_habit() -> None:
+    with pytest.raises(NoHabit, match="in none of the 100 positions"):
+        searched(lambda *_: False, wanted=1).dataset("v")
+
+
+@pytest.mark.parametrize(("answered", "most"), [(0, 5), (94, 5)])
+def test_a_few_questions_may_fail(answered: int, most: int) -> None:
+    search = Search(CRITERIA, 100)
+    asks = search.asks()
+    for ask in islice(asks, answered):
+        search.see(answer_to(ask, every_fourth))
+    for _ in islice(asks, most):
+        search.see(FAILED)
+    next(asks)
+    with pytest.raises(Unfinished, match=f"6 of the {answered + 6} questions"):
+        search.see(FAILED)
+
+
+def test_it_is_hopeless_only_while_most_is_left_and_the_pool_is_large_enough() -> None:
+    def missed(times: int, wanted: int) -> bool:
+        return searched(lambda *_: False, wanted=wanted, most=times).is_hopeless
+
+    assert [missed(times, 100) for times in (0, 20, 49, 50)] == [False, True, True, False]
+    assert not missed(20, 101)
