@@ -1,6 +1,7 @@
 """The search for habits: which positions are asked about, how often, and which are found."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -10,6 +11,7 @@ from cant_do_that_anymore.errors import NoHabit, Unfinished
 from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.pools import Pool
 from cant_do_that_anymore.evaluation.search import Search
+from cant_do_that_anymore.evaluation.selection import enough_of
 from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.evaluation.waves import wave_size
 from cant_do_that_anymore.game.position import shipped_pool
@@ -140,3 +142,15 @@ def test_it_is_hopeless_only_while_most_is_left_and_the_pool_is_large_enough() -
 
     assert [missed(times, 100) for times in (0, 20, 49, 50)] == [False, True, True, False]
     assert not missed(20, 101)
+
+
+def test_of_a_dataset_that_was_built_as_much_is_taken_as_would_be_built_now() -> None:
+    built = searched(every_fourth, wanted=20).dataset("v")
+    taken = enough_of(built, 10)
+    assert taken and taken.positions == built.positions[:10]
+    assert enough_of(built, 20) == built
+    assert enough_of(built, 21) is enough_of(None, 1) is None
+    ended, imported = replace(built, pool_ended=True), replace(built, origin="elsewhere")
+    assert enough_of(ended, 21) == ended
+    assert enough_of(imported, 10) is None
+    assert enough_of(replace(imported, pool_ended=True), 10) == replace(imported, pool_ended=True)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cant_do_that_anymore.evaluation.contrasts import SPECIFIC
 from cant_do_that_anymore.evaluation.diagnosis import ASKED, CORRECTED, DIAGNOSIS, QUESTIONS
 from cant_do_that_anymore.evaluation.measures import MEASURES
+from cant_do_that_anymore.evaluation.results import Bounds
 from cant_do_that_anymore.evaluation.uncertainty import answered, bounds_of, guesses
 from cant_do_that_anymore.evaluation.vocabulary import Judgement, Measure, Outcome, Reply, Sample
 from cant_do_that_anymore.game.position import shipped_pool
@@ -128,3 +129,11 @@ def test_answers_about_knowledge_do_not_touch_other_numbers() -> None:
     samples = samples_of([told] * 5)
     bounded = {measure.name for measure in BOUNDED if bounds_of(measure, samples)}
     assert bounded == {m.name for m in DIAGNOSIS if set(m.needs) & set(QUESTIONS)}
+
+
+def test_what_exists_whatever_was_meant_has_bounds_and_what_cannot_exist_has_none() -> None:
+    told: Told = {"standard": "legal", "changed": "unreadable"}
+    bounds = bounds_of(MEASURES["variant_impact_factor"], samples_of([told] * 5))
+    assert bounds == Bounds(low=None, high=None, lowest=None, highest=None, complete=None)
+    bounds = bounds_of(MEASURES["delta"], samples_of([told] * 5))
+    assert bounds and (bounds.low, bounds.high, bounds.complete) == (0, 1, None)
