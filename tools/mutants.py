@@ -40,7 +40,7 @@ GOLDEN = "test_golden.py::test_the_numbers_are_those_they_always_were[a server-{
 EXAMPLES = "test_house.py::test_examples_in_docstrings_work[{}]"
 LONGEST = 20.0
 """Seconds of one test; what takes longer is not for thousands of times."""
-OPTIONS = ["-q", "-n0", "-s", "-p", "no:cacheprovider", "--no-header", "--tb=line", "-W", "ignore"]
+OPTIONS = "-q -n0 -s -p no:cacheprovider --no-header --tb=line -W ignore --basetemp tmp"
 
 
 class FewExamples:
@@ -185,7 +185,7 @@ def run_anew(tests: list[str]) -> int:
     for name in list(sys.modules):
         if name.split(".")[0] in ours:
             del sys.modules[name]
-    return int(pytest.main([*OPTIONS, "-x", *tests], plugins=[FewExamples()]))
+    return int(pytest.main([*OPTIONS.split(), "-x", *tests], plugins=[FewExamples()]))
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:
@@ -270,7 +270,7 @@ def main() -> None:
         sys.path[:0] = paths = [f"{scratch}/src", f"{scratch}/tests"]
         os.environ["PYTHONPATH"] = ":".join(paths)
         files = [f"tests/{test}" for test in tests]
-        pytest.main([*OPTIONS, *files], plugins=[Session(modules, told)])
+        pytest.main([*OPTIONS.split(), *files], plugins=[Session(modules, told)])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from statistics import pstdev
 
 import pytest
 
@@ -112,6 +113,53 @@ def test_the_definitions_of_the_original() -> None:
     assert metrics["usage_prompt_tokens"] == 4 * 22
     assert metrics["usage_completion_tokens"] == 4 * 3
     assert metrics["usage_total_tokens"] == 4 * 25
+
+
+def test_every_number_of_five_samples_is_the_one_worked_out_by_hand() -> None:
+    first, second, third, fourth = POOL[:4]
+    told = [
+        (first, "f1b5", "f1b5"),  # special, special
+        (second, "f8g7", "c8d7"),  # special, forbidden
+        (third, "f1a6", "a2a3"),  # legal but forbidden after the change, legal
+        (fourth, "a7a5", "e4e9"),  # legal, no move
+        (first, "h8h8", "a1a8"),  # no move, illegal
+    ]
+    samples = [
+        sample_of(position, Answer(standard), Answer(changed, reasoning="f8g7 or f1b5?"))
+        for position, standard, changed in told
+    ]
+    found = compute(samples).metrics
+    shares = {
+        "variant_impact_factor": -1 / 2,
+        "delta": -1 / 5,
+        "predicted_move_proportion": 2 / 5,
+        "predicted_move_in_variant_proportion": 1 / 5,
+        "adaptation_rate": 0,
+        "legal_gain": 0,
+        "variant_legal_proportion": 1 / 5,
+        "standard_forbidden_proportion": 3 / 5,
+        "changed_forbidden_proportion": 2 / 5,
+        "temptation_rate": 3 / 5,
+        "resistance_rate": 2 / 3,
+        "standard_unusable_proportion": 1 / 5,
+        "changed_unusable_proportion": 1 / 5,
+        "avg_num_previous_moves": (6 + 5 + 4 + 5 + 6) / 5,
+        "std_num_previous_moves": pstdev([6, 5, 4, 5, 6]),
+        "random_special_proportion": (1 / 29 + 1 / 28 + 1 / 27 + 1 / 32 + 1 / 29) / 5,
+        "mcnemar_p": 1,
+    }
+    counts = {"n_samples": 5, "n_games": 4, "n_failed": 0}
+    usage = {f"usage_{kind}_tokens": 0 for kind in ("prompt", "completion", "total")}
+    violated = {
+        "standard_violation_rate": 1 / 5,
+        "standard_violation_moving_invalid_piece_rate": 1 / 5,
+        "standard_violation_capturing_same_color_rate": 1 / 5,
+        "variant_violation_rate": 1 / 5,
+        "variant_violation_incorrect_notation_rate": 1 / 5,
+    }
+    others = {name: 0 for name in found if "violation" in name and name not in violated}
+    assert len(others) == 5
+    assert found == pytest.approx(shares | counts | usage | violated | others)
 
 
 def test_failed_samples_are_left_out_and_counted() -> None:

@@ -27,6 +27,7 @@ from cant_do_that_anymore.evaluation.pools import positions_drawn
 from cant_do_that_anymore.evaluation.precision import FIRST_LOOK, STRETCH, looks
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.statistics.intervals import (
+    RATE,
     RELATIVE_CHANGE,
     ratio_interval,
     ratio_tally,
@@ -330,3 +331,8 @@ def test_it_is_within_reach_exactly_if_both_ends_of_the_interval_are(
         assert tally.within(far) == (reached < far)
     wider = replace(tally, stretch=STRETCH)
     assert (wider.p(0.0) < 0.05) == (not wider.holds(0.0))
+
+
+def test_an_interval_that_goes_further_down_than_up_is_within_reach_by_its_lower_end() -> None:
+    tally = ratio_tally([1] * 8 + [0] * 2, [1] * 10, range(10), RATE)  # .49 to .94
+    assert tally and tally.within(0.32) and not tally.within(0.3)
