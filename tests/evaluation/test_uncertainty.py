@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cant_do_that_anymore.evaluation.contrasts import SPECIFIC
 from cant_do_that_anymore.evaluation.diagnosis import ASKED, CORRECTED, DIAGNOSIS, QUESTIONS
 from cant_do_that_anymore.evaluation.measures import MEASURES
+from cant_do_that_anymore.evaluation.paired import paired
 from cant_do_that_anymore.evaluation.results import Bounds
 from cant_do_that_anymore.evaluation.uncertainty import answered, bounds_of, guesses
 from cant_do_that_anymore.evaluation.vocabulary import Judgement, Measure, Outcome, Reply, Sample
@@ -137,3 +138,41 @@ def test_what_exists_whatever_was_meant_has_bounds_and_what_cannot_exist_has_non
     assert bounds == Bounds(low=None, high=None, lowest=None, highest=None, complete=None)
     bounds = bounds_of(MEASURES["delta"], samples_of([told] * 5))
     assert bounds and (bounds.low, bounds.high, bounds.complete) == (0, 1, None)
+
+
+def outcomes_of(changed: str) -> list[Sample]:
+    """Samples with a habit, by one letter each: special, legal or unreadable after the change."""
+    names: dict[str, Outcome] = {"s": "special", "l": "legal", "u": "unreadable"}
+    return samples_of([{"standard": "special", "changed": names[each]} for each in changed])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "p", "extremes"),
+    [
+        ("sssssssssl", "lllllllssl", 2 / 2**7, None),
+        ("ssssssssss", "uuuuulllll", 2 / 2**5, (-1, -1 / 2)),
+        ("llllllllll", "sssssuuuuu", 2 / 2**5, (1 / 2, 1)),
+        ("sssssuuuuu", "llllllllll", 2 / 2**5, (-1, -1 / 2)),
+        ("ssssslllll", "uuuuuuuuuu", 1, (-1 / 2, 1 / 2)),
+        ("llllllllll", "uuuuuuuuuu", 1, (0, 1)),
+        ("ssssssssss", "uuuuuuuuuu", 1, (-1, 0)),
+    ],
+)
+def test_of_two_models_only_a_lead_that_no_unusable_answer_could_turn_is_one(
+    first: str, second: str, p: float, extremes: tuple[float, float] | None
+) -> None:
+    measure = MEASURES["predicted_move_in_variant_proportion"]
+    found = paired(measure, outcomes_of(first), outcomes_of(second))
+    assert found.p == pytest.approx(p)
+    assert found.extremes == (extremes and pytest.approx(extremes))
+    assert found.values == (first.count("s") / 10, second.count("s") / 10)
+    assert found.interval and found.as_scored
+    assert (found.interval == found.as_scored) == (extremes is None)
+    low, high = extremes or (found.as_scored.low, found.as_scored.high)
+    assert found.interval.low <= low <= high <= found.interval.high
+
+
+def test_a_ratio_is_least_and_greatest_by_its_value() -> None:
+    first, second = outcomes_of("s" * 10), outcomes_of("u" * 4 + "s" * 6)
+    assert paired(MEASURES["variant_impact_factor"], first, second).extremes == (-2 / 5, 0)
+    assert paired(MEASURES["variant_impact_factor"], second, first).extremes == (0, 2 / 5)

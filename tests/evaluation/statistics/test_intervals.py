@@ -1,8 +1,9 @@
 """Intervals: what holds for all of them, and how far they can be trusted."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
-from math import comb, inf
+from math import comb, inf, sqrt
 from random import Random
 from statistics import NormalDist
 
@@ -20,8 +21,10 @@ from cant_do_that_anymore.evaluation.statistics.intervals import (
     Support,
     ratio_difference,
     ratio_interval,
+    ratio_tally,
 )
 from cant_do_that_anymore.evaluation.statistics.score import Cell, score
+from cant_do_that_anymore.evaluation.statistics.student import two_sided
 
 Rows = list[tuple[int, tuple[int, int]]]
 """The game of each sample, its part and its whole."""
@@ -172,6 +175,25 @@ def test_a_stretched_interval_goes_as_many_times_further_in_standard_errors(stre
     assert plain and wider and wider.value == plain.value
     assert errors_away(wider.p) == pytest.approx(errors_away(plain.p) / stretch)
     assert (wider.interval.high > plain.interval.high) == (stretch > 1)
+
+
+def test_p_is_the_normal_tail_of_the_score_or_students_by_the_design_effect() -> None:
+    alone = ratio_tally([1] * 8 + [0] * 2, [1] * 10, range(10), RATE)
+    assert alone
+    away = 0.3 / sqrt(0.25 / 10)
+    assert errors_away(alone.p(0.5)) == pytest.approx(away)
+    together = replace(alone, effect=4.0, freedom=9.0)
+    assert together.p(0.5) == pytest.approx(two_sided(away / 2, 9))
+
+
+def test_the_design_effect_is_the_one_worked_out_by_hand() -> None:
+    """Games of 3, 2 and 1 samples, whose deviations from 1/2 sum to 1/2, 0 and -1/2."""
+    tally = ratio_tally([1, 1, 0, 1, 0, 0], [1] * 6, "aaabbc", RATE)
+    assert tally
+    size, n_games = 14 / 6, 36 / 14
+    between = (1 / 4 + 1 / 4) * n_games / (n_games - 1)
+    assert tally.freedom == pytest.approx(n_games)
+    assert tally.effect == pytest.approx((between + size**2 / 4) / (6 / 4 + size / 4))
 
 
 def errors_away(p: float) -> float:
