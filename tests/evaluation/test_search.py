@@ -80,17 +80,33 @@ def test_without_a_temperature_two_of_three_draws_decide_and_a_first_miss_ends_i
     assert search.dataset("v").own_temperature
 
 
+def test_one_answer_without_a_temperature_is_enough_to_say_so() -> None:
+    search = Search(CRITERIA, 2)
+    for number, ask in enumerate(search.asks()):
+        search.see(answer_to(ask, every_fourth, *([NO_TEMPERATURE] if number == 1 else [])))
+        if search.done:
+            break
+    assert search.dataset("v").own_temperature
+
+
 def test_later_answers_do_not_overtake_a_position_that_is_open() -> None:
     search = Search(CRITERIA, 2)
-    asks = list(islice(search.asks(), 3))
-    for ask in asks:
+    for ask in list(islice(search.asks(), 6)):
         search.see(answer_to(ask, lambda *_: True, NO_TEMPERATURE))
     assert (found_by(search), search.asked) == ([], 0)
-    assert search.wave == 3 + wave_size(2 - 3, 3, 3)  # at most half as many more as are missing
+    assert search.wave == 3 + wave_size(2 - 6, 6, 6)  # half as many more as are missing
     again = list(islice(search.asks(), 3))
     assert [(number_of(ask), ask.draw) for ask in again] == [(0, 1), (1, 1), (2, 1)]
     search.see(answer_to(again[0], lambda *_: True, NO_TEMPERATURE))
     assert (found_by(search), search.asked) == ([0], 1)
+
+
+def test_in_a_wave_what_is_open_counts_as_likely_and_what_was_missed_as_seen() -> None:
+    search = Search(CRITERIA, 10)
+    for ask in list(islice(search.asks(), 6)):
+        search.see(answer_to(ask, lambda number, _: number % 2 == 0, NO_TEMPERATURE))
+    assert search.asked == 0
+    assert search.wave == 3 + wave_size(10 - 3, 6, 3)
 
 
 def test_a_wave_is_as_large_as_what_is_missing_takes_by_the_hits_so_far() -> None:
@@ -103,6 +119,7 @@ def test_what_is_to_come_follows_from_the_hits_so_far() -> None:
     assert searched(every_fourth, wanted=10, hoped=40, most=20).expected() == (80, 25)
     assert searched(lambda *_: False, wanted=10, most=20).expected() == (80, 0)
     assert Search(CRITERIA, 10).expected() == (100, 0)
+    assert searched(every_fourth, wanted=10, most=1).expected() == (9, 10)
     drawn = searched(every_fourth, NO_TEMPERATURE, wanted=10, most=25)
     assert drawn.expected() == (20 * 25 / 20, 10)
 
@@ -123,17 +140,27 @@ def test_who_never_plays_it_has_no_habit() -> None:
         searched(lambda *_: False, wanted=1).dataset("v")
 
 
-@pytest.mark.parametrize(("answered", "most"), [(0, 5), (94, 5)])
+@pytest.mark.parametrize(("answered", "most"), [(0, 5), (200, 10)])
 def test_a_few_questions_may_fail(answered: int, most: int) -> None:
-    search = Search(CRITERIA, 100)
-    asks = search.asks()
-    for ask in islice(asks, answered):
-        search.see(answer_to(ask, every_fourth))
-    for _ in islice(asks, most):
+    large = Pool("large", shipped_pool("pool")[:300])
+    search = Search(replace(CRITERIA, pool=large), 300)
+    for number, _ in enumerate(islice(search.asks(), answered + most)):
+        search.see(Answer("no move") if number < answered else FAILED)
+    next(search.asks())
+    with pytest.raises(Unfinished, match=f"{most + 1} of the {answered + most + 1} questions"):
         search.see(FAILED)
-    next(asks)
-    with pytest.raises(Unfinished, match=f"6 of the {answered + 6} questions"):
-        search.see(FAILED)
+
+
+def test_questions_that_failed_are_no_reason_to_give_up() -> None:
+    def given_up_after(failed: int) -> int:
+        search = Search(CRITERIA, 100)
+        for number, _ in enumerate(search.asks(), 1):
+            search.see(FAILED if number <= failed else Answer("no move"))
+            if search.is_hopeless:
+                return number
+        return 0
+
+    assert 0 < given_up_after(0) < given_up_after(5)
 
 
 def test_it_is_hopeless_only_while_most_is_left_and_the_pool_is_large_enough() -> None:
@@ -142,6 +169,7 @@ def test_it_is_hopeless_only_while_most_is_left_and_the_pool_is_large_enough() -
 
     assert [missed(times, 100) for times in (0, 20, 49, 50)] == [False, True, True, False]
     assert not missed(20, 101)
+    assert (Search(CRITERIA, 9).needed, Search(CRITERIA, 9, 100).needed) == (5, 50)
 
 
 def test_of_a_dataset_that_was_built_as_much_is_taken_as_would_be_built_now() -> None:
