@@ -77,6 +77,7 @@ def test_without_a_temperature_two_of_three_draws_decide_and_a_first_miss_ends_i
     search = searched(says, NO_TEMPERATURE, wanted=3)
     assert found_by(search) == [0, 1, 4]
     assert search.dataset("v").asked == 2 + 3 + 3 + 1 + 2
+    assert search.dataset("v").usage == Usage(110, 11)
     assert search.dataset("v").own_temperature
 
 
@@ -170,6 +171,13 @@ def test_it_is_hopeless_only_while_most_is_left_and_the_pool_is_large_enough() -
     assert [missed(times, 100) for times in (0, 20, 49, 50)] == [False, True, True, False]
     assert not missed(20, 101)
     assert (Search(CRITERIA, 9).needed, Search(CRITERIA, 9, 100).needed) == (5, 50)
+
+
+def test_habits_are_found_at_temperature_0_by_the_effort_for_that_whatever_the_seed() -> None:
+    asked = replace(CRITERIA.plan.settings, temperature=1.0, seed=9, reasoning_effort="high")
+    plan = replace(CRITERIA.plan, settings=asked, select_effort="low")
+    wanted = replace(asked, temperature=0.0, seed=0, reasoning_effort="low")
+    assert replace(CRITERIA, plan=plan).settings == wanted
 
 
 def test_of_a_dataset_that_was_built_as_much_is_taken_as_would_be_built_now() -> None:

@@ -13,7 +13,14 @@ from cant_do_that_anymore.evaluation.diagnosis import ASKED, CORRECTED, DIAGNOSI
 from cant_do_that_anymore.evaluation.measures import MEASURES
 from cant_do_that_anymore.evaluation.paired import paired
 from cant_do_that_anymore.evaluation.results import Bounds
-from cant_do_that_anymore.evaluation.uncertainty import answered, bounds_of, guesses
+from cant_do_that_anymore.evaluation.statistics.intervals import ratio_difference
+from cant_do_that_anymore.evaluation.uncertainty import (
+    answered,
+    bounds_of,
+    games_of,
+    guesses,
+    ratio_of,
+)
 from cant_do_that_anymore.evaluation.vocabulary import Judgement, Measure, Outcome, Reply, Sample
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.models.model import Answer
@@ -176,3 +183,15 @@ def test_a_ratio_is_least_and_greatest_by_its_value() -> None:
     first, second = outcomes_of("s" * 10), outcomes_of("u" * 4 + "s" * 6)
     assert paired(MEASURES["variant_impact_factor"], first, second).extremes == (-2 / 5, 0)
     assert paired(MEASURES["variant_impact_factor"], second, first).extremes == (0, 2 / 5)
+
+
+def test_where_the_habit_is_not_always_there_p_is_that_of_the_score() -> None:
+    def told(changed: Outcome, without_habit: Outcome) -> list[Sample]:
+        had: Told = {"standard": "special", "changed": changed}
+        return samples_of([had] * 8 + [{"standard": "legal", "changed": without_habit}] * 4)
+
+    measure = MEASURES["variant_impact_factor"]
+    first, second = told("special", "legal"), told("legal", "special")
+    ratios = ratio_of(measure, first), ratio_of(measure, second)
+    expected = ratio_difference(*ratios, games_of(first))
+    assert expected and paired(measure, first, second).p == expected.p
