@@ -8,13 +8,14 @@ import pytest
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.errors import NoHabit, Unfinished
-from cant_do_that_anymore.evaluation.criteria import Criteria
+from cant_do_that_anymore.evaluation.criteria import Criteria, Which
 from cant_do_that_anymore.evaluation.pools import Pool
 from cant_do_that_anymore.evaluation.search import Search
 from cant_do_that_anymore.evaluation.selection import enough_of
 from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.evaluation.waves import wave_size
 from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.game.rules import rules_named
 from cant_do_that_anymore.models.asks import Ask
 from cant_do_that_anymore.models.baseline import RandomModel
 from cant_do_that_anymore.models.concessions import NO_TEMPERATURE
@@ -178,6 +179,39 @@ def test_habits_are_found_at_temperature_0_by_the_effort_for_that_whatever_the_s
     plan = replace(CRITERIA.plan, settings=asked, select_effort="low")
     wanted = replace(asked, temperature=0.0, seed=0, reasoning_effort="low")
     assert replace(CRITERIA, plan=plan).settings == wanted
+
+
+class Other(RandomModel):
+    name = "other"
+
+
+def test_whatever_makes_another_dataset_changes_its_digest() -> None:
+    plan, (baseline, *more) = CRITERIA.plan, CRITERIA.plan.conditions
+    others = [
+        replace(CRITERIA, model=Other()),
+        replace(CRITERIA, pool=Pool("some", POOL.positions[:50])),
+        replace(CRITERIA, plan=replace(plan, change=rules_named("no-castling"))),
+        replace(CRITERIA, plan=replace(plan, reading="exact")),
+        replace(CRITERIA, plan=replace(plan, settings=replace(plan.settings, max_tokens=17))),
+        replace(CRITERIA, plan=replace(plan, conditions=(replace(baseline, text="!"), *more))),
+    ]
+    assert len({each.digest for each in (CRITERIA, *others)}) == 7
+    assert {len(each.digest) for each in others} == {8}
+    assert {*CRITERIA.facts} == {"rules", "pool", "text", "reading", "settings", "identity"}
+    another_seed = replace(plan, settings=replace(plan.settings, seed=5))
+    assert replace(CRITERIA, plan=another_seed).digest == CRITERIA.digest
+
+
+def test_the_order_of_a_pool_is_always_the_same_and_that_of_a_mixed_one_its_own() -> None:
+    assert [position.game for position in ORDERED[:5]] == [49, 38, 83, 15, 30]
+    assert {position.game for position in ORDERED} == {position.game for position in POOL.positions}
+    assert replace(CRITERIA, pool=replace(POOL, mixed=True)).ordered == [*POOL.positions]
+
+
+def test_a_question_of_the_search_is_asked_for_selection_under_the_baseline() -> None:
+    ask = CRITERIA.ask(Which(3, 2))
+    assert (ask.purpose, ask.condition, ask.draw, ask.anew) == ("selection", "standard", 2, False)
+    assert ask.question.moves == ORDERED[3].moves
 
 
 def test_of_a_dataset_that_was_built_as_much_is_taken_as_would_be_built_now() -> None:
