@@ -81,13 +81,12 @@ class Watched(dict[str, Reply]):
 @pytest.mark.parametrize("measure", BOUNDED, ids=lambda measure: measure.name)
 def test_a_measure_needs_the_conditions_that_it_looks_at_and_no_others(measure: Measure) -> None:
     looked_at: set[str] = set()
-    for said in product(("special", "legal"), ("right", "wrong")):
-        told: Told = {name: said[name in QUESTIONS] for name in ASKED}
-        for habit in ("special", "legal"):
-            (sample,) = samples_of([told | {"standard": habit}])
-            watched = Watched(sample.replies)
-            measure.value([replace(sample, replies=watched)])
-            looked_at |= watched.looked_at
+    for habit, move, known in product(OF_MOVES[:2], OF_MOVES[:2], OF_KNOWLEDGE[:2]):
+        told = {name: known if name in QUESTIONS else move for name in ASKED}
+        (sample,) = samples_of([told | {"standard": habit}])
+        watched = Watched(sample.replies)
+        measure.value([replace(sample, replies=watched)])
+        looked_at |= watched.looked_at
     assert looked_at == {*measure.needs}
 
 

@@ -289,8 +289,8 @@ def test_where_the_habit_was_always_there_no_model_could_have_gained_it(
     rows: list[tuple[int, tuple[int, int]]],
 ) -> None:
     first, second, games = two_models([(game, (1, b, 1, d)) for game, (b, d) in rows])
-    fixed = [ratio._replace(support=((-1, 1), (0, 1))) for ratio in (first, second)]
-    assert ratio_difference(first, second, games) == ratio_difference(*fixed, games)
+    one, other = (ratio._replace(support=((-1, 1), (0, 1))) for ratio in (first, second))
+    assert ratio_difference(first, second, games) == ratio_difference(one, other, games)
 
 
 def test_models_that_always_agreed_are_not_proven_equal_by_a_few_samples() -> None:
