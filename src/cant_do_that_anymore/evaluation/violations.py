@@ -6,7 +6,6 @@ measure; violations stay for comparison with the original.
 """
 
 import re
-from functools import lru_cache
 
 import chess
 
@@ -32,16 +31,13 @@ def violations(reply: str, position: Position) -> frozenset[str]:
     move = _MOVE_AT_START.match(reply.strip())
     if not move:
         return _NO_MOVE
-    return _of_move(*move.groups(), position)
-
-
-@lru_cache(maxsize=8192)  # asked once for each of the names
-def _of_move(start_at: str, to: str, position: Position) -> frozenset[str]:
-    board = position.board()
-    start, target = (board.color_at(chess.parse_square(square)) for square in (start_at, to))
+    start, target = (chess.BB_SQUARES[chess.parse_square(square)] for square in move.groups())
+    own, theirs = position.occupied
+    foreign = not start & own
+    same = (bool(start & own), bool(start & theirs)) == (bool(target & own), bool(target & theirs))
     found = {
-        "violation_moving_invalid_piece": start != board.turn,
-        "violation_capturing_same_color": start == target,
-        "violation": start != board.turn or start == target,
+        "violation_moving_invalid_piece": foreign,
+        "violation_capturing_same_color": same,
+        "violation": foreign or same,
     }
     return frozenset(name for name, is_so in found.items() if is_so)

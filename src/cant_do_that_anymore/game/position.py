@@ -56,6 +56,12 @@ class Position:
         """How many moves the standard rules allow there."""
         return self.board().legal_moves.count()
 
+    @cached_property
+    def occupied(self) -> tuple[chess.Bitboard, chess.Bitboard]:
+        """The squares with pieces of the side to move, and of the other side."""
+        board = self.board()
+        return board.occupied_co[board.turn], board.occupied_co[not board.turn]
+
     def board(self) -> chess.Board:
         """A board after the moves played so far, without a memory of them."""
         return _board_after(self.moves).copy(stack=False)
