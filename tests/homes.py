@@ -1,0 +1,354 @@
+"""A home, what may happen to it, and what must hold whatever has happened."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+from aiohttp import web
+
+from cant_do_that_anymore import Spec
+from cant_do_that_anymore.errors import Problem, Stopped
+from cant_do_that_anymore.evaluation.experiment import measured
+from cant_do_that_anymore.evaluation.folder import load_run, rescored, save_run
+from cant_do_that_anymore.evaluation.recognition import AnotherModel
+from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.evaluation.run import evaluate
+from cant_do_that_anymore.evaluation.vocabulary import Reading
+from cant_do_that_anymore.game.rules import Rules
+from cant_do_that_anymore.report.page import write_page
+from coins import FILES, OWN_RULES, Coins, write
+from dying import has_died, started
+from loopback import Request
+from outcomes import Ended, bytes_in, difference, keys_in, numbers_in, numbers_of
+
+Options = dict[str, Any]
+"""Of a run, as plain values: ``server`` is the number of one, ``positions`` a file's name."""
+
+AHEAD = 4
+"""So many questions for each connection may be begun before it is known that they are needed."""
+LOOKS = 5
+"""So often it may be looked whether it is the same model; once, if the first answer is the same."""
+
+
+class Fault(AssertionError):
+    """A promise that was broken."""
+
+
+class Home:
+    """One home, what it should hold, and what may happen to it.
+
+    Attributes:
+        editions: which edition each file, and the rules of one's own, are in.
+        answered: which editions of a server have answered under which tag.
+        made: the runs that were saved: the rules of one's own they need, and a digest.
+    """
+
+    def __init__(self, folder: Path, servers: Sequence[Coins], fresh: "Fresh") -> None:
+        self.folder = folder
+        self.path = folder / "home"
+        self.servers = servers
+        self.fresh = fresh
+        self.editions = dict.fromkeys((*FILES, "own"), 0)
+        self.answered: dict[tuple[int, str], set[int]] = {}
+        self.made: dict[Path, tuple[Rules | None, str]] = {}
+        self.is_damaged = False
+        for server in servers:
+            server.become(0)
+        for name in FILES:
+            write(fresh.inputs, name, 0)
+
+    def let(self, name: str, taken: Sequence[Any]) -> None:
+        """Let something happen, and see that no run that was saved before has changed."""
+        with patch.dict(os.environ, CDTA_HOME=str(self.path)):
+            getattr(self, name)(*taken)
+        for folder, (_, digest) in self.made.items():
+            if bytes_in(folder) != digest:
+                raise Fault(f"{folder.name} was changed")
+
+    # What may happen
+
+    def run(self, options: Options) -> None:
+        """A run to its end."""
+        with self._counted(options):
+            self._saved(options, out := self._new_folder())
+        self._check_saved(options, out)
+
+    def stop(self, options: Options, at: int) -> None:
+        """Ctrl-C when the server is asked for the time of that number."""
+        server = self.servers[options["server"]]
+        first = len(server.requests)
+
+        async def interrupt(_: Request, number: int) -> None:
+            if number == first + at:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        with self._counted(options), patch.object(server, "fault", interrupt), suppress(Stopped):
+            evaluate(self.spec(options), quiet=True)
+
+    def kill(self, options: Options, at: int) -> None:
+        """Death at the step of writing of that number; a run that is there afterwards is whole."""
+        out = self._new_folder()
+        with self._counted(options, lost=2 * options["max_connections"]):
+            has_died(started(partial(self._saved, options, out), self.said, at))
+            self._heed()
+        self._check_saved(options, out)
+
+    def kill_experiment(self, options: Options, seeds: int, at: int) -> None:
+        """The same while there are several runs to be made."""
+        has_died(started(partial(self._experimented, options, seeds), self.said, at))
+        with suppress(Problem):
+            self._heed()
+        self._has_answered(options)
+
+    def both(self, options: Options, others: Options) -> None:
+        """Two processes at once."""
+        outs = self._new_folder(), self._new_folder()
+        process = started(partial(self._saved, others, outs[1]), self.said)
+        try:
+            with self._ending(options):
+                self._saved(options, outs[0])
+        finally:
+            has_died(process)
+        with self._ending(others):
+            self._heed()
+        self._check_saved(options, outs[0])
+        self._check_saved(others, outs[1])
+
+    def fail(self, options: Options, which: int) -> None:
+        """A server that has no answer to every fifth question, however often it is asked."""
+        server = self.servers[options["server"]]
+
+        async def refuse(request: Request, _: int) -> web.Response | None:
+            return web.Response(status=500) if server.coin(request) % 5 == which else None
+
+        with patch.object(server, "fault", refuse), suppress(Problem):
+            evaluate(replace(self.spec(options), max_error_rate=0.6), quiet=True)
+        self._has_answered(options)
+
+    def experiment(self, options: Options, seeds: int) -> None:
+        """Runs with several seeds into one folder, where some may lie already."""
+        runs, failures = self._experimented(options, seeds)
+        for run in runs:
+            assert run.folder
+            self._check_saved(options | {"seed": run.plan.settings.seed}, run.folder)
+        for problem in failures.values():
+            if "holds a run that differs in" not in str(problem):
+                self._check_sentence(options, type(problem).__name__, str(problem))
+        self._has_answered(options)
+
+    def become(self, server: int, edition: int) -> None:
+        """Another model behind the address."""
+        self.servers[server].become(edition)
+
+    def edit(self, name: str, edition: int) -> None:
+        """Another edition of a file, or of the rules of one's own."""
+        self.editions[name] = edition
+        if name in FILES:
+            write(self.fresh.inputs, name, edition)
+
+    def damage(self, where: float, size: int) -> None:
+        """Garbage in the store."""
+        store = self.path / "answers.sqlite"
+        if store.exists():
+            with store.open("r+b") as file:
+                file.seek(int(where * store.stat().st_size))
+                file.write(Random(where).randbytes(size))
+            self.is_damaged = True
+
+    def spoil(self, which: float, how: str) -> None:
+        """A dataset in the home that is deleted, loses lines or is no text any more."""
+        folders = sorted(self.path.glob("datasets/[!.]*"))
+        if not folders:
+            return
+        folder = folders[int(which * len(folders))]
+        positions = folder / "positions.jsonl"
+        if how == "delete":
+            shutil.rmtree(folder)
+        elif how == "cut":
+            positions.write_bytes(positions.read_bytes().partition(b"\n")[0])
+        else:
+            positions.write_bytes(b"\xff" * 99)
+
+    def look(self, which: float, how: str) -> None:
+        """A run that was saved: its page, or its answers read in another way and back."""
+        if not self.made:
+            return
+        folder = sorted(self.made)[int(which * len(self.made))]
+        run = load_run(folder, self.made[folder][0])
+        if how == "report":
+            write_page(run, folder / "report.html")
+            return
+        readings: tuple[Reading, Reading] = ("lenient", "exact")
+        other = rescored(run, readings[run.plan.reading == "lenient"])
+        save_run(other, out := self._new_folder())
+        back = rescored(load_run(out, self.made[folder][0]), run.plan.reading)
+        if numbers_of(back) != numbers_of(run):
+            raise Fault(f"{folder.name} is another run when it is read to and fro")
+
+    # What is known of it
+
+    def spec(self, options: Options) -> Spec:
+        """What the options stand for."""
+        given = dict(options)
+        server, positions = self.servers[given.pop("server")], given.pop("positions")
+        pool = {"pool": self.fresh.inputs / "pool.jsonl"}
+        where: dict[str, Options] = {
+            "pool": pool,
+            "diagonal": pool | {"eval": "all_diagonal"},
+            "dataset": {"dataset": self.fresh.inputs / "dataset.jsonl"},
+        }
+        if given["rules"] == "own":
+            given["rules"] = OWN_RULES[self.editions["own"]]
+        if given["wording"] == "file":
+            given["wording"] = str(self.fresh.inputs / "wording.toml")
+        return Spec(model="m", base_url=server.url, **given, **where[positions])
+
+    def key(self, options: Options) -> str:
+        """All that the numbers of a run depend on."""
+        given = {name: value for name, value in options.items() if name != "max_connections"}
+        files = {
+            "dataset" if options["positions"] == "dataset" else "pool",
+            *(["wording"] if options["wording"] == "file" else []),
+            *(["own"] if options["rules"] == "own" else []),
+        }
+        editions = {name: self.editions[name] for name in files}
+        model = self.servers[options["server"]].edition
+        return json.dumps([given, editions, model], sort_keys=True)
+
+    def is_told_apart(self, options: Options) -> bool:
+        """Whether another model is noticed: not by its moves where positions are given."""
+        now = self.servers[options["server"]].edition
+        before = self.answered.get(_who(options), set()) - {now}
+        return options["positions"] == "pool" or not any(map(partial(_is_silent, now), before))
+
+    def keys(self) -> frozenset[str]:
+        """Of the answers in the store, as far as it is whole."""
+        return frozenset() if self.is_damaged else keys_in(self.path / "answers.sqlite")
+
+    @property
+    def said(self) -> Path:
+        """What another process ended with, if not with a run."""
+        return self.folder / "said"
+
+    def _new_folder(self) -> Path:
+        return self.folder / "runs" / f"{len(self.made):02}-{time.time_ns()}"
+
+    def _saved(self, options: Options, out: Path) -> None:
+        save_run(evaluate(self.spec(options), quiet=True), out)
+
+    def _experimented(self, options: Options, seeds: int) -> tuple[list[Run], dict[str, Problem]]:
+        specs = [self.spec(options | {"seed": 1 + seed}) for seed in range(seeds)]
+        return measured({"m": specs}, self.folder / "experiment", save_run, quiet=True)
+
+    def _has_answered(self, options: Options) -> None:
+        edition = self.servers[options["server"]].edition
+        self.answered.setdefault(_who(options), set()).add(edition)
+
+    # What must hold
+
+    @contextmanager
+    def _counted(self, options: Options, lost: int = 0) -> Iterator[None]:
+        """Nothing is asked that is on disk, but a look or two; so many answers may be lost."""
+        server = self.servers[options["server"]]
+        first, before, whole = len(server.requests), self.keys(), not self.is_damaged
+        others = self.answered.get(_who(options), set()) - {server.edition}
+        with self._ending(options):
+            try:
+                yield
+            finally:
+                asked, self.is_damaged = len(server.requests) - first, False
+        new = self.keys() - before
+        fresh = self.fresh.ended(self, options)
+        most = len(new) + (LOOKS if others else 1) + lost + max(0, fresh.asked - len(fresh.keys))
+        if asked > most:
+            raise Fault(f"{asked} questions were asked, and {len(new)} answers kept")
+        if whole and len(new - fresh.keys) > AHEAD * options["max_connections"]:
+            raise Fault(f"{len(new - fresh.keys)} questions were asked that a fresh run does not")
+
+    @contextmanager
+    def _ending(self, options: Options) -> Iterator[None]:
+        """In a run, or with a sentence that is as good."""
+        try:
+            yield
+        except Problem as problem:
+            self._check_sentence(options, type(problem).__name__, str(problem))
+        self._has_answered(options)
+
+    def _heed(self) -> None:
+        """What another process has said is said here."""
+        if self.said.exists():
+            kind, _, words = self.said.read_text().partition(": ")
+            self.said.unlink()
+            if kind == "AnotherModel":
+                raise AnotherModel(words)
+            raise Problem(words)
+
+    def _check_sentence(self, options: Options, kind: str, words: str) -> None:
+        """Refused because of another model that has answered, or as in a fresh home."""
+        server = self.servers[options["server"]]
+        if kind == "AnotherModel" and self.answered.get(_who(options), set()) - {server.edition}:
+            return
+        fresh = self.fresh.ended(self, options)
+        if not fresh.sentence or _without_numbers(words) != _without_numbers(fresh.sentence):
+            raise Fault(f"said {words!r}; a fresh home: {fresh.sentence or 'a run'!r}")
+
+    def _check_saved(self, options: Options, folder: Path) -> None:
+        """If a run was saved, it is whole and that of a fresh home."""
+        if not folder.exists():
+            return
+        rules = OWN_RULES[self.editions["own"]] if options["rules"] == "own" else None
+        ours, theirs = numbers_in(folder), self.fresh.ended(self, options).numbers
+        if ours != theirs:
+            raise Fault(f"other numbers than in a fresh home: {difference(ours, theirs)}")
+        self.made[folder] = rules, bytes_in(folder)
+
+
+class Fresh:
+    """What the same commands come to in new homes; each is run once.
+
+    Attributes:
+        inputs: the folder of the files that are edited.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.inputs = folder
+        self._ended: dict[str, Ended] = {}
+
+    def ended(self, home: Home, options: Options) -> Ended:
+        """How a run ends now in a new home."""
+        key = home.key(options)
+        if key not in self._ended:
+            server = home.servers[options["server"]]
+            first, numbers, sentence = len(server.requests), None, ""
+            with TemporaryDirectory() as new, patch.dict(os.environ, CDTA_HOME=new):
+                try:
+                    numbers = numbers_of(evaluate(home.spec(options), quiet=True))
+                except Problem as problem:
+                    sentence = str(problem)
+                keys = keys_in(Path(new) / "answers.sqlite")
+            self._ended[key] = Ended(numbers, sentence, len(server.requests) - first, keys)
+        return self._ended[key]
+
+
+def _who(options: Options) -> tuple[int, str]:
+    return options["server"], options["tag"]
+
+
+def _is_silent(one: int, other: int) -> bool:
+    return {one, other} == {1, 2}
+
+
+def _without_numbers(words: str) -> str:
+    return re.sub(r"[\d,.]+", "", words)

@@ -1,0 +1,49 @@
+"""A hundred histories; docs/reliability.md has the command for a thousand."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cant_do_that_anymore.files import replacing_text
+from coins import Coins
+from dying import has_died, started
+from histories import history, shortest, three_servers
+from homes import Fresh
+
+HISTORIES, TOGETHER = 100, 50
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[list[Coins]]:
+    with three_servers() as servers:
+        yield servers
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Fresh:
+    return Fresh(tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.mark.parametrize("first", range(0, HISTORIES, TOGETHER))
+def test_after_every_step_all_numbers_are_those_of_a_fresh_home(
+    first: int, servers: list[Coins], fresh: Fresh
+) -> None:
+    for seed in range(first, first + TOGETHER):
+        broken = shortest(seed, servers, fresh, history(seed))
+        assert not broken, broken
+
+
+def test_who_dies_while_it_writes_leaves_half_of_it(tmp_path: Path) -> None:
+    """Else no kill of a history would tell anything."""
+
+    def work() -> None:
+        replacing_text(tmp_path / "file", "x" * 100)
+
+    left = set()
+    for step in range(1, 7):
+        died = has_died(started(work, tmp_path / "said", step))
+        left.add((died, *(path.stat().st_size for path in tmp_path.iterdir())))
+        for path in tmp_path.iterdir():
+            path.unlink()
+    assert left == {(True,), (True, 50), (True, 100), (False, 100)}
