@@ -32,7 +32,7 @@ from .whom import asking_for, known_for, model_for
 
 log = logging.getLogger(__name__)
 
-Kept = Sequence[tuple[Ask, Answer]]
+Answered = Sequence[tuple[Ask, Answer]]
 """Questions with the answers that are kept."""
 FAR = 200
 """So many positions of a pool are looked through for one whose answer is kept."""
@@ -119,7 +119,7 @@ def check_recognised(run: Run, spec: Spec, *, quiet: bool) -> None:
 
 
 async def _recognised(
-    kept: Kept, settings: Settings, spec: Spec, plan: Plan, asking: Asking, *, quiet: bool
+    kept: Answered, settings: Settings, spec: Spec, plan: Plan, asking: Asking, *, quiet: bool
 ) -> list[str]:
     if not kept:
         return []
@@ -169,13 +169,16 @@ def _measuring(positions: Sequence[Position], plan: Plan) -> Iterator[Ask]:
             yield from draw.asks([condition])
 
 
-def _kept(asks: Iterable[Ask], settings: Settings, asking: Asking, but: str | None = None) -> Kept:
+def _kept(
+    asks: Iterable[Ask], settings: Settings, asking: Asking, but: str | None = None
+) -> Answered:
     """The first of the questions whose answers are kept, but for those of one version."""
-    answered = ((ask, asking.kept.answer(ask, settings)) for ask in asks)
-    return list(islice(((a, b) for a, b in answered if b and b.version != but), LOOKS))
+    found = ((ask, asking.kept.answer(ask, settings)) for ask in asks)
+    answered = ((ask, answer) for ask, answer in found if answer and answer.version != but)
+    return list(islice(answered, LOOKS))
 
 
-async def _looked_at(kept: Kept, settings: Settings, asking: Asking) -> list[str]:
+async def _looked_at(kept: Answered, settings: Settings, asking: Asking) -> list[str]:
     """Look again at other questions when the first is answered otherwise; at it, if it is alone."""
     others: list[str] = []
     versions = {answer.version for _, answer in kept}

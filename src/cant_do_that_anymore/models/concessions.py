@@ -80,8 +80,10 @@ def effort_way(form: Form, settings: Settings) -> str:
 def room_in(form: Form, settings: Settings) -> int:
     """How many tokens there are for thoughts, beside the reply's."""
     rooms = [int(each.removeprefix(_ROOM)) for each in form if each.startswith(_ROOM)]
-    if rooms or settings.reasoning_tokens is not None:
-        return rooms[0] if rooms else settings.reasoning_tokens or 0
+    if rooms:
+        return rooms[0]
+    if settings.reasoning_tokens is not None:
+        return settings.reasoning_tokens
     return 0 if settings.reasoning_effort in (None, "none") else ROOM_TO_THINK
 
 
