@@ -92,7 +92,7 @@ OWN_RULES: list[Rules] = [
 ]
 
 
-@cache  # most of the time went there
+@cache  # of few positions, and for every answer
 def _others(moves: tuple[str, ...]) -> list[str]:
     return legal_under_both(moves)
 

@@ -15,6 +15,7 @@ from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models.aside import LONG, Aside
 from cant_do_that_anymore.models.model import Answer, Usage
 from loopback import serving
+from machines import needs_posix
 from players import wavering
 from thinkers import LETTERS, Thinker
 
@@ -44,6 +45,7 @@ def test_any_text_comes_back_among_others(text: str) -> None:
     assert list(map(str, [place.lay(each) for each in texts])) == texts
 
 
+@needs_posix
 def test_the_file_has_no_name_and_is_gone_with_the_last_text_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

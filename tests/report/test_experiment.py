@@ -15,13 +15,13 @@ import pytest
 from rich.console import Console, RenderableType
 
 from cant_do_that_anymore import Spec
-from cant_do_that_anymore.errors import BadInput, Stopped
+from cant_do_that_anymore.errors import BadInput, Problem, Stopped
 from cant_do_that_anymore.evaluation import experiment
 from cant_do_that_anymore.evaluation.experiment import evals_and_rules
 from cant_do_that_anymore.evaluation.folder import load_run, save_run
 from cant_do_that_anymore.evaluation.rankings import rankings
 from cant_do_that_anymore.evaluation.records import records_in
-from cant_do_that_anymore.evaluation.results import Dataset
+from cant_do_that_anymore.evaluation.results import Dataset, Run
 from cant_do_that_anymore.evaluation.standings import Standing, standings, standings_in
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game import games
@@ -74,6 +74,15 @@ def run_command(*arguments: str) -> Done:
 def measure(server: Loopback, out: Path, *arguments: str) -> Done:
     address = ["--base-url", server.url, "-n", str(N), "--out", str(out)]
     return run_command(*address, *arguments)
+
+
+def measured(
+    server: Loopback, out: Path, seeds: int = 1, **options: Any
+) -> tuple[list[Run], dict[str, Problem]]:
+    """The runs of an experiment with one model, without its tables and pictures."""
+    given = {"model": "other", "base_url": server.url, "eval": "all_diagonal", "n": N} | options
+    specs = [Spec(seed=seed, **given) for seed in range(seeds)]
+    return experiment.measured({"other": specs}, out, save_run, quiet=True)
 
 
 def measure_again(server: Loopback, out: Path, *option: str) -> Done:
@@ -154,46 +163,47 @@ def test_a_model_that_chats_does_not_win_and_is_marked(server: Loopback, tmp_pat
 
 def test_of_finished_runs_one_question_is_asked_again(server: Loopback, tmp_path: Path) -> None:
     """Is it the same model? One run tells for all."""
-    few = ("--model", "other", "--eval", "all_diagonal")
-    for runs, asked in (("1", 2 * N), ("2", 4 * N + LOOK), ("2", 4 * N + 2 * LOOK)):
-        assert measure(server, tmp_path, *few, "--runs", runs).returncode == 0
+    for seeds, asked in ((1, 2 * N), (2, 4 * N + LOOK), (2, 4 * N + 2 * LOOK)):
+        runs, failures = measured(server, tmp_path, seeds)
+        assert (len(runs), failures) == (seeds, {})
         assert len(server.requests) == asked
 
 
 @pytest.mark.parametrize("where", ["home", "another"])
 def test_a_run_is_not_taken_for_one_of_another_model_behind_the_same_name(
-    where: str, server: Loopback, tmp_path: Path
+    where: str, server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = ("--model", "other", "--eval", "all_diagonal", "--runs", "1")
     server.model = "other-1"
-    assert measure(server, tmp_path / "out", *few).returncode == 0
+    measured(server, tmp_path / "out")
     server.model = "other-2"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CDTA_HOME", str(tmp_path / where))  # the run has its own answers
-        again = measure(server, tmp_path / "out", *few)
-    assert again.returncode == 1
-    assert "'other-1' answered then, 'other-2' does now" in again.stderr
-    assert "--tag NAME" in again.stderr
+    monkeypatch.setenv("CDTA_HOME", str(tmp_path / where))  # the run has its own answers
+    runs, failures = measured(server, tmp_path / "out")
+    assert not runs
+    assert "'other-1' answered then, 'other-2' does now" in str(failures["other"])
+    assert "--tag NAME" in str(failures["other"])
 
 
 def test_other_moves_at_temperature_0_are_another_model_although_the_run_was_at_1(
     server: Loopback, tmp_path: Path
 ) -> None:
-    few = ("--model", "other", "--eval", "all", "--runs", "1", "--pool", "common")
-    assert measure(server, tmp_path, *few).returncode == 0
+    found = {"eval": "all", "pool": "common"}
+    measured(server, tmp_path, **found)
     server.respond = adapting
-    again = measure(server, tmp_path, *few)
-    assert again.returncode == 1
-    assert "is another model than the one whose answers are kept (at temperature 0" in again.stderr
+    runs, failures = measured(server, tmp_path, **found)
+    assert not runs
+    told = "is another model than the one whose answers are kept (at temperature 0"
+    assert told in str(failures["other"])
 
 
-def test_without_a_network_finished_runs_are_taken_and_that_is_said(tmp_path: Path) -> None:
-    few = ("--model", "other", "--eval", "all_diagonal", "--runs", "1")
+def test_without_a_network_finished_runs_are_taken_and_that_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with serving(Loopback(respond)) as server:
-        assert measure(server, tmp_path, *few).returncode == 0
-    again = measure(server, tmp_path, *few)
-    assert again.returncode == 0
-    assert "could not be asked whether it is still the same model" in again.stderr
+        first, _ = measured(server, tmp_path)
+    again, failures = measured(server, tmp_path)
+    assert [run.samples for run in again] == [run.samples for run in first]
+    assert not failures
+    assert "could not be asked whether it is still the same model" in caplog.text
 
 
 @pytest.mark.parametrize(
