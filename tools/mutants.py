@@ -20,14 +20,13 @@ import tomllib
 import traceback
 from argparse import ArgumentParser, Namespace
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import _lru_cache_wrapper
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -161,22 +160,14 @@ class Session(FewExamples):
         if not tests:
             return "unreached"
         limit = 30 + 6 * sum(self.seconds[test] for test in tests)  # the machine may be busy
-        with changed(mutant.module, mutant.code):
+        with mutant.written():
             code = forked(lambda: self.run_changed(mutant, tests), limit)
         return "timeout" if code is None else "killed" if code else "survived"
 
     def run_changed(self, mutant: Mutant, tests: list[str]) -> int:
         if not mutant.in_body:
             return run_anew(tests)
-        path = str(mutant.module.resolve())
-        new = defaultdict[str, list[CodeType]](list)
-        for code in codes_in(compile(mutant.code, path, "exec")):
-            new[code.co_qualname].append(code)
-        for function in self.functions[path]:
-            codes, line = new[function.__code__.co_qualname], function.__code__.co_firstlineno
-            for code in codes:
-                if len(codes) == 1 or code.co_firstlineno == line:
-                    function.__code__ = code
+        mutant.put_into(self.functions[str(mutant.module.resolve())])
         return self.run(tests)
 
 
@@ -187,13 +178,6 @@ def run_anew(tests: list[str]) -> int:
         if name.split(".")[0] in ours:
             del sys.modules[name]
     return int(pytest.main([*OPTIONS.split(), "-x", *tests], plugins=[FewExamples()]))
-
-
-def codes_in(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from codes_in(each)
 
 
 def forked(body: Callable[[], int], limit: float) -> int | None:
@@ -220,19 +204,6 @@ def forked(body: Callable[[], int], limit: float) -> int | None:
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return None
-
-
-@contextmanager
-def changed(path: Path, code: str) -> Iterator[None]:
-    """The file with other code, for who imports it anew or in a process of its own."""
-    original, when = path.read_text(), path.stat()
-    path.write_text(code)
-    os.utime(path, (0, 0))  # so that no compiled file is taken for it
-    try:
-        yield
-    finally:
-        path.write_text(original)
-        os.utime(path, ns=(when.st_atime_ns, when.st_mtime_ns))
 
 
 def chosen(module: Path, told: Namespace) -> list[Mutant]:

@@ -1,12 +1,16 @@
-"""The mutants of a module: its code with one thing changed, as mutmut changes it.
+"""The mutants of a module: its code with one thing changed, as mutmut changes it, put in its place.
 
 Unlike there, also in properties, decorated functions and tables; and lists and dictionaries may
 lack an element. What only people read is left alone (docstrings, annotations, messages, titles),
 and what mypy finds: None in place of a value, a missing argument.
 """
 
-from collections.abc import Iterator
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import libcst as cst
@@ -46,6 +50,36 @@ class Mutant(NamedTuple):
     in_body: bool
     change: str
     code: str
+
+    @contextmanager
+    def written(self) -> Iterator[None]:
+        """In the place of the module, for who imports it anew or in a process of its own."""
+        original, when = self.module.read_text(), self.module.stat()
+        self.module.write_text(self.code)
+        os.utime(self.module, (0, 0))  # so that no compiled file is taken for it
+        try:
+            yield
+        finally:
+            self.module.write_text(original)
+            os.utime(self.module, ns=(when.st_atime_ns, when.st_mtime_ns))
+
+    def put_into(self, functions: Iterable[FunctionType]) -> None:
+        """Give the functions of the module, as they are in this process, their new code."""
+        new = defaultdict[str, list[CodeType]](list)
+        for code in codes_in(compile(self.code, self.module.resolve(), "exec")):
+            new[code.co_qualname].append(code)
+        for function in functions:
+            codes, line = new[function.__code__.co_qualname], function.__code__.co_firstlineno
+            for code in codes:
+                if len(codes) == 1 or code.co_firstlineno == line:
+                    function.__code__ = code
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from codes_in(each)
 
 
 def mutants_of(module: Path) -> Iterator[Mutant]:
