@@ -80,8 +80,8 @@ def measured(
     server: Loopback, out: Path, seeds: int = 1, **options: Any
 ) -> tuple[list[Run], dict[str, Problem]]:
     """The runs of an experiment with one model, without its tables and pictures."""
-    given = {"model": "other", "base_url": server.url, "eval": "all_diagonal", "n": N} | options
-    specs = [Spec(seed=seed, **given) for seed in range(seeds)]
+    given: dict[str, Any] = {"eval": "all_diagonal", "n": N} | options
+    specs = [Spec("other", server.url, seed=seed, **given) for seed in range(seeds)]
     return experiment.measured({"other": specs}, out, save_run, quiet=True)
 
 
@@ -186,10 +186,9 @@ def test_a_run_is_not_taken_for_one_of_another_model_behind_the_same_name(
 def test_other_moves_at_temperature_0_are_another_model_although_the_run_was_at_1(
     server: Loopback, tmp_path: Path
 ) -> None:
-    found = {"eval": "all", "pool": "common"}
-    measured(server, tmp_path, **found)
+    measured(server, tmp_path, eval="all", pool="common")
     server.respond = adapting
-    runs, failures = measured(server, tmp_path, **found)
+    runs, failures = measured(server, tmp_path, eval="all", pool="common")
     assert not runs
     told = "is another model than the one whose answers are kept (at temperature 0"
     assert told in str(failures["other"])

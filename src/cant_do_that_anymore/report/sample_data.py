@@ -31,6 +31,7 @@ def samples_json(run: Run) -> tuple[Markup, int]:
     enough to open on any machine.
     """
     longest = _hopeful(run)
+    # as text, which takes less memory than the objects
     samples = [json.dumps(_with_cut_replies(entry, longest)) for entry in _entries(run)]
     while True:
         parts = (_safe_json(_with_cut_replies(json.loads(each), longest)) for each in samples)
