@@ -12,7 +12,7 @@ from cant_do_that_anymore import Spec, evaluate, load
 from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models.aside import LONG, Aside
+from cant_do_that_anymore.models.aside import LONG, MOST_FILES, Aside, a_place
 from cant_do_that_anymore.models.model import Answer, Usage
 from loopback import serving
 from machines import needs_posix
@@ -57,6 +57,15 @@ def test_the_file_has_no_name_and_is_gone_with_the_last_text_in_it(
     del laid[0]
     assert open_files() == before + 1
     assert laid.pop().reasoning == THOUGHTS
+    assert open_files() == before
+
+
+def test_however_many_runs_are_loaded_few_files_are_open() -> None:
+    before = open_files()
+    laid = [ANSWER.aside(a_place()) for _ in range(3 * MOST_FILES)]
+    assert open_files() == before + MOST_FILES
+    assert laid == [ANSWER] * len(laid)
+    laid.clear()
     assert open_files() == before
 
 

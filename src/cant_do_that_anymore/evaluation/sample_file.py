@@ -12,7 +12,7 @@ from ..errors import BadInput, reason_of
 from ..files import lines_of
 from ..game.position import Position
 from ..game.rules import board_after
-from ..models.aside import Aside
+from ..models.aside import Aside, a_place
 from ..models.model import Answer
 from .results import Results
 from .samples import reread
@@ -106,7 +106,7 @@ def _told(reply: Reply) -> str:
 
 
 def _samples_in(path: Path) -> Iterator[Sample]:
-    aside = Aside()
+    aside = a_place()
     try:
         with path.open("rb") as file:
             for number, line in enumerate(lines_of(file), 1):

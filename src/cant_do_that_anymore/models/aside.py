@@ -5,9 +5,12 @@ from sys import intern
 from tempfile import TemporaryFile
 from threading import Lock
 from typing import IO
+from weakref import WeakSet
 
 LONG = 200
 """In letters; what is longer is laid aside."""
+MOST_FILES = 16
+"""Systems let a process open a few hundred, and users load as many runs."""
 _CODE = ("utf-8", "surrogatepass")  # servers send halves of characters
 
 
@@ -41,6 +44,18 @@ class Aside:
         with self._one_at_a_time:
             self._file.seek(start)
             return self._file.read(size).decode(*_CODE)
+
+
+_places: WeakSet[Aside] = WeakSet()
+
+
+def a_place() -> Aside:
+    """A new one, or, where there are many, one of those whose texts are still in use."""
+    places = list(_places)
+    if len(places) < MOST_FILES:
+        places.insert(0, Aside())
+        _places.add(places[0])
+    return places[0]
 
 
 class Lying:

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 
 from ..errors import Problem, Unfinished
 from ..progress import duration
-from .aside import Aside
+from .aside import a_place
 from .asks import Ask, seeded
 from .forms import Forms
 from .kept import Kept
@@ -71,7 +71,7 @@ class Asking:
         self.window = WINDOW * most
         self.kept = Kept(model, store)
         self._forms = Forms(paid(model, self.till), self.kept)
-        self._aside = Aside()
+        self._aside = a_place()
         self._in_flight: dict[tuple[str, Settings], asyncio.Task[Answer]] = {}
         # As many again may wait for another try or for the disk, so that requests never wait. Who
         # takes one at a time is asked when what was said before is counted.
