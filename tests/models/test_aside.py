@@ -1,6 +1,7 @@
 """Long texts on disk: the same to everybody who looks, and not in memory."""
 
 import copy
+import os
 import pickle
 import tempfile
 import tracemalloc
@@ -67,6 +68,23 @@ def test_however_many_runs_are_loaded_few_files_are_open() -> None:
     assert laid == [ANSWER] * len(laid)
     laid.clear()
     assert open_files() == before
+
+
+@needs_posix
+def test_processes_that_fork_read_the_same_texts_at_once_and_mix_none() -> None:
+    place, texts = Aside(), [str(number) * (LONG + 1) for number in range(500)]
+    laid = [place.lay(text) for text in texts]
+
+    def read() -> bool:
+        again = [(place.lay(text), text) for text in texts[:100]]
+        pairs = [*zip(laid, texts, strict=True), *again]
+        return all(str(held) == text for _ in range(20) for held, text in pairs)
+
+    child = os.fork()
+    if not child:
+        os._exit(not read())
+    assert read()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_without_a_disk_texts_stay_in_memory(

@@ -1,6 +1,6 @@
 """Long texts laid aside on disk, so that memory does not grow by what models say and think."""
 
-from os import SEEK_END
+import os
 from sys import intern
 from tempfile import TemporaryFile
 from threading import Lock
@@ -20,20 +20,24 @@ class Aside:
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
         self._one_at_a_time = Lock()
+        self._process = os.getpid()
 
     def lay(self, text: str) -> "str | Lying":
         """The text where it is from now on: if it is long on disk, unless there is no room.
 
-        Short ones are mostly moves, many times the same, and kept once.
+        Short ones are mostly moves, many times the same, and kept once. A process that was forked
+        has the file in common with its parent, and does not write to it.
         """
         if len(text) <= LONG:
             return intern(text)
+        if os.getpid() != self._process:
+            return text
         letters = text.encode(*_CODE)
         try:
             with self._one_at_a_time:
                 if not self._file:
                     self._file = TemporaryFile(buffering=0)  # noqa: SIM115
-                start, size = self._file.seek(0, SEEK_END), self._file.write(letters)
+                start, size = self._file.seek(0, os.SEEK_END), self._file.write(letters)
         except OSError:
             return text
         return Lying(self, start, size) if size == len(letters) else text
@@ -41,6 +45,8 @@ class Aside:
     def text(self, start: int, size: int) -> str:
         """What was laid there."""
         assert self._file
+        if hasattr(os, "pread"):  # where processes fork, and to seek would move the others' place
+            return os.pread(self._file.fileno(), size, start).decode(*_CODE)
         with self._one_at_a_time:
             self._file.seek(start)
             return self._file.read(size).decode(*_CODE)
