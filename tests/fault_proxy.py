@@ -131,6 +131,10 @@ def main() -> None:
     parser.add_argument("--patience", type=float, help="seconds until a silence ends in a reset")
     parser.add_argument("--port", type=int, default=0)
     told = parser.parse_args()
+    if not told.before.startswith(("http://", "https://")):
+        parser.error(f"--before takes an address such as http://host/v1, not {told.before!r}")
+    if not 0 <= told.faults <= 1:
+        parser.error(f"--faults takes a share from 0 to 1, not {told.faults}")
     schedule = Schedule(told.faults, told.seed, told.kinds)
     with serving(
         FaultProxy(told.before, schedule, told.latency, told.patience), told.port

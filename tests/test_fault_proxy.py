@@ -9,7 +9,7 @@ import pytest
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models import asking
-from fault_proxy import PASSED_ON, FaultProxy, Schedule
+from fault_proxy import PASSED_ON, FaultProxy, Schedule, main
 from faults import FAULTS
 from loopback import Loopback, serving
 from players import wavering
@@ -91,3 +91,23 @@ def test_before_a_server_that_is_not_there_it_says_so() -> None:
         said = asyncio.run(told(proxy.url))
     assert said.startswith("502 ")
     assert f"{loopback.url} does not answer" in said
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--before", "localhost:8000"], "not 'localhost:8000'"),
+        (["--before", "http://localhost:8000/v1", "--faults", "nan"], "from 0 to 1, not nan"),
+        (["--before", "http://localhost:8000/v1", "--faults", "5"], "from 0 to 1, not 5.0"),
+    ],
+)
+def test_what_would_pass_on_nothing_or_spoil_nothing_is_refused(
+    given: list[str],
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.argv", ["fault_proxy.py", *given])
+    with pytest.raises(SystemExit):
+        main()
+    assert told in capsys.readouterr().err
