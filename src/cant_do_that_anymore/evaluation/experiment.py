@@ -93,7 +93,8 @@ def measured(
 ) -> tuple[list[Run], dict[str, Problem]]:
     """The runs that the specs of each model ask for, and why some are missing, by model.
 
-    Of a model whose runs are there already, one question tells whether it is still the same.
+    Of a model whose runs are there already, one question tells whether it is still the same, and
+    one more of each other version that answered in them.
     No model that fails stops the others, and no habit that it lacks the rest of it. The cost limit
     of the specs is one for all of them; what they cost together is told after the first answers of
     each model.
@@ -111,7 +112,7 @@ def measured(
     _check_bills(specs, out, quiet=quiet)
     limit = next(iter(specs.values()))[0].max_cost
     purse = Purse() if limit is None else Purse(limit)
-    looked: set[str] = set()
+    recognised: set[tuple[str, str]] = set()
     works = [(title, spec) for title, of_model in specs.items() for spec in of_model]
     took: list[float] = []
     for number, (title, spec) in enumerate(works, 1):
@@ -125,9 +126,9 @@ def measured(
         try:
             with part_of_all(told, ahead, [] if there else took):
                 run = finished_run(spec, folder, save, quiet=quiet, purse=purse)
-                if there and title not in looked:
+                if there and (title, run.version) not in recognised:
                     check_recognised(run, spec, quiet=quiet)
-                looked.add(title)
+                    recognised.add((title, run.version))
                 runs.append(run)
         except Stopped:
             raise

@@ -110,7 +110,9 @@ def check_recognised(run: Run, spec: Spec, *, quiet: bool) -> None:
 
     try:
         notes = to_the_end(looked())
-    except (AnotherModel, Stopped):
+    except AnotherModel as other:
+        raise AnotherModel(f"{other}, both with a new folder for --out") from None
+    except Stopped:
         raise
     except (Problem, Passing) as fault:
         notes = [_unknown(fault)]
