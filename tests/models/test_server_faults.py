@@ -16,7 +16,7 @@ from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models import asking, clients, server
 from cant_do_that_anymore.models.names import model_named
-from faults import FAULTS
+from faults import FAULTS, error
 from loopback import Loopback, Request, moves_in, serving
 from players import wavering
 
@@ -200,6 +200,21 @@ def test_a_server_that_dies_ends_the_run_with_a_sentence_and_the_answers_saved(
         run = measured(loopback, 100, tmp_path, max_connections=4)
     assert len(loopback.requests) == 200 - answered + 1  # is it the same model?
     assert run.results.metrics["n_samples"] == 100
+
+
+def test_questions_that_are_refused_again_do_not_end_a_run_that_has_the_other_answers(
+    tmp_path: Path,
+) -> None:
+    refused = [position.moves for position in POOL[10::15]]
+
+    async def policy(request: Request, number: int) -> web.StreamResponse | None:
+        return error(400, "content policy") if moves_in(request) in refused else None
+
+    with serving(Loopback(wavering, fault=policy)) as loopback:
+        for _ in range(2):
+            run = measured(loopback, len(POOL), tmp_path, max_error_rate=0.1)
+            assert run.results.metrics["n_samples"] == len(POOL) - len(refused)
+    assert 2 * len(refused) > asking.FAILURES_IN_A_ROW
 
 
 def test_a_connection_is_kept_alive_while_a_model_thinks() -> None:

@@ -39,6 +39,8 @@ WINDOW = 4
 """So many times as many questions as go out at once may be begun ahead of a slow one."""
 FAILURES_IN_A_ROW = 10
 """So many questions without an answer, and none answered between them: the model is gone."""
+KEPT_FOR_A_FAILURE = 10
+"""Who goes on asks first what failed before: for so many kept answers one more may fail."""
 
 
 class Asking:
@@ -78,6 +80,7 @@ class Asking:
         self._open_questions = asyncio.Semaphore(2 * most if most > 1 else 1)
         self._pressure = Pressure(most)
         self._failures_in_a_row = 0
+        self._taken = 0
         self._last_said = -LONG_WAIT
         self._problem: Exception | None = None
 
@@ -138,6 +141,7 @@ class Asking:
             return self._in_flight[which]
         saved = self.kept.answer(ask, settings)
         if saved:
+            self._taken += 1
             known = asyncio.get_running_loop().create_future()
             known.set_result(saved.aside(self._aside))
             return known
@@ -227,7 +231,8 @@ class Asking:
 
     def _count_failure(self, error: str) -> None:
         self._failures_in_a_row += 1
-        if self._failures_in_a_row >= FAILURES_IN_A_ROW and not self._stopping.is_set():
+        enough = FAILURES_IN_A_ROW + self._taken // KEPT_FOR_A_FAILURE
+        if self._failures_in_a_row >= enough and not self._stopping.is_set():
             raise Unfinished(
                 f"{self.model.name} stopped answering ({error}); the {self.asked} answers of this "
                 "session are saved, run the same command again to go on"
