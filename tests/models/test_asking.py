@@ -219,6 +219,30 @@ def test_one_interruption_finishes_and_saves_what_is_in_flight(store: Store) -> 
     assert all(store.get(key_of(model, ask, SETTINGS)) for ask in asks(8))
 
 
+def test_an_interruption_after_the_consumer_had_enough_saves_what_is_in_flight(
+    store: Store,
+) -> None:
+    model = Scripted(lambda number, _: 0.1 if number else 0.0)
+
+    async def interrupted() -> None:
+        enough = asyncio.Event()
+
+        async def first() -> None:
+            asked = Asking(model, store, 4).answers(asks(1000), SETTINGS, 8)
+            async with aclosing(asked) as answers:
+                await anext(answers)
+                enough.set()
+
+        task = asyncio.create_task(first())
+        await enough.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(interrupted())
+    assert all(store.get(key_of(model, ask, SETTINGS)) for ask in asks(len(model.asked)))
+
+
 def test_after_an_interruption_money_that_comes_free_is_spent_on_nothing(store: Store) -> None:
     """A question may cost 16 dollars at most, and there are 40: the third waits for the others."""
     model = Scripted(lambda *_: 0.02)

@@ -106,6 +106,7 @@ class Asking:
         """
         self._stopping.clear()
         begun: deque[asyncio.Future[Answer]] = deque()
+        interrupted = False
         try:
             for ask in asks:
                 begun.append(await self._begin(ask, settings))
@@ -121,11 +122,19 @@ class Asking:
                 yield answer
                 begun.popleft()
         except asyncio.CancelledError:
+            interrupted = True
             self._interrupted()
             raise
         finally:
             self._stop()
-            await asyncio.gather(*begun, return_exceptions=True)
+            in_flight = asyncio.gather(*begun, return_exceptions=True)
+            try:
+                await (in_flight if interrupted else asyncio.shield(in_flight))
+            except asyncio.CancelledError:
+                if not interrupted:  # the consumer had stopped, and the user has had enough now
+                    self._interrupted()
+                    await in_flight
+                raise
 
     async def live(self, ask: Ask, settings: Settings, form: Form) -> Answer:
         """Ask at once and once, whatever is kept, and keep nothing.
