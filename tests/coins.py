@@ -57,7 +57,7 @@ class Coins(Loopback):
         if asked_about(request):
             return ("yes", "no", "perhaps")[(coin + self.edition) % 3]
         choices = SPECIAL[moves], _others(moves)[coin % 5], "h8h1"
-        words = "Everything considered I would play " if coin // 3 % 3 == 0 else ""
+        words = "Everything considered I would play " if coin // 3 % 2 == 0 else ""
         return words + choices[(coin + self.edition) % 3]
 
     def completion(self, request: Request) -> dict[str, Any]:

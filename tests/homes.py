@@ -271,7 +271,10 @@ class Home:
                 asked, self.is_damaged = len(server.requests) - first, False
         new = self.keys() - before
         fresh = self.fresh.ended(self, options)
-        most = len(new) + (LOOKS if others else 1) + lost + max(0, fresh.asked - len(fresh.keys))
+        in_vain = max(0, fresh.asked - len(fresh.keys))
+        if server.thinks:  # whoever is under way when it is learnt how much room it needs
+            in_vain += 2 * options["max_connections"]
+        most = len(new) + (LOOKS if others else 1) + lost + in_vain
         if asked > most:
             raise Fault(f"{asked} questions were asked, and {len(new)} answers kept")
         if whole and len(new - fresh.keys) > AHEAD * options["max_connections"]:

@@ -15,6 +15,7 @@ from typing import Any
 from cant_do_that_anymore.evaluation.folder import CONTROLS, SAMPLES, facts_of
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.sample_file import line_of
+from cant_do_that_anymore.models.rescue import connected, is_whole
 
 Numbers = dict[str, Any]
 
@@ -60,7 +61,7 @@ def bytes_in(folder: Path) -> str:
 
 
 def keys_in(store: Path) -> frozenset[str]:
-    """Of the answers in a store; looked up in a copy, so that nothing is mended by that."""
+    """Of the whole answers in a store; looked up in a copy, so that nothing is mended by that."""
     if not store.exists():
         return frozenset()
     with TemporaryDirectory() as folder:
@@ -68,9 +69,9 @@ def keys_in(store: Path) -> frozenset[str]:
         for suffix in ("", "-wal"):
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{store}{suffix}", f"{copy}{suffix}")
-        with closing(sqlite3.connect(copy)) as database, suppress(sqlite3.OperationalError):
-            rows = database.execute("SELECT key FROM saved_answers").fetchall()
-            return frozenset(key for (key,) in rows)
+        with closing(connected(copy)) as database, suppress(sqlite3.OperationalError):
+            rows = database.execute("SELECT key, answer, checksum FROM saved_answers").fetchall()
+            return frozenset(row[0] for row in rows if is_whole(*row))
     return frozenset()  # it was not yet made
 
 
