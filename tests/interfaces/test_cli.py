@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE
-from loopback import Loopback, serving
+from faults import error
+from loopback import Loopback, Request, moves_in, serving
 from players import habit
 from processes import cdta as command
 
@@ -154,6 +156,19 @@ def test_dataset_build_enlarges_from_where_it_stopped() -> None:
     assert second.stdout == "new: 100 positions, built now from 100 questions\n"
     assert len(server.requests) <= 100 + 64  # as many may be under way when enough are found
     assert asked <= 10 + 64
+
+
+def test_dataset_build_says_when_it_keeps_nothing() -> None:
+    async def policy(request: Request, number: int) -> web.StreamResponse | None:
+        return error(400, "content policy") if len(moves_in(request)) % 8 == 7 else None
+
+    with serving(Loopback(habit, model="new", fault=policy)) as server:
+        built = command(
+            *("dataset", "build", "--base-url", server.url, "--model", "new", "-n", "10", "--quiet")
+        )
+    told = r"; not kept, as \d+ questions? had no answer: the same command asks again\n"
+    assert re.fullmatch("new: 10 positions, built now from .*" + told, built.stdout)
+    assert "new" not in command("dataset", "list").stdout
 
 
 @pytest.mark.parametrize(

@@ -33,4 +33,8 @@ def build(quiet: bool, **options: Any) -> None:
     built = chosen.dataset
     line = f"{built.version}: {counted(len(built.positions), 'position')}, {built.provenance}"
     ended = ", the pool holds no more" if built.pool_ended and built.asked else ""
-    click.echo(plain(line + ended))
+    failed = counted(built.failed, "question")
+    lost = f"; not kept, as {failed} had no answer: the same command asks again" * bool(
+        built.failed
+    )
+    click.echo(plain(line + ended + lost))
