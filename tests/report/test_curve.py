@@ -148,7 +148,7 @@ def test_an_experiment_that_was_stopped_goes_on_where_it_was(
     assert (tmp_path / "curve-all-bishops-as-knights.png").exists()
     server.fault, before = answer, len(server.requests)
     assert measure(server, tmp_path, *efforts).returncode == 0
-    _, *new = server.requests[before:]  # the first asks who is there, as positions are selected
+    _, _, *new = server.requests[before:]  # who is there: of the finished runs, and of this one
     assert {request["reasoning_effort"] for request in new} == {"high"}
     assert 0 < len(new) <= N
     assert len(table(tmp_path)) == 3

@@ -76,7 +76,8 @@ async def recognised_in(
     Kept answers of that version need no look; others may be there from when the name stood for
     another model.
     """
-    if not dataset.version or spec.fallback_dataset or not _has_address(asking.model):
+    is_given = spec.dataset or spec.fallback_dataset or not dataset.version
+    if is_given or not _has_address(asking.model):
         return []
     asks = _measuring(dataset.positions, plan)
     kept = _kept(asks, plan.settings, asking, but=dataset.version)
