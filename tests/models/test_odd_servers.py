@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -121,14 +122,14 @@ def test_halves_of_characters_are_kept_and_shown(positions: Path, tmp_path: Path
 
 async def _talkative(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Answer every question, and a little later say something that nobody asked for."""
-    while not reader.at_eof():
-        head = await reader.readuntil(b"\r\n\r\n")
-        await reader.readexactly(int(head.lower().partition(b"content-length:")[2].split()[0]))
-        for text in ("asked", "unasked"):
-            choice = {"message": {"content": text}, "finish_reason": "stop"}
-            body = json.dumps({"model": "m", "choices": [choice]}).encode()
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
-            await asyncio.sleep(0.02)
+    with closing(writer), suppress(asyncio.IncompleteReadError):  # else the server waits for ever
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            await reader.readexactly(int(head.lower().partition(b"content-length:")[2].split()[0]))
+            for text in ("asked", "unasked"):
+                choice = {"message": {"content": text}, "finish_reason": "stop"}
+                body = json.dumps({"model": "m", "choices": [choice]}).encode()
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+                await asyncio.sleep(0.02)
 
 
 def test_what_came_unasked_is_the_answer_to_no_question() -> None:
