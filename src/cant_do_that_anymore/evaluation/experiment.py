@@ -127,7 +127,7 @@ def measured(
             with part_of_all(told, ahead, [] if there else took):
                 run = finished_run(spec, folder, save, quiet=quiet, purse=purse)
                 if there and (title, run.version) not in recognised:
-                    check_recognised(run, spec, quiet=quiet)
+                    check_recognised(run, spec, purse, quiet=quiet)
                     recognised.add((title, run.version))
                 runs.append(run)
         except Stopped:

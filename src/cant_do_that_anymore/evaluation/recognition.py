@@ -17,6 +17,7 @@ from ..models.asking import Asking
 from ..models.asks import Ask
 from ..models.concessions import NO_TEMPERATURE
 from ..models.model import Answer, Known, Model, Passing, Settings
+from ..models.purse import Purse
 from ..models.reasoning import ThinkingModel
 from ..models.server import ServerModel
 from ..models.stopping import to_the_end
@@ -84,7 +85,7 @@ async def recognised_in(
     return await _recognised(kept, plan.settings, spec, plan, asking, quiet=quiet)
 
 
-def check_recognised(run: Run, spec: Spec, *, quiet: bool) -> None:
+def check_recognised(run: Run, spec: Spec, purse: Purse, *, quiet: bool) -> None:
     """The same before a run that was saved is taken for the one that the spec asks for.
 
     What was said at temperature 0 to find its positions is looked at, if it is kept, or else its
@@ -98,7 +99,7 @@ def check_recognised(run: Run, spec: Spec, *, quiet: bool) -> None:
         return
 
     async def looked() -> list[str]:
-        async with asking_for(spec, model_for(spec)) as asking:
+        async with asking_for(spec, model_for(spec), purse) as asking:
             asks, settings = _asks(spec, run.plan, positions_for(spec), asking.model)
             kept = _kept(asks, settings, asking)
             if any(answer.version != run.version for _, answer in kept) or not kept:
