@@ -192,7 +192,7 @@ def test_one_that_is_killed_goes_on_where_it_was(server: Loopback, tmp_path: Pat
     assert killed(looking_for_more, server, *command) == -signal.SIGKILL
     assert cdta(*command).returncode == 0
     counted = len(asked(server)) - len(set(asked(server)))
-    assert counted <= 2 * CONNECTIONS  # those that were under way
+    assert counted <= 2 * CONNECTIONS + 1  # those under way, and whether it is the same model
     unbroken = measured(server, drops_half, precision=0.15, fresh=True)
     assert [sample["id"] for sample in samples_in(tmp_path / "out")] == ids(unbroken)
 
