@@ -280,6 +280,17 @@ def test_replies_without_a_move_stop_the_run_early() -> None:
     assert len(server.requests) < 200
 
 
+@pytest.mark.parametrize(
+    ("version", "problem"), [("m", "holds no positions"), ("", "needs the name of a model")]
+)
+def test_nothing_is_no_dataset_and_nobody_has_none(
+    version: str, problem: str, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    with pytest.raises(BadInput, match=problem):
+        import_dataset(version, tmp_path / "empty.jsonl", BISHOPS_AS_KNIGHTS)
+
+
 def test_an_import_serves_the_rules_it_was_made_for_and_no_pool_of_ones_own(tmp_path: Path) -> None:
     write_positions(tmp_path / "pool.jsonl", POOL[:30])
     write_positions(tmp_path / "imported.jsonl", POOL[30:40])

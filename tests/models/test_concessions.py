@@ -65,6 +65,21 @@ def test_a_refused_form_is_changed_and_noted(
     assert any(note in sentence for sentence in run.notes)
 
 
+@pytest.mark.usefixtures("impatient")
+def test_trouble_while_another_form_is_tried_is_no_refusal_of_it(tmp_path: Path) -> None:
+    refuse, troubles = refusing("System role not supported", "system"), iter(range(3))
+
+    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+        refused = await refuse(request, number)
+        in_trouble = not refused and next(troubles, None) is not None
+        return web.Response(status=503) if in_trouble else refused
+
+    with serving(Loopback(habit, fault=fault)) as server:
+        run = measured(server, tmp_path)
+    assert run.results.metrics["predicted_move_proportion"] == 1
+    assert any("no system message" in sentence for sentence in run.notes)
+
+
 def test_a_value_out_of_range_is_the_users_to_change(tmp_path: Path) -> None:
     message = "Invalid 'temperature': decimal above maximum value. Expected a value <= 2."
     fault = refusing(message, "hot")
