@@ -1,7 +1,7 @@
 """Long texts laid aside on disk, so that memory does not grow by what models say and think."""
 
 import os
-from sys import intern
+import sys
 from tempfile import TemporaryFile
 from threading import Lock
 from typing import IO
@@ -29,7 +29,7 @@ class Aside:
         has the file in common with its parent, and does not write to it.
         """
         if len(text) <= LONG:
-            return intern(text)
+            return sys.intern(text)
         if os.getpid() != self._process:
             return text
         letters = text.encode(*_CODE)
@@ -45,7 +45,7 @@ class Aside:
     def text(self, start: int, size: int) -> str:
         """What was laid there."""
         assert self._file
-        if hasattr(os, "pread"):  # where processes fork, and to seek would move the others' place
+        if sys.platform != "win32":  # processes fork, and to seek would move the others' place
             return os.pread(self._file.fileno(), size, start).decode(*_CODE)
         with self._one_at_a_time:
             self._file.seek(start)
