@@ -17,11 +17,8 @@ from cant_do_that_anymore.evaluation.samples import draws_of, reply_of
 from cant_do_that_anymore.evaluation.vocabulary import (
     AFTER,
     BEFORE,
-    Condition,
     Outcome,
     Plan,
-    Reading,
-    Reply,
     Sample,
 )
 from cant_do_that_anymore.evaluation.wordings import DEFAULT
@@ -68,19 +65,19 @@ def _others(position: Position) -> bool:
 def samples_of(asked: Sequence[Asked], plan: Plan) -> list[Sample]:
     """What was said about the positions, judged as the conditions of the plan are."""
     draws = draws_of(position for position, _ in asked)
+    conditions = {condition.name: condition for condition in plan.conditions}
     return [
         Sample(
             draw.position,
             draw.number,
             {
-                condition.name: _reply(
-                    said[condition.name], draw.position, condition, plan.reading, plan.change
-                )
-                for condition in plan.conditions
-                if condition.name in said
+                name: _reply(answer, draw.position, conditions[name], plan.reading, plan.change)
+                for name, answer in answers.items()
             },
+            answers,
         )
         for draw, (_, said) in zip(draws, asked, strict=True)
+        for answers in [_answers(said, draw.position, list(conditions), plan.change)]
     ]
 
 
@@ -108,14 +105,20 @@ def run_of(
     return Run(plan=plan, **usual | told | fields)
 
 
-@cache  # many tests ask about the same positions
-def _reply(
-    said: Said, position: Position, condition: Condition, reading: Reading, change: Rules
-) -> Reply:
-    answer = said if isinstance(said, Answer) else _answer(said, position, change)
-    return reply_of(answer, position, condition, reading, change)
+_reply = cache(reply_of)  # many tests ask about the same positions
 
 
+def _answers(
+    said: Mapping[str, Said], position: Position, names: Sequence[str], change: Rules
+) -> dict[str, Answer]:
+    told = {name: said[name] for name in names if name in said}
+    return {
+        name: each if isinstance(each, Answer) else _answer(each, position, change)
+        for name, each in told.items()
+    }
+
+
+@cache
 def _answer(outcome: Outcome, position: Position, change: Rules) -> Answer:
     """One that is judged so, under the changed rules at least."""
     if outcome in _WITHOUT_MOVE:

@@ -21,6 +21,7 @@ from cant_do_that_anymore.evaluation.measures import MEASURES
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.run import choose
 from cant_do_that_anymore.evaluation.sizes import enough_for_corrected, enough_for_specific
+from cant_do_that_anymore.evaluation.vocabulary import answers_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from loopback import Loopback, Request, moves_in, serving
@@ -140,9 +141,8 @@ def test_who_thinks_first_is_diagnosed_as_one_who_does_not(family: type[Thinker]
         thought = evaluate(Spec(base_url=server.url, n=12, diagnose=True), quiet=True)
     assert numbers(thought) == numbers(at_once)
     assert len(thought.controls) == 12
-    for sample in (*thought.samples, *thought.controls):
-        for reply in sample.replies.values():
-            assert reply.answer.usage.thinking_tokens and reply.answer.stop_reason == "stop"
+    for answer in answers_of((*thought.samples, *thought.controls)):
+        assert answer.usage.thinking_tokens and answer.stop_reason == "stop"
 
 
 def test_what_a_reminder_mends_was_forgotten_on_the_way() -> None:

@@ -21,7 +21,7 @@ from cant_do_that_anymore.evaluation.uncertainty import (
     guesses,
     ratio_of,
 )
-from cant_do_that_anymore.evaluation.vocabulary import Judgement, Measure, Outcome, Reply, Sample
+from cant_do_that_anymore.evaluation.vocabulary import Measure, Outcome, Reply, Sample
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.models.model import Answer
 
@@ -42,7 +42,8 @@ def samples_of(told: Sequence[Told]) -> list[Sample]:
         Sample(
             position,
             0,
-            {name: Reply(Answer(""), Judgement(o, None), o) for name, o in each.items()},
+            {name: Reply(o, None, o) for name, o in each.items()},
+            dict.fromkeys(each, Answer()),
         )
         for position, each in zip(POOL, told, strict=False)
     ]

@@ -119,9 +119,9 @@ def test_a_frame_has_a_row_for_each_sample(run: Run) -> None:
     for condition in ("standard", "changed"):
         told = {name: n for name, n in run.results.outcomes[condition].items() if n}
         assert Counter(frame[f"{condition}_outcome"]) == told
-    first, reply = frame.iloc[0], run.samples[0].replies["changed"]
-    assert first.changed_reply == reply.answer.text
-    assert first.changed_output_tokens == reply.answer.usage.output_tokens
+    first, answer = frame.iloc[0], run.samples[0].answers["changed"]
+    assert first.changed_reply == answer.text
+    assert first.changed_output_tokens == answer.usage.output_tokens
 
 
 def test_without_pandas_a_frame_is_refused_in_a_sentence(

@@ -167,7 +167,7 @@ def test_a_refusal_of_one_question_is_an_error_of_that_question(tmp_path: Path) 
 
     run = measured(behaviour, tmp_path)
     assert run.results.metrics["n_failed"] == 1
-    assert "this prompt trips our filter" in run.samples[1].replies["standard"].answer.error
+    assert "this prompt trips our filter" in run.samples[1].answers["standard"].error
 
 
 def test_an_empty_account_is_not_waited_for(tmp_path: Path) -> None:

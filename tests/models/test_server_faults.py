@@ -63,7 +63,7 @@ def test_a_lasting_fault_is_recorded_as_an_error(
         run = measured(loopback, 6, tmp_path, max_error_rate=0.5)
     failed = [sample for sample in run.samples if not sample.answered]
     assert [sample.position.moves for sample in failed] == [hopeless]
-    assert failed[0].replies["standard"].answer.error
+    assert failed[0].answers["standard"].error
     assert run.results.metrics["n_failed"] == 1
     assert any("1 sample without an answer" in note for note in run.notes)
 
@@ -73,7 +73,7 @@ def test_a_megabyte_of_text_is_an_answer_like_any_other(tmp_path: Path) -> None:
         with serving(Loopback(lambda _, text=filler: text)) as loopback:  # type: ignore[misc]
             began = time.process_time()
             run = measured(loopback, 1, tmp_path)
-        assert run.samples[0].replies["standard"].answer.text == filler
+        assert run.samples[0].answers["standard"].text == filler
         assert run.samples[0].replies["standard"].outcome == "unreadable"
         assert time.process_time() - began < 5
 

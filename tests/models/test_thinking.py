@@ -13,6 +13,7 @@ from cant_do_that_anymore.errors import BadInput, Problem
 from cant_do_that_anymore.evaluation.criteria import ORDER_SEED
 from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.run import choose
+from cant_do_that_anymore.evaluation.vocabulary import answers_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models.concessions import NO_SYSTEM, NO_TEMPERATURE, remedies, with_room
 from cant_do_that_anymore.models.model import Settings
@@ -60,11 +61,9 @@ def test_a_model_that_thinks_needs_no_option(family: str) -> None:
     metrics = run.results.metrics
     assert metrics["variant_impact_factor"] == -1
     assert metrics["legal_gain"] == 1
-    for sample in run.samples:
-        for reply in sample.replies.values():
-            usage = reply.answer.usage
-            assert bool(reply.answer.reasoning) == (family not in SHOWS_NOTHING)
-            assert usage.output_tokens >= usage.thinking_tokens >= 500
+    for answer in answers_of(run.samples):
+        assert bool(answer.reasoning) == (family not in SHOWS_NOTHING)
+        assert answer.usage.output_tokens >= answer.usage.thinking_tokens >= 500
     told = " ".join(run.notes)
     assert "the model thinks before it replies" in told
     assert ("takes no temperature" in told) == (family in TAKES_NO_TEMPERATURE)
@@ -87,7 +86,7 @@ def test_thinking_is_turned_off_in_the_way_that_works() -> None:
         run = evaluate(Spec(base_url=server.url, **spec), quiet=True)  # type: ignore[arg-type]
     assert run.results.metrics["variant_impact_factor"] == -1
     assert set(server.limits) == {16}
-    assert not any(r.answer.is_thoughtful for s in run.samples for r in s.replies.values())
+    assert not any(answer.is_thoughtful for answer in answers_of(run.samples))
     assert "the effort was told by chat_template_kwargs" in run.notes
 
 

@@ -193,7 +193,7 @@ def test_a_sample_shows_all_replies_and_what_was_asked(
     sample = typical.samples[0]
     for condition in typical.plan.conditions:
         panel = f"article[data-condition={condition.name}]"
-        assert opened.text(f"{panel} pre") == sample.replies[condition.name].answer.text
+        assert opened.text(f"{panel} pre") == sample.answers[condition.name].text
         question = condition.question(sample.position)
         if question.about:
             assert f"is {question.about} a legal move" in opened.text(f"{panel} .asked q")

@@ -18,7 +18,7 @@ from .uncertainty import (
     special_moves_of,
     unusable_share,
 )
-from .vocabulary import Condition, Measure, Number, Outcome, Plan, Sample
+from .vocabulary import Condition, Measure, Number, Outcome, Plan, Sample, answers_of
 
 _Found = TypeVar("_Found")
 
@@ -85,8 +85,7 @@ def _existing(numbers: dict[str, _Found | None]) -> dict[str, _Found]:
 
 
 def _usage(samples: Sequence[Sample]) -> dict[str, Number]:
-    answers = [reply.answer for sample in samples for reply in sample.replies.values()]
-    usage = sum((answer.usage for answer in answers), Usage())
+    usage = sum((answer.usage for answer in answers_of(samples)), Usage())
     return {
         "usage_prompt_tokens": usage.input_tokens,
         "usage_completion_tokens": usage.output_tokens,

@@ -118,8 +118,7 @@ STRICT = (
 
 
 def _violates(name: str, condition: str, sample: Sample) -> bool:
-    reply = sample.replies[condition].answer.text
-    return name in violations.violations(reply, sample.position)
+    return name in violations.violations(sample.answers[condition].text, sample.position)
 
 
 VIOLATIONS = tuple(

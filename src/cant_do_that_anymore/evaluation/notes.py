@@ -20,6 +20,7 @@ from .vocabulary import (
     Plan,
     Reading,
     Sample,
+    answers_of,
 )
 
 WEAK = 0.3
@@ -173,10 +174,12 @@ def _on_reading(samples: Sequence[Sample], metrics: dict[str, Number], plan: Pla
 
 
 def _on_model(samples: Sequence[Sample]) -> list[str]:
-    replies = (reply for sample in samples for reply in sample.replies.values())
-    answers = [reply.answer for reply in replies if not reply.answer.error]
-    notes = notes_on_form(form for answer in answers for form in answer.conceded)
-    versions = Counter(answer.version for answer in answers)
+    versions, forms = Counter[str](), set[str]()
+    for answer in answers_of(samples):
+        if not answer.error:
+            versions[answer.version] += 1
+            forms.update(answer.conceded)
+    notes = notes_on_form(forms)
     if len(versions) > 1:
         names = ", ".join(f"{version} ({count})" for version, count in versions.most_common())
         notes.append(f"more than one model version answered: {names}")

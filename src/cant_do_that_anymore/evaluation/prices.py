@@ -10,7 +10,7 @@ from ..models.names import OUR_MODELS
 from ..models.purse import FREE, Price, Purse
 from .results import Cost, Dataset
 from .spec import Spec
-from .vocabulary import Sample
+from .vocabulary import Sample, answers_of
 
 A_MILLION = 1_000_000
 _A_LOT = 1000
@@ -101,12 +101,13 @@ def cost_of(
     """What a run cost at that price."""
     if not price:
         return Cost()
-    replies = (reply for sample in samples for reply in sample.replies.values())
-    answers = [reply.answer for reply in replies if not reply.answer.error]
-    used = sum((answer.usage for answer in answers), Usage())
-    own_dataset = any(answer.version == dataset.version for answer in answers)
+    used, paid, own_dataset = Usage(), 0, False
+    for answer in answers_of(samples):
+        if not answer.error:
+            used, paid = used + answer.usage, paid + 1
+            own_dataset |= answer.version == dataset.version
     return Cost(
-        measuring=price.of(used, len(answers)),
+        measuring=price.of(used, paid),
         dataset=price.of(dataset.usage, dataset.asked) if dataset.asked and own_dataset else None,
         spent=asking.till.spent,
     )

@@ -105,7 +105,7 @@ def check_recognised(run: Run, spec: Spec, purse: Purse, *, quiet: bool) -> None
             if any(answer.version != run.version for _, answer in kept) or not kept:
                 positions = [sample.position for sample in run.samples]
                 asks, settings = _measuring(positions, run.plan), run.plan.settings
-                replies = (sample.replies[BEFORE].answer for sample in run.samples)
+                replies = (sample.answers[BEFORE] for sample in run.samples)
                 kept = [pair for pair in zip(asks, replies, strict=False) if not pair[1].error]
             with shown(f"the first answer of {run.model}", quiet=quiet):
                 return await _looked_at(kept[:LOOKS], settings, asking)

@@ -11,7 +11,7 @@ from ..files import lines_of
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, board_after
 from ..models.model import Answer
-from .vocabulary import AFTER, BEFORE, Eval, Judgement, Outcome, Reply, Sample
+from .vocabulary import AFTER, BEFORE, Eval, Outcome, Reply, Sample
 
 CHANGE: Rules = BISHOPS_AS_KNIGHTS
 """The only change of rules that the original knows."""
@@ -74,12 +74,13 @@ def _sample(data: dict[str, Any]) -> Sample:
     moves = tuple(data["previous_moves"])
     board_after(moves)
     hits = {BEFORE: data["predicted_move"], AFTER: data["predicted_move_in_variant"]}
-    return Sample(Position(0, moves, ()), 0, {name: _reply(hit) for name, hit in hits.items()})
+    replies = {name: _reply(hit) for name, hit in hits.items()}
+    return Sample(Position(0, moves, ()), 0, replies, dict.fromkeys(replies, Answer()))
 
 
 def _reply(hit: object) -> Reply:
     outcome: Outcome = "special" if hit else "illegal"
-    return Reply(Answer(""), Judgement(outcome, None), outcome)
+    return Reply(outcome, None, outcome)
 
 
 def _of_game(game: int, sample: Sample) -> Sample:

@@ -12,7 +12,7 @@ from ..game.position import Position
 from ..models.concessions import NO_TEMPERATURE
 from ..models.model import Usage
 from .statistics.intervals import Interval
-from .vocabulary import Number, Outcome, Plan, Sample
+from .vocabulary import Number, Outcome, Plan, Sample, answers_of
 
 PROTOCOL = "2"
 """Changes whenever scores stop being comparable with those of earlier versions."""
@@ -180,8 +180,7 @@ class Run:
     @property
     def own_temperature(self) -> bool:
         """Whether any answer came at the provider's own temperature, not at the one asked for."""
-        replies = (reply for sample in self.samples for reply in sample.replies.values())
-        return any(NO_TEMPERATURE in reply.answer.conceded for reply in replies)
+        return any(NO_TEMPERATURE in answer.conceded for answer in answers_of(self.samples))
 
     @property
     def answered(self) -> list[Sample]:

@@ -23,6 +23,7 @@ from ..models.model import Model
 from ..models.purse import Purse
 from ..models.stopping import to_the_end
 from ..progress import progress, told
+from .aside import a_place
 from .bill import bill_for, check_dues
 from .computing import compute
 from .controls import found_controls
@@ -40,7 +41,7 @@ from .samples import Draw, asked_of
 from .selection import dataset_for, found_dataset, version_of
 from .sizes import hoped_for
 from .spec import Spec, plan_for
-from .vocabulary import BEFORE, Condition, Plan, Sample
+from .vocabulary import BEFORE, Condition, Plan, Sample, answers_of
 from .watch import Watch
 from .whom import asking_for, model_for
 
@@ -132,7 +133,7 @@ async def _run(
     results = compute(samples, plan, controls)
     return Run(
         model=model.name,
-        version=Counter(s.replies[BEFORE].answer.version for s in samples).most_common(1)[0][0],
+        version=Counter(sample.answers[BEFORE].version for sample in samples).most_common(1)[0][0],
         endpoint=model.endpoint,
         identity=dict(model.identity),
         plan=plan,
@@ -156,7 +157,7 @@ async def _run(
 
 def _on_moved_alias(dataset: Dataset, samples: Sequence[Sample]) -> list[str]:
     """A dataset of one version says little about the habits of the next."""
-    versions = {r.answer.version for sample in samples for r in sample.replies.values()} - {""}
+    versions = {answer.version for answer in answers_of(samples)} - {""}
     if not dataset.version or dataset.version in versions:
         return []
     return [
@@ -199,8 +200,7 @@ async def _dataset(
             quiet=quiet,
             fresh=spec.fresh,
         )
-    found = found_dataset(version, criteria)
-    if found:
+    if found := found_dataset(version, criteria):
         return found
     log.warning("%s has no dataset; that of %s is taken instead", version, spec.fallback_dataset)
     return given_dataset(spec.fallback_dataset, criteria.plan.change)
@@ -211,7 +211,7 @@ async def _measured(
 ) -> list[Sample]:
     """Ask every position under every condition and judge the answers; controls come last."""
     samples: list[Sample] = []
-    watch = Watch(plan.settings)
+    watch, place = Watch(plan.settings), a_place()
     asked = asked_of(chosen.positions, chosen.controls, plan)
     to_come = sum(len(conditions) for _, conditions in asked) + outlook.after(chosen.dataset)
     asks = (ask for draw, conditions in asked for ask in _asks(draw, asking, plan, conditions))
@@ -222,11 +222,11 @@ async def _measured(
             for draw, conditions in asked:
                 replies = [await anext(answers) for _ in conditions]
                 sample = draw.sample(replies, conditions, plan.reading)
-                for name, reply in sample.replies.items():
-                    usable, baseline = reply.judgement.usable, name == plan.baseline.name
-                    watch.see(reply.answer, usable=usable, baseline=baseline)
-                    outlook.see(reply.answer)
-                samples.append(sample)
+                for name, answer in sample.answers.items():
+                    usable, baseline = sample.replies[name].usable, name == plan.baseline.name
+                    watch.see(answer, usable=usable, baseline=baseline)
+                    outlook.see(answer)
+                samples.append(replace(sample, said=place.lay(sample.answers)))
                 to_come -= len(conditions)
                 advance(remark=partial(outlook.in_all, to_come))
     return samples
@@ -242,7 +242,7 @@ def _asks(draw: Draw, asking: Asking, plan: Plan, conditions: Sequence[Condition
 def _check_failures(samples: Sequence[Sample], most: float) -> None:
     failed = [sample for sample in samples if not sample.answered]
     if len(failed) > most * len(samples):
-        errors = (reply.answer.error for reply in failed[0].replies.values())
+        errors = (answer.error for answer in failed[0].answers.values())
         raise Unfinished(
             f"{len(failed)} of {len(samples)} samples have no answer (the first: "
             f"{next(filter(None, errors))}); the others are saved, run the same command again to "

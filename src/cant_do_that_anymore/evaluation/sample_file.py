@@ -12,11 +12,11 @@ from ..errors import BadInput, reason_of
 from ..files import lines_of
 from ..game.position import Position
 from ..game.rules import board_after
-from ..models.aside import Aside, a_place
 from ..models.model import Answer
+from .aside import Aside, a_place
 from .results import Results
-from .samples import reread
-from .vocabulary import OUTCOMES, Judgement, Number, Plan, Reply, Sample
+from .samples import a_reply, reread
+from .vocabulary import OUTCOMES, Number, Plan, Reply, Sample
 
 DAMAGE = (
     ArithmeticError,
@@ -38,13 +38,8 @@ def line_of(sample: Sample) -> str:
         **sample.position.to_json(),
         "draw": sample.draw,
         "replies": {
-            name: {
-                **reply.answer.to_json(),
-                **asdict(reply.judgement),
-                "under_change": reply.under_change,
-                "thought_of_special": reply.thought_of_special,
-            }
-            for name, reply in sample.replies.items()
+            name: {**answer.to_json(), **asdict(sample.replies[name])}
+            for name, answer in sample.answers.items()
         },
     }
     return json.dumps(facts) + "\n"
@@ -77,7 +72,8 @@ def check_judgements(samples: Sequence[Sample], plan: Plan, path: Path) -> None:
         for name, reply in now.replies.items():
             if kept.replies[name] != reply:
                 raise BadInput(
-                    f"{path}, line {number}: the {name} reply {shortened(reply.answer.text)} is "
+                    f"{path}, line {number}: the {name} reply "
+                    f"{shortened(kept.answers[name].text)} is "
                     f"{_told(reply)}, not {_told(kept.replies[name])}; {CHANGED}"
                 )
 
@@ -120,8 +116,10 @@ def _sample_in(line: bytes, aside: Aside, where: str) -> Sample:
         fields = json.loads(line)
         position = Position.from_json(fields)
         board_after(position.moves)
-        replies = {name: _reply_in(reply, aside) for name, reply in fields["replies"].items()}
-        sample, named = Sample(position, int(fields["draw"]), replies), fields["id"]
+        replies = {name: _reply_in(told) for name, told in fields["replies"].items()}
+        said = {name: Answer.from_json(told) for name, told in fields["replies"].items()}
+        sample = Sample(position, int(fields["draw"]), replies, aside.lay(said))
+        named = fields["id"]
     except DAMAGE as problem:
         raise BadInput(f"{where}: not a sample of a run ({shortened(problem)})") from None
     if named != position.id:
@@ -129,11 +127,10 @@ def _sample_in(line: bytes, aside: Aside, where: str) -> Sample:
     return sample
 
 
-def _reply_in(fields: dict[str, Any], aside: Aside) -> Reply:
+def _reply_in(fields: dict[str, Any]) -> Reply:
     outcome, move, changed = fields["outcome"], fields["move"], fields["under_change"]
     if {outcome, changed} - set(OUTCOMES) or not isinstance(move, str | None):
         raise ValueError(f"no outcome and move: {outcome!r}, {changed!r}, {move!r}")
     if not isinstance(tempted := fields["thought_of_special"], bool):
         raise ValueError(f"neither true nor false: {tempted!r}")
-    answer = Answer.from_json(fields).aside(aside)
-    return Reply(answer, Judgement(outcome, move), changed, tempted)
+    return a_reply(outcome, move, changed, tempted)

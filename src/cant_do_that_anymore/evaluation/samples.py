@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 import chess
 
@@ -10,9 +11,13 @@ from ..game.position import Position
 from ..game.rules import Rules
 from ..models.asks import Ask
 from ..models.model import Answer
+from .aside import Answers
 from .diagnosis import ASKED_OF_CONTROLS
 from .judging import names_special, outcome_of
 from .vocabulary import AFTER, Condition, Plan, Reading, Reply, Sample
+
+a_reply = cache(Reply)
+"""One of each kind: there are few, for many answers."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +37,20 @@ class Draw:
         self, answers: Iterable[Answer], conditions: Sequence[Condition], reading: Reading
     ) -> Sample:
         """What the answers make of it, one for each condition."""
-        change = {condition.name: condition.rules for condition in conditions}[AFTER]
-        replies = {
-            condition.name: reply_of(answer, self.position, condition, reading, change)
-            for condition, answer in zip(conditions, answers, strict=True)
-        }
-        return Sample(self.position, self.number, replies)
+        names = (condition.name for condition in conditions)
+        said = dict(zip(names, answers, strict=True))
+        replies = _replies_of(said, self.position, conditions, reading)
+        return Sample(self.position, self.number, replies, said)
+
+
+def _replies_of(
+    said: Answers, position: Position, conditions: Sequence[Condition], reading: Reading
+) -> dict[str, Reply]:
+    change = {condition.name: condition.rules for condition in conditions}[AFTER]
+    return {
+        condition.name: reply_of(said[condition.name], position, condition, reading, change)
+        for condition in conditions
+    }
 
 
 def reply_of(
@@ -48,7 +61,8 @@ def reply_of(
     under_change = judgement.outcome
     if judgement.move is not None and condition.rules != change:
         under_change = outcome_of(chess.Move.from_uci(judgement.move), position, change)
-    return Reply(answer, judgement, under_change, names_special(answer.reasoning, position))
+    tempted = names_special(answer.reasoning, position)
+    return a_reply(judgement.outcome, judgement.move, under_change, tempted)
 
 
 def draws_of(positions: Iterable[Position]) -> Iterator[Draw]:
@@ -75,9 +89,7 @@ def asked_of(
 def reread(samples: Sequence[Sample], plan: Plan, reading: Reading) -> list[Sample]:
     """The same answers, read in another way."""
     return [
-        Draw(sample.position, sample.draw).sample(
-            (sample.replies[condition.name].answer for condition in conditions), conditions, reading
-        )
+        replace(sample, replies=_replies_of(sample.answers, sample.position, conditions, reading))
         for sample in samples
         for conditions in [[each for each in plan.conditions if each.name in sample.replies]]
     ]

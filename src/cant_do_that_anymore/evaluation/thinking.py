@@ -52,7 +52,7 @@ def amounts_for(conditions: Sequence[str], samples: Sequence[Sample]) -> list[Am
 
 def tokens(condition: str, sample: Sample) -> int:
     """How many tokens it thought before the reply."""
-    return sample.replies[condition].answer.usage.thinking_tokens
+    return sample.answers[condition].usage.thinking_tokens
 
 
 def thought_longer(sample: Sample) -> bool:
@@ -85,7 +85,7 @@ _DIFFERENCE = Amount(
 
 
 def _shows_thoughts(sample: Sample) -> bool:
-    return bool(sample.replies[AFTER].answer.reasoning)
+    return bool(sample.answers[AFTER].reasoning)
 
 
 def _is_tempted(sample: Sample) -> bool:

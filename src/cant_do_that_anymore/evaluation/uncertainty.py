@@ -57,7 +57,7 @@ def _interval(
 
 def unusable_share(samples: Sequence[Sample], condition: str) -> float | None:
     """The share of answers that do not tell what was asked for, or that never came."""
-    unusable = sum(not sample.replies[condition].judgement.usable for sample in samples)
+    unusable = sum(not sample.replies[condition].usable for sample in samples)
     return unusable / len(samples) if samples else None
 
 
@@ -152,7 +152,7 @@ def _either(condition: str) -> tuple[Outcome, Outcome]:
 
 
 def _unusable(sample: Sample, conditions: Sequence[str]) -> list[str]:
-    return [name for name in conditions if not sample.replies[name].judgement.usable]
+    return [name for name in conditions if not sample.replies[name].usable]
 
 
 def _filled(sample: Sample, said: dict[str, Outcome]) -> Sample:
@@ -164,4 +164,4 @@ def _filled(sample: Sample, said: dict[str, Outcome]) -> Sample:
 
 
 def _as(reply: Reply, outcome: Outcome) -> Reply:
-    return replace(reply, judgement=replace(reply.judgement, outcome=outcome), under_change=outcome)
+    return replace(reply, outcome=outcome, under_change=outcome)

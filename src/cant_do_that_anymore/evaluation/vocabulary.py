@@ -1,12 +1,13 @@
 """The words of the evaluation, as types: condition, plan, reply, sample, measure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal, get_args
 
 from ..game.position import Position
 from ..game.rules import Rules
 from ..models.model import Answer, Effort, Message, Question, Settings
+from .aside import Answers, Lying
 from .statistics.intervals import RATE, Support
 
 Eval = Literal["all", "all_small", "all_diagonal"]
@@ -125,39 +126,34 @@ def _differing(one: object, other: object) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer with its judgement.
+class Reply(Judgement):
+    """All that was made of an answer.
 
     ``under_change`` is what the same move would be under the changed rules, and
     ``thought_of_special`` whether the thoughts before it name a special move.
     """
 
-    answer: Answer
-    judgement: Judgement
     under_change: Outcome
     thought_of_special: bool = False
-
-    @property
-    def outcome(self) -> Outcome:
-        """What the answer was."""
-        return self.judgement.outcome
-
-    @property
-    def move(self) -> str | None:
-        """The move it named."""
-        return self.judgement.move
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A position and its replies, one for each condition.
 
-    ``draw`` tells samples apart that ask the same questions again.
+    ``draw`` tells samples apart that ask the same questions again; ``said`` are the answers, or
+    where they lie.
     """
 
     position: Position
     draw: int
     replies: Mapping[str, Reply]
+    said: Answers | Lying
+
+    @property
+    def answers(self) -> Answers:
+        """What the model said, by condition."""
+        return self.said.read() if isinstance(self.said, Lying) else self.said
 
     @property
     def answered(self) -> bool:
@@ -190,6 +186,11 @@ class Sample:
     def forbids(self, condition: str) -> bool:
         """Whether the changed rules forbid it, special or not, where the standard ones do not."""
         return self.replies[condition].under_change in FORBIDDEN_OUTCOMES
+
+
+def answers_of(samples: Iterable[Sample]) -> Iterator[Answer]:
+    """All that was said."""
+    return (answer for sample in samples for answer in sample.answers.values())
 
 
 Of = Callable[[Sample], int]

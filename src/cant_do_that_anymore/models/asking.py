@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 
 from ..errors import Problem, Unfinished
 from ..progress import duration
-from .aside import a_place
 from .asks import Ask, seeded
 from .forms import Forms
 from .kept import Kept
@@ -35,8 +34,9 @@ LONG_WAIT = 60.0
 """Who waits longer for one answer is told why, once in that time."""
 PATIENCE = 3600.0
 """So many seconds a question waits for its answer, whatever the reason."""
-WINDOW = 4
-"""So many times as many questions as go out at once may be begun ahead of a slow one."""
+WINDOW, FAR_AHEAD = 4, 5_000
+"""How many questions may be begun ahead of a slow one: so many times as many as go out at once, or
+so many where all must be asked. Their answers wait in memory."""
 FAILURES_IN_A_ROW = 10
 """So many questions without an answer, and none answered between them: the model is gone."""
 KEPT_FOR_A_FAILURE = 10
@@ -73,7 +73,6 @@ class Asking:
         self.window = WINDOW * most
         self.kept = Kept(model, store)
         self._forms = Forms(paid(model, self.till), self.kept)
-        self._aside = a_place()
         self._in_flight: dict[tuple[str, Settings], asyncio.Task[Answer]] = {}
         # As many again may wait for another try or for the disk, so that requests never wait. Who
         # takes one at a time is asked when what was said before is counted.
@@ -88,13 +87,13 @@ class Asking:
         self,
         asks: Iterable[Ask],
         settings: Settings,
-        ahead: int | None = None,
+        ahead: int | None = FAR_AHEAD,
         tell: Tell = lambda _: None,
     ) -> AsyncGenerator[Answer]:
         """Ask, and yield the answers in the order of the questions.
 
-        However slow one answer is, no more than so many questions are begun ahead of it: for asks
-        that need not all be asked. Where answers take hours, it is told how far they are.
+        However slow one answer is, no more than so many questions are begun ahead of it. Where
+        answers take hours, it is told how far they are.
 
         When the consumer stops early, or is cancelled, no new question is begun; those in flight
         are finished and saved.
@@ -148,11 +147,10 @@ class Asking:
         which = ask.id, settings
         if which in self._in_flight:  # one question has one answer, however often it is needed
             return self._in_flight[which]
-        saved = self.kept.answer(ask, settings)
-        if saved:
+        if saved := self.kept.answer(ask, settings):
             self._taken += 1
             known = asyncio.get_running_loop().create_future()
-            known.set_result(saved.aside(self._aside))
+            known.set_result(saved)
             return known
         await self._open_questions.acquire()
         task = asyncio.create_task(self._answered(ask, settings))
@@ -172,15 +170,14 @@ class Asking:
             answer = await self._forms.satisfied(ask_in, settings)
             if answer.stop_reason == "error":
                 self._count_failure(answer.error)
-            else:
-                self._failures_in_a_row = 0
-                self.asked += 1
-                answer = await self._saved(ask, settings, answer)
+                return answer
+            self._failures_in_a_row = 0
+            self.asked += 1
+            return await self._saved(ask, settings, answer)
         except Problem as problem:
             self._problem = problem
             self._stop()
             raise
-        return answer.aside(self._aside)
 
     async def _saved(self, ask: Ask, settings: Settings, answer: Answer) -> Answer:
         """The answer that counts, on disk."""
@@ -217,9 +214,8 @@ class Asking:
         now = time.monotonic()
         if waiting >= LONG_WAIT and now - self._last_said >= LONG_WAIT:
             self._last_said = now
-            asked = (
-                f", which asks to wait {duration(fault.retry_after)}" if fault.retry_after else ""
-            )
+            wait = fault.retry_after
+            asked = f", which asks to wait {duration(wait)}" if wait else ""
             log.warning("waiting for %s%s (%s)", self.model.name, asked, fault)
 
     def _interrupted(self) -> None:

@@ -92,7 +92,7 @@ class Batching(Asking):
         """
         sending = asyncio.create_task(self._send_when_quiet(tell))
         try:
-            async with aclosing(super().answers(asks, settings)) as answers:
+            async with aclosing(super().answers(asks, settings, ahead=None)) as answers:
                 async for answer in answers:
                     yield answer
         finally:

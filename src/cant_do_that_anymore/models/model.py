@@ -1,7 +1,7 @@
 """The protocol between the evaluation and whoever answers: a question in, an answer out."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from operator import add, attrgetter
 from typing import Any, Literal, Protocol, get_args
@@ -9,7 +9,6 @@ from typing import Any, Literal, Protocol, get_args
 import chess
 
 from ..game.rules import Rules, board_after
-from .aside import Aside, LongText
 
 CHAT_TOKENS = 16
 """Enough for any move in any tokenizer, promotions included."""
@@ -129,11 +128,11 @@ class Answer:
         error: what went wrong, if anything did.
     """
 
-    text: LongText = LongText()  # noqa: RUF009
+    text: str = ""
     stop_reason: StopReason = "stop"
     usage: Usage = Usage()
-    version: LongText = LongText()  # noqa: RUF009
-    reasoning: LongText = LongText()  # noqa: RUF009
+    version: str = ""
+    reasoning: str = ""
     conceded: Form = ()
     error: str = ""
 
@@ -146,11 +145,6 @@ class Answer:
         """The answer as plain values."""
         told = {each.name: getattr(self, each.name) for each in fields(self)}
         return told | {"usage": dict(zip(Usage.__slots__, _counts(self.usage), strict=True))}
-
-    def aside(self, place: Aside) -> "Answer":
-        """The same, with what is long in it laid aside."""
-        text, version, thoughts = map(place.lay, (self.text, self.version, self.reasoning))
-        return replace(self, text=text, version=version, reasoning=thoughts)
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Answer":

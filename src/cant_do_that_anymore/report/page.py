@@ -1,5 +1,6 @@
 """The page of a run: one HTML file that opens from disk and asks nothing of any network."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,13 +10,13 @@ from ..evaluation.groups import by_earlier_moves, by_opening, by_usualness
 from ..evaluation.measures import FORBIDDEN, MEASURES, READINGS, SHARES, STATISTICS, TILES
 from ..evaluation.results import Run
 from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES
-from ..files import replacing_text
+from ..files import replacing
 from . import thoughts
 from .charts import flow, pieces
 from .diagnosis import why
 from .rule_picture import rule_picture
 from .sample_data import samples_json
-from .templating import rendered
+from .templating import streamed
 from .words import ASKS, MEANINGS, condition_title, headline, main_measures
 
 PAGE_NAME = "report.html"
@@ -53,7 +54,8 @@ def write_page(run: Run, path: Path) -> None:
         Problem: if it cannot be written.
     """
     try:
-        replacing_text(path, page(run))
+        with replacing(path) as file:
+            file.writelines(piece.encode() for piece in _pieces(run))
     except OSError as problem:
         raise Problem(
             f"cannot write the page {str(path)!r} ({problem.strerror}); "
@@ -85,10 +87,14 @@ def first_numbers(run: Run) -> dict[str, object]:
 
 def page(run: Run) -> str:
     """The page as one HTML text."""
+    return "".join(_pieces(run))
+
+
+def _pieces(run: Run) -> Iterator[str]:
     samples, longest_reply = samples_json(run)
     counted, earlier = by_earlier_moves(run)
     counts = run.results.outcomes.values()
-    return rendered(
+    return streamed(
         "run.html",
         **first_numbers(run),
         conditions=_conditions(run),

@@ -5,6 +5,7 @@ import chess
 from ..evaluation.results import Run
 from ..evaluation.vocabulary import Reply
 from ..game.notation import numbered, written, written_game
+from ..models.model import Answer
 
 Row = dict[str, object]
 
@@ -23,18 +24,19 @@ def sample_rows(run: Run) -> list[Row]:
             "fen": board.fen(),
             "special": ", ".join(written(board, uci) for uci in position.special_moves),
         }
-        for name, reply in sample.replies.items():
-            row |= {f"{name}_{column}": told for column, told in _reply(reply, board).items()}
+        for name, answer in sample.answers.items():
+            told = _reply(sample.replies[name], answer, board).items()
+            row |= {f"{name}_{column}": value for column, value in told}
         rows.append(row)
     return rows
 
 
-def _reply(reply: Reply, board: chess.Board) -> Row:
-    usage = reply.answer.usage
+def _reply(reply: Reply, answer: Answer, board: chess.Board) -> Row:
+    usage = answer.usage
     return {
         "outcome": reply.outcome,
         "move": written(board, reply.move) if reply.move else None,
-        "reply": reply.answer.text,
+        "reply": answer.text,
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "thinking_tokens": usage.thinking_tokens,

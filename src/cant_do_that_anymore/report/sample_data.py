@@ -10,10 +10,11 @@ from markupsafe import Markup
 from ..evaluation.conditions import added_to
 from ..evaluation.diagnosis import KNOWING_RATE, KNOWS_FORBIDDEN, knowing_of
 from ..evaluation.results import Run
-from ..evaluation.vocabulary import Reply, Sample
+from ..evaluation.vocabulary import Reply, Sample, answers_of
 from ..game.notation import numbered, written, written_game
 from ..game.reading import named_moves
 from ..game.rules import Rules
+from ..models.model import Answer
 from .diagnosis import CONTROL, NO_ANSWER, NO_HABIT
 from .markup import visible
 from .thoughts import remarkable
@@ -24,41 +25,38 @@ _SHORTEST_CUT = 200
 _MOST_BYTES = 8_000_000
 
 
-def samples_json(run: Run) -> tuple[Markup, int]:
-    """All samples, safe inside a script element, and the length that longer texts are cut to.
+def samples_json(run: Run) -> tuple[Iterator[Markup], int]:
+    """Each sample, safe inside a script element, and the length that longer texts are cut to.
 
     That length is shorter for runs of many long replies or thoughts, so that the page stays small
     enough to open on any machine.
     """
     longest = _hopeful(run)
-    # as text, which takes less memory than the objects
-    samples = [json.dumps(_with_cut_replies(entry, longest)) for entry in _entries(run)]
-    while True:
-        parts = (_safe_json(_with_cut_replies(json.loads(each), longest)) for each in samples)
-        text = Markup(f"[{','.join(parts)}]")
-        if len(text.encode()) <= _MOST_BYTES or longest <= _SHORTEST_CUT:
-            return text, longest
+    samples = [_packed(entry, longest) for entry in _entries(run)]
+    while sum(map(len, samples)) > _MOST_BYTES and longest > _SHORTEST_CUT:
         longest //= 2
+        samples = [_packed(json.loads(each), longest) for each in samples]
+    return (Markup(each.decode()) for each in samples), longest
+
+
+def _packed(sample: dict[str, Any], longest: int) -> bytes:
+    """The sample, its texts cut, as JSON in which no text can end the element that holds it."""
+    shown = _visible(_with_cut_replies(sample, longest))
+    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").encode()
 
 
 def _hopeful(run: Run) -> int:
     """The greatest such length at which the texts alone do not make too large a page."""
     lengths = [
         len(text)
-        for sample in (*run.samples, *run.controls)
-        for reply in sample.replies.values()
-        for text in (reply.answer.text, reply.answer.reasoning)
+        for answer in answers_of((*run.samples, *run.controls))
+        for text in (answer.text, answer.reasoning)
     ]
     longest = LONGEST_REPLY
     while sum(min(length, longest) for length in lengths) > _MOST_BYTES and longest > _SHORTEST_CUT:
         longest //= 2
     return longest
-
-
-def _safe_json(value: Any) -> Markup:
-    """JSON in which no text can end the element that holds it."""
-    text = json.dumps(_visible(value), ensure_ascii=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c"))
 
 
 def _visible(value: Any) -> Any:
@@ -72,9 +70,10 @@ def _visible(value: Any) -> Any:
 
 def _entries(run: Run) -> Iterator[dict[str, Any]]:
     diagnosed = KNOWING_RATE in run.results.metrics
+    conditions = {condition.name: condition for condition in run.plan.conditions}
     for sample in (*run.samples, *run.controls):
         position = sample.position
-        board = position.board()
+        board, said = position.board(), sample.answers
         repeated = f"-{sample.draw + 1}" if sample.draw else ""
         yield {
             "id": position.id + repeated,
@@ -86,10 +85,10 @@ def _entries(run: Run) -> Iterator[dict[str, Any]]:
             "special": [_move(board, uci) for uci in position.special_moves],
             "remarkable": remarkable(sample),
             "replies": {
-                condition.name: _reply(sample.replies[condition.name], board, condition.rules)
+                name: _reply(sample.replies[name], said[name], board, condition.rules)
                 | ({"asked": asked} if (asked := added_to(position, condition)) else {})
-                for condition in run.plan.conditions
-                if condition.name in sample.replies
+                for name, condition in conditions.items()
+                if name in said
             },
             **({"knowing": _group(sample)} if diagnosed else {}),
         }
@@ -102,8 +101,8 @@ def _group(sample: Sample) -> str:
     return (knowing_of(sample) or NO_HABIT) if sample.answered else NO_ANSWER
 
 
-def _reply(reply: Reply, board: chess.Board, rules: Rules) -> dict[str, Any]:
-    answer, usage = reply.answer, reply.answer.usage
+def _reply(reply: Reply, answer: Answer, board: chess.Board, rules: Rules) -> dict[str, Any]:
+    usage = answer.usage
     shown = {
         "outcome": reply.outcome,
         "move": _move(board, reply.move) if reply.move else None,

@@ -2,6 +2,7 @@
 
 import re
 from base64 import b64encode
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -21,6 +22,11 @@ _ASSETS = files("cant_do_that_anymore") / "report" / "assets"
 def rendered(template: str, **parts: object) -> str:
     """The page that the template makes of these parts."""
     return _environment().get_template(template).render(**parts)
+
+
+def streamed(template: str, **parts: object) -> Iterator[str]:
+    """The same piece by piece, for one that may be long."""
+    return _environment().get_template(template).generate(**parts)
 
 
 @cache

@@ -80,7 +80,7 @@ def _answer_in(stored: dict[str, Any] | None) -> Answer:
 
 def _values(sample: Sample, *, control: bool) -> dict[str, str | int | float | bool | None]:
     """The part of every measure, and its whole where that is not every sample."""
-    thinks = any(reply.answer.is_thoughtful for reply in sample.replies.values())
+    thinks = any(answer.is_thoughtful for answer in sample.answers.values())
     measures = [
         m
         for m in MEASURES.values()
@@ -111,6 +111,6 @@ def _thinking_tokens(sample: Sample) -> dict[str, int]:
 def _said(sample: Sample) -> dict[str, str]:
     board = sample.position.board()
     return {
-        name: written(board, reply.move) if reply.move else repr(reply.answer.text[:40])
+        name: written(board, reply.move) if reply.move else repr(sample.answers[name].text[:40])
         for name, reply in sample.replies.items()
     }

@@ -97,9 +97,9 @@ def final_report(metrics: dict[str, Number]) -> dict[str, Number]:
 
 
 def _happened(run: Run, sample: Sample) -> Iterator[tuple[str, Any]]:
-    as_one_text = run.identity.get("api") == "completions"
+    as_one_text, said = run.identity.get("api") == "completions", sample.answers
     for condition in run.plan.conditions:
-        answer = sample.replies[condition.name].answer
+        answer = said[condition.name]
         if answer.stop_reason == "error":
             yield "error", {"type": "NoAnswer", "message": answer.error}
         else:
@@ -130,9 +130,8 @@ def _sampled(answer: Answer) -> dict[str, Any]:
 def _metrics(sample: Sample) -> dict[str, Any]:
     position = sample.position
     replies = {name: sample.replies[condition] for condition, name in _NAMES.items()}
-    found = {
-        name: violations.violations(reply.answer.text, position) for name, reply in replies.items()
-    }
+    said = {name: sample.answers[condition].text for condition, name in _NAMES.items()}
+    found = {name: violations.violations(text, position) for name, text in said.items()}
     return {
         "move": list(position.special_moves),
         "predicted_move": sample.had_habit,

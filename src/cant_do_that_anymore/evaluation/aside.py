@@ -1,0 +1,93 @@
+"""What models said, laid aside on disk, so that memory does not grow by what they say and think."""
+
+import os
+import pickle
+import sys
+from collections.abc import Mapping
+from tempfile import TemporaryFile
+from threading import Lock
+from typing import IO
+from weakref import WeakSet
+
+from ..models.model import Answer
+
+FEW, SHORT = 10_000, 200
+"""So many answers of no more letters stay in memory: the usual run, which needs no disk."""
+MOST_FILES = 16
+"""Systems let a process open a few hundred, and users load as many runs."""
+
+Answers = Mapping[str, Answer]
+"""What was said about one position, by condition."""
+
+
+class Aside:
+    """A place for answers: a file without a name, which is gone with the last of them."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._one_at_a_time = Lock()
+        self._process = os.getpid()
+        self._in_memory = 0
+
+    def lay(self, answers: Answers) -> "Answers | Lying":
+        """The answers where they are from now on: mostly on disk, unless there is no room.
+
+        A process that was forked has the file in common with its parent, and does not write to it.
+        """
+        texts = (text for each in answers.values() for text in (each.text, each.reasoning))
+        if self._in_memory < FEW and all(len(text) <= SHORT for text in texts):
+            self._in_memory += len(answers)
+            return answers
+        if os.getpid() != self._process:
+            return answers
+        packed = pickle.dumps(answers)
+        try:
+            with self._one_at_a_time:
+                if not self._file:
+                    self._file = TemporaryFile(buffering=0)  # noqa: SIM115
+                start, size = self._file.seek(0, os.SEEK_END), self._file.write(packed)
+        except OSError:
+            return answers
+        return Lying(self, start, size) if size == len(packed) else answers
+
+    def read(self, start: int, size: int) -> Answers:
+        """What was laid there."""
+        assert self._file
+        if sys.platform != "win32":  # processes fork, and to seek would move the others' place
+            packed = os.pread(self._file.fileno(), size, start)
+        else:
+            with self._one_at_a_time:
+                self._file.seek(start)
+                packed = self._file.read(size)
+        return dict(pickle.loads(packed))
+
+
+_places: WeakSet[Aside] = WeakSet()
+
+
+def a_place() -> Aside:
+    """A new one, or, where there are many, one of those whose answers are still in use."""
+    places = list(_places)
+    if len(places) < MOST_FILES:
+        places.insert(0, Aside())
+        _places.add(places[0])
+    return places[0]
+
+
+class Lying:
+    """Answers that are laid aside; a copy of them, for another process, say, is the answers."""
+
+    __slots__ = ("_place", "_size", "_start")
+
+    def __init__(self, place: Aside, start: int, size: int) -> None:
+        self._place, self._start, self._size = place, start, size
+
+    def read(self) -> Answers:
+        """What was said."""
+        return self._place.read(self._start, self._size)
+
+    def __eq__(self, other: object) -> bool:
+        return self.read() == (other.read() if isinstance(other, Lying) else other)
+
+    def __reduce__(self) -> tuple[type[dict[str, Answer]], tuple[Answers]]:
+        return dict, (self.read(),)

@@ -1,0 +1,131 @@
+"""Answers on disk: the same to everybody who looks, and not in memory."""
+
+import copy
+import os
+import pickle
+import tempfile
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from cant_do_that_anymore import Spec, evaluate, load
+from cant_do_that_anymore.evaluation.aside import FEW, MOST_FILES, SHORT, Answers, Aside, a_place
+from cant_do_that_anymore.evaluation.folder import save_run
+from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.evaluation.vocabulary import Sample, answers_of
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.models.model import Answer, Usage
+from loopback import serving
+from machines import needs_posix
+from players import wavering
+from thinkers import LETTERS, Thinker
+
+THOUGHTS = "Bc4 or Nf3? " * 1_000
+ANSWERS = {
+    "standard": Answer("c1g5", usage=Usage(3, 4), version="m-1", reasoning=THOUGHTS),
+    "changed": Answer("c1e2", "length", conceded=("other",), error="none"),
+}
+POSITIONS, TOKENS = shipped_pool("pool")[:6], 8_000
+
+
+def laid(place: Aside, answers: Answers = ANSWERS) -> Sample:
+    return Sample(POSITIONS[0], 0, {}, place.lay(answers))
+
+
+def open_files() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+def test_a_sample_whose_answers_lie_on_disk_is_the_same_sample() -> None:
+    here, there = Sample(POSITIONS[0], 0, {}, ANSWERS), laid(Aside())
+    assert there.said is not ANSWERS
+    assert there.answers == ANSWERS
+    assert there == here == there == laid(Aside())
+    assert there != laid(Aside(), ANSWERS | {"changed": Answer()})
+    for again in (pickle.loads(pickle.dumps(there)), copy.deepcopy(there)):
+        assert again == here
+        assert again.said == ANSWERS
+
+
+@pytest.mark.parametrize("text", ["", "e2e4", "é♘" * SHORT, "\ud83d" * (SHORT + 1), "x" * 2**20])
+def test_any_text_comes_back_among_others(text: str) -> None:
+    place = Aside()
+    texts = [THOUGHTS, text, "y" * (SHORT + 1), text]
+    samples = [laid(place, {"standard": Answer(each)}) for each in texts]
+    assert [answer.text for answer in answers_of(samples)] == texts
+
+
+def test_a_few_short_answers_need_no_disk_and_many_do() -> None:
+    place, answers = Aside(), {name: Answer("e2e4") for name in ANSWERS}
+    samples = [laid(place, answers) for _ in range(FEW)]
+    in_memory = [sample.said is answers for sample in samples]
+    assert in_memory == [True] * (FEW // 2) + [False] * (FEW // 2)
+    assert all(sample.answers == answers for sample in samples)
+
+
+@needs_posix
+def test_the_file_has_no_name_and_is_gone_with_the_last_answer_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = open_files()
+    samples = [laid(place) for place in (Aside(), Aside())]
+    assert open_files() == before + 2
+    assert not list(tmp_path.iterdir())
+    del samples[0]
+    assert open_files() == before + 1
+    assert samples.pop().answers == ANSWERS
+    assert open_files() == before
+
+
+def test_however_many_runs_are_loaded_few_files_are_open() -> None:
+    before = open_files()
+    samples = [laid(a_place()) for _ in range(3 * MOST_FILES)]
+    assert open_files() == before + MOST_FILES
+    assert all(sample.answers == ANSWERS for sample in samples)
+    samples.clear()
+    assert open_files() == before
+
+
+@needs_posix
+def test_processes_that_fork_read_the_same_answers_at_once_and_mix_none() -> None:
+    place = Aside()
+    told = [{"standard": Answer(str(number) * (SHORT + 1))} for number in range(500)]
+    samples = [laid(place, answers) for answers in told]
+
+    def read() -> bool:
+        again = [(laid(place, answers), answers) for answers in told[:100]]
+        pairs = [*zip(samples, told, strict=True), *again]
+        return all(sample.answers == answers for _ in range(20) for sample, answers in pairs)
+
+    child = os.fork()
+    if not child:
+        os._exit(not read())
+    assert read()
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_without_a_disk_answers_stay_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    assert laid(Aside()).said is ANSWERS
+
+
+def test_a_run_holds_no_thoughts_in_memory_measured_or_loaded(tmp_path: Path) -> None:
+    write_positions(tmp_path / "positions.jsonl", POSITIONS)
+
+    def measured() -> Run:
+        spec = Spec(model="m", base_url=server.url, dataset=tmp_path / "positions.jsonl")
+        return evaluate(spec, quiet=True)
+
+    with serving(Thinker(wavering, thinks=lambda _: TOKENS)) as server:
+        save_run(measured(), tmp_path / "run")  # what is loaded and learnt once is there by then
+        tracemalloc.start()
+        runs = [measured(), load(tmp_path / "run")]
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    letters = [len(answer.reasoning) for run in runs for answer in answers_of(run.samples)]
+    assert letters == [LETTERS * TOKENS] * 2 * 2 * len(POSITIONS)
+    assert held < sum(letters) / 4
