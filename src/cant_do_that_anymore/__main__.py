@@ -3,7 +3,10 @@
 Everything is imported here, so that Ctrl-C ends even the first moments in a sentence.
 """
 
+import gc
 import sys
+
+gc.set_threshold(50_000)  # little goes in circles: to look for it as often as usual costs a tenth
 
 
 def main() -> None:

@@ -168,7 +168,7 @@ def _asks(
 def _measuring(positions: Sequence[Position], plan: Plan) -> Iterator[Ask]:
     """The questions about positions, first all of them under the baseline."""
     draws = list(draws_of(positions))
-    for condition in (plan.baseline, *plan.conditions):
+    for condition in plan.conditions:
         for draw in draws:
             yield from draw.asks([condition])
 

@@ -6,6 +6,7 @@ measure; violations stay for comparison with the original.
 """
 
 import re
+from functools import lru_cache
 
 import chess
 
@@ -22,6 +23,7 @@ _NO_MOVE = frozenset(("violation", "violation_incorrect_notation"))
 _MOVE_AT_START = re.compile(r"([a-h][1-8])([a-h][1-8])(?:=?[nbrqkNBRQK])?")
 
 
+@lru_cache(maxsize=4096)
 def violations(reply: str, position: Position) -> frozenset[str]:
     """Which violations a reply to that position commits.
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from .asks import Ask, digest, key_in, key_of, way_of
+from .asks import Ask, digest, key_in, way_of
 from .concessions import limit_of
 from .model import Answer, Effort, Form, Known, Settings
 from .store import Store
@@ -34,6 +34,8 @@ class Kept:
         self._forms: dict[str, Form] = {}
         self._named = cache(self._mode_of)
         self._ways = cache(self._ways_of)
+        self._way = cache(self._way_of)
+        self._noted: set[tuple[Settings, Form]] = set()
 
     def form(self, settings: Settings) -> Form:
         """The form in which the model wants its questions, as far as known."""
@@ -78,14 +80,16 @@ class Kept:
         Returns the answer that is kept: another process may have been first.
         """
         self.note(settings, answer.conceded)
-        key = key_of(self._model, ask, settings, answer.conceded)
+        key = key_in(self._way(settings, answer.conceded).name, ask)
         is_first = await self._store.put(key, self._model.name, answer)
         return answer if is_first else self._store.get(key) or answer
 
     def note(self, settings: Settings, form: Form) -> None:
         """Remember that it was asked in that form."""
-        way = [settings.max_tokens, settings.reasoning_tokens, *sorted(form)]
-        self._store.note_way(self._mode(settings), json.dumps(way))
+        if (settings, form) not in self._noted:
+            way = [settings.max_tokens, settings.reasoning_tokens, *sorted(form)]
+            self._store.note_way(self._mode(settings), json.dumps(way))
+            self._noted.add((settings, form))
 
     def marks(self, name: str) -> set[str]:
         """What the server said under that name when answers of the model were kept."""
@@ -124,7 +128,7 @@ class Kept:
         fitting = (way for way in others if way.settings == settings or way.limit <= first.limit)
         return [first, *fitting]
 
-    def _way(self, settings: Settings, form: Form) -> Way:
+    def _way_of(self, settings: Settings, form: Form) -> Way:
         name = way_of(self._model, settings, form)
         return Way(settings, form, limit_of(form, settings), name)
 
