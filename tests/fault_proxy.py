@@ -135,6 +135,8 @@ def main() -> None:
         parser.error(f"--before takes an address such as http://host/v1, not {told.before!r}")
     if not 0 <= told.faults <= 1:
         parser.error(f"--faults takes a share from 0 to 1, not {told.faults}")
+    if not 0 <= told.port < 2**16:
+        parser.error(f"--port takes a number from 0 to 65535, not {told.port}")
     schedule = Schedule(told.faults, told.seed, told.kinds)
     with serving(
         FaultProxy(told.before, schedule, told.latency, told.patience), told.port

@@ -209,6 +209,20 @@ def test_without_a_network_finished_runs_are_taken_and_that_is_said(
     assert "could not be asked whether it is still the same model" in caplog.text
 
 
+def test_a_run_in_a_wording_that_was_edited_since_is_not_taken(
+    server: Loopback, tmp_path: Path
+) -> None:
+    wording = tmp_path / "terse.toml"
+    wording.write_text('standard = "Play."\nchanged = "Play. {change}"')
+    measured(server, tmp_path / "out", wording=str(wording))
+    asked = len(server.requests)
+    wording.write_text('standard = "Play."\nchanged = "Play well. {change}"')
+    runs, failures = measured(server, tmp_path / "out", wording=str(wording))
+    assert not runs
+    assert "holds a run that differs in conditions" in str(failures["other"])
+    assert len(server.requests) == asked
+
+
 @pytest.mark.parametrize(
     ("option", "difference"),
     [
@@ -217,6 +231,7 @@ def test_without_a_network_finished_runs_are_taken_and_that_is_said(
         (("--reading", "exact"), "differs in reading"),
         (("--dataset", "gpt-4-0314"), "differs in positions"),
         (("--pool", "POOL"), "differs in positions"),
+        (("--base-url", "http://127.0.0.1:9/v1"), "differs in model, its address or its arguments"),
     ],
 )
 def test_a_run_made_with_other_options_is_not_taken_for_this_one(

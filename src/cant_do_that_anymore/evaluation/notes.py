@@ -153,7 +153,7 @@ def _on_controls(metrics: dict[str, Number]) -> list[str]:
     if not n:
         return [
             f"no control positions, so {COLLATERAL.name} and {SPECIFIC.name} are missing: controls "
-            "are what the model was asked to find its dataset, and this dataset was not found so"
+            "are where the model, asked to find its dataset, played another move that stays legal"
         ]
     return [
         f"{counted(int(n), 'control position')} for {counted(int(wanted), 'sample')}: the model "
