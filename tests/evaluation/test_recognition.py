@@ -74,9 +74,9 @@ def test_a_server_that_calls_its_model_something_else_every_time_is_still_the_sa
 
 
 def test_another_checkpoint_is_refused_before_anything_is_spent_and_the_sentence_says_how_to_go_on(
-    server: Server, tmp_path: Path
+    server: Server, few: Path
 ) -> None:
-    command = ["run", "--base-url", server.url, "--model", "m", "--pool", "common", "-n", N]
+    command = ["run", "--base-url", server.url, "--model", "m", "--pool", str(few), "-n", N]
     assert cdta(*command, "--quiet").returncode == 0
     server.respond = adapting
     asked = len(server.requests)
