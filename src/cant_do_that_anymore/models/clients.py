@@ -5,6 +5,7 @@ AI makes ask again by themselves, which is paid and not told, and wait ten minut
 """
 
 import errno
+import logging
 import os
 import socket
 from typing import Any
@@ -13,6 +14,8 @@ from aiohttp import AddrInfoType, TCPConnector
 from aiohttp.connector import Connection
 
 from ..errors import Problem, reason_of
+
+log = logging.getLogger(__name__)
 
 LONGEST_THOUGHT = 1800
 """In seconds; some models think for ten minutes and more."""
@@ -29,9 +32,10 @@ def wait_long() -> None:
 
 
 class Connector(TCPConnector):
-    """Connections that are used again, but not where something came that nobody had asked for.
+    """Connections that are used again, until something comes on one that nobody had asked for.
 
-    It would be taken for the answer to the next question.
+    It would be taken for the answer to the next question. Where that happens once, every question
+    has a connection of its own from then on.
     """
 
     async def connect(self, *args: Any, **kwargs: Any) -> Connection:
@@ -41,6 +45,9 @@ class Connector(TCPConnector):
             if not (connection.protocol and connection.protocol.should_close):
                 return connection
             connection.close()
+            if not self._force_close:
+                self._force_close = True
+                log.warning("the server said what nobody asked for: no connection is used twice now")
 
 
 def kept_alive(address: AddrInfoType) -> socket.socket:
