@@ -26,7 +26,7 @@ ANSWERS = {
     "standard": Answer("c1g5", usage=Usage(3, 4), version="m-1", reasoning=THOUGHTS),
     "changed": Answer("c1e2", "length", conceded=("other",), error="none"),
 }
-POSITIONS, TOKENS = shipped_pool("pool")[:6], 8_000
+POSITIONS, TOKENS = shipped_pool("pool")[:12], 8_000
 
 
 def laid(place: Aside, answers: Answers = ANSWERS) -> Sample:

@@ -5,16 +5,18 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ..models.model import Usage
-from .contrasts import contrasts_for
+from .contrasts import Grouping, contrasts_for
 from .measures import STATISTICS, measures_for
 from .precision import stretch_of
 from .results import Results
+from .statistics.intervals import Interval
 from .thinking import amounts_for
 from .uncertainty import (
     answered,
     bounds_of,
-    interval_by_special_move,
-    interval_of,
+    games_of,
+    interval_in,
+    ratios_of,
     special_moves_of,
     unusable_share,
 )
@@ -30,21 +32,28 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
     amounts, contrasts = amounts_for(names, told), contrasts_for(names)
     stretch = stretch_of(plan)
 
-    def those_of(measure: Measure) -> Sequence[Sample]:
-        return told_controls if measure.of_controls else told
+    of_samples, of_controls = (
+        [measure for measure in measures_for(names) if measure.of_controls == of_controls]
+        for of_controls in (False, True)
+    )
+    ratios = ratios_of(of_samples, told) | ratios_of(of_controls, told_controls)
 
     def also_failed(measure: Measure) -> Sequence[Sample]:
         return controls if measure.of_controls else samples
 
+    def interval(measure: Measure, grouping: Grouping) -> Interval | None:
+        groups = grouping(told_controls if measure.of_controls else told)
+        return interval_in(ratios[measure.name], groups, stretch)
+
     measures = [
         measure
         for measure in measures_for(names)
-        if not measure.optional or measure.value(told) is not None
+        if not measure.optional or ratios[measure.name].value is not None
     ]
     bounded = [measure for measure in measures if measure.bounded]
     return Results(
         metrics={
-            **{measure.name: measure.value(those_of(measure)) for measure in measures},
+            **{measure.name: ratios[measure.name].value for measure in measures},
             **{contrast.name: contrast.value(arms) for contrast in contrasts},
             **{amount.name: amount.value(told) for amount in amounts},
             **{statistic.name: statistic.value(told) for statistic in STATISTICS.values()},
@@ -56,12 +65,12 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
             **_usage([*samples, *controls]),
         },
         intervals=_existing(
-            {measure.name: interval_of(measure, those_of(measure), stretch) for measure in measures}
+            {measure.name: interval(measure, games_of) for measure in measures}
             | {contrast.name: contrast.interval(arms, stretch=stretch) for contrast in contrasts}
             | {amount.name: amount.interval(told, stretch) for amount in amounts}
         ),
         by_special_move=_existing(
-            {m.name: interval_by_special_move(m, those_of(m), stretch) for m in bounded}
+            {measure.name: interval(measure, special_moves_of) for measure in bounded}
             | {c.name: c.interval(arms, special_moves_of, stretch) for c in contrasts}
         ),
         bounds=_existing(

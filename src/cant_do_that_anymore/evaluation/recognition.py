@@ -62,7 +62,7 @@ async def recognised(
         AnotherModel: if it is sure that it is another model.
         Problem: if nobody answers, and more is to be asked.
     """
-    if not _has_address(asking.model):
+    if asking.kept.is_empty or not _has_address(asking.model):
         return []
     asks, settings = _asks(spec, plan, at_hand, asking.model)
     kept = _kept(asks, settings, asking)

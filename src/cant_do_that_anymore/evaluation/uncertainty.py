@@ -1,6 +1,6 @@
 """How sure a measure is: its interval, and its bounds where answers could not be used."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -22,14 +22,12 @@ def interval_of(
     measure: Measure, samples: Sequence[Sample], stretch: float = 1.0
 ) -> Interval | None:
     """The 95 % interval of a measure; None where the measure does not exist."""
-    return _interval(measure, samples, games_of(samples), stretch)
+    return interval_in(ratio_of(measure, samples), games_of(samples), stretch)
 
 
-def interval_by_special_move(
-    measure: Measure, samples: Sequence[Sample], stretch: float = 1.0
-) -> Interval | None:
-    """The same if samples with the same special move went together, as games do."""
-    return _interval(measure, samples, special_moves_of(samples), stretch)
+def interval_in(ratio: Ratio, groups: Sequence[Hashable], stretch: float) -> Interval | None:
+    """The same of a ratio whose samples are in these groups, which go together."""
+    return ratio_interval(ratio.parts, ratio.wholes, groups, ratio.support, stretch)
 
 
 def games_of(samples: Sequence[Sample]) -> list[Hashable]:
@@ -44,15 +42,17 @@ def special_moves_of(samples: Sequence[Sample]) -> list[Hashable]:
 
 def ratio_of(measure: Measure, samples: Sequence[Sample]) -> Ratio:
     """The parts and wholes of the samples."""
-    parts, wholes = ([int(of(s)) for s in samples] for of in (measure.part, measure.whole))
-    return Ratio(parts, wholes, measure.pairs)
+    return ratios_of([measure], samples)[measure.name]
 
 
-def _interval(
-    measure: Measure, samples: Sequence[Sample], groups: Sequence[Hashable], stretch: float
-) -> Interval | None:
-    ratio = ratio_of(measure, samples)
-    return ratio_interval(ratio.parts, ratio.wholes, groups, ratio.support, stretch)
+def ratios_of(measures: Sequence[Measure], samples: Iterable[Sample]) -> dict[str, Ratio]:
+    """Those of several measures, by name; each sample is looked at once for all of them."""
+    columns: list[tuple[list[int], list[int]]] = [([], []) for _ in measures]
+    for sample in samples:
+        for measure, (parts, wholes) in zip(measures, columns, strict=True):
+            parts.append(int(measure.part(sample)))
+            wholes.append(int(measure.whole(sample)))
+    return {m.name: Ratio(*column, m.pairs) for m, column in zip(measures, columns, strict=True)}
 
 
 def unusable_share(samples: Sequence[Sample], condition: str) -> float | None:

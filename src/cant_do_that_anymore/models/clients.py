@@ -47,7 +47,9 @@ class Connector(TCPConnector):
             connection.close()
             if not self._force_close:
                 self._force_close = True
-                log.warning("the server said what nobody asked for: no connection is used twice now")
+                log.warning(
+                    "the server said what nobody asked for: no connection is used twice now"
+                )
 
 
 def kept_alive(address: AddrInfoType) -> socket.socket:

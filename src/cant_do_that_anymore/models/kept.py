@@ -37,6 +37,11 @@ class Kept:
         self._way = cache(self._way_of)
         self._noted: set[tuple[Settings, Form]] = set()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was kept when the store was opened, and nothing has been since."""
+        return self._store.is_empty
+
     def form(self, settings: Settings) -> Form:
         """The form in which the model wants its questions, as far as known."""
         mode = self._mode(settings)
@@ -52,7 +57,7 @@ class Kept:
 
     def answer(self, ask: Ask, settings: Settings) -> Answer | None:
         """The answer under this limit, or else one that a smaller limit did not cut off."""
-        if self._store.is_empty:  # then no key is worth computing
+        if self.is_empty:  # then no key is worth computing
             return None
         ways = self.ways(settings)
         for way in ways:

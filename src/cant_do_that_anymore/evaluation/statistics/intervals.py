@@ -43,6 +43,12 @@ class Ratio(NamedTuple):
     wholes: Sequence[int]
     support: Support
 
+    @property
+    def value(self) -> float | None:
+        """The sum of the parts over that of the wholes; None if that is 0."""
+        whole = sum(self.wholes)
+        return sum(self.parts) / whole if whole else None
+
 
 @dataclass(frozen=True)
 class RatioDifference:
