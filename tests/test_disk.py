@@ -98,6 +98,19 @@ def test_a_run_that_finds_no_place_for_its_folder_says_so_and_is_not_asked_again
     assert len(server.requests) == 2 * N + 1  # is it the same model?
 
 
+def test_a_page_for_which_there_is_no_room_leaves_the_old_one_as_it_was(
+    server: Loopback, positions: Path, small_disk: Path, tmp_path: Path
+) -> None:
+    assert cdta(*command(server, positions, tmp_path / "out")).returncode == 0
+    page = small_disk / "page.html"
+    page.write_text("an older one")
+    full = cdta("report", tmp_path / "out", "-o", page)
+    assert full.returncode == 1
+    assert_plain(full.stderr, "cannot write the page", "No space left")
+    assert page.read_text() == "an older one"
+    assert list(small_disk.iterdir()) == [page]
+
+
 def test_a_built_dataset_that_cannot_be_written_is_one_sentence(
     server: Loopback, small_disk: Path, tmp_path: Path, positions: Path
 ) -> None:

@@ -27,7 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("-o", "--output", type=Path, required=True, help="a new folder")
     output: Path = parser.parse_args().output
-    if output.exists() and not (output.is_dir() and not any(output.iterdir())):
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
         sys.exit(f"{output} is no empty folder; name a new one")
     with TemporaryDirectory() as folder:
         for path in sorted(DOCS.rglob("*.*")):

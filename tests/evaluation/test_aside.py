@@ -6,10 +6,12 @@ import pickle
 import tempfile
 import tracemalloc
 from pathlib import Path
+from weakref import WeakSet
 
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate, load
+from cant_do_that_anymore.evaluation import aside
 from cant_do_that_anymore.evaluation.aside import FEW, MOST_FILES, SHORT, Answers, Aside, a_place
 from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.results import Run
@@ -42,6 +44,7 @@ def test_a_sample_whose_answers_lie_on_disk_is_the_same_sample() -> None:
     assert there.said is not ANSWERS
     assert there.answers == ANSWERS
     assert there == here == there == laid(Aside())
+    assert repr(there) == repr(here)
     assert there != laid(Aside(), ANSWERS | {"changed": Answer()})
     for again in (pickle.loads(pickle.dumps(there)), copy.deepcopy(there)):
         assert again == here
@@ -79,7 +82,9 @@ def test_the_file_has_no_name_and_is_gone_with_the_last_answer_in_it(
     assert open_files() == before
 
 
-def test_however_many_runs_are_loaded_few_files_are_open() -> None:
+@needs_posix
+def test_however_many_runs_are_loaded_few_files_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "_places", WeakSet())  # others may hold runs
     before = open_files()
     samples = [laid(a_place()) for _ in range(3 * MOST_FILES)]
     assert open_files() == before + MOST_FILES

@@ -12,7 +12,7 @@ import pytest
 from cant_do_that_anymore.errors import Problem, Unfinished
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.models import asking as module
-from cant_do_that_anymore.models.asking import Asking
+from cant_do_that_anymore.models.asking import FAR_AHEAD, Asking
 from cant_do_that_anymore.models.asks import Ask, key_of
 from cant_do_that_anymore.models.model import (
     Answer,
@@ -97,6 +97,23 @@ def test_answers_come_in_the_order_of_the_questions(store: Store) -> None:
     answers = asyncio.run(all_answers(Asking(model, store), 50))
     assert texts(answers) == in_order(50)
     assert model.most_in_flight == 4
+
+
+def test_a_slow_answer_is_waited_for_when_very_many_others_wait_for_it(store: Store) -> None:
+    model = Scripted(lambda number, _: 0.0 if number else 3600.0)
+
+    async def begun() -> int:
+        waiting = asyncio.create_task(all_answers(Asking(model, store, 64), FAR_AHEAD + 100))
+        before = -1
+        while before < len(model.asked):
+            before = len(model.asked)
+            await asyncio.sleep(0.2)
+        waiting.cancel()
+        await asyncio.sleep(0)
+        waiting.cancel()
+        return before
+
+    assert asyncio.run(begun()) == FAR_AHEAD
 
 
 def test_nothing_is_asked_twice(store: Store) -> None:

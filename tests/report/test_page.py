@@ -21,6 +21,7 @@ from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.models.model import Answer, Settings, Usage
 from cant_do_that_anymore.report.markup import visible
 from cant_do_that_anymore.report.page import page
+from cant_do_that_anymore.report.sample_data import samples_json
 from cant_do_that_anymore.report.words import headline
 from processes import cdta
 from runs import Asked, Said, plan_of, run_of, with_other_forbidden_moves
@@ -655,11 +656,19 @@ def test_a_thousand_samples_open_in_two_seconds(habitual_page: Path, open_page: 
     assert habitual_page.stat().st_size < 2_000_000
 
 
-def test_a_thousand_long_replies_stay_below_ten_megabytes() -> None:
-    reply = '"<a\n' * 2_500
-    positions = shipped_pool("pool")[:1000]
+def test_many_long_replies_stay_below_ten_megabytes_and_all_letters_are_counted() -> None:
+    reply = '"<\u202e\n' * 5_000
+    positions = shipped_pool("pool")[:250]
     run = run_of([pair(position, reply, reply) for position in positions])
-    assert len(page(run).encode()) < 10_000_000
+    samples, longest = samples_json(run)
+    sizes = []
+    for sample in samples:
+        start, left_out, end = json.loads(sample)["replies"][BEFORE]["text"]
+        assert left_out == len(reply) - 2 * (longest // 2)
+        assert start + end == visible(reply[: longest // 2] + reply[-(longest // 2) :])
+        sizes.append(len(sample.encode()))
+    assert len(sizes) == len(positions)
+    assert sum(sizes) < 10_000_000
 
 
 def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(

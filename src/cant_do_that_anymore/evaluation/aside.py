@@ -69,15 +69,17 @@ class Aside:
 
 
 _places: WeakSet[Aside] = WeakSet()
+_one_at_a_time = Lock()
 
 
 def a_place() -> Aside:
     """A new one, or, where there are many, one of those whose answers are still in use."""
-    places = list(_places)
-    if len(places) < MOST_FILES:
-        places.insert(0, Aside())
-        _places.add(places[0])
-    return places[0]
+    with _one_at_a_time:
+        places = list(_places)
+        if len(places) < MOST_FILES:
+            places.insert(0, Aside())
+            _places.add(places[0])
+        return places[0]
 
 
 class Lying:
@@ -91,6 +93,9 @@ class Lying:
     def read(self) -> Answers:
         """What was said."""
         return self._place.read(self._start, self._size)
+
+    def __repr__(self) -> str:
+        return repr(self.read())
 
     def __eq__(self, other: object) -> bool:
         return self.read() == (other.read() if isinstance(other, Lying) else other)

@@ -33,13 +33,14 @@ CHANGED = f"the file was changed; {AGAIN}"
 
 def line_of(sample: Sample) -> str:
     """The sample as a line of the file."""
+    said = sample.answers
     facts = {
         "id": sample.position.id,
         **sample.position.to_json(),
         "draw": sample.draw,
         "replies": {
-            name: {**answer.to_json(), **asdict(sample.replies[name])}
-            for name, answer in sample.answers.items()
+            name: {**said[name].to_json(), **asdict(reply)}
+            for name, reply in sample.replies.items()
         },
     }
     return json.dumps(facts) + "\n"

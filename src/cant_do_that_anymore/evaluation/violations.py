@@ -23,7 +23,7 @@ _NO_MOVE = frozenset(("violation", "violation_incorrect_notation"))
 _MOVE_AT_START = re.compile(r"([a-h][1-8])([a-h][1-8])(?:=?[nbrqkNBRQK])?")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16)  # several measures ask for each of them, sample by sample
 def violations(reply: str, position: Position) -> frozenset[str]:
     """Which violations a reply to that position commits.
 

@@ -92,8 +92,8 @@ class Asking:
     ) -> AsyncGenerator[Answer]:
         """Ask, and yield the answers in the order of the questions.
 
-        However slow one answer is, no more than so many questions are begun ahead of it. Where
-        answers take hours, it is told how far they are.
+        However slow one answer is, no more than ``ahead`` questions are begun after it, if that is
+        given. Where answers take hours, it is told how far they are.
 
         When the consumer stops early, or is cancelled, no new question is begun; those in flight
         are finished and saved.

@@ -14,7 +14,7 @@ def sample_rows(run: Run) -> list[Row]:
     """One for each sample: the position, its special moves, and every reply with its outcome."""
     rows = []
     for sample in run.samples:
-        position, board = sample.position, sample.position.board()
+        position, board, said = sample.position, sample.position.board(), sample.answers
         row: Row = {
             "id": position.id,
             "draw": sample.draw + 1,
@@ -24,8 +24,8 @@ def sample_rows(run: Run) -> list[Row]:
             "fen": board.fen(),
             "special": ", ".join(written(board, uci) for uci in position.special_moves),
         }
-        for name, answer in sample.answers.items():
-            told = _reply(sample.replies[name], answer, board).items()
+        for name, reply in sample.replies.items():
+            told = _reply(reply, said[name], board).items()
             row |= {f"{name}_{column}": value for column, value in told}
         rows.append(row)
     return rows

@@ -32,17 +32,18 @@ def samples_json(run: Run) -> tuple[Iterator[Markup], int]:
     enough to open on any machine.
     """
     longest = _hopeful(run)
-    samples = [_packed(entry, longest) for entry in _entries(run)]
-    while sum(map(len, samples)) > _MOST_BYTES and longest > _SHORTEST_CUT:
+    # as text, which takes less memory than the objects
+    samples = [json.dumps(_with_cut_replies(entry, longest)) for entry in _entries(run)]
+    while True:
+        shown = [_safe_json(_with_cut_replies(json.loads(each), longest)) for each in samples]
+        if sum(map(len, shown)) <= _MOST_BYTES or longest <= _SHORTEST_CUT:
+            return (Markup(each.decode()) for each in shown), longest
         longest //= 2
-        samples = [_packed(json.loads(each), longest) for each in samples]
-    return (Markup(each.decode()) for each in samples), longest
 
 
-def _packed(sample: dict[str, Any], longest: int) -> bytes:
-    """The sample, its texts cut, as JSON in which no text can end the element that holds it."""
-    shown = _visible(_with_cut_replies(sample, longest))
-    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+def _safe_json(value: Any) -> bytes:
+    """JSON in which no text can end the element that holds it."""
+    text = json.dumps(_visible(value), ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").encode()
 
 
