@@ -1,14 +1,16 @@
 """The numbers: models whose score is known, and the edges."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from statistics import pstdev
 
 import pytest
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.evaluation.computing import compute as computed
-from cant_do_that_anymore.evaluation.measures import measures_for
+from cant_do_that_anymore.evaluation.measures import MEASURES, measures_for
 from cant_do_that_anymore.evaluation.notes import notes_on
 from cant_do_that_anymore.evaluation.results import Results
 from cant_do_that_anymore.evaluation.samples import Draw
@@ -23,6 +25,7 @@ from cant_do_that_anymore.models.model import Answer, Usage
 POOL = shipped_pool("pool")[:40]
 Reply = Callable[[Position], str]
 PLAN = plan_for(Spec(), RandomModel())
+PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
 
 
 def sample_of(position: Position, standard: Answer, changed: Answer) -> Sample:
@@ -51,7 +54,7 @@ def samples_of(
     return [
         sample_of(
             position,
-            Answer(standard(position), usage=Usage(10, 2)),
+            Answer(standard(position), usage=Usage(10, 2, cached_tokens=4)),
             Answer(changed(position), usage=Usage(12, 1), reasoning=f"Not {special(position)}!"),
         )
         for position in (POOL if positions is None else positions)
@@ -113,6 +116,7 @@ def test_the_definitions_of_the_original() -> None:
     assert metrics["usage_prompt_tokens"] == 4 * 22
     assert metrics["usage_completion_tokens"] == 4 * 3
     assert metrics["usage_total_tokens"] == 4 * 25
+    assert metrics["usage_cached_tokens"] == 4 * 4
 
 
 def test_every_number_of_five_samples_is_the_one_worked_out_by_hand() -> None:
@@ -160,6 +164,20 @@ def test_every_number_of_five_samples_is_the_one_worked_out_by_hand() -> None:
     others = {name: 0 for name in found if "violation" in name and name not in violated}
     assert len(others) == 5
     assert found == pytest.approx(shares | counts | usage | violated | others)
+
+
+def test_the_measures_are_those_of_the_protocol() -> None:
+    text = PROTOCOL.read_text(encoding="utf-8").replace("\N{MINUS SIGN}", "-")
+    rows = re.findall(r"^\| `(\w+)` \|.* \| (\(.*\)|the same) \| (-?\d?) ?\|$", text, re.M)
+    told, above = {}, ""
+    for name, pairs, perfect in rows:
+        above = above if pairs == "the same" else pairs
+        told[name] = above, perfect
+    assert told == {
+        name: (" ".join(map(str, sorted(m.pairs))), "" if m.perfect is None else f"{m.perfect:g}")
+        for name, m in MEASURES.items()
+        if "violation" not in name
+    }
 
 
 def test_failed_samples_are_left_out_and_counted() -> None:

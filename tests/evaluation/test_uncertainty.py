@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -69,26 +70,30 @@ def values(measure: Measure, guessed: Iterable[list[Sample]]) -> list[float]:
     return [value for each in guessed if (value := measure.value(each)) is not None]
 
 
-class Watched(dict[str, Reply]):
-    def __init__(self, replies: Mapping[str, Reply]) -> None:
-        super().__init__(replies)
-        self.looked_at: set[str] = set()
+class Watched(dict[str, Any]):
+    def __init__(self, by_condition: Mapping[str, Any], looked_at: set[str]) -> None:
+        super().__init__(by_condition)
+        self.looked_at = looked_at
 
-    def __getitem__(self, condition: str) -> Reply:
+    def __getitem__(self, condition: str) -> Any:
         self.looked_at.add(condition)
         return super().__getitem__(condition)
 
 
-@pytest.mark.parametrize("measure", BOUNDED, ids=lambda measure: measure.name)
+@pytest.mark.parametrize("measure", MEASURES.values(), ids=lambda measure: measure.name)
 def test_a_measure_needs_the_conditions_that_it_looks_at_and_no_others(measure: Measure) -> None:
     looked_at: set[str] = set()
     for habit, move, known in product(OF_MOVES[:2], OF_MOVES[:2], OF_KNOWLEDGE[:2]):
         told = {name: known if name in QUESTIONS else move for name in ASKED}
         (sample,) = samples_of([told | {"standard": habit}])
-        watched = Watched(sample.replies)
-        measure.value([replace(sample, replies=watched)])
-        looked_at |= watched.looked_at
+        replies, said = (Watched(each, looked_at) for each in (sample.replies, sample.answers))
+        measure.value([replace(sample, replies=replies, said=said)])
     assert looked_at == {*measure.needs}
+
+
+def test_what_unusable_answers_can_carry_away_has_bounds() -> None:
+    of_moves = {"variant_impact_factor", "delta", "adaptation_rate", "legal_gain"}
+    assert {m.name for m in BOUNDED} == {*of_moves, "resistance_rate", *(m.name for m in DIAGNOSIS)}
 
 
 @pytest.mark.parametrize("measure", BOUNDED, ids=lambda measure: measure.name)
@@ -103,6 +108,19 @@ def test_bounds_are_the_extremes_over_all_that_could_have_been_said(measure: Mea
             assert (min(found), max(found)) == pytest.approx((min(every), max(every)))
 
     holds()
+
+
+def test_something_to_divide_by_is_kept_where_it_costs_least() -> None:
+    measure = Measure(
+        "odd",
+        "Odd",
+        "twice what stays where there was no habit",
+        part=lambda sample: (not sample.had_habit) * (1 + sample.kept_habit),
+        whole=lambda sample: sample.had_habit,
+    )
+    told: list[Told] = [{"standard": "unreadable", "changed": each} for each in OF_MOVES[:2]]
+    for each in (told, told[::-1]):
+        assert max(values(measure, guesses(measure, samples_of(each)))) == 2
 
 
 def test_of_the_contrast_both_groups_are_bounded() -> None:

@@ -1,19 +1,32 @@
 """What the model is told, and how the moves so far are laid out."""
 
+import re
 import zipfile
+from hashlib import sha256
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from cant_do_that_anymore.errors import BadInput
-from cant_do_that_anymore.evaluation.conditions import conditions_for
+from cant_do_that_anymore.evaluation.conditions import conditions_for, question
 from cant_do_that_anymore.evaluation.wordings import DEFAULT, Wording, wording_named
-from cant_do_that_anymore.game.position import Position
+from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, rules_named
 from cant_do_that_anymore.models.layout import as_text, user_first
 from cant_do_that_anymore.models.model import Message
 
 PLAIN = Wording("plain", "Standard.", "Changed: {change}")
+PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
+ASKED_WORD_FOR_WORD = {
+    "standard": "44fbf1b7e04f",
+    "changed": "54bce1884707",
+    "placebo": "c4a55ff3ff91",
+    "reminded": "e0c00b31a7b5",
+    "knows_forbidden": "b8e96112ebaa",
+    "knows_allowed": "480e15e20992",
+}
+"""Digests of the questions: a new one belongs to a change of the protocol and to the changelog."""
 
 
 def messages(*moves: str) -> tuple[Message, ...]:
@@ -63,6 +76,29 @@ def test_the_default_wording_states_the_task_and_the_change(key: str) -> None:
     assert "{" not in text
     if key != "standard":
         assert rules_named(key).statement in text
+
+
+def test_the_protocol_quotes_the_default_wording() -> None:
+    text = PROTOCOL.read_text(encoding="utf-8")
+    task, change, placebo, asked = re.findall(r"```text\n(.*?)\n```", text, re.S)
+    changed, kept = (
+        task.replace("chess", f"chess with {so}") for so in ("one rule changed", "every rule kept")
+    )
+    assert DEFAULT.standard == task
+    assert DEFAULT.stating(BISHOPS_AS_KNIGHTS) == f"{changed}\n{change}"
+    assert DEFAULT.restating(BISHOPS_AS_KNIGHTS) == f"{kept}\n{placebo}"
+    assert DEFAULT.question == asked
+
+
+@pytest.mark.parametrize("condition", ASKED_WORD_FOR_WORD)
+def test_every_question_is_asked_in_the_words_it_always_was(condition: str) -> None:
+    changes = [rules for rules in CATALOGUE.values() if rules != STANDARD]
+    asked = [
+        question(position, change, condition)
+        for position, change in product(shipped_pool("pool")[:4], changes)
+    ]
+    words = [f"{m.role}: {m.content}" for each in asked for m in each.messages]
+    assert sha256("\n".join(words).encode()).hexdigest()[:12] == ASKED_WORD_FOR_WORD[condition]
 
 
 def test_a_wording_is_read_from_toml(tmp_path: Path) -> None:

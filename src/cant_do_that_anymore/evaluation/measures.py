@@ -106,6 +106,7 @@ STRICT = (
         "Any forbidden move, standard rules",
         "special or not: what the changed rules would forbid",
         part=lambda sample: sample.forbids(BEFORE),
+        needs=(BEFORE,),
     ),
     Measure(
         FORBIDDEN[AFTER],
@@ -113,6 +114,7 @@ STRICT = (
         "special or not: what only the change made illegal",
         part=lambda sample: sample.forbids(AFTER),
         perfect=0,
+        needs=(AFTER,),
     ),
 )
 

@@ -62,8 +62,8 @@ class Condition:
     text: str
     show: Show
     read: Read
-    added: str = ""
-    about: About | None = None
+    added: str
+    about: About | None
 
     def question(self, position: Position) -> Question:
         """The position under this condition."""
