@@ -16,6 +16,7 @@ from cant_do_that_anymore.evaluation.pools import drawn
 from cant_do_that_anymore.evaluation.results import Dataset
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
+from cant_do_that_anymore.models import asking
 from loopback import Loopback, Request, Responder, moves_in, serving
 from players import habit, keeps_habit, perfect, silent_when_changed, wavering
 
@@ -267,6 +268,22 @@ def test_a_server_that_refuses_most_questions_builds_no_dataset() -> None:
         pytest.raises(Unfinished, match="questions to find a dataset have no answer"),
     ):
         measured(server, n=500)
+
+
+def test_a_server_that_fails_at_the_first_question_is_asked_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
+
+    async def fault(*_: object) -> web.Response:
+        return web.json_response({"error": {"message": "no memory left"}})
+
+    with (
+        serving(Loopback(habit, fault=fault)) as server,
+        pytest.raises(Unfinished, match=r"m does not answer \(.*no memory left"),
+    ):
+        measured(server)
+    assert len({str(request) for request in server.requests}) == 1
 
 
 def test_replies_without_a_move_stop_the_run_early() -> None:
