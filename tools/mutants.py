@@ -38,6 +38,9 @@ PACKAGE = Path("src/cant_do_that_anymore")
 AREAS = tomllib.loads(Path("tools/mutants.toml").read_text())
 GOLDEN = "test_golden.py::test_the_numbers_are_those_they_always_were[a server-{}]"
 EXAMPLES = "test_house.py::test_examples_in_docstrings_work[{}]"
+VERDICTS = {0: "survived", 1: "killed", 2: "killed", None: "timeout"}
+"""By how the process of a mutant ends: at 2 nothing can be imported. All else is a crash of what
+tries it, which says nothing of the tests."""
 LONGEST = 20.0
 """Seconds of one test; what takes longer is not for thousands of times."""
 OPTIONS = "-q -n0 -s -p no:cacheprovider --no-header --tb=line -W ignore --basetemp tmp"
@@ -51,6 +54,21 @@ class FewExamples:
         few = settings(derandomize=True, database=None, max_examples=25, deadline=None)
         settings.register_profile("mutants", few)
         settings.load_profile("mutants")
+
+
+class Only(FewExamples):
+    """A plugin of pytest: of what it collects it runs these tests, in this order.
+
+    A changed table may lack the case of a test.
+    """
+
+    def __init__(self, tests: list[str]) -> None:
+        self.place = {test: place for place, test in enumerate(tests)}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        known = [item for item in items if item.nodeid in self.place]
+        items[:] = sorted(known, key=lambda item: self.place[item.nodeid])
 
 
 class Session(FewExamples):
@@ -96,6 +114,8 @@ class Session(FewExamples):
             counts[found] += 1
             row = {"verdict": found, "tests": len(tests), "module": str(module)}
             row |= {"line": mutant.line, "change": mutant.change}
+            if found == "crashed":
+                row["said"] = Path("said.txt").read_text()[-1000:]
             with self.told.out.open("a") as file:
                 print(json.dumps(row), file=file)
         print(f"{module}: {dict(counts)} in {time.monotonic() - start:.0f} s", flush=True)
@@ -108,7 +128,7 @@ class Session(FewExamples):
                 watch.switch_context(test)
                 for cached in self.caches:
                     cached.cache_clear()
-            after = self.items.get(following)
+            after = None if watch else self.items.get(following)  # it has fixtures of its own
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             self.seconds[test] = time.process_time() - start
             if self.session.testsfailed:
@@ -142,11 +162,13 @@ class Session(FewExamples):
         return code
 
     def tests_for(self, mutant: Mutant) -> list[str]:
-        """The tests that reach the function, or the module; as many as there is time for."""
+        """The tests that reach the function, or all for a table; as many as there is time for."""
+        reached = defaultdict[str, set[int]](set, self.reached[str(mutant.module)])
         reaching = {
-            test: not lines & {*mutant.statement}
-            for test, lines in self.reached[str(mutant.module)].items()
-            if self.seconds[test] < LONGEST and (not mutant.function or lines & {*mutant.function})
+            test: bool(mutant.function) and not reached[test] & {*mutant.statement}
+            for test in self.items
+            if self.seconds[test] < LONGEST
+            and (not mutant.function or reached[test] & {*mutant.function})
         }
         tests: list[str] = []
         spent = 0.0
@@ -162,7 +184,7 @@ class Session(FewExamples):
         limit = 30 + 6 * sum(self.seconds[test] for test in tests)  # the machine may be busy
         with mutant.written():
             code = forked(lambda: self.run_changed(mutant, tests), limit)
-        return "timeout" if code is None else "killed" if code else "survived"
+        return VERDICTS.get(code, "crashed")
 
     def run_changed(self, mutant: Mutant, tests: list[str]) -> int:
         if not mutant.in_body:
@@ -177,7 +199,8 @@ def run_anew(tests: list[str]) -> int:
     for name in list(sys.modules):
         if name.split(".")[0] in ours:
             del sys.modules[name]
-    return int(pytest.main([*OPTIONS.split(), "-x", *tests], plugins=[FewExamples()]))
+    files = {test.split("::")[0] for test in tests}
+    return int(pytest.main([*OPTIONS.split(), "-x", *files], plugins=[Only(tests)]))
 
 
 def forked(body: Callable[[], int], limit: float) -> int | None:
@@ -210,9 +233,9 @@ def chosen(module: Path, told: Namespace) -> list[Mutant]:
     mutants = list(mutants_of(module))
     if told.again:
         rows = [json.loads(line) for line in told.again.read_text().splitlines()]
-        alive = [row for row in rows if row["verdict"] in ("survived", "unreached")]
-        wanted = {(row["module"], row["change"]) for row in alive}
-        mutants = [each for each in mutants if (str(module), each.change) in wanted]
+        alive = [row for row in rows if row["verdict"] not in ("killed", "timeout")]
+        wanted = {(row["module"], row["line"], row["change"]) for row in alive}
+        mutants = [each for each in mutants if (str(module), each.line, each.change) in wanted]
     if told.sample and told.sample < len(mutants):
         mutants = Random(0).sample(mutants, told.sample)
     return mutants
