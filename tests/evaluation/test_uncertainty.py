@@ -20,6 +20,7 @@ from cant_do_that_anymore.evaluation.uncertainty import (
     bounds_of,
     games_of,
     guesses,
+    interval_of,
     ratio_of,
 )
 from cant_do_that_anymore.evaluation.vocabulary import Measure, Outcome, Reply, Sample
@@ -201,6 +202,14 @@ def test_a_ratio_is_least_and_greatest_by_its_value() -> None:
     first, second = outcomes_of("s" * 10), outcomes_of("u" * 4 + "s" * 6)
     assert paired(MEASURES["variant_impact_factor"], first, second).extremes == (-2 / 5, 0)
     assert paired(MEASURES["variant_impact_factor"], second, first).extremes == (0, 2 / 5)
+
+
+def test_a_run_that_looks_once_has_intervals_that_are_not_stretched() -> None:
+    measure, samples = MEASURES["delta"], outcomes_of("slslu")
+    for of in (interval_of, bounds_of):
+        assert of(measure, samples) == of(measure, samples, 1.0) != of(measure, samples, 1.5)
+    once, often = (paired(measure, samples, samples[::-1], by) for by in (1.0, 1.5))
+    assert paired(measure, samples, samples[::-1]) == once != often
 
 
 def test_where_the_habit_is_not_always_there_p_is_that_of_the_score() -> None:

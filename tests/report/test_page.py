@@ -5,6 +5,7 @@ import re
 from dataclasses import fields, make_dataclass, replace
 from pathlib import Path
 from time import monotonic
+from typing import get_args
 
 import pytest
 from playwright.sync_api import Browser
@@ -14,7 +15,7 @@ from cant_do_that_anymore.evaluation.conditions import CONDITIONS, Kind
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
 from cant_do_that_anymore.evaluation.measures import MEASURES
 from cant_do_that_anymore.evaluation.results import Run
-from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Measure
+from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Eval, Measure
 from cant_do_that_anymore.game.notation import written
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import STANDARD
@@ -398,7 +399,18 @@ def test_tiles_name_the_ends_of_their_scales(habitual_page: Path, open_page: Ope
     tiles = open_page(habitual_page).page.locator(".tile")
     labels = tiles.locator(".axis-labels").all_inner_texts()
     assert [" ".join(text.split()) for text in labels[1:3]] == ["−1 0 1", "0 % 50 % 100 %"]
-    assert tiles.first.locator(".reading").inner_text() == "0:\u00a0habit kept, −1:\u00a0dropped"
+    readings = ["0:\u00a0habit kept, −1:\u00a0dropped", "0:\u00a0deaf to rules"]
+    assert tiles.locator(".reading").all_inner_texts() == readings
+
+
+@pytest.mark.parametrize("eval", get_args(Eval))
+def test_the_tiles_are_the_numbers_that_the_eval_is_about(eval: Eval) -> None:
+    run = run_of([pair(shipped_pool("pool")[0], "a2a3", "a2a3")], plan_of(1, eval=eval))
+    told = re.findall(r'<div class="tile">\s*<dt>(.*)</dt>', page(run))
+    shares = ["Special move, changed rules", "Special move, standard rules"]
+    diagonal = [*shares, "Legal answers, changed rules", "Legal gain"]
+    usual = ["Impact factor", "Legal gain", *reversed(shares)]
+    assert told == (diagonal if eval == "all_diagonal" else usual)
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
