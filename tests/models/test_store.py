@@ -216,6 +216,20 @@ def test_a_file_that_is_no_store_is_moved_aside(tmp_path: Path, content: bytes) 
     assert not content or next(tmp_path.glob("*.damaged-*")).read_bytes() == content
 
 
+def test_a_disk_that_fails_is_no_damage(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    path, limits = tmp_path / "answers.sqlite", resource.getrlimit(resource.RLIMIT_FSIZE)
+    saved(path, {"key": Answer("e2e4")})
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(Problem, match="disk I/O error"):
+            Store(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert found(path, ["key"])["key"].text == "e2e4"
+    assert not [*tmp_path.glob("*.damaged-*")]
+
+
 def test_a_path_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(Problem, match=r"cannot save answers in .*CDTA_HOME"):
         Store(tmp_path / "missing" / "answers.sqlite")
