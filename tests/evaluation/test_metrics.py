@@ -166,6 +166,12 @@ def test_every_number_of_five_samples_is_the_one_worked_out_by_hand() -> None:
     assert found == pytest.approx(shares | counts | usage | violated | others)
 
 
+def test_where_the_special_move_is_the_only_one_chance_plays_it() -> None:
+    moves = "e2e4 e7e5 g1f3 g8f6 f3e5 f6e4 d1e2 e4f2 e5c6 d8e7 c6e7 f2h1 e7c6".split()
+    samples = samples_of(special, special, [Position(1, tuple(moves), ("f8e7",))])
+    assert compute(samples).metrics["random_special_proportion"] == 1
+
+
 def test_the_measures_are_those_of_the_protocol() -> None:
     text = PROTOCOL.read_text(encoding="utf-8").replace("\N{MINUS SIGN}", "-")
     rows = re.findall(r"^\| `(\w+)` \|.* \| (\(.*\)|the same) \| (-?\d?) ?\|$", text, re.M)
@@ -197,6 +203,7 @@ def test_hardly_any_samples_are_no_trouble(n: int) -> None:
     results = compute(samples)
     assert results.metrics["n_samples"] == n
     assert results.metrics["delta"] == (-1 if n else None)
+    assert results.metrics["mcnemar_p"] == (1 if n else None)
     assert ("variant_impact_factor" in results.intervals) == bool(results.intervals) == bool(n)
     if n:
         interval = results.intervals["variant_impact_factor"]

@@ -399,18 +399,24 @@ def test_tiles_name_the_ends_of_their_scales(habitual_page: Path, open_page: Ope
     tiles = open_page(habitual_page).page.locator(".tile")
     labels = tiles.locator(".axis-labels").all_inner_texts()
     assert [" ".join(text.split()) for text in labels[1:3]] == ["−1 0 1", "0 % 50 % 100 %"]
-    readings = ["0:\u00a0habit kept, −1:\u00a0dropped", "0:\u00a0deaf to rules"]
-    assert tiles.locator(".reading").all_inner_texts() == readings
+    assert tiles.first.locator(".reading").inner_text() == "0:\u00a0habit kept, −1:\u00a0dropped"
 
 
 @pytest.mark.parametrize("eval", get_args(Eval))
 def test_the_tiles_are_the_numbers_that_the_eval_is_about(eval: Eval) -> None:
     run = run_of([pair(shipped_pool("pool")[0], "a2a3", "a2a3")], plan_of(1, eval=eval))
-    told = re.findall(r'<div class="tile">\s*<dt>(.*)</dt>', page(run))
-    shares = ["Special move, changed rules", "Special move, standard rules"]
-    diagonal = [*shares, "Legal answers, changed rules", "Legal gain"]
-    usual = ["Impact factor", "Legal gain", *reversed(shares)]
-    assert told == (diagonal if eval == "all_diagonal" else usual)
+    titles = re.findall(r'<div class="tile">\s*<dt>(.*)</dt>', page(run))
+    readings = re.findall(r'class="reading">(.*)</dd>', page(run))
+    shares, deaf = (
+        ["Special move, changed rules", "Special move, standard rules"],
+        "0:\u00a0deaf to rules",
+    )
+    if eval == "all_diagonal":
+        assert titles == [*shares, "Legal answers, changed rules", "Legal gain"]
+        assert readings == [deaf]
+    else:
+        assert titles == ["Impact factor", "Legal gain", *reversed(shares)]
+        assert readings == ["0:\u00a0habit kept, −1:\u00a0dropped", deaf]
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
