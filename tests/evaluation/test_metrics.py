@@ -25,6 +25,7 @@ from cant_do_that_anymore.models.model import Answer, Usage
 POOL = shipped_pool("pool")[:40]
 Reply = Callable[[Position], str]
 PLAN = plan_for(Spec(), RandomModel())
+UNUSABLE = ["unreadable", "truncated", "refused", "error"]
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
 
 
@@ -184,6 +185,13 @@ def test_the_measures_are_those_of_the_protocol() -> None:
         for name, m in MEASURES.items()
         if "violation" not in name
     }
+
+
+def test_moves_and_answers_about_knowledge_are_counted_by_kinds_of_their_own() -> None:
+    of_move, of_knowledge = "special forbidden adapted legal illegal", "right wrong"
+    for condition in plan_for(Spec(diagnose=True), RandomModel()).conditions:
+        kinds = of_knowledge if condition.name.startswith("knows_") else of_move
+        assert condition.outcomes == [*kinds.split(), *UNUSABLE]
 
 
 def test_failed_samples_are_left_out_and_counted() -> None:
