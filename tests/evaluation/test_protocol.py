@@ -1,7 +1,9 @@
 """Protocol 2: what the numbers mean where answers cannot be used, and what they say."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
+from io import StringIO
 from math import inf
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from aiohttp import web
 from inspect_ai.model import GenerateConfig, ModelAPI, ModelOutput, modelapi
 from inspect_ai.model._model_call import ModelCall
+from rich.console import Console
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
@@ -17,6 +20,7 @@ from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, measures_for
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from cant_do_that_anymore.report.terminal import summary
 from cant_do_that_anymore.report.words import headline
 from loopback import Loopback, Request, is_changed, moves_in, serving
 from players import SPECIAL, habit, perfect, silent_when_changed
@@ -49,6 +53,20 @@ def test_models_of_known_score_have_no_bounds_and_say_what_they_do() -> None:
     assert not deaf.results.bounds and not adapts.results.bounds
     assert headline(deaf).endswith("no sign that the habit yields.")
     assert headline(adapts).endswith("takes away 100.0 % of the habit.")
+
+
+def test_beside_its_numbers_stands_what_they_mean() -> None:
+    console = Console(file=StringIO(), width=140)
+    console.print(summary(planned([("special", "special")] * 3)))
+    rows = re.findall(r"^(\w+) .*\](.*)$", console.file.getvalue(), re.M)  # type: ignore[attr-defined]
+    assert {name: remark.strip() for name, remark in rows} == {
+        "variant_impact_factor": "perfect is -1",
+        "delta": "",
+        "predicted_move_proportion": "forbidden: 1.000",
+        "predicted_move_in_variant_proportion": "forbidden: 1.000",
+        "adaptation_rate": "perfect is 1",
+        "legal_gain": "deaf to rules: 0",
+    }
 
 
 def test_silence_when_the_rules_change_is_no_effect() -> None:

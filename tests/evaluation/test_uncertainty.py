@@ -44,7 +44,7 @@ def samples_of(told: Sequence[Told]) -> list[Sample]:
         Sample(
             position,
             0,
-            {name: Reply(o, None, o) for name, o in each.items()},
+            {name: Reply(o, None, o, True) for name, o in each.items()},
             dict.fromkeys(each, Answer()),
         )
         for position, each in zip(POOL, told, strict=False)
