@@ -10,21 +10,24 @@ import pytest
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.evaluation.computing import compute as computed
+from cant_do_that_anymore.evaluation.diagnosis import ASKED_OF_CONTROLS
 from cant_do_that_anymore.evaluation.measures import MEASURES, measures_for
 from cant_do_that_anymore.evaluation.notes import notes_on
 from cant_do_that_anymore.evaluation.results import Results
 from cant_do_that_anymore.evaluation.samples import Draw
 from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.evaluation.violations import violations
-from cant_do_that_anymore.evaluation.vocabulary import Sample
+from cant_do_that_anymore.evaluation.vocabulary import Condition, Sample
 from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
+from cant_do_that_anymore.game.reading import moves_in
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.models.baseline import RandomModel
 from cant_do_that_anymore.models.model import Answer, Usage
 
 POOL = shipped_pool("pool")[:40]
 Reply = Callable[[Position], str]
 PLAN = plan_for(Spec(), RandomModel())
+OF_MOVES = ["special", "forbidden", "adapted", "legal", "illegal"]
 UNUSABLE = ["unreadable", "truncated", "refused", "error"]
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
 
@@ -168,8 +171,9 @@ def test_every_number_of_five_samples_is_the_one_worked_out_by_hand() -> None:
 
 
 def test_where_the_special_move_is_the_only_one_chance_plays_it() -> None:
-    moves = "e2e4 e7e5 g1f3 g8f6 f3e5 f6e4 d1e2 e4f2 e5c6 d8e7 c6e7 f2h1 e7c6".split()
-    samples = samples_of(special, special, [Position(1, tuple(moves), ("f8e7",))])
+    told = "1. e4 e5 2. Nf3 Nf6 3. Nxe5 Nxe4 4. Qe2 Nxf2 5. Nc6+ Qe7 6. Nxe7 Nxh1 7. Nc6+"
+    only = Position(1, tuple(moves_in(told, STANDARD)), ("f8e7",))
+    samples = samples_of(special, special, [only])
     assert compute(samples).metrics["random_special_proportion"] == 1
 
 
@@ -188,10 +192,39 @@ def test_the_measures_are_those_of_the_protocol() -> None:
 
 
 def test_moves_and_answers_about_knowledge_are_counted_by_kinds_of_their_own() -> None:
-    of_move, of_knowledge = "special forbidden adapted legal illegal", "right wrong"
     for condition in plan_for(Spec(diagnose=True), RandomModel()).conditions:
-        kinds = of_knowledge if condition.name.startswith("knows_") else of_move
-        assert condition.outcomes == [*kinds.split(), *UNUSABLE]
+        kinds = ["right", "wrong"] if condition.name.startswith("knows_") else OF_MOVES
+        assert condition.outcomes == [*kinds, *UNUSABLE]
+
+
+def test_numbers_over_controls_are_made_of_their_answers_and_others_are_not() -> None:
+    plan = plan_for(Spec(diagnose=True), RandomModel())
+    few = [each for each in plan.conditions if each.name in ASKED_OF_CONTROLS]
+
+    def asked(position: Position, conditions: Sequence[Condition], placebo: str) -> Sample:
+        said = (placebo if each.name == "placebo" else special(position) for each in conditions)
+        answers = [Answer(text, usage=Usage(1, 0)) for text in said]
+        return Draw(position, 0).sample(answers, conditions, plan.reading)
+
+    samples = [asked(position, plan.conditions, special(position)) for position in POOL[:10]]
+    controls = [asked(p, few, special(p) if p in POOL[10:15] else "") for p in POOL[10:20]]
+    found = computed(samples, plan, controls)
+    assert found.metrics["usage_prompt_tokens"] == 6 * 10 + 3 * 10
+    assert found.metrics["placebo_collateral_change"] == -1 / 2
+    bounds = found.bounds["placebo_collateral_change"]
+    assert (bounds.low, bounds.high, bounds.complete) == (-1 / 2, 0, 0)
+    assert "placebo_impact_factor" not in found.bounds
+    (said,) = {tuple(found.control_outcomes[name].items()) for name in ("standard", "changed")}
+    assert dict(said) == {"special": 10} | dict.fromkeys([*OF_MOVES[1:], *UNUSABLE], 0)
+    assert found.control_outcomes["placebo"]["unreadable"] == 5
+    assert [*computed(samples, plan, controls[:1]).control_outcomes] == [*ASKED_OF_CONTROLS]
+    wider = computed(samples, replace(plan, precision=0.1), controls)
+    for plain, stretched in (
+        (found.intervals, wider.intervals),
+        (found.by_special_move, wider.by_special_move),
+    ):
+        one, other = plain["specific_impact_factor"], stretched["specific_impact_factor"]
+        assert other.low < one.low < one.high < other.high
 
 
 def test_failed_samples_are_left_out_and_counted() -> None:
