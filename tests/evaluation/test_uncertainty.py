@@ -167,8 +167,10 @@ def test_what_exists_whatever_was_meant_has_bounds_and_what_cannot_exist_has_non
 
 
 def outcomes_of(changed: str) -> list[Sample]:
-    """Samples with a habit, by one letter each: special, legal or unreadable after the change."""
-    names: dict[str, Outcome] = {"s": "special", "l": "legal", "u": "unreadable"}
+    """Samples with a habit, by the first letter of what was said after the change."""
+    names: dict[str, Outcome] = {
+        each[0]: each for each in ("special", "legal", "unreadable", "error")
+    }
     return samples_of([{"standard": "special", "changed": names[each]} for each in changed])
 
 
@@ -198,10 +200,23 @@ def test_of_two_models_only_a_lead_that_no_unusable_answer_could_turn_is_one(
     assert found.interval.low <= low <= high <= found.interval.high
 
 
+def test_what_both_answered_is_among_what_could_have_been_said() -> None:
+    measure = MEASURES["predicted_move_in_variant_proportion"]
+    found = paired(measure, outcomes_of("eeeeelllll"), outcomes_of("lllllsssss"))
+    assert (found.values, found.extremes) == ((0, 1), (0, 1))
+
+
 def test_a_ratio_is_least_and_greatest_by_its_value() -> None:
     first, second = outcomes_of("s" * 10), outcomes_of("u" * 4 + "s" * 6)
     assert paired(MEASURES["variant_impact_factor"], first, second).extremes == (-2 / 5, 0)
     assert paired(MEASURES["variant_impact_factor"], second, first).extremes == (0, 2 / 5)
+    pairs: list[tuple[Outcome, Outcome]] = [
+        *(("special", "legal"), ("special", "special")),
+        *(("unreadable", "special"), ("unreadable", "legal")),
+    ]
+    told: list[Told] = [{"standard": one, "changed": other} for one, other in pairs]
+    found = paired(MEASURES["adaptation_rate"], samples_of(told), outcomes_of("llll"))
+    assert found.extremes == pytest.approx((1 - 2 / 3, 1 - 1 / 3))
 
 
 def test_a_run_that_looks_once_has_intervals_that_are_not_stretched() -> None:
