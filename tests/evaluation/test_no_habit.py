@@ -98,7 +98,7 @@ def test_a_model_without_the_habit_hears_so_after_some_hundred_questions() -> No
         assert done.returncode == 1
         (sentence,) = done.stderr.splitlines()
         assert "in 0 of 248 positions" in sentence
-        assert "99 % sure that the pool holds fewer than 500, not half of the 1,000" in sentence
+        assert "is 99 % sure that the pool holds fewer than 500, not half of the 1,000" in sentence
         assert "the other 19,593 (" in sentence  # in tokens: nobody knows the price
         assert " tokens); --keep-looking goes on" in sentence
 
@@ -106,12 +106,15 @@ def test_a_model_without_the_habit_hears_so_after_some_hundred_questions() -> No
 def test_so_it_does_where_a_precision_is_wanted(pool: Path) -> None:
     """By what such a run usually takes, and not by the fifty samples of its first look."""
     with serving(Loopback(without_habit)) as server:
-        with pytest.raises(NoHabit, match="fewer than 189, not half of the 378 wanted"):
+        with pytest.raises(NoHabit, match="fewer than 189, not half of the 378 wanted") as told:
             evaluate(Spec(base_url=server.url, precision=0.1), quiet=True)
+        assert str(told.value).endswith(" --precision wants less; all answers are saved")
         assert len(server.requests) < 1_000
-        server.requests.clear()
-        with pytest.raises(NoHabit, match="fewer than 30, not half of the 60 wanted"):
-            evaluate(Spec(base_url=server.url, precision=0.1, n=60, pool=pool), quiet=True)
+        spec = Spec(base_url=server.url, precision=0.1, n=60, pool=pool, fresh=True)
+        with pytest.raises(NoHabit, match="fewer than 30, not half of the 60 wanted") as told:
+            evaluate(spec, quiet=True)
+        assert "it is 99 % sure" in str(told.value)
+        assert str(told.value).endswith(" --precision wants less")
 
 
 @pytest.fixture
