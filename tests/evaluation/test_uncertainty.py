@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cant_do_that_anymore.evaluation.contrasts import SPECIFIC
 from cant_do_that_anymore.evaluation.diagnosis import ASKED, CORRECTED, DIAGNOSIS, QUESTIONS
 from cant_do_that_anymore.evaluation.measures import MEASURES
-from cant_do_that_anymore.evaluation.paired import paired
+from cant_do_that_anymore.evaluation.paired import Paired, paired
 from cant_do_that_anymore.evaluation.results import Bounds
 from cant_do_that_anymore.evaluation.statistics.intervals import ratio_difference
 from cant_do_that_anymore.evaluation.uncertainty import (
@@ -204,6 +204,11 @@ def test_what_both_answered_is_among_what_could_have_been_said() -> None:
     measure = MEASURES["predicted_move_in_variant_proportion"]
     found = paired(measure, outcomes_of("eeeeelllll"), outcomes_of("lllllsssss"))
     assert (found.values, found.extremes) == ((0, 1), (0, 1))
+
+
+def test_where_nobody_had_the_habit_there_is_no_difference_in_what_became_of_it() -> None:
+    never = samples_of([{"standard": "legal", "changed": "legal"}] * 5)
+    assert paired(MEASURES["variant_impact_factor"], never, never) == Paired((None, None), p=1)
 
 
 def test_a_ratio_is_least_and_greatest_by_its_value() -> None:
