@@ -182,7 +182,8 @@ def test_the_progress_tells_what_all_of_it_comes_to(
     in_all = run.dataset.asked + 40
     cost = f"${run.cost.measuring + run.cost.dataset:.2f}"
     assert f"{run.dataset.asked} of about {in_all} asked, $" in priced[-2]
-    assert "% hits" in priced[-2]
+    assert "building the dataset of priced: 20/20, " in priced[-2]
+    assert f", {20 / run.dataset.asked:.0%} hits, " in priced[-2]
     assert priced[-1].endswith(f"{in_all} of about {in_all} asked, {cost}, 0 s left")
     assert f"{in_all} of about {in_all} asked, " in unknown[-1]
     assert "tokens" in unknown[-1]
