@@ -124,6 +124,7 @@ def test_what_is_to_come_follows_from_the_hits_so_far() -> None:
     assert searched(every_fourth, wanted=10, most=1).expected() == (9, 10)
     drawn = searched(every_fourth, NO_TEMPERATURE, wanted=10, most=25)
     assert drawn.expected() == (20 * 25 / 20, 10)
+    assert searched(lambda *_: True, NO_TEMPERATURE, wanted=10, most=2).expected() == (9 * 2, 10)
 
 
 def test_a_pool_that_ended_holds_no_more_unless_questions_failed() -> None:
@@ -163,6 +164,21 @@ def test_questions_that_failed_are_no_reason_to_give_up() -> None:
         return 0
 
     assert 0 < given_up_after(0) < given_up_after(5)
+
+
+def test_nor_is_a_position_of_which_one_draw_failed() -> None:
+    def given_up_after(failed: int) -> int:
+        search = Search(CRITERIA, 100)
+        for ask in search.asks():
+            answer = answer_to(
+                ask, lambda number, draw: number < failed and not draw, NO_TEMPERATURE
+            )
+            search.see(FAILED if ask.draw == 1 else answer)
+            if search.is_hopeless:
+                break
+        return search.asked
+
+    assert given_up_after(5) == given_up_after(0) + 5
 
 
 def test_it_is_hopeless_only_while_most_is_left_and_the_pool_is_large_enough() -> None:
