@@ -133,6 +133,29 @@ def test_a_name_that_stands_for_another_version_now_is_refused_with_given_positi
     assert measured(server, pool=None, dataset=few).notes[-1] == KEPT
 
 
+def test_positions_that_one_version_found_are_not_measured_by_kept_answers_of_another(
+    server: Server, few: Path
+) -> None:
+    server.model = "alias-2024"
+    measured(server, pool=None, dataset=few)
+    server.model = "alias-2025"
+    with pytest.raises(Problem, match="'alias-2024' answered then, 'alias-2025' does now"):
+        measured(server, pool=few)
+    assert len(server.requests) == 3 * N + 2
+
+
+def test_by_its_own_kept_answers_they_are_without_a_look(server: Server, few: Path) -> None:
+    measured(server, pool=None, dataset=few)
+    measured(server, pool=few)
+    assert len(server.requests) == 3 * N
+
+
+def test_answers_to_a_dataset_of_some_name_are_looked_at_once(server: Server) -> None:
+    for looks in range(2):
+        measured(server, pool=None, dataset="gpt-4-0314")
+        assert len(server.requests) == 2 * N + looks
+
+
 def test_what_the_server_says_of_its_weights_is_noted_once(server: Server) -> None:
     server.card, server.fingerprint = {"created": 1_700_000_000, "root": "/a"}, "fp_1"
     measured(server)

@@ -238,5 +238,6 @@ def test_of_a_dataset_that_was_built_as_much_is_taken_as_would_be_built_now() ->
     assert enough_of(built, 21) is enough_of(None, 1) is None
     ended, imported = replace(built, pool_ended=True), replace(built, origin="elsewhere")
     assert enough_of(ended, 21) == ended
+    assert enough_of(ended, 10) == taken
     assert enough_of(imported, 10) is None
     assert enough_of(replace(imported, pool_ended=True), 10) == replace(imported, pool_ended=True)
