@@ -14,7 +14,7 @@ from cant_do_that_anymore.errors import BadInput, Problem
 from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.run import KEPT
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from loopback import Loopback, Request, is_changed, serving
+from loopback import Loopback, Request, Responder, is_changed, serving
 from players import adapting, habit
 from processes import cdta
 
@@ -89,6 +89,35 @@ def test_another_checkpoint_is_refused_before_anything_is_spent_and_the_sentence
     assert cdta(*command, "--fresh", "--quiet").returncode == 1  # no habit, and that is the truth
     server.respond = habit
     assert cdta(*command, "--quiet").returncode == 0  # the kept answers are as they were
+
+
+def test_a_lone_kept_answer_is_asked_for_twice(server: Server, few: Path) -> None:
+    write_positions(few, shipped_pool("pool")[:1])
+    measured(server, pool=few, n=1)
+    asked = len(server.requests)
+    server.respond = adapting
+    with pytest.raises(Problem, match=r"it said 'f1b5' then, '[a-h]\d[a-h]\d' now"):
+        measured(server, pool=few, n=1)
+    assert len(server.requests) == asked + 2
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (habit, lambda request: f"**{habit(request)}**"),  # the same move
+        (habit, lambda request: f"<think>hm</think>{adapting(request)}"),
+        (lambda request: f"<think>hm</think>{habit(request)}", adapting),
+    ],
+)
+def test_other_words_and_other_moves_after_thoughts_make_no_other_model(
+    before: Responder, now: Responder, server: Server
+) -> None:
+    server.respond = before
+    first = measured(server)
+    server.respond = now
+    again = measured(server)
+    assert again.samples == first.samples
+    assert again.notes == [*first.notes, KEPT]
 
 
 def test_a_tag_keeps_two_checkpoints_apart_everywhere(server: Server, tmp_path: Path) -> None:
