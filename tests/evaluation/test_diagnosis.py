@@ -23,7 +23,7 @@ from cant_do_that_anymore.evaluation.run import choose
 from cant_do_that_anymore.evaluation.sizes import enough_for_corrected, enough_for_specific
 from cant_do_that_anymore.evaluation.vocabulary import answers_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
 from loopback import Loopback, Request, moves_in, serving
 from players import (
     CANNOT_STOP,
@@ -174,6 +174,41 @@ def test_controls_are_habits_that_stay_legal(perfect: Run) -> None:
         assert control.position.moves not in members
     assert len({control.position.moves for control in run.controls}) == N
     assert run.results.metrics["n_controls"] == run.results.metrics["n_samples"] == N
+
+
+def test_no_control_is_a_move_that_only_one_of_the_rule_sets_allows() -> None:
+    """By turns its habit is special, forbidden, legal after the change only, and legal always."""
+
+    def mixed(request: Request) -> str:
+        moves = moves_in(request)
+        board, always = board_after(moves), legal_under_both(moves)
+        standard = {m.uci() for m in board.legal_moves} - {*always, SPECIAL[moves]}
+        only_after = {m.uci() for m in BISHOPS_AS_KNIGHTS.legal_moves(board)} - {*always}
+        habits = [[SPECIAL[moves]], sorted(standard), sorted(only_after), always]
+        return (habits[number_of(moves) % 4] or always)[0]
+
+    run = diagnosed(mixed, n=10)
+    assert run.controls
+    for control in run.controls:
+        assert control.position.special_moves[0] in legal_under_both(control.position.moves)
+
+
+def test_what_was_said_at_controls_and_is_lost_is_asked_again(upset: Run, home: Path) -> None:
+    with serving(Loopback(EASILY_UPSET, model="planted")) as server:
+        spec = Spec(model="m", base_url=server.url, n=N, temperature=0.0)
+        evaluate(spec, quiet=True)
+        for file in home.glob("answers.sqlite*"):
+            file.unlink()
+        run = evaluate(replace(spec, diagnose=True), quiet=True)
+    assert [each.position for each in run.controls] == [each.position for each in upset.controls]
+
+
+def test_for_a_dataset_that_others_found_nothing_is_asked_about_controls() -> None:
+    with serving(Loopback(EASILY_UPSET, model="planted")) as server:
+        spec = Spec(model="m", base_url=server.url, n=4, fallback_dataset="gpt-4-0314")
+        run = evaluate(replace(spec, diagnose=True), quiet=True)
+        assert len(server.requests) == 1 + 6 * 4
+    assert run.controls == []
 
 
 def test_where_draws_select_a_control_is_what_the_first_draw_says() -> None:
