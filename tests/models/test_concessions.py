@@ -1,6 +1,7 @@
 """Servers that take a request only in another form."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from aiohttp import web
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import Problem
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.models.concessions import ASKED_ONCE, notes_on, remedies
+from cant_do_that_anymore.models.model import Form, Settings
 from loopback import Fault, Loopback, Request, moves_in, serving
 from players import habit
 
@@ -115,3 +118,74 @@ def test_a_reply_in_parts_is_joined(tmp_path: Path) -> None:
         server.fault = in_parts
         run = measured(server, tmp_path)
     assert run.results.metrics["predicted_move_proportion"] == 1
+
+
+REFUSALS = {
+    "max_completion_tokens": ["no max_tokens", "use max_completion_tokens"],
+    "no temperature": ["Unsupported: temperature"],
+    "user first": ["must alternate", "first turn: user", "a user comes first", "must start: user"],
+    "no system": ["must alternate", "only users", "Unexpected role: system"],
+}
+NOT = ["unsupported", "not supported", "does not work", "deprecated", "not allowed"]
+NOT += ["not permitted", "removed", "unexpected"]
+RANGES = ["above", "below", "between", "range", "less than", "greater than", "maximum", "minimum"]
+
+
+def forms(words: str, *made: str, **options: object) -> list[Form]:
+    return list(remedies(words, made, Settings(**options)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("concession", "words"),
+    [
+        *((name, words) for name, refusals in REFUSALS.items() for words in refusals),
+        *(("no system", f"a system message is {word}") for word in NOT),
+    ],
+)
+def test_the_words_of_a_refusal_call_for_a_concession(concession: str, words: str) -> None:
+    assert (concession,) in forms(words)
+    assert (concession,) in forms(words.upper().replace(" ", "\n"))
+    assert ("other", concession) in forms(words, "other")
+    assert not [form for form in forms(words, concession) if form.count(concession) > 1]
+
+
+@pytest.mark.parametrize("word", [*RANGES, "<", ">"])
+def test_of_a_range_nothing_is_conceded(word: str) -> None:
+    assert forms(f"temperature {word} 2") == []
+
+
+def test_the_room_to_think_is_halved_to_a_thousand_or_four_times_as_large() -> None:
+    small, large = "the context is too small", "must be greater than the thinking budget"
+    assert forms(small, reasoning_tokens=2_000) == [("room to think: 1000",)]
+    assert forms(small, reasoning_tokens=1_998) == forms(small) == forms(large) == []
+    assert forms("too many tokens", "room to think: 4000", "a") == [("a", "room to think: 2000")]
+    for words in (large, "the budget must be less than it", "budget: smaller than it"):
+        assert forms(words, reasoning_tokens=500) == [("room to think: 2000",)]
+    assert forms(small, reasoning_effort="low") == [("room to think: 8000",)]
+    assert forms(small, reasoning_effort="none") == []
+
+
+OF_EFFORT = ["effort", "reasons", "thinking", "unrecognised", "unrecognized", "unknown", "extra x"]
+
+
+@pytest.mark.parametrize("words", [*OF_EFFORT, "not permitted", "'low' is no value"])
+def test_an_effort_that_is_refused_is_told_in_the_ways_that_are_left(words: str) -> None:
+    assert forms(words, "a", reasoning_effort="low") == [("a", "effort as reasoning")]
+    assert forms(words, "effort as reasoning", reasoning_effort="low") == forms(words) == []
+    told = forms("effort", "effort as thinking", reasoning_effort="none")
+    assert told == [("effort as reasoning",), ("effort as nothing",)]
+
+
+def test_every_concession_is_noted_and_named_as_in_the_protocol() -> None:
+    protocol = Path(__file__).parents[2] / "docs" / "protocol.md"
+    table = protocol.read_text(encoding="utf-8").partition("| concession |")[2].partition("\n\n")[0]
+    names = re.findall(r"^\| `(.*?)` \|", table, re.M)
+    assert names == [*REFUSALS, "room to think: N", "effort as W"]
+    assert ASKED_ONCE == "asked once"
+    assert len({*notes_on([*REFUSALS, ASKED_ONCE])}) == 5
+    rooms = ["room to think: 8000", "effort as b", "effort as a", "room to think: 1000"]
+    assert notes_on(rooms) == [
+        "the model thinks before it replies: it was given 1,000 and then 8,000 tokens for that",
+        "the effort was told by a",
+        "the effort was told by b",
+    ]
