@@ -10,8 +10,14 @@ from aiohttp import web
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import Problem
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models.concessions import ASKED_ONCE, notes_on, remedies
-from cant_do_that_anymore.models.model import Form, Settings
+from cant_do_that_anymore.models.concessions import (
+    ASKED_ONCE,
+    laid_out,
+    limit_of,
+    notes_on,
+    remedies,
+)
+from cant_do_that_anymore.models.model import Form, Message, Settings
 from loopback import Fault, Loopback, Request, moves_in, serving
 from players import habit
 
@@ -174,6 +180,20 @@ def test_an_effort_that_is_refused_is_told_in_the_ways_that_are_left(words: str)
     assert forms(words, "effort as reasoning", reasoning_effort="low") == forms(words) == []
     told = forms("effort", "effort as thinking", reasoning_effort="none")
     assert told == [("effort as reasoning",), ("effort as nothing",)]
+
+
+def test_a_form_lays_out_the_turns_and_adds_its_room_to_the_limit() -> None:
+    turns = tuple(Message(role, role) for role in ("system", "assistant", "user"))
+    assert laid_out(turns, ("a",)) == turns
+    assert [turn.role for turn in laid_out(turns, ("user first",))] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert [turn.role for turn in laid_out(turns, ("no system",))] == ["user", "assistant", "user"]
+    settings = Settings(max_tokens=16, reasoning_tokens=100)
+    assert (limit_of((), settings), limit_of(("room to think: 50",), settings)) == (116, 66)
 
 
 def test_every_concession_is_noted_and_named_as_in_the_protocol() -> None:

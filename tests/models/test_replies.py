@@ -1,0 +1,143 @@
+"""What servers send back, in all the ways they do."""
+
+import json
+import time
+from email.utils import formatdate
+
+import pytest
+
+from cant_do_that_anymore.models.model import Answer, StopReason, Usage
+from cant_do_that_anymore.models.replies import (
+    completion_in,
+    error_message,
+    fingerprint_in,
+    seconds_of,
+)
+
+
+def answer_in(content: object = "e2e4", usage: object = None, **choice: object) -> Answer:
+    message = {"message": {"content": content}, "finish_reason": "stop", **choice}
+    body = {"choices": [message], "usage": usage}
+    return completion_in(json.dumps(body).encode(), "chat", "served", ("a form",))
+
+
+@pytest.mark.parametrize(
+    "reason", ["stop", "eos", "eos_token", "end_turn", "stop_sequence", "STOP"]
+)
+def test_a_reply_that_ended_by_itself(reason: str) -> None:
+    for text in ("e2e4", ""):
+        ended = Answer(text, "stop", version="served", conceded=("a form",))
+        assert answer_in(text, finish_reason=reason) == ended
+
+
+@pytest.mark.parametrize(
+    ("reason", "stopped"),
+    [
+        ("length", "length"),
+        ("max_tokens", "length"),
+        ("max_output_tokens", "length"),
+        ("model_length", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("content_filter", "refused"),
+    ],
+)
+def test_a_reply_that_was_ended(reason: str, stopped: StopReason) -> None:
+    for text in ("e2e4", ""):
+        assert answer_in(text, finish_reason=reason).stop_reason == stopped
+
+
+def test_an_unknown_reason_ends_a_text_and_excuses_no_silence() -> None:
+    assert answer_in(finish_reason="a new one").stop_reason == "stop"
+    assert answer_in("<think>hm</think>", finish_reason="a new one").reasoning == "hm"
+    with pytest.raises(ValueError, match="ended with 'a new one'"):
+        answer_in(" ", finish_reason="a new one")
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["error", "Aborted", "cancelled", "failed", "timeout", "time-out", "insufficient memory"],
+)
+def test_a_reply_that_was_broken_off_is_none(reason: str) -> None:
+    with pytest.raises(ValueError, match="ended with"):
+        answer_in(finish_reason=reason)
+
+
+def test_a_choice_that_holds_an_error_is_none() -> None:
+    with pytest.raises(ValueError, match="ended with 'stop'"):
+        answer_in(error={"code": 502})
+
+
+def test_a_refusal_is_the_text_and_parts_are_joined() -> None:
+    refused = answer_in(message={"content": None, "refusal": "I will not."})
+    assert (refused.text, refused.stop_reason) == ("I will not.", "refused")
+    parts: list[object] = [{"type": "text", "text": "e2"}, {"type": "output_text", "text": "e"}]
+    assert answer_in([*parts, {"text": "4"}, {"type": "image", "text": "?"}]).text == "e2e4"
+    with pytest.raises(ValueError, match="the reply is no text"):
+        answer_in({"text": "e2e4"})
+
+
+def test_a_text_of_a_base_model_is_taken_as_it_is() -> None:
+    body = {"choices": [{"text": "<think>a</think>e2e4", "finish_reason": "stop"}], "model": "v1"}
+    answer = completion_in(json.dumps(body).encode(), "completions", "served", ())
+    assert (answer.text, answer.reasoning, answer.version) == ("<think>a</think>e2e4", "", "v1")
+
+
+@pytest.mark.parametrize(
+    ("told", "usage"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}, Usage(10, 2)),
+        ({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 20}, Usage(10, 10)),
+        ({"prompt_tokens": 10, "completion_tokens": 2}, Usage(10, 2)),
+        ({"prompt_tokens": -10, "completion_tokens": None, "total_tokens": "3"}, Usage(0, 3)),
+        ({"prompt_tokens": 10, "prompt_cache_hit_tokens": 7}, Usage(10, cached_tokens=7)),
+        ({"prompt_tokens": 10, "input_tokens_details": {"cached_tokens": 1}}, Usage(10, 0, 0, 1)),
+        ({"prompt_tokens": 10, "cached_tokens": 70}, Usage(10, cached_tokens=10)),
+        (None, Usage()),
+    ],
+)
+def test_tokens_are_counted_as_they_are_paid(told: object, usage: Usage) -> None:
+    assert answer_in(usage=told).usage == usage
+
+
+def test_thoughts_that_only_the_total_counts_are_what_it_has_more() -> None:
+    told = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 1_012}
+    assert answer_in(usage=told).usage == Usage(10, 1_002, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('{"error": {"message": "no\\n memory"}}', "no memory"),
+        ('{"message": "no"}', "no"),
+        ('{"detail": "no"}', "no"),
+        ('{"error": {"code": 3}}', '{"code": 3}'),
+        ('{"error": "no"}', "no"),
+        ("<html>  no", "<html> no"),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+)
+def test_the_words_of_an_error_are_found(body: str, words: str) -> None:
+    assert error_message(body.encode()) == words
+    assert error_message(b"\xff no") == "\N{REPLACEMENT CHARACTER} no"
+
+
+def test_a_fingerprint_is_short_or_there_is_none() -> None:
+    told = [{"system_fingerprint": 400 * "f"}, {"system_fingerprint": None}, {}]
+    assert [fingerprint_in(json.dumps(each).encode()) for each in told] == [300 * "f", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        *((None, None), ("", None), ("soon", None), ("nan", None)),
+        *(("0.5", 0.5), ("-3", 0), ("601", 600), ("inf", 600)),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+        ("Thu, 01 Jan 99999 00:00:00 GMT", None),
+    ],
+)
+def test_when_to_come_again(header: str | None, seconds: float | None) -> None:
+    assert seconds_of(header) == seconds
+
+
+def test_when_to_come_again_may_be_a_date() -> None:
+    assert seconds_of(formatdate(time.time() + 100, usegmt=True)) == pytest.approx(100, abs=5)
