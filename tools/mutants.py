@@ -30,7 +30,7 @@ from types import FunctionType
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from chosen_tests import FewExamples, Only
 from mutating import Mutant, mutants_of
 
 coverage = import_module("coverage")  # mypy takes this name for that of a benchmark
@@ -44,31 +44,6 @@ tries it, which says nothing of the tests."""
 LONGEST = 20.0
 """Seconds of one test; what takes longer is not for thousands of times."""
 OPTIONS = "-q -n0 -s -p no:cacheprovider --no-header --tb=line -W ignore --basetemp tmp"
-
-
-class FewExamples:
-    """A plugin of pytest: hypothesis tries little, and always the same."""
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection(self) -> None:
-        few = settings(derandomize=True, database=None, max_examples=25, deadline=None)
-        settings.register_profile("mutants", few)
-        settings.load_profile("mutants")
-
-
-class Only(FewExamples):
-    """A plugin of pytest: of what it collects it runs these tests, in this order.
-
-    A changed table may lack the case of a test.
-    """
-
-    def __init__(self, tests: list[str]) -> None:
-        self.place = {test: place for place, test in enumerate(tests)}
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        known = [item for item in items if item.nodeid in self.place]
-        items[:] = sorted(known, key=lambda item: self.place[item.nodeid])
 
 
 class Session(FewExamples):

@@ -62,6 +62,16 @@ def test_a_reply_that_was_broken_off_is_none(reason: str) -> None:
         answer_in(finish_reason=reason)
 
 
+@pytest.mark.parametrize(
+    "told",
+    [{"error": 1}, {"errors": [1]}, {"object": "error"}, {"type": "error"}, {"status": "error"}],
+)
+def test_a_body_that_calls_itself_an_error_is_none(told: dict[str, object]) -> None:
+    body = {"choices": [{"message": {"content": "e2e4"}, "finish_reason": "stop"}], **told}
+    with pytest.raises(ValueError, match="the server calls it an error"):
+        completion_in(json.dumps(body).encode(), "chat", "served", ())
+
+
 def test_a_choice_that_holds_an_error_is_none() -> None:
     with pytest.raises(ValueError, match="ended with 'stop'"):
         answer_in(error={"code": 502})
@@ -92,6 +102,10 @@ def test_a_text_of_a_base_model_is_taken_as_it_is() -> None:
         ({"prompt_tokens": 10, "prompt_cache_hit_tokens": 7}, Usage(10, cached_tokens=7)),
         ({"prompt_tokens": 10, "input_tokens_details": {"cached_tokens": 1}}, Usage(10, 0, 0, 1)),
         ({"prompt_tokens": 10, "cached_tokens": 70}, Usage(10, cached_tokens=10)),
+        (
+            {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 0}, "cached_tokens": 6},
+            Usage(9, cached_tokens=6),
+        ),
         (None, Usage()),
     ],
 )
