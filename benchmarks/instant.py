@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -180,12 +179,6 @@ def instant(
     finally:
         server.terminate()
         server.wait()
-
-
-def stats_at(url: str) -> dict[str, float]:
-    """What the server has seen so far."""
-    with urllib.request.urlopen(url.removesuffix("/v1") + "/stats") as response:
-        return cast(dict[str, float], json.load(response))
 
 
 async def serve(options: argparse.Namespace) -> None:

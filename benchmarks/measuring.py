@@ -1,14 +1,15 @@
 """What a command costs: time, processor, memory, and what a server saw of it."""
 
+import json
 import os
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from instant import stats_at
+from typing import cast
 
 CDTA = (sys.executable, "-m", "cant_do_that_anymore")
 
@@ -84,3 +85,9 @@ def print_heading(*cells: str) -> None:
     """The first two rows of a Markdown table."""
     print_row(*cells)
     print_row(*["---"] * len(cells))
+
+
+def stats_at(url: str) -> dict[str, float]:
+    """What a server of instant.py has seen so far."""
+    with urllib.request.urlopen(url.removesuffix("/v1") + "/stats") as response:
+        return cast(dict[str, float], json.load(response))
