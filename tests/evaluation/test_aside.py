@@ -118,6 +118,19 @@ def test_without_a_disk_answers_stay_in_memory(
     assert laid(Aside()).said is ANSWERS
 
 
+@needs_posix
+def test_what_does_not_fit_on_the_disk_whole_stays_in_memory() -> None:
+    import resource
+
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, usual[1]))
+    try:
+        sample = laid(Aside())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert sample.said is ANSWERS
+
+
 def test_a_run_holds_no_thoughts_in_memory_measured_or_loaded(tmp_path: Path) -> None:
     write_positions(tmp_path / "positions.jsonl", POSITIONS)
 

@@ -98,7 +98,7 @@ class Lying:
         return repr(self.read())
 
     def __eq__(self, other: object) -> bool:
-        return self.read() == (other.read() if isinstance(other, Lying) else other)
+        return self.read() == other
 
     def __reduce__(self) -> tuple[type[dict[str, Answer]], tuple[Answers]]:
         return dict, (self.read(),)
