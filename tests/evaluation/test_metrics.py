@@ -215,6 +215,9 @@ def test_numbers_over_controls_are_made_of_their_answers_and_others_are_not() ->
     bounds = found.bounds["placebo_collateral_change"]
     assert (bounds.low, bounds.high, bounds.complete) == (-1 / 2, 0, 0)
     assert "placebo_impact_factor" not in found.bounds
+    of_one_game = [replace(each, position=replace(each.position, game=1)) for each in controls]
+    around = computed(samples, plan, of_one_game).intervals["placebo_collateral_change"]
+    assert around.low < found.intervals["placebo_collateral_change"].low
     (said,) = {tuple(found.control_outcomes[name].items()) for name in ("standard", "changed")}
     assert dict(said) == {"special": 10} | dict.fromkeys([*OF_MOVES[1:], *UNUSABLE], 0)
     assert found.control_outcomes["placebo"]["unreadable"] == 5
