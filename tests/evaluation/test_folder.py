@@ -158,6 +158,15 @@ def test_an_edited_number_is_not_believed(run: Run, tmp_path: Path) -> None:
         load_run(tmp_path / "run")
 
 
+def test_a_number_that_this_version_does_not_know_is_left_alone(run: Run, tmp_path: Path) -> None:
+    save_run(run, tmp_path / "run")
+    path = tmp_path / "run" / "run.json"
+    facts = json.loads(path.read_text())
+    facts["metrics"]["of_a_newer_version"] = 0.5
+    path.write_text(json.dumps(facts))
+    assert load_run(tmp_path / "run").results == run.results
+
+
 def test_a_run_of_another_protocol_may_have_judged_and_measured_otherwise(
     run: Run, tmp_path: Path
 ) -> None:

@@ -94,7 +94,7 @@ def check_numbers(facts: dict[str, Any], results: Results, path: Path) -> None:
 
 def _same(kept: object, now: Number) -> bool:
     if isinstance(kept, float) and isinstance(now, float):
-        return isclose(kept, now, rel_tol=1e-9)  # another machine may round otherwise
+        return isclose(kept, now)  # another machine may round otherwise
     return kept == now
 
 
