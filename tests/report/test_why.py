@@ -130,7 +130,7 @@ def test_every_group_links_to_its_samples(
     parts = opened.page.locator("#why .knowing li a")
     for number, count in enumerate(COUNTS.values()):
         parts.nth(number).click()
-        assert opened.place == f"1 of {count}"
+        opened.expect_place(f"1 of {count}")
     bars = opened.page.locator("#why .knowing svg a")
     assert bars.count() == 4
     bars.nth(1).press("Enter")
@@ -174,7 +174,7 @@ def test_controls_are_shown_apart_with_what_they_were_asked(
     opened = open_page(saved(typical, tmp_path))
     assert opened.place == f"1 of {len(typical.samples)}"
     opened.page.locator("#why a", has_text="Theirs").click()
-    assert opened.place == "1 of 8"
+    opened.expect_place("1 of 8")
     assert "which stays legal" in opened.text(".legend .special b")
     shown = opened.page.locator("article:visible")
     assert [each.get_attribute("data-condition") for each in shown.all()] == [
