@@ -148,22 +148,21 @@ def test_an_edited_file_of_samples_is_not_believed(
         load_run(tmp_path / "run")
 
 
+def save_with_number(run: Run, folder: Path, name: str, value: float) -> None:
+    save_run(run, folder)
+    facts = json.loads((folder / "run.json").read_text())
+    facts["metrics"][name] = value
+    (folder / "run.json").write_text(json.dumps(facts))
+
+
 def test_an_edited_number_is_not_believed(run: Run, tmp_path: Path) -> None:
-    save_run(run, tmp_path / "run")
-    path = tmp_path / "run" / "run.json"
-    facts = json.loads(path.read_text())
-    facts["metrics"]["predicted_move_proportion"] = 0.987
-    path.write_text(json.dumps(facts))
+    save_with_number(run, tmp_path / "run", "predicted_move_proportion", 0.987)
     with pytest.raises(BadInput, match=r"run.json says that predicted_move_proportion is 0.987, "):
         load_run(tmp_path / "run")
 
 
 def test_a_number_that_this_version_does_not_know_is_left_alone(run: Run, tmp_path: Path) -> None:
-    save_run(run, tmp_path / "run")
-    path = tmp_path / "run" / "run.json"
-    facts = json.loads(path.read_text())
-    facts["metrics"]["of_a_newer_version"] = 0.5
-    path.write_text(json.dumps(facts))
+    save_with_number(run, tmp_path / "run", "of_a_newer_version", 0.5)
     assert load_run(tmp_path / "run").results == run.results
 
 

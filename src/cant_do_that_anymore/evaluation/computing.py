@@ -30,12 +30,9 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
     arms = told, told_controls = answered(samples), answered(controls)
     names = [condition.name for condition in plan.conditions]
     amounts, contrasts = amounts_for(names, told), contrasts_for(names)
-    stretch = stretch_of(plan)
-
-    of_samples, of_controls = (
-        [measure for measure in measures_for(names) if measure.of_controls == of_controls]
-        for of_controls in (False, True)
-    )
+    stretch, known = stretch_of(plan), measures_for(names)
+    of_samples = [measure for measure in known if not measure.of_controls]
+    of_controls = [measure for measure in known if measure.of_controls]
     ratios = ratios_of(of_samples, told) | ratios_of(of_controls, told_controls)
 
     def also_failed(measure: Measure) -> Sequence[Sample]:
@@ -47,7 +44,7 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
 
     measures = [
         measure
-        for measure in measures_for(names)
+        for measure in known
         if not measure.optional or ratios[measure.name].value is not None
     ]
     bounded = [measure for measure in measures if measure.bounded]
