@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
+from cant_do_that_anymore.models.rounds import FEW
 from loopback import Loopback, Request
 
 Line = dict[str, Any]
@@ -83,9 +84,10 @@ class BatchServer(Loopback):
 
     @property
     def twice(self) -> list[str]:
-        """What was charged more than once, but for the first, which tells who answers."""
-        _, *others = self.charged.items()
-        return [body for body, times in others if times > 1]
+        """What was charged more than once, but for one of the first, which tells who answers."""
+        again = [body for body, times in self.charged.items() if times > 1]
+        the_first_that_arrived = list(self.charged)[:FEW]
+        return again[1:] if again and again[0] in the_first_that_arrived else again
 
     @property
     def sizes(self) -> list[int]:

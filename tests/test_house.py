@@ -97,7 +97,8 @@ def test_commands_in_documents_are_taken_as_they_are_printed(
     for line in re.findall(r"^(?:\$ )?(?:.*&& )?cdta ([^&|>\n]+)", shown, re.M):
         given = shlex.split(line, comments=True)
         command: click.Command | None = cdta
+        context = cdta.make_context("cdta", [], resilient_parsing=True)
         while isinstance(command, click.Group):
-            command = command.get_command(click.Context(command), given.pop(0))
+            command = command.get_command(context, given.pop(0))
         assert command, line
-        command.make_context(line, given)
+        command.make_context(line, given, parent=context)

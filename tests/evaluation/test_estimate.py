@@ -167,12 +167,12 @@ def test_positions_that_are_given_need_no_dataset() -> None:
 def test_an_estimate_counts_what_is_asked_then_and_nothing_after_it() -> None:
     """The hit rate of a first, small run tells what a larger one takes."""
     with serving(Loopback(in_every_second)) as server:
-        small = Spec(model="m", base_url=server.url, n=40, max_connections=8)
+        small = Spec(model="m", base_url=server.url, n=40, max_connections=1)
         evaluate(small, quiet=True)
         asked = len(server.requests)
         again = estimate(small)
         assert (again.dataset.requests, again.measuring.requests) == (0, 0)
-        large = Spec(model="m", base_url=server.url, n=120, max_connections=8)
+        large = Spec(model="m", base_url=server.url, n=120, max_connections=1)
         expected = estimate(large)
         assert "asked so far" in expected.assumptions[0]
         evaluate(large, quiet=True)

@@ -14,9 +14,11 @@ from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
 from cant_do_that_anymore.evaluation.datasets import import_dataset, shipped_datasets
 from cant_do_that_anymore.evaluation.pools import drawn
 from cant_do_that_anymore.evaluation.results import Dataset
+from cant_do_that_anymore.evaluation.watch import FEWEST_TO_JUDGE
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from cant_do_that_anymore.models import asking
+from cant_do_that_anymore.models.asking import WINDOW
 from loopback import Loopback, Request, Responder, moves_in, serving
 from players import habit, keeps_habit, perfect, silent_when_changed, wavering
 
@@ -164,8 +166,8 @@ def test_another_seed_asks_anew_and_the_same_seed_asks_nothing() -> None:
 def test_a_token_limit_that_spoils_the_answers_stops_the_run_early() -> None:
     thinking = Loopback(lambda _: "Let me think about this", finish_reason="length")
     with serving(thinking) as server, pytest.raises(Unfinished, match=r"raise --max-tokens \(now"):
-        measured(server, n=500)
-    assert len(server.requests) < 120
+        measured(server, n=500, max_connections=4)
+    assert len(server.requests) <= FEWEST_TO_JUDGE + 4 * WINDOW
 
 
 def test_a_model_without_the_habit_cannot_be_measured(tmp_path: Path) -> None:
@@ -293,8 +295,8 @@ def test_replies_without_a_move_stop_the_run_early() -> None:
             Unfinished, match=r"name no move; the last one was 'What a lovely position!'"
         ),
     ):
-        measured(server, n=500)
-    assert len(server.requests) < 200
+        measured(server, n=500, max_connections=4)
+    assert len(server.requests) <= 2 * FEWEST_TO_JUDGE + 4 * WINDOW
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE
+from cant_do_that_anymore.models.asking import WINDOW
 from faults import error
 from loopback import Loopback, Request, moves_in, serving
 from players import habit
@@ -148,14 +149,14 @@ def test_any_model_version_makes_a_safe_file_name(home: Path, tmp_path: Path, ve
 
 def test_dataset_build_enlarges_from_where_it_stopped() -> None:
     with serving(Loopback(habit, model="new")) as server:
-        place = ("--base-url", server.url, "--model", "new", "--quiet")
+        place = ("--base-url", server.url, "--model", "new", "--quiet", "--max-connections", "4")
         first = command("dataset", "build", *place, "-n", "10")
         asked = len(server.requests)
         second = command("dataset", "build", *place, "-n", "100")
     assert first.stdout == "new: 10 positions, built now from 10 questions\n"
     assert second.stdout == "new: 100 positions, built now from 100 questions\n"
-    assert len(server.requests) <= 100 + 64  # as many may be under way when enough are found
-    assert asked <= 10 + 64
+    assert asked <= 10 + 4 * WINDOW  # as many may be under way when enough are found
+    assert len(server.requests) <= 100 + 4 * WINDOW + 1  # is it the same model?
 
 
 def test_dataset_build_says_when_it_keeps_nothing() -> None:

@@ -104,14 +104,14 @@ def test_a_slow_answer_is_waited_for_when_very_many_others_wait_for_it(store: St
 
     async def begun() -> int:
         waiting = asyncio.create_task(all_answers(Asking(model, store, 64), FAR_AHEAD + 100))
-        before = -1
-        while before < len(model.asked):
-            before = len(model.asked)
-            await asyncio.sleep(0.2)
+        async with asyncio.timeout(60):
+            while len(model.asked) < FAR_AHEAD:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)  # in which others could be begun
         waiting.cancel()
         await asyncio.sleep(0)
         waiting.cancel()
-        return before
+        return len(model.asked)
 
     assert asyncio.run(begun()) == FAR_AHEAD
 

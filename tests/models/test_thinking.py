@@ -15,6 +15,7 @@ from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.run import choose
 from cant_do_that_anymore.evaluation.vocabulary import answers_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.models.asking import WINDOW
 from cant_do_that_anymore.models.concessions import NO_SYSTEM, NO_TEMPERATURE, remedies, with_room
 from cant_do_that_anymore.models.model import Settings
 from loopback import Request, is_changed, moves_in, serving
@@ -153,7 +154,7 @@ def test_room_that_cannot_be_made_larger_is_not_asked_for_without_end(most: int)
         return 10**6 if number_of(moves_in(request)) % 10 == 3 else 600
 
     with serving(Thinker(perfect, thinks=long, most=most)) as server:
-        run = evaluate(Spec(base_url=server.url, n=20), quiet=True)
+        run = evaluate(Spec(base_url=server.url, n=20, max_connections=8), quiet=True)
     assert run.results.metrics["variant_impact_factor"] == -1
     assert len(server.requests) < 300
 
@@ -165,8 +166,8 @@ def test_a_slow_thought_does_not_make_the_search_run_ahead() -> None:
             return await super()._answer(request, number)
 
     with serving(Slow(perfect)) as server:
-        evaluate(Spec(base_url=server.url, n=10), quiet=True)
-    assert len(server.requests) < 10 + 4 * 32 + 20 + 5
+        evaluate(Spec(base_url=server.url, n=10, max_connections=8), quiet=True)
+    assert len(server.requests) <= 10 + 8 * WINDOW + 20 + 8  # who is in flight learns to ask so
 
 
 def test_thoughts_that_nothing_marks_are_found_out_before_others_are_cut_off(
