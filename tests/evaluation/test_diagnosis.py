@@ -194,13 +194,16 @@ def test_no_control_is_a_move_that_only_one_of_the_rule_sets_allows() -> None:
 
 
 def test_what_was_said_at_controls_and_is_lost_is_asked_again(upset: Run, home: Path) -> None:
-    with serving(Loopback(EASILY_UPSET, model="planted")) as server:
-        spec = Spec(model="m", base_url=server.url, n=N, temperature=0.0)
-        evaluate(spec, quiet=True)
+    with serving(Loopback(EASILY_UPSET)) as server:
+        spec = Spec(model="m", base_url=server.url, n=N, temperature=0.0, diagnose=True)
+        evaluate(replace(spec, diagnose=False), quiet=True)
         for file in home.glob("answers.sqlite*"):
             file.unlink()
-        run = evaluate(replace(spec, diagnose=True), quiet=True)
+        expected, before = estimate(spec), len(server.requests)
+        run = evaluate(spec, quiet=True)
     assert [each.position for each in run.controls] == [each.position for each in upset.controls]
+    assert expected.dataset.requests > N
+    assert expected.total.requests == len(server.requests) - before
 
 
 def test_for_a_dataset_that_others_found_nothing_is_asked_about_controls() -> None:

@@ -13,6 +13,7 @@ import chess
 
 from ..game.position import Position
 from ..models.asking import Asking
+from ..models.asks import Ask
 from ..models.kept import Kept
 from .criteria import Criteria, Which
 from .results import Dataset
@@ -41,12 +42,17 @@ async def found_controls(
 ) -> list[Position]:
     """The same, where what the store has lost since the dataset was found is asked again."""
     if not dataset.built_now:
-        numbers = range(sum(1 for _ in _asked(dataset, criteria)))
-        asks = (criteria.ask(Which(number, 0)) for number in numbers)
+        asks = asks_behind(dataset, criteria)
         async with aclosing(asking.answers(asks, criteria.settings)) as answers:
             async for _ in answers:
                 pass
     return controls_for(dataset, samples, criteria, asking.kept)
+
+
+def asks_behind(dataset: Dataset, criteria: Criteria) -> Iterator[Ask]:
+    """The first question about each position that was asked for the dataset."""
+    for number, _ in enumerate(_asked(dataset, criteria)):
+        yield criteria.ask(Which(number, 0))
 
 
 def _other_moves(

@@ -14,7 +14,7 @@ from ..models.asks import Ask
 from ..models.concessions import NO_TEMPERATURE, room_in
 from ..models.kept import Kept
 from ..models.model import Answer, Form, Known, Question, Settings, Usage
-from .controls import controls_for
+from .controls import asks_behind, controls_for
 from .criteria import Criteria, Which
 from .datasets import rates_on_all, rates_on_common
 from .pools import given_dataset, positions_drawn, positions_for
@@ -137,7 +137,7 @@ def foresee(spec: Spec, plan: Plan, known: Known, kept: Kept, under_way: int) ->
         )
         positions = positions_drawn(dataset, spec, plan)
         if spec.diagnose:
-            controls = _controls(dataset, positions, criteria, kept)
+            controls = _controls(dataset, positions, criteria, kept, selection)
     samples: list[Sample] = []
     for place, (draw, conditions) in enumerate(asked_of(positions, controls, plan)):
         asks = list(draw.asks(conditions))
@@ -169,11 +169,15 @@ def _found(spec: Spec, criteria: Criteria, kept: Kept, part: Part) -> Dataset | 
 
 
 def _controls(
-    dataset: Dataset, positions: Sequence[Position], criteria: Criteria, kept: Kept
+    dataset: Dataset, positions: Sequence[Position], criteria: Criteria, kept: Kept, part: Part
 ) -> list[Position]:
-    """Those of the run; of a dataset that is only imagined, all that is no member may be one."""
+    """Those of the run; where answers are imagined or lost, all that is no member may be one."""
     if dataset.origin != _IMAGINED:
-        return controls_for(dataset, positions, criteria, kept)
+        behind = asks_behind(dataset, criteria)
+        lost = [ask for ask in behind if not kept.answer(ask, criteria.settings)]
+        part.to_ask += [ask for ask in lost if ask not in part.to_ask]
+        if not lost:
+            return controls_for(dataset, positions, criteria, kept)
     members = {position.moves for position in dataset.positions}
     others = (each for each in criteria.ordered if each.moves not in members)
     return list(islice(others, len(positions)))
