@@ -3,9 +3,12 @@
     pip install atheris
     python tools/fuzz.py moves -max_total_time=600
 
-Targets: moves, positions, records, games. A crash is anything that raises and is not one sentence.
+Targets: moves, positions, records, games, replies, runs, registries, wordings. A crash is anything
+that raises and is not one sentence. What is altered begins as something whole where there is a form
+to keep to.
 """
 
+import json
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,14 +21,32 @@ atheris = import_module("atheris")  # has no types
 with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     import chess
 
+    from cant_do_that_anymore import Spec, evaluate
     from cant_do_that_anymore.errors import BadInput
+    from cant_do_that_anymore.evaluation.folder import load_run
     from cant_do_that_anymore.evaluation.judging import read_move
     from cant_do_that_anymore.evaluation.records import records_in
+    from cant_do_that_anymore.evaluation.wordings import wording_named
     from cant_do_that_anymore.game.mining import Wanted, mine
     from cant_do_that_anymore.game.position import read_positions
     from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
+    from cant_do_that_anymore.models.registry import read_registry, solver_fields
+    from cant_do_that_anymore.models.replies import completion_in, error_message
 
-FILE = Path(tempfile.mkdtemp()) / "fuzzed.jsonl"
+FOLDER = Path(tempfile.mkdtemp())
+FILE, RUN, WHOLE = FOLDER / "fuzzed.jsonl", FOLDER / "run", FOLDER / "whole"
+REPLY = {
+    "model": "m",
+    "choices": [{"finish_reason": "stop", "message": {"content": "e2e4", "reasoning": "Well."}}],
+    "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11},
+}
+REGISTRY = """\
+m: {model: openai/gpt-4o, temperature: 1}
+m/*:
+  class: evals.solvers.providers.openai.openai_solver:OpenAISolver
+  args: {completion_fn_options: {model: m}}
+"""
+WORDING = 'name = "mine"\nstandard = "Play."\nchanged = "Bishops move as knights."\n'
 
 
 def moves(data: bytes) -> None:
@@ -52,8 +73,53 @@ def games(data: bytes) -> None:
     list(mine([str(FILE)], Wanted(BISHOPS_AS_KNIGHTS)))
 
 
+def replies(data: bytes) -> None:
+    """What a server sends."""
+    error_message(data)
+    with suppress(ValueError):
+        completion_in(data, "chat", "m", ())
+
+
+def runs(data: bytes) -> None:
+    """The facts of a run, or its samples."""
+    name = "run.json" if data.startswith(b"{\n") else "samples.jsonl"
+    before = (RUN / name).read_bytes()
+    (RUN / name).write_bytes(data)
+    try:
+        load_run(RUN)
+    finally:
+        (RUN / name).write_bytes(before)
+
+
+def registries(data: bytes) -> None:
+    """A registry of solvers."""
+    FILE.write_bytes(data)
+    for name, entry in read_registry(FILE).items():
+        solver_fields(name, entry)
+
+
+def wordings(data: bytes) -> None:
+    """The words of questions."""
+    file = FOLDER / "words.toml"
+    file.write_bytes(data)
+    wording_named(str(file))
+
+
+def write_whole(name: str) -> None:
+    """Write what is to be altered, in a form that is right."""
+    WHOLE.mkdir()
+    if name == "runs":
+        evaluate(Spec(model="cdta/random", n=3, eval="all_diagonal"), quiet=True).save(RUN)
+        for file in RUN.glob("*.json*"):
+            (WHOLE / file.name).write_bytes(file.read_bytes())
+    texts = {"replies": json.dumps(REPLY), "registries": REGISTRY, "wordings": WORDING}
+    if name in texts:
+        (WHOLE / name).write_text(texts[name], encoding="utf-8")
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    target.__name__: target for target in (moves, positions, records, games)
+    target.__name__: target
+    for target in (moves, positions, records, games, replies, runs, registries, wordings)
 }
 
 
@@ -61,12 +127,14 @@ def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] not in TARGETS:
         sys.exit(__doc__)
     target = TARGETS[sys.argv.pop(1)]
+    write_whole(target.__name__)
 
     def one_input(data: bytes) -> None:
         with suppress(BadInput):
             target(data)
 
-    atheris.Setup(sys.argv, one_input)
+    program, *given = sys.argv
+    atheris.Setup([program, "-max_len=20000", *given, str(WHOLE)], one_input)
     atheris.Fuzz()
 
 
