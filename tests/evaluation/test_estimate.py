@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Unfinished
 from cant_do_that_anymore.evaluation.conditions import conditions_for
-from cant_do_that_anymore.evaluation.estimate import Way, estimate
+from cant_do_that_anymore.evaluation.estimate import SAME_MODEL, Way, estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
 from cant_do_that_anymore.evaluation.pace import TOKENS_A_SECOND
 from cant_do_that_anymore.evaluation.prices import price_of
@@ -175,6 +175,7 @@ def test_an_estimate_counts_what_is_asked_then_and_nothing_after_it() -> None:
         large = Spec(model="m", base_url=server.url, n=120, max_connections=1)
         expected = estimate(large)
         assert "asked so far" in expected.assumptions[0]
+        assert expected.assumptions[-1] == again.assumptions[-1] == SAME_MODEL
         evaluate(large, quiet=True)
         more = len(server.requests) - asked
     total = expected.dataset.requests + expected.measuring.requests

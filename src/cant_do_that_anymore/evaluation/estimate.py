@@ -32,9 +32,10 @@ from .sizes import (
 from .spec import Spec, plan_for
 from .tokens import Span
 from .vocabulary import Eval, Plan
-from .whom import known_for
+from .whom import has_address, known_for
 
 STEPS = "finding the dataset", "measuring"
+SAME_MODEL = "not counted: the question that tells whether it is still the model that answered"
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,7 @@ def estimate(
             f"time: {pace.basis}",
             *on_expected_samples(spec.precision, spec.to_draw, foreseen.samples),
             *([_on_diagnosis()] if spec.diagnose else []),
+            *([SAME_MODEL] if has_address(known) and dataset.kept + measuring.kept else []),
         ),
     )
 

@@ -16,7 +16,7 @@ from ..game.rules import board_after
 from ..models.asking import Asking
 from ..models.asks import Ask
 from ..models.concessions import NO_TEMPERATURE
-from ..models.model import Answer, Known, Model, Passing, Settings
+from ..models.model import Answer, Model, Passing, Settings
 from ..models.purse import Purse
 from ..models.reasoning import ThinkingModel
 from ..models.server import ServerModel
@@ -29,7 +29,7 @@ from .results import Dataset, Run
 from .samples import draws_of
 from .spec import Spec
 from .vocabulary import BEFORE, Plan
-from .whom import asking_for, known_for, model_for
+from .whom import asking_for, has_address, known_for, model_for
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ async def recognised(
         AnotherModel: if it is sure that it is another model.
         Problem: if nobody answers, and more is to be asked.
     """
-    if asking.kept.is_empty or not _has_address(asking.model):
+    if asking.kept.is_empty or not has_address(asking.model):
         return []
     asks, settings = _asks(spec, plan, at_hand, asking.model)
     kept = _kept(asks, settings, asking)
@@ -78,7 +78,7 @@ async def recognised_in(
     another model.
     """
     is_given = spec.dataset or spec.fallback_dataset or not dataset.version
-    if is_given or not _has_address(asking.model):
+    if is_given or not has_address(asking.model):
         return []
     asks = _measuring(dataset.positions, plan)
     kept = _kept(asks, plan.settings, asking, but=dataset.version)
@@ -95,7 +95,7 @@ def check_recognised(run: Run, spec: Spec, purse: Purse, *, quiet: bool) -> None
     Raises:
         AnotherModel: if it is sure that it is another model.
     """
-    if not _has_address(known_for(spec)):
+    if not has_address(known_for(spec)):
         return
 
     async def looked() -> list[str]:
@@ -142,10 +142,6 @@ async def _recognised(
 
 def _unknown(fault: Exception) -> str:
     return f"it could not be asked whether it is still the same model ({fault})"
-
-
-def _has_address(model: Known) -> bool:
-    return "api" in model.identity
 
 
 async def remember(asking: Asking) -> None:

@@ -32,6 +32,11 @@ def model_for(spec: Spec) -> Model:
     return _name_in(spec).load()
 
 
+def has_address(model: Known) -> bool:
+    """Whether others decide who answers to the name, and may change their mind."""
+    return "api" in model.identity
+
+
 def _name_in(spec: Spec) -> Name:
     """A server may have one model only, which needs no name."""
     name = parsed(spec.model or (None if spec.base_url else DEFAULT_MODEL), spec.base_url)
