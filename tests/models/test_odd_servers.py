@@ -11,6 +11,7 @@ from aiohttp import web
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.models import clients
 from cant_do_that_anymore.models.access import Access
 from cant_do_that_anymore.models.clients import unreachable
 from cant_do_that_anymore.models.model import Answer, Message, Question, Settings, Usage
@@ -120,35 +121,68 @@ def test_halves_of_characters_are_kept_and_shown(positions: Path, tmp_path: Path
     assert json.loads(record.read_text().splitlines()[0])["spec"]["completion_fns"] == ["m\udc80"]
 
 
-async def _talkative(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer every question, and a little later say something that nobody asked for."""
-    with closing(writer), suppress(asyncio.IncompleteReadError):  # else the server waits for ever
-        while head := await reader.readuntil(b"\r\n\r\n"):
-            await reader.readexactly(int(head.lower().partition(b"content-length:")[2].split()[0]))
-            for text in ("asked", "unasked"):
-                choice = {"message": {"content": text}, "finish_reason": "stop"}
+class Echo:
+    """Answers every question by repeating it, and may soon say so again, which nobody asked for."""
+
+    def __init__(self, *, twice: bool) -> None:
+        self.twice = twice
+        self.connections = 0
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        with closing(writer), suppress(asyncio.IncompleteReadError, ConnectionError):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = int(head.lower().partition(b"content-length:")[2].split()[0])
+                question = json.loads(await reader.readexactly(length))["messages"][-1]
+                choice = {"message": question, "finish_reason": "stop"}
                 body = json.dumps({"model": "m", "choices": [choice]}).encode()
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
-                await asyncio.sleep(0.02)
+                answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+                await asyncio.sleep(0.03 * self.twice)
+                writer.write(answer)
+                await asyncio.sleep(0.01 * self.twice)
+                writer.write(answer * self.twice)
 
-
-def test_what_came_unasked_is_the_answer_to_no_question() -> None:
-    question = Question(STANDARD, (), (Message("user", "Your move?"),))
-
-    async def answers() -> list[str]:
-        async with await asyncio.start_server(_talkative, "127.0.0.1", 0) as server:
+    async def answers(self, count: int, pause: float = 0) -> list[str]:
+        """To as many numbered questions, one after another."""
+        async with await asyncio.start_server(self, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            model = ServerModel("m", f"http://127.0.0.1:{port}/v1", Access(""))
-            texts = []
-            for _ in range(2):
+            model, texts = ServerModel("m", f"http://127.0.0.1:{port}/v1", Access("")), []
+            for number in range(count):
+                question = Question(STANDARD, (), (Message("user", str(number)),))
                 texts.append((await model.answer(question, Settings())).text)
-                await asyncio.sleep(0.05)
-            for _ in range(3):  # at once, while the last is still being talked about
-                texts.append((await model.answer(question, Settings())).text)
+                await asyncio.sleep(pause)
             await model.close()
             return texts
 
-    assert asyncio.run(answers()) == ["asked"] * 5
+
+def test_what_comes_late_is_not_the_answer_to_the_next_question() -> None:
+    """It comes while the server is at that one, and nothing waits when a connection is taken."""
+    assert asyncio.run(Echo(twice=True).answers(5)) == ["0", "1", "2", "3", "4"]
+
+
+def test_where_something_came_unasked_every_question_has_a_connection_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(clients, "MOST_AT_REST", 1)
+    server = Echo(twice=True)
+    assert asyncio.run(server.answers(3, pause=0.2)) == ["0", "1", "2"]
+    assert caplog.text.count("no connection is used twice now") == 1
+    assert server.connections == 3
+
+
+@pytest.mark.parametrize(
+    ("rest", "most", "connections"),
+    [(1.0, 128, 4), (1.0, 1, 1), (0.0, 1, 4)],
+    ids=["none has rested", "enough others rest", "all answers take longer"],
+)
+def test_a_connection_is_used_again_after_a_rest_unless_its_answer_took_longer(
+    monkeypatch: pytest.MonkeyPatch, rest: float, most: int, connections: int
+) -> None:
+    monkeypatch.setattr(clients, "REST", rest)
+    monkeypatch.setattr(clients, "MOST_AT_REST", most)
+    server = Echo(twice=False)
+    asyncio.run(server.answers(4))
+    assert server.connections == connections
 
 
 def test_too_many_open_files_are_not_a_server_that_is_missing() -> None:

@@ -8,10 +8,13 @@ import errno
 import logging
 import os
 import socket
+from time import monotonic
 from typing import Any
 
 from aiohttp import AddrInfoType, TCPConnector
+from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
 
 from ..errors import Problem, reason_of
 
@@ -19,6 +22,9 @@ log = logging.getLogger(__name__)
 
 LONGEST_THOUGHT = 1800
 """In seconds; some models think for ten minutes and more."""
+REST, MOST_AT_REST = 1.0, 128
+"""So many seconds a connection is silent before it is used again, unless so many others are. Where
+answers take longer, a new one costs little beside them."""
 SIGN_OF_LIFE = 60
 """In seconds; routers forget a connection on which nothing is said for some minutes."""
 _TIME_OUT = "INSPECT_HTTP_REQUEST_TIMEOUT"
@@ -32,24 +38,41 @@ def wait_long() -> None:
 
 
 class Connector(TCPConnector):
-    """Connections that are used again, until something comes on one that nobody had asked for.
+    """Connections that are used again after a rest, if nothing came on them that nobody asked for.
 
-    It would be taken for the answer to the next question. Where that happens once, every question
-    has a connection of its own from then on.
+    What comes late would be taken for the answer to the next question. Where that happens once,
+    every question has a connection of its own from then on.
     """
 
     async def connect(self, *args: Any, **kwargs: Any) -> Connection:
-        """A connection on which nothing waits."""
+        """A connection on which nothing waits; it is closed after an answer that took long."""
         while True:
             connection = await super().connect(*args, **kwargs)
-            if not (connection.protocol and connection.protocol.should_close):
-                return connection
+            protocol = connection.protocol
+            assert protocol is not None  # it is false while nothing waits on it
+            if not protocol.should_close:
+                break
             connection.close()
             if not self._force_close:
                 self._force_close = True
                 log.warning(
                     "the server said what nobody asked for: no connection is used twice now"
                 )
+        began = monotonic()
+
+        def rest() -> None:
+            if monotonic() - began > REST:
+                protocol.force_close()
+
+        connection.add_callback(rest)
+        return connection
+
+    async def _get(self, key: ConnectionKey, traces: list[Trace]) -> Connection | None:
+        """The one that has rested longest, if that is long enough."""
+        resting = self._conns.get(key)
+        if resting and len(resting) < MOST_AT_REST and monotonic() - resting[0][1] < REST:
+            return None
+        return await super()._get(key, traces)
 
 
 def kept_alive(address: AddrInfoType) -> socket.socket:
