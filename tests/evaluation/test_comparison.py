@@ -14,10 +14,11 @@ from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, MEASURES
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.statistics.chance import holm
 from cant_do_that_anymore.evaluation.statistics.intervals import Interval
+from cant_do_that_anymore.evaluation.uncertainty import joined
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import rules_named
-from cant_do_that_anymore.models.model import Settings
+from cant_do_that_anymore.models.model import Answer, Settings, Usage
 from runs import plan_of
 from runs import run_of as run_that_said
 
@@ -165,6 +166,32 @@ def test_samples_of_one_game_do_not_count_as_independent() -> None:
     found = impact(compare(runs))
     assert (found.n_samples, found.n_games) == (200, 1)
     assert found.verdict == "open"
+
+
+def test_copies_of_a_position_in_other_games_tell_no_more_than_those_in_its_own() -> None:
+    def asked_ten_times(shift: int, model: str) -> Run:
+        asked = [
+            (replace(position, game=position.game + shift * time), {BEFORE: before, AFTER: after})
+            for time in range(10)
+            for number, position in enumerate(POOL[:30])
+            for said in [*position.special_moves, "no move"]
+            if (said == "no move") == (number % 3 == 0)
+            for before in [Answer(said, usage=Usage(thinking_tokens=number))]
+            for after in [Answer(said if model == "a" or number % 5 else "no move")]
+        ]
+        return run_that_said(asked, plan_of(300), model=model, version=model, identity={"": model})
+
+    own, other = ([asked_ten_times(shift, model) for model in "ab"] for shift in (0, 10**6))
+    assert {run.results.metrics["n_games"] for run in other} == {30}
+    assert [run.results for run in other] == [run.results for run in own]
+    for mine, yours in zip(compare(own), compare(other), strict=True):
+        assert (yours.n_games, yours.interval, yours.p) == (30, mine.interval, mine.p)
+
+
+def test_games_with_a_position_in_common_are_one_however_long_the_chain() -> None:
+    chain = [pair for game in range(3000) for pair in ((game, game), (game, game + 1))]
+    assert set(joined(chain)) == {0}
+    assert len(set(joined([*chain[::-1], (-1, -1)]))) == 2
 
 
 def test_what_was_enough_is_enough() -> None:

@@ -22,6 +22,7 @@ from .precision import stretch_of
 from .results import Run
 from .statistics.chance import holm
 from .statistics.intervals import Interval
+from .uncertainty import games_of
 from .vocabulary import Measure, Number
 
 ALPHA = 0.05
@@ -195,7 +196,7 @@ def _of_pair(
     shared = [key for key in mine if key in yours]
     ours, theirs = [mine[key] for key in shared], [yours[key] for key in shared]
     answered = [key for key in shared if mine[key].answered and yours[key].answered]
-    n_games = len({mine[key].position.game for key in answered})
+    n_games = len(set(games_of([mine[key] for key in answered])))
     stretch = stretch_of(*(run.plan for model in (first, second) for run in model.runs))
     found = [(measure, paired(measure, ours, theirs, stretch)) for measure in measures]
     return [

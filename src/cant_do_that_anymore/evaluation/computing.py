@@ -1,7 +1,8 @@
 """From samples to results: values, intervals, bounds, counts."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from functools import cache
 from typing import TypeVar
 
 from ..models.model import Usage
@@ -38,9 +39,13 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
     def also_failed(measure: Measure) -> Sequence[Sample]:
         return controls if measure.of_controls else samples
 
+    @cache
+    def groups(grouping: Grouping, of_controls: bool) -> Sequence[Hashable]:
+        return grouping(told_controls if of_controls else told)
+
     def interval(measure: Measure, grouping: Grouping) -> Interval | None:
-        groups = grouping(told_controls if measure.of_controls else told)
-        return interval_in(ratios[measure.name], groups, stretch)
+        together = groups(grouping, measure.of_controls)
+        return interval_in(ratios[measure.name], together, stretch)
 
     measures = [
         measure
@@ -55,7 +60,7 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
             **{amount.name: amount.value(told) for amount in amounts},
             **{statistic.name: statistic.value(told) for statistic in STATISTICS.values()},
             "n_samples": len(told),
-            "n_games": len({sample.position.game for sample in told}),
+            "n_games": len(set(groups(games_of, False))),
             "n_failed": len(samples) - len(told),
             **({"n_controls": len(told_controls)} if contrasts else {}),
             **{f"{name}_unusable_proportion": unusable_share(samples, name) for name in names},

@@ -14,6 +14,7 @@ from .diagnosis import DIAGNOSIS
 from .statistics.chance import p_value
 from .statistics.intervals import DIFFERENCE, RELATIVE_CHANGE, SHARE_OF_SOME
 from .thinking import TEMPTATION
+from .uncertainty import games_of
 from .vocabulary import AFTER, BEFORE, Eval, Measure, Number, Sample
 
 IMPACT, GAIN = "variant_impact_factor", "legal_gain"
@@ -162,8 +163,8 @@ def _lengths(samples: Sequence[Sample]) -> list[int]:
 
 
 def _chance(samples: Sequence[Sample]) -> Number:
-    games = [sample.position.game for sample in samples]
-    return p_value([_change(sample) for sample in samples], games) if samples else None
+    changes = [_change(sample) for sample in samples]
+    return p_value(changes, games_of(samples)) if samples else None
 
 
 def _random_level(samples: Sequence[Sample]) -> Number:

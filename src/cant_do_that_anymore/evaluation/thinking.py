@@ -6,6 +6,7 @@ from functools import partial
 
 from .statistics.intervals import SHARE_OF_SOME, Interval
 from .statistics.means import mean_interval
+from .uncertainty import games_of
 from .vocabulary import AFTER, BEFORE, Measure, Number, Sample
 
 TOKENS = {BEFORE: "standard_thinking_tokens", AFTER: "changed_thinking_tokens"}
@@ -39,9 +40,8 @@ class Amount:
 
     def interval(self, samples: Sequence[Sample], stretch: float = 1.0) -> Interval | None:
         """Its 95 % interval, if there is one; samples of one game go together."""
-        games = [sample.position.game for sample in samples]
         values = [self.of(sample) for sample in samples]
-        return mean_interval(values, games, signed=self.signed, stretch=stretch)
+        return mean_interval(values, games_of(samples), signed=self.signed, stretch=stretch)
 
 
 def amounts_for(conditions: Sequence[str], samples: Sequence[Sample]) -> list[Amount]:

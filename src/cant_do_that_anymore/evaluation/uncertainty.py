@@ -31,8 +31,30 @@ def interval_in(ratio: Ratio, groups: Sequence[Hashable], stretch: float) -> Int
 
 
 def games_of(samples: Sequence[Sample]) -> list[Hashable]:
-    """The game of each sample."""
-    return [sample.position.game for sample in samples]
+    """The game of each sample; those with a position in common are one."""
+    return joined([(sample.position.game, sample.position.moves) for sample in samples])
+
+
+def joined(games: Sequence[tuple[Hashable, Hashable]]) -> list[Hashable]:
+    """The games, given with a position each, as one wherever two of them have one in common.
+
+    >>> joined([(1, "a"), (2, "b"), (2, "a"), (3, "c")])
+    [1, 1, 1, 3]
+    """
+    same_as: dict[Hashable, Hashable] = {}
+
+    def first(game: Hashable) -> Hashable:
+        while (before := same_as.get(game, game)) != game:
+            same_as[game] = same_as.get(before, before)  # the way is half as long next time
+            game = before
+        return game
+
+    held_by: dict[Hashable, Hashable] = {}
+    for game, position in games:
+        other = held_by.setdefault(position, game)
+        if other != game and (one := first(other)) != (more := first(game)):
+            same_as[more] = one
+    return [first(game) for game, _ in games]
 
 
 def special_moves_of(samples: Sequence[Sample]) -> list[Hashable]:

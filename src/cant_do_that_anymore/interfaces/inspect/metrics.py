@@ -11,10 +11,11 @@ from ...evaluation.contrasts import CONTRASTS
 from ...evaluation.diagnosis import DIAGNOSIS
 from ...evaluation.measures import GAIN, HABIT, IMPACT, STRICT, UNUSABLE
 from ...evaluation.thinking import TEMPTATION, TOKENS
+from ...evaluation.uncertainty import joined
 from ...evaluation.vocabulary import Measure, every
 
-GAME, DRAW, CONTROL = "game", "draw", "control"
-"""Keys of a sample's metadata: its game, which asking of its questions it is, and for controls."""
+GAME, MOVES, DRAW, CONTROL = "game", "moves", "draw", "control"
+"""Keys of a sample's metadata: game and moves, which asking of its questions, and for controls."""
 LENGTH = "num_previous_moves"
 """Another: moves before the position. No score, so that no reducer over epochs touches it."""
 MEASURES: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *DIAGNOSIS)}
@@ -40,12 +41,14 @@ def habit_metrics() -> Metric:
 
     def compute(scores: list[SampleScore]) -> Value:
         standard_error = cast(MetricProtocol, stderr(cluster=GAME))
+        about = [score.sample_metadata or {} for score in scores]
+        games = joined([(each[GAME], tuple(each[MOVES])) for each in about])
         numbers: dict[str, float] = {}
         for name, estimate in _estimates(scores).items():
             numbers[name] = estimate.value
             influences = [
-                SampleScore(score=Score(value=influence), sample_metadata=score.sample_metadata)
-                for influence, score in zip(estimate.influences, scores, strict=True)
+                SampleScore(score=Score(value=influence), sample_metadata={GAME: game})
+                for influence, game in zip(estimate.influences, games, strict=True)
             ]
             # Inspect takes a metric of this name for the error bar of the headline.
             error_name = "stderr" if name == IMPACT else f"{name}_stderr"

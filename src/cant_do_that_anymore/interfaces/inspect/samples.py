@@ -33,7 +33,7 @@ from ...models.human import drawing
 from ...models.kept import Kept
 from ...models.store import Store
 from .arguments import Arguments, spec_for
-from .metrics import CONTROL, DRAW, GAME, LENGTH
+from .metrics import CONTROL, DRAW, GAME, LENGTH, MOVES
 from .models import WithinTask
 
 MOCK = "mockllm/"
@@ -143,7 +143,7 @@ def _sample(draw: Draw, change: Rules, *, control: bool) -> InspectSample:
         id=f"{position.id}-{draw.number + 1}" if draw.number else position.id,
         metadata={
             GAME: position.game,
-            "moves": list(position.moves),
+            MOVES: list(position.moves),
             "special_moves": list(position.special_moves),
             "source": position.source,
             LENGTH: len(position.moves),

@@ -21,7 +21,7 @@ from ...game.notation import written
 from ...game.position import Position
 from ...game.rules import rules_named
 from ...models.model import Answer
-from .metrics import CONTROL, DRAW, FIRST, GAME, MEASURES, habit_metrics, whole_of
+from .metrics import CONTROL, DRAW, FIRST, GAME, MEASURES, MOVES, habit_metrics, whole_of
 
 ASKED_HOW = "asked_how"
 """Key of a sample's store: under which rules it was asked, and how replies are read."""
@@ -70,7 +70,7 @@ def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
 
 def position_in(metadata: dict[str, Any]) -> Position:
     """The position a sample is about."""
-    moves, special_moves = tuple(metadata["moves"]), tuple(metadata["special_moves"])
+    moves, special_moves = tuple(metadata[MOVES]), tuple(metadata["special_moves"])
     return Position(metadata[GAME], moves, special_moves, metadata["source"])
 
 
