@@ -9,16 +9,18 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.comparison import Comparison, compare, of_measure
-from cant_do_that_anymore.evaluation.contenders import contenders
+from cant_do_that_anymore.evaluation.contenders import contenders, differences_in_plan
 from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, MEASURES
 from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.statistics.chance import holm
 from cant_do_that_anymore.evaluation.statistics.intervals import Interval
 from cant_do_that_anymore.evaluation.uncertainty import joined
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.game.rules import rules_named
+from cant_do_that_anymore.game.rules import identity_of, rules_named
 from cant_do_that_anymore.models.model import Answer, Settings, Usage
+from own_rules import NoEnPassant
 from runs import plan_of
 from runs import run_of as run_that_said
 
@@ -385,6 +387,25 @@ def test_runs_that_cannot_be_compared_are_refused() -> None:
     diagonal = replace(one, plan=replace(one.plan, eval="all_diagonal"))
     with pytest.raises(BadInput, match=r"different evals .*all, all_diagonal"):
         compare([one, diagonal])
+
+
+def test_rules_of_ones_own_that_changed_under_one_key_are_other_rules() -> None:
+    class Changed(NoEnPassant):
+        statement = "En passant is over: such a move is now illegal."
+
+    runs = [
+        replace(run, plan=replace(run.plan, change=change))
+        for change in (NoEnPassant(), Changed())
+        for run in [run_of(type(change).__name__, POOL[:2], keeps(50))]
+    ]
+    first, second = (identity_of(run.plan.change) for run in runs)
+    with pytest.raises(BadInput, match=f"different rules .*{', '.join(sorted((first, second)))}"):
+        compare(runs)
+    assert len({standing.place for standing in standings(runs)}) == 2
+    assert differences_in_plan(contenders(runs)) == [
+        "the runs differ in change, which may be why they score apart "
+        f"(NoEnPassant: {first}; Changed: {second})"
+    ]
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ..errors import BadInput, counted
+from ..game.rules import identity_of
 from .contenders import grouped
 from .results import Run
 
@@ -15,7 +16,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
             pools differ.
     """
     for what, kinds in (
-        ("under different rules", {run.plan.change.key for run in runs}),
+        ("under different rules", {identity_of(run.plan.change) for run in runs}),
         # all_small draws from the same positions as all
         ("of different evals", {run.plan.eval.removesuffix("_small") for run in runs}),
     ):

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Literal
 
+from ..game.rules import identity_of
 from .computing import compute
 from .labels import labels, shown
 from .measures import IMPACT
@@ -218,6 +219,8 @@ def _of_plan(name: str, run: Run) -> object:
     plan, attribute = run.plan, name.replace(" ", "_")
     if attribute == "conditions":
         return ", ".join(f"{each.name} {each.text!r:.40}" for each in plan.conditions)
+    if attribute == "change":
+        return identity_of(plan.change)
     return getattr(plan if hasattr(plan, attribute) else plan.settings, attribute)
 
 

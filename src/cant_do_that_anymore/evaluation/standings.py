@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from ..errors import BadInput
-from ..game.rules import Rules
+from ..game.rules import Rules, identity_of
 from ..models.model import EFFORTS, Effort
 from .contenders import Contender, contenders, names_without_effort
 from .contrasts import CONTRASTS
@@ -64,7 +64,7 @@ class Standing:
     @property
     def place(self) -> Place:
         """Among whom it stands: numbers of other places cannot be ranked with its own."""
-        return self.eval, self.change.key, self.selection, self.pool
+        return self.eval, identity_of(self.change), self.selection, self.pool
 
     @property
     def samples(self) -> list[Sample]:
@@ -170,7 +170,7 @@ def _found_at(path: Path) -> tuple[list[Path], list[Path]]:
 
 def _place(run: Run) -> Place:
     selection = run.dataset.selection if run.dataset.own_temperature else ""
-    return run.plan.eval, run.plan.change.key, selection, run.dataset.pool_name
+    return run.plan.eval, identity_of(run.plan.change), selection, run.dataset.pool_name
 
 
 def of_one_place(runs: Sequence[Run]) -> list[Standing]:
