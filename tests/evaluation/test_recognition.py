@@ -12,7 +12,9 @@ from aiohttp import web
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem
 from cant_do_that_anymore.evaluation.contenders import contenders
+from cant_do_that_anymore.evaluation.results import Dataset
 from cant_do_that_anymore.evaluation.run import KEPT
+from cant_do_that_anymore.evaluation.versions import on_moved_alias, version_of_all
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from loopback import Loopback, Request, Responder, is_changed, serving
 from players import adapting, habit
@@ -160,6 +162,23 @@ def test_a_name_that_stands_for_another_version_now_is_refused_with_given_positi
     server.respond = adapting  # at a temperature above 0 a text says nothing
     server.model = "alias-2024"
     assert measured(server, pool=None, dataset=few).notes[-1] == KEPT
+
+
+@pytest.mark.parametrize(
+    ("versions", "noted", "version"),
+    [
+        (["new"], True, "new"),
+        (["new", "newer"], False, "alias"),
+        (["old", "new"], False, "alias"),
+        (["old"], False, "old"),
+        ([], False, "alias"),
+    ],
+)
+def test_a_name_stands_for_another_model_only_if_all_answers_name_one_other_version(
+    versions: list[str], noted: bool, version: str
+) -> None:
+    assert bool(on_moved_alias(Dataset("old", "built"), versions)) == noted
+    assert version_of_all(versions, "alias") == version
 
 
 def test_positions_that_one_version_found_are_not_measured_by_kept_answers_of_another(

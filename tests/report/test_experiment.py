@@ -18,6 +18,7 @@ from rich.console import Console, RenderableType
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.errors import BadInput, Problem, Stopped
 from cant_do_that_anymore.evaluation import experiment
+from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.experiment import evals_and_rules
 from cant_do_that_anymore.evaluation.folder import load_run, save_run
 from cant_do_that_anymore.evaluation.rankings import rankings
@@ -196,6 +197,41 @@ def test_other_moves_at_temperature_0_are_another_model_although_the_run_was_at_
     assert not runs
     told = "is another model than the one whose answers are kept (at temperature 0"
     assert told in str(failures["other"])
+
+
+def test_a_model_that_calls_itself_something_else_every_time_goes_by_the_name_it_was_asked_for(
+    tmp_path: Path,
+) -> None:
+    class Replicas(Loopback):
+        def completion(self, request: Request) -> dict[str, Any]:
+            return super().completion(request) | {"model": f"replica-{len(self.requests)}"}
+
+    with serving(Replicas(respond)) as server:
+        for _ in range(2):
+            runs, failures = measured(server, tmp_path, 2, eval="all", pool="common", price=(1, 1))
+            assert not failures
+            [model] = contenders(runs)
+            assert (model.label, len(model.runs)) == ("other", 2)
+            for run in runs:
+                assert run.version == "other"
+                assert run.cost.dataset
+                (note,) = run.notes
+                assert re.fullmatch(
+                    r"more than one model version answered: (replica-\d+ \(1\),? ){3}and 37 more",
+                    note,
+                )
+
+
+def test_a_second_name_that_came_late_in_a_run_makes_no_other_model_of_it(tmp_path: Path) -> None:
+    class Renamed(Loopback):
+        def completion(self, request: Request) -> dict[str, Any]:
+            late = len(self.requests) > 2 * N - 4
+            return super().completion(request) | {"model": f"other-{2 if late else 1}"}
+
+    with serving(Renamed(respond)) as server:
+        for _ in range(2):
+            (run,), failures = measured(server, tmp_path)
+            assert (run.version, failures) == ("other", {})
 
 
 def test_without_a_network_finished_runs_are_taken_and_that_is_said(

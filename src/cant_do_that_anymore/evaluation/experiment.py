@@ -22,7 +22,8 @@ from .recognition import check_recognised
 from .results import PROTOCOL, Dataset, Run
 from .run import evaluate
 from .spec import Spec, plan_for
-from .vocabulary import Eval, Plan, answers_of
+from .versions import is_own, versions_of
+from .vocabulary import Eval, Plan
 from .whom import known_for
 
 Save = Callable[[Run, Path], None]
@@ -240,7 +241,7 @@ def _has_positions_of(spec: Spec, plan: Plan, run: Run) -> bool:
     if isinstance(at_hand, Dataset):
         all_ids = [position.id for position in positions_drawn(at_hand, spec, plan)]
         return measured_ids == (all_ids[: len(measured_ids)] if plan.precision else all_ids)
-    own_versions = {answer.version for answer in answers_of(run.samples)}
     same_pool = run.dataset.pool_name == at_hand.told_under(spec.change)
     pool = {position.id for position in at_hand.positions}
-    return run.dataset.version in own_versions and same_pool and pool.issuperset(measured_ids)
+    own = is_own(run.dataset, versions_of(run.samples), run.endpoint)
+    return own and same_pool and pool.issuperset(measured_ids)

@@ -10,6 +10,7 @@ from .diagnosis import COLLATERAL, KNOWING_RATE, QUESTIONS
 from .measures import HABIT, IMPACT
 from .results import Results
 from .samples import reread
+from .versions import on_versions, versions_of
 from .vocabulary import (
     AFTER,
     BEFORE,
@@ -174,16 +175,9 @@ def _on_reading(samples: Sequence[Sample], metrics: dict[str, Number], plan: Pla
 
 
 def _on_model(samples: Sequence[Sample]) -> list[str]:
-    versions, forms = Counter[str](), set[str]()
-    for answer in answers_of(samples):
-        if not answer.error:
-            versions[answer.version] += 1
-            forms.update(answer.conceded)
-    notes = notes_on_form(forms)
-    if len(versions) > 1:
-        names = ", ".join(f"{version} ({count})" for version, count in versions.most_common())
-        notes.append(f"more than one model version answered: {names}")
-    return notes
+    told = (answer for answer in answers_of(samples) if not answer.error)
+    forms = {form for answer in told for form in answer.conceded}
+    return [*notes_on_form(forms), *on_versions(versions_of(samples))]
 
 
 def _number(value: Number) -> str:

@@ -1,6 +1,6 @@
 """What tokens cost, by the price list of the library ``genai-prices``, which needs no network."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..errors import BadInput
@@ -10,6 +10,7 @@ from ..models.names import OUR_MODELS
 from ..models.purse import FREE, Price, Purse
 from .results import Cost, Dataset
 from .spec import Spec
+from .versions import is_own
 from .vocabulary import Sample, answers_of
 
 A_MILLION = 1_000_000
@@ -96,18 +97,22 @@ def check_price(spec: Spec, model: Known) -> None:
 
 
 def cost_of(
-    price: Price | None, asking: Asking, dataset: Dataset, samples: Sequence[Sample]
+    price: Price | None,
+    asking: Asking,
+    dataset: Dataset,
+    samples: Sequence[Sample],
+    versions: Collection[str],
 ) -> Cost:
-    """What a run cost at that price."""
+    """What a run cost at that price, if these versions answered."""
     if not price:
         return Cost()
-    used, paid, own_dataset = Usage(), 0, False
+    used, paid = Usage(), 0
     for answer in answers_of(samples):
         if not answer.error:
             used, paid = used + answer.usage, paid + 1
-            own_dataset |= answer.version == dataset.version
+    own = is_own(dataset, versions, asking.model.endpoint)
     return Cost(
         measuring=price.of(used, paid),
-        dataset=price.of(dataset.usage, dataset.asked) if dataset.asked and own_dataset else None,
+        dataset=price.of(dataset.usage, dataset.asked) if dataset.asked and own else None,
         spent=asking.till.spent,
     )

@@ -6,7 +6,7 @@ may be a change is a note.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 from ..errors import Problem, Stopped
@@ -28,6 +28,7 @@ from .pools import Pool, positions_drawn, positions_for
 from .results import Dataset, Run
 from .samples import draws_of
 from .spec import Spec
+from .versions import versions_of
 from .vocabulary import BEFORE, Plan
 from .whom import asking_for, has_address, known_for, model_for
 
@@ -102,13 +103,14 @@ def check_recognised(run: Run, spec: Spec, purse: Purse, *, quiet: bool) -> None
         async with asking_for(spec, model_for(spec), purse) as asking:
             asks, settings = _asks(spec, run.plan, positions_for(spec), asking.model)
             kept = _kept(asks, settings, asking)
-            if any(answer.version != run.version for _, answer in kept) or not kept:
+            versions = versions_of(run.samples)
+            if any(answer.version not in versions for _, answer in kept) or not kept:
                 positions = [sample.position for sample in run.samples]
                 asks, settings = _measuring(positions, run.plan), run.plan.settings
                 replies = (sample.answers[BEFORE] for sample in run.samples)
                 kept = [pair for pair in zip(asks, replies, strict=False) if not pair[1].error]
             with shown(f"the first answer of {run.model}", quiet=quiet):
-                return await _looked_at(kept[:LOOKS], settings, asking)
+                return await _looked_at(kept[:LOOKS], settings, asking, versions)
 
     try:
         notes = to_the_end(looked())
@@ -129,7 +131,9 @@ async def _recognised(
         return []
     try:
         with shown(f"the first answer of {asking.model.name}", quiet=quiet):
-            return [*await _looked_at(kept, settings, asking), *await _on_marks(asking)]
+            versions = {answer.version for _, answer in kept}
+            looked_at = await _looked_at(kept, settings, asking, versions)
+            return [*looked_at, *await _on_marks(asking)]
     except AnotherModel:
         raise
     except (Problem, Passing) as fault:
@@ -178,10 +182,11 @@ def _kept(
     return list(islice(answered, LOOKS))
 
 
-async def _looked_at(kept: Answered, settings: Settings, asking: Asking) -> list[str]:
+async def _looked_at(
+    kept: Answered, settings: Settings, asking: Asking, versions: Collection[str]
+) -> list[str]:
     """Look again at other questions when the first is answered otherwise; at it, if it is alone."""
     others: list[str] = []
-    versions = {answer.version for _, answer in kept}
     for looks, (ask, before) in enumerate(kept if len(kept) > 1 else [*kept] * SURE, 1):
         now = await asking.live(ask, settings, before.conceded)
         other = _difference(ask, before, now, settings, versions)
@@ -200,7 +205,7 @@ async def _looked_at(kept: Answered, settings: Settings, asking: Asking) -> list
 
 
 def _difference(
-    ask: Ask, before: Answer, now: Answer, settings: Settings, versions: Set[str]
+    ask: Ask, before: Answer, now: Answer, settings: Settings, versions: Collection[str]
 ) -> str:
     """In what one answer differs from another that the same model would have given, if at all.
 

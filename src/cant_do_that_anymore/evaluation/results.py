@@ -148,7 +148,8 @@ class Run:
     """One model on one dataset under one plan.
 
     Attributes:
-        model: the name it was asked for by; ``version`` is what it calls itself.
+        model: the name it was asked for by; ``version`` is what all its answers call it, or else
+            that name.
         endpoint: its address, where it has one.
         identity: everything about the model that can change an answer.
         dataset: where the positions came from.

@@ -8,7 +8,6 @@ more and more samples until it is.
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -41,7 +40,8 @@ from .samples import Draw, asked_of
 from .selection import dataset_for, found_dataset, version_of
 from .sizes import hoped_for
 from .spec import Spec, plan_for
-from .vocabulary import BEFORE, Condition, Plan, Sample, answers_of
+from .versions import on_moved_alias, version_of_all, versions_of
+from .vocabulary import Condition, Plan, Sample
 from .watch import Watch
 from .whom import asking_for, model_for
 
@@ -130,10 +130,10 @@ async def _run(
                 break
         await remember(asking)
     _check_failures(everything, spec.max_error_rate)
-    results = compute(samples, plan, controls)
+    results, versions = compute(samples, plan, controls), versions_of(everything)
     return Run(
         model=model.name,
-        version=Counter(sample.answers[BEFORE].version for sample in samples).most_common(1)[0][0],
+        version=version_of_all(versions, model.name),
         endpoint=model.endpoint,
         identity=dict(model.identity),
         plan=plan,
@@ -144,26 +144,15 @@ async def _run(
             *changes,
             *on_precision(n, results, plan),
             *notes_on(samples, results, plan),
-            *([] if spec.dataset else _on_moved_alias(dataset, samples)),
+            *([] if spec.dataset else on_moved_alias(dataset, versions)),
             *notes_on_dataset(dataset),
             *([] if asking.asked else [KEPT]),
         ],
         started_at=started_at,
         seconds=round(time.monotonic() - started, 2),
-        cost=cost_of(price, asking, dataset, everything),
+        cost=cost_of(price, asking, dataset, everything, versions),
         controls=controls,
     )
-
-
-def _on_moved_alias(dataset: Dataset, samples: Sequence[Sample]) -> list[str]:
-    """A dataset of one version says little about the habits of the next."""
-    versions = {answer.version for answer in answers_of(samples)} - {""}
-    if not dataset.version or dataset.version in versions:
-        return []
-    return [
-        f"the dataset is one of {dataset.version}, and {' and '.join(sorted(versions))} answered: "
-        "the name stands for another model now; --fresh finds its habits anew"
-    ]
 
 
 async def _chosen(
