@@ -97,7 +97,7 @@ def run_of(
         "endpoint": "",
         "identity": {"name": "some/model"},
         "dataset": Dataset("model-1", "shipped"),
-        "notes": notes_on(samples, results, plan),
+        "notes": notes_on(samples, results, plan, controls),
         "started_at": "2026-01-01T00:00:00Z",
         "seconds": 1.0,
     }

@@ -24,6 +24,9 @@ from cant_do_that_anymore.evaluation.sizes import enough_for_corrected, enough_f
 from cant_do_that_anymore.evaluation.vocabulary import answers_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
+from cant_do_that_anymore.models.concessions import NO_SYSTEM
+from cant_do_that_anymore.models.concessions import notes_on as on_form
+from cant_do_that_anymore.models.model import Settings
 from loopback import Loopback, Request, moves_in, serving
 from players import (
     CANNOT_STOP,
@@ -326,6 +329,26 @@ def test_fewer_controls_than_samples_are_noted(tmp_path: Path) -> None:
     assert 0 < len(run.controls) <= 5
     (note,) = [note for note in run.notes if "control" in note]
     assert note.startswith(f"{len(run.controls)} control positions for 30 samples")
+
+
+def test_controls_that_another_version_answered_in_another_form_are_noted(upset: Run) -> None:
+    controls = [
+        replace(
+            control,
+            said={
+                name: replace(answer, version="another", conceded=(NO_SYSTEM,))
+                for name, answer in control.answers.items()
+            },
+        )
+        for control in upset.controls
+    ]
+    notes = rescored(replace(upset, controls=controls), upset.plan.reading).notes
+    of_samples, of_controls = (sum(len(s.answers) for s in of) for of in (upset.samples, controls))
+    told = f"planted ({of_samples}), another ({of_controls})"
+    assert notes[-2:] == [*on_form([NO_SYSTEM]), f"more than one model version answered: {told}"]
+    seeds = [replace(upset.plan, settings=Settings(0.0, seed=seed)) for seed in (1, 2)]
+    (together,) = contenders([replace(upset, plan=plan, controls=controls) for plan in seeds])
+    assert on_form([NO_SYSTEM])[0] in together.notes
 
 
 def test_our_own_models_answer_by_the_facts_of_the_question() -> None:

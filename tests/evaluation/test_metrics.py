@@ -66,7 +66,7 @@ def samples_of(
 
 
 def notes(samples: list[Sample], results: Results) -> str:
-    return " | ".join(notes_on(samples, results, replace(PLAN, wanted=len(samples))))
+    return " | ".join(notes_on(samples, results, replace(PLAN, wanted=len(samples)), []))
 
 
 def test_always_special_has_no_impact_and_never_adapts() -> None:

@@ -51,11 +51,20 @@ class Contender:
         """Those of its run, or those on its runs together and what else one of them has."""
         if len(self.runs) == 1:
             return self.runs[0].notes
-        samples = [sample for run in self.runs for sample in run.samples]
-        together = notes_on(samples, self.results, replace(self.plan, wanted=self.wanted))
-        derived = {note for r in self.runs for note in notes_on(r.samples, r.results, r.plan)}
+        derived = {
+            note
+            for run in self.runs
+            for note in notes_on(run.samples, run.results, run.plan, run.controls)
+        }
         others = (note for run in self.runs for note in run.notes if note not in derived)
-        return list(dict.fromkeys((*together, *others)))
+        return list(dict.fromkeys((*self.notes_together, *others)))
+
+    @property
+    def notes_together(self) -> list[str]:
+        """As on a run: the same about each of its runs would be much to read."""
+        samples = [sample for run in self.runs for sample in run.samples]
+        controls = [control for run in self.runs for control in run.controls]
+        return notes_on(samples, self.results, replace(self.plan, wanted=self.wanted), controls)
 
     @property
     def wanted(self) -> int:

@@ -119,7 +119,7 @@ def rescored(run: Run, reading: Reading) -> Run:
         results=results,
         notes=[
             *on_precision(len(samples), results, plan),
-            *notes_on(samples, results, plan),
+            *notes_on(samples, results, plan, controls),
             *notes_on_dataset(run.dataset),
         ],
         versions=versions_here(),

@@ -30,7 +30,9 @@ ENOUGH = 20
 """With fewer samples, no note says what the habit is or what became of it."""
 
 
-def notes_on(samples: Sequence[Sample], results: Results, plan: Plan) -> list[str]:
+def notes_on(
+    samples: Sequence[Sample], results: Results, plan: Plan, controls: Sequence[Sample]
+) -> list[str]:
     """All notes on a run."""
     return [
         *_on_size(samples, results.metrics, plan),
@@ -39,7 +41,7 @@ def notes_on(samples: Sequence[Sample], results: Results, plan: Plan) -> list[st
         *_on_knowledge(results),
         *_on_controls(results.metrics),
         *_on_reading(samples, results.metrics, plan),
-        *_on_model(samples),
+        *_on_model([*samples, *controls]),
     ]
 
 

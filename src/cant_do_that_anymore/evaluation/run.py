@@ -143,7 +143,7 @@ async def _run(
         notes=[
             *changes,
             *on_precision(n, results, plan),
-            *notes_on(samples, results, plan),
+            *notes_on(samples, results, plan, controls),
             *([] if spec.dataset else on_moved_alias(dataset, versions)),
             *notes_on_dataset(dataset),
             *([] if asking.asked else [KEPT]),

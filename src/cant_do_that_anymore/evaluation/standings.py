@@ -16,7 +16,7 @@ from .finding import folders_in, is_half_written
 from .folder import load_run
 from .labels import apart, effort_in_words
 from .measures import FORBIDDEN, GAIN, HABIT, IMPACT, MEASURES, SHARES
-from .notes import is_broken, notes_on
+from .notes import is_broken
 from .precision import STRETCH
 from .records import CHANGE, Record, records_in
 from .results import Results, Run
@@ -204,13 +204,10 @@ def of_one_place(runs: Sequence[Run]) -> list[Standing]:
 
 
 def _notes_on(contender: Contender) -> list[str]:
-    """As on a run: the same about each of its runs would be much to read."""
-    samples = [sample for run in contender.runs for sample in run.samples]
-    together = replace(contender.plan, wanted=contender.wanted)
     precisions = {run.plan.precision for run in contender.runs} - {None}
     return [
         *(f"stopped at a precision of {each:g}; intervals allow for that" for each in precisions),
-        *notes_on(samples, contender.results, together),
+        *contender.notes_together,
     ]
 
 
