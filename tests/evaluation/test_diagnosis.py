@@ -9,9 +9,10 @@ from typing import Any
 
 import chess
 import pytest
+from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import BadInput, Unfinished
 from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.criteria import ORDER_SEED
 from cant_do_that_anymore.evaluation.diagnosis import ASKED, ASKED_OF_CONTROLS, knowing_of
@@ -21,7 +22,7 @@ from cant_do_that_anymore.evaluation.measures import MEASURES
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.run import choose
 from cant_do_that_anymore.evaluation.sizes import enough_for_corrected, enough_for_specific
-from cant_do_that_anymore.evaluation.vocabulary import answers_of
+from cant_do_that_anymore.evaluation.vocabulary import Sample, answers_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
 from cant_do_that_anymore.models.concessions import NO_SYSTEM
@@ -329,6 +330,37 @@ def test_fewer_controls_than_samples_are_noted(tmp_path: Path) -> None:
     assert 0 < len(run.controls) <= 5
     (note,) = [note for note in run.notes if "control" in note]
     assert note.startswith(f"{len(run.controls)} control positions for 30 samples")
+
+
+@pytest.fixture(scope="module")
+def few_of_each(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pool in which a model has the habit in 12 positions, and another in as many."""
+    file = tmp_path_factory.mktemp("few") / "pool.jsonl"
+    forbidden, still_legal = ([p for p in POOL if number_of(p.moves) % 2 == odd] for odd in (1, 0))
+    write_positions(file, [*forbidden[:12], *still_legal[:12]])
+    return file
+
+
+@pytest.mark.parametrize("kind", ["samples", "controls"])
+def test_too_many_failures_among_samples_or_controls_end_the_run_however_many_others_there_are(
+    kind: str, few_of_each: Path
+) -> None:
+    def of(run: Run) -> list[Sample]:
+        return run.samples if kind == "samples" else run.controls
+
+    with serving(Loopback(PERFECT)) as server:
+        spec = Spec("m", server.url, pool=few_of_each, n=12, diagnose=True)
+        failing = of(evaluate(spec, quiet=True))[0].position.moves
+
+        async def fault(request: Request, _: int) -> web.Response | None:
+            fails = request["temperature"] and moves_in(request) == failing
+            return web.Response(status=409) if fails else None
+
+        server.fault = fault
+        with pytest.raises(Unfinished, match=rf"^1 of \d+ {kind} have no answer"):
+            evaluate(replace(spec, seed=1), quiet=True)
+        run = evaluate(replace(spec, seed=1, max_error_rate=0.2), quiet=True)
+    assert sum(not sample.answered for sample in [*run.samples, *run.controls]) == 1
 
 
 def test_controls_that_another_version_answered_in_another_form_are_noted(upset: Run) -> None:

@@ -129,7 +129,8 @@ async def _run(
             if n < stage.wanted or is_reached(samples, plan):
                 break
         await remember(asking)
-    _check_failures(everything, spec.max_error_rate)
+    _check_failures("samples", samples, spec.max_error_rate)
+    _check_failures("controls", controls, spec.max_error_rate)
     results, versions = compute(samples, plan, controls), versions_of(everything)
     return Run(
         model=model.name,
@@ -228,12 +229,12 @@ def _asks(draw: Draw, asking: Asking, plan: Plan, conditions: Sequence[Condition
     return [replace(ask, anew=True) for ask in asks] if anew else asks
 
 
-def _check_failures(samples: Sequence[Sample], most: float) -> None:
+def _check_failures(what: str, samples: Sequence[Sample], most: float) -> None:
     failed = [sample for sample in samples if not sample.answered]
     if len(failed) > most * len(samples):
         errors = (answer.error for answer in failed[0].answers.values())
         raise Unfinished(
-            f"{len(failed)} of {len(samples)} samples have no answer (the first: "
+            f"{len(failed)} of {len(samples)} {what} have no answer (the first: "
             f"{next(filter(None, errors))}); the others are saved, run the same command again to "
             "ask only for those"
         )

@@ -152,7 +152,7 @@ OPTIONS: dict[str, Option] = {
             "--max-error-rate",
             type=float,
             metavar="SHARE",
-            help="Samples that may lack an answer.",
+            help="Samples, and controls, that may lack an answer.",
         ),
         _of_spec(
             LIMITS,
