@@ -361,6 +361,10 @@ def test_too_many_failures_among_samples_or_controls_end_the_run_however_many_ot
             evaluate(replace(spec, seed=1), quiet=True)
         run = evaluate(replace(spec, seed=1, max_error_rate=0.2), quiet=True)
     assert sum(not sample.answered for sample in [*run.samples, *run.controls]) == 1
+    told = [note for note in run.notes if "control" in note or "without an answer" in note]
+    assert f"1 {kind[:-1]} without an answer: left out" in told
+    few = f"{len(run.controls)} control positions for 12 samples: the model was asked about no more"
+    assert [note for note in told if "left out" not in note] == [f"{few} to find its dataset"]
 
 
 def test_controls_that_another_version_answered_in_another_form_are_noted(upset: Run) -> None:

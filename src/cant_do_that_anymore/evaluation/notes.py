@@ -39,7 +39,7 @@ def notes_on(
         *_on_habit_and_drop(samples, results, plan),
         *_on_unusable_answers(results),
         *_on_knowledge(results),
-        *_on_controls(results.metrics),
+        *_on_controls(samples, controls, results.metrics),
         *_on_reading(samples, results.metrics, plan),
         *_on_model([*samples, *controls]),
     ]
@@ -149,19 +149,27 @@ def _on_knowledge(results: Results) -> list[str]:
     ]
 
 
-def _on_controls(metrics: dict[str, Number]) -> list[str]:
-    n, wanted = metrics.get("n_controls"), metrics["n_samples"]
-    if n is None or wanted is None or n >= wanted:
+def _on_controls(
+    samples: Sequence[Sample], controls: Sequence[Sample], metrics: dict[str, Number]
+) -> list[str]:
+    if "n_controls" not in metrics:
         return []
-    if not n:
+    missing = f"so {COLLATERAL.name} and {SPECIFIC.name} are missing"
+    if not controls:
         return [
-            f"no control positions, so {COLLATERAL.name} and {SPECIFIC.name} are missing: controls "
-            "are where the model, asked to find its dataset, played another move that stays legal"
+            f"no control positions, {missing}: controls are where the model, asked to find its "
+            "dataset, played another move that stays legal"
         ]
-    return [
-        f"{counted(int(n), 'control position')} for {counted(int(wanted), 'sample')}: the model "
-        "was asked about no more to find its dataset"
-    ]
+    notes = []
+    if len(controls) < len(samples):
+        notes.append(
+            f"{counted(len(controls), 'control position')} for {counted(len(samples), 'sample')}: "
+            "the model was asked about no more to find its dataset"
+        )
+    if failed := sum(not control.answered for control in controls):
+        left_out = f"{counted(failed, 'control')} without an answer: left out"
+        notes.append(f"{left_out}, {missing}" if failed == len(controls) else left_out)
+    return notes
 
 
 def _on_reading(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) -> list[str]:
