@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from io import StringIO
 from math import inf
 from pathlib import Path
@@ -17,6 +18,7 @@ from rich.console import Console
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
 from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, measures_for
+from cant_do_that_anymore.evaluation.precision import on_precision
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
@@ -180,6 +182,28 @@ def test_gain_and_any_forbidden_follow_from_the_moves() -> None:
 )
 def test_the_headline_claims_no_more_than_the_samples(outcomes: Pairs, sentence: str) -> None:
     assert sentence in headline(planned(outcomes))
+
+
+def test_where_no_sample_is_whole_nothing_is_said_of_the_habit() -> None:
+    run = planned([("special", "error"), ("legal", "error"), ("error", "error")])
+    told = "was asked about 3 positions, and none has an answer to every question."
+    assert headline(run) == f"{run.version} {told}"
+    assert run.notes[0] == "3 samples without an answer: left out, so nothing is left to measure"
+    (unreached,) = on_precision(3, run.results, replace(run.plan, precision=0.1))
+    assert "not reached: no sample has all its answers, so there is no impact" in unreached
+    assert not any("never" in note for note in run.notes)
+
+
+def test_a_model_has_its_name_although_most_standard_questions_fail(tmp_path: Path) -> None:
+    async def fault(request: Request, number: int) -> web.Response | None:
+        return web.Response(status=409) if number > 1 and not is_changed(request) else None
+
+    write_positions(tmp_path / "few.jsonl", POOL[:3])
+    with serving(Loopback(habit, model="served", fault=fault)) as server:
+        spec = Spec("m", server.url, dataset=tmp_path / "few.jsonl", max_error_rate=1.0)
+        run = evaluate(spec, quiet=True)
+    assert run.results.metrics["n_failed"] == 2
+    assert headline(run).startswith("served plays its usual move")
 
 
 def test_a_weak_habit_and_a_growing_one_are_noted() -> None:

@@ -54,8 +54,9 @@ def _on_size(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) 
         )
     if metrics["n_failed"]:
         failed = counted(int(metrics["n_failed"]), "sample")
-        notes.append(f"{failed} without an answer: left out")
-    if metrics[IMPACT] is None:
+        nothing = "" if metrics["n_samples"] else ", so nothing is left to measure"
+        notes.append(f"{failed} without an answer: left out{nothing}")
+    if metrics["n_samples"] and metrics[IMPACT] is None:
         notes.append(
             "the model never played the special move under the standard rules, so there was no "
             "habit to drop and the impact factor does not exist"

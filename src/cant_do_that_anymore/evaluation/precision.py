@@ -63,9 +63,11 @@ def on_precision(n: int, results: Results, plan: Plan) -> list[str]:
     if not plan.precision:
         return []
     if value is None or interval is None:
+        never = "the special move never came under the standard rules"
+        why = never if results.metrics["n_samples"] else "no sample has all its answers"
         return [
-            f"the precision asked for, {plan.precision:g}, is not reached: the special move never "
-            "came under the standard rules, so there is no impact factor"
+            f"the precision asked for, {plan.precision:g}, is not reached: {why}, so there is no "
+            "impact factor"
         ]
     below, above = value - interval.low, interval.high - value
     told = (

@@ -192,6 +192,9 @@ def headline(run: Run) -> str:
     change = f"when {title[0].lower()}{title[1:]}"
     n = counted(int(metrics["n_samples"] or 0), "position")
     n += f" of the pool {run.dataset.pool_name}" if run.dataset.pool_name else ""
+    if not run.answered:
+        asked = counted(len(run.samples), "position")
+        return f"{run.version} was asked about {asked}, and none has an answer to every question."
     if run.plan.eval == "all_diagonal":
         return (
             f"{run.version} {run.plan.change.old_way} in {after} of {n} {change}, and in {before} "
