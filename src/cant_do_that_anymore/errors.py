@@ -36,11 +36,33 @@ class NoHabit(Unfinished):
     """The model does not play the special moves, so there is nothing that it could drop."""
 
 
-class Stopped(Unfinished):
-    """The user stopped the work."""
+class Interrupted(Unfinished):
+    """The work ended early, and the same command goes on with it if its answers are kept.
 
-    def __init__(self, left: str = "all answers so far are saved") -> None:
-        super().__init__(f"stopped; {left}, run the same command again to go on")
+    Attributes:
+        kept: whether they are; a fresh run keeps none.
+    """
+
+    def __init__(
+        self,
+        why: str = "stopped",
+        left: str = "all answers so far are saved",
+        go_on: str = "run the same command again to go on",
+        *,
+        kept: bool = True,
+    ) -> None:
+        super().__init__(why, left, go_on)
+        self.kept = kept
+
+    def __str__(self) -> str:
+        why, left, go_on = self.args
+        if not self.kept:
+            return f"{why}; a fresh run keeps no answers, so it can only begin anew"
+        return f"{why}; {left}, {go_on}"
+
+
+class Stopped(Interrupted):
+    """The user stopped the work."""
 
 
 def unknown(what: str, given: str, valid: Iterable[str]) -> BadInput:

@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
@@ -70,6 +71,20 @@ def new_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(half, ignore_errors=True)
         raise
+
+
+def check_new_folder(path: Path) -> None:
+    """Try whether a folder can be made in this place, and leave nothing behind.
+
+    Raises:
+        OSError: if it cannot.
+    """
+    half = _beside(_resolved(path))
+    missing = list(takewhile(lambda folder: not folder.exists(), (half, *half.parents)))
+    half.mkdir(parents=True)
+    with suppress(OSError):  # somebody else has put something there meanwhile
+        for folder in missing:
+            folder.rmdir()
 
 
 def _resolved(path: Path) -> Path:

@@ -83,7 +83,7 @@ def bill_of(spec: Spec, *, quiet: bool, may_ask: bool) -> Bill | None:
         async with asking_for(spec, model) as asking:
             return await bill_for(spec, plan, asking, quiet=quiet, may_ask=may_ask)
 
-    return to_the_end(billed())
+    return to_the_end(billed(), kept=not spec.fresh)
 
 
 def check_dues(finding: Sequence[Due], measuring: Sequence[Due], specs: Sequence[Spec]) -> None:

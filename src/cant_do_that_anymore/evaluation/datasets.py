@@ -154,8 +154,8 @@ def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> No
             replacing_text(half / "dataset.json", json.dumps(told, indent=2) + "\n")
     except OSError as problem:
         raise Problem(
-            f"cannot keep the dataset in {str(folder)!r} ({problem.strerror}); its answers are "
-            "saved, run the same command again when there is space"
+            f"cannot keep the dataset in {str(folder)!r} ({problem.strerror}); no answer is lost, "
+            "run the same command again when there is space"
         ) from None
 
 

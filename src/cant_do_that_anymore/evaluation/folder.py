@@ -43,7 +43,7 @@ def save_run(run: Run, folder: Path) -> None:
                     file.writelines(line_of(sample).encode() for sample in samples)
             replacing_text(half / "run.json", json.dumps(facts_of(run), indent=2) + "\n")
     except OSError as problem:
-        raise unwritable(folder, problem) from None
+        raise unwritable(run, folder, problem) from None
 
 
 def facts_in(folder: Path) -> dict[str, Any]:

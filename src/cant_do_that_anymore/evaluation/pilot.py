@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from ..errors import BadInput, Unfinished
+from ..errors import BadInput, Interrupted, Unfinished
 from ..models.asks import Ask
 from ..models.concessions import limit_of, with_room
 from ..models.model import ROOM_TO_THINK, Model, Usage
@@ -66,9 +66,9 @@ class Pilot:
                             raise Unfinished(f"{name} does not answer ({answer.error})")
                         advance()
                 except Spent:
-                    raise Unfinished(
-                        f"the pilot of {name} stopped before it could cost more; its answers are "
-                        "kept, run the same command again to go on"
+                    raise Interrupted(
+                        f"the pilot of {name} stopped before it could cost more",
+                        "its answers are kept",
                     ) from None
 
 

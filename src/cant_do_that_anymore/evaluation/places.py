@@ -3,7 +3,8 @@
 from itertools import count
 from pathlib import Path
 
-from ..errors import BadInput, Problem
+from ..errors import BadInput, Interrupted, Problem
+from ..files import check_new_folder
 from ..home import home, safe_name
 from .results import Run
 
@@ -23,7 +24,7 @@ def free_folder(run: Run) -> Path:
         except FileExistsError:
             continue
         except OSError as problem:
-            raise unwritable(folder, problem) from None
+            raise unwritable(run, folder, problem) from None
         return folder
     raise AssertionError("numbers do not end")
 
@@ -40,9 +41,28 @@ def check_free(folder: Path) -> None:
         raise BadInput(f"{str(folder)!r} is not empty; name a new folder")
 
 
-def unwritable(folder: Path, problem: OSError) -> Problem:
+def check_place(out: Path | None) -> None:
+    """Refuse a folder that could take no run, before anything is spent; None is for `free_folder`.
+
+    Raises:
+        BadInput: if it could not.
+    """
+    place = out or home() / "runs" / "run"
+    try:
+        if out:
+            check_free(out)
+        check_new_folder(place)
+    except OSError as problem:
+        told = f"cannot write to {str(out or place.parent)!r} ({problem.strerror})"
+        advice = "give --out another folder" if out else "set CDTA_HOME to one you can write to"
+        raise BadInput(f"{told}; {advice}") from None
+
+
+def unwritable(run: Run, folder: Path, problem: OSError) -> Problem:
     """What to say of a folder that takes no run."""
-    return Problem(
-        f"cannot write the run to {str(folder)!r} ({problem.strerror}); its answers are saved, "
-        "run the same command again with another --out"
+    return Interrupted(
+        f"cannot write the run to {str(folder)!r} ({problem.strerror})",
+        "its answers are saved",
+        "run the same command again with another --out",
+        kept=run.kept,
     )

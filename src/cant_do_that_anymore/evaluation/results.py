@@ -156,6 +156,7 @@ class Run:
         samples: every position with all its replies.
         notes: what a reader of the numbers should know, one sentence each.
         folder: where it lies, if it was saved.
+        kept: whether its answers are kept elsewhere, so that it need not be asked again.
         controls: positions whose habit stays legal, with their replies, if it is a diagnosis.
         protocol: runs of different protocols cannot be compared.
         versions: of the software that made it.
@@ -174,6 +175,7 @@ class Run:
     seconds: float
     cost: Cost = field(default_factory=Cost)
     folder: Path | None = field(default=None, compare=False)
+    kept: bool = field(default=True, compare=False)
     controls: list[Sample] = field(repr=False, default_factory=list)
     protocol: str = PROTOCOL
     versions: dict[str, str] = field(default_factory=versions_here)

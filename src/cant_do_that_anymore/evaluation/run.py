@@ -13,7 +13,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..errors import Unfinished
+from ..errors import Interrupted
 from ..game.position import Position
 from ..models.asking import Asking
 from ..models.asks import Ask
@@ -65,7 +65,8 @@ def evaluate(
     """
     model = model or model_for(spec)
     plan, at_hand = plan_for(spec, model), positions_for(spec, quiet=quiet)
-    return to_the_end(_run(spec, plan, at_hand, model, quiet=quiet, purse=purse))
+    work = _run(spec, plan, at_hand, model, quiet=quiet, purse=purse)
+    return to_the_end(work, kept=not spec.fresh)
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def choose(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Ch
             await recognised(spec, plan, at_hand, asking, quiet=quiet)
             return await choosing(spec, plan, at_hand, asking, billed=plan, quiet=quiet)
 
-    return to_the_end(chosen())
+    return to_the_end(chosen(), kept=not spec.fresh)
 
 
 async def choosing(
@@ -153,6 +154,7 @@ async def _run(
         seconds=round(time.monotonic() - started, 2),
         cost=cost_of(price, asking, dataset, everything, versions),
         controls=controls,
+        kept=not spec.fresh,
     )
 
 
@@ -233,8 +235,6 @@ def _check_failures(what: str, samples: Sequence[Sample], most: float) -> None:
     failed = [sample for sample in samples if not sample.answered]
     if len(failed) > most * len(samples):
         errors = (answer.error for answer in failed[0].answers.values())
-        raise Unfinished(
-            f"{len(failed)} of {len(samples)} {what} have no answer (the first: "
-            f"{next(filter(None, errors))}); the others are saved, run the same command again to "
-            "ask only for those"
-        )
+        first = next(filter(None, errors))
+        why = f"{len(failed)} of {len(samples)} {what} have no answer (the first: {first})"
+        raise Interrupted(why, "the others are saved")

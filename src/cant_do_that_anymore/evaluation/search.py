@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil
 
-from ..errors import NoHabit, Unfinished
+from ..errors import Interrupted, NoHabit
 from ..game.position import Position, checked
 from ..models.asks import Ask
 from ..models.concessions import NO_TEMPERATURE
@@ -149,10 +149,10 @@ class Search:
         hit = judgement.outcome == "special"
         self.take(hit, DRAWS if drawn else 1, answer.usage, failed=failed)
         if self._failed > max(FEWEST_FAILURES, MOST_FAILURES * self._seen):
-            raise Unfinished(
+            raise Interrupted(
                 f"{self._failed} of the {self._seen} questions to find a dataset have no answer "
-                f"(the last: {answer.error}); the others are saved, run the same command again "
-                "to go on"
+                f"(the last: {answer.error})",
+                "the others are saved",
             )
         if watch:
             watch.see(answer, usable=judgement.usable, baseline=True)

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable
 
-from ..errors import Problem, Unfinished
+from ..errors import Interrupted, Problem
 from ..progress import duration
 from .asks import Ask, seeded
 from .forms import Forms
@@ -99,8 +99,8 @@ class Asking:
         are finished and saved.
 
         Raises:
-            Unfinished: if the model stops answering or the purse is empty; all answers so far are
-                saved.
+            Interrupted: if the model stops answering or the purse is empty; all answers so far are
+                saved, if any are.
             Problem: if the model cannot answer at all, or answers cannot be saved.
         """
         self._stopping.clear()
@@ -238,9 +238,9 @@ class Asking:
         self._failures_in_a_row += 1
         enough = FAILURES_IN_A_ROW + self._taken // KEPT_FOR_A_FAILURE
         if self._failures_in_a_row >= enough and not self._stopping.is_set():
-            raise Unfinished(
-                f"{self.model.name} stopped answering ({error}); the {self.asked} answers of this "
-                "session are saved, run the same command again to go on"
+            raise Interrupted(
+                f"{self.model.name} stopped answering ({error})",
+                f"the {self.asked} answers of this session are saved",
             )
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import count
 from typing import TypeVar
 
-from ..errors import Problem, Unfinished, counted
+from ..errors import Interrupted, Problem, Unfinished, counted
 from ..progress import duration
 from .asking import PATIENCE, Tell, pause
 from .batch_api import BatchApi, NoBatches, State
@@ -215,8 +215,5 @@ class Batches:
         raise AssertionError("there is always another try")
 
 
-def _out_of_reach(why: str) -> Unfinished:
-    return Unfinished(
-        f"the batches cannot be reached ({why}); what was sent goes on there, run the same command "
-        "again to go on"
-    )
+def _out_of_reach(why: str) -> Interrupted:
+    return Interrupted(f"the batches cannot be reached ({why})", "what was sent goes on there")

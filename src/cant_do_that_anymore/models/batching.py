@@ -164,7 +164,7 @@ class Batching(Asking):
     def _interrupted(self) -> None:
         batch = self._rounds.batches.under_way
         if batch:
-            raise Stopped(f"the batch {batch} goes on at its provider")
+            raise Stopped(left=f"the batch {batch} goes on at its provider")
         super()._interrupted()
 
     def _stop(self) -> None:

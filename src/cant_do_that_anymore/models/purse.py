@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass
 from math import ceil, inf
 from typing import Any
 
-from ..errors import Unfinished
+from ..errors import Interrupted
 from .model import Question, Usage
 
 MOST_TOKENS_A_TURN = 8
@@ -59,7 +59,7 @@ class Price:
 FREE = Price(0.0, 0.0)
 
 
-class Spent(Unfinished):
+class Spent(Interrupted):
     """The purse does not hold what the next question may cost."""
 
 
@@ -96,8 +96,8 @@ class Purse:
                     advice = f"--max-cost {ceil(100 * most) / 100:g} or more goes on"
                 raise Spent(
                     f"stopped before passing --max-cost: ${self._paid:.4f} of ${self._limit:g} are "
-                    f"spent and the next {what} may cost ${most:.4f}; all answers are saved, "
-                    f"{advice}"
+                    f"spent and the next {what} may cost ${most:.4f}",
+                    go_on=advice,
                 )
             if self._settled.is_set():  # a new one: the next run waits in another event loop
                 self._settled = asyncio.Event()

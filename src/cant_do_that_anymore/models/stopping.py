@@ -7,17 +7,27 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from ..errors import Stopped
+from ..errors import Interrupted, Stopped
 
 T = TypeVar("T")
 
 
-def to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """Do asynchronous work from synchronous code, also where a loop is running already.
+def to_the_end(work: Coroutine[Any, Any, T], *, kept: bool = True) -> T:
+    """Do asynchronous work, whose answers are kept or not, from synchronous code.
 
     Raises:
         Stopped: on Ctrl-C or SIGTERM, once what is in flight is finished and saved.
+        Interrupted: as the work does; it tells what is kept.
     """
+    try:
+        return _done(work)
+    except Interrupted as end:
+        end.kept = kept
+        raise
+
+
+def _done(work: Coroutine[Any, Any, T]) -> T:
+    """Do it, also where a loop is running already."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -41,6 +41,11 @@ _NOT_THE_FILE = (
     *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY),
 )
 """What SQLite says when the disk is at fault; all else that it says of a file is damage."""
+_IS_SAFE = (
+    "what was saved before is safe: free some space, or set CDTA_HOME to a folder you can write "
+    "to, and run the same command again"
+)
+_ELSEWHERE = "set TMPDIR to a folder with space that you can write to"
 
 
 class Store:
@@ -52,8 +57,9 @@ class Store:
     none was saved here.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, kept: bool = True) -> None:
         self.path = path
+        self._kept = kept
         self._pending: list[tuple[Row, asyncio.Future[bool]]] = []
         self._writing: asyncio.Task[None] | None = None
         self._ways: dict[str, list[str]] = {}
@@ -205,18 +211,15 @@ class Store:
 
     def unusable(self, problem: Exception) -> Problem:
         """What to say of a file that cannot be used."""
-        return Problem(
-            f"cannot save answers in {str(self.path)!r} ({reason_of(problem)}); what was saved "
-            "before is safe: free some space, or set CDTA_HOME to a folder you can write to, and "
-            "run the same command again"
-        )
+        what = f"cannot save answers in {str(self.path)!r} ({reason_of(problem)})"
+        return Problem(f"{what}; {_IS_SAFE if self._kept else _ELSEWHERE}")
 
 
 @contextmanager
 def opened_store(*, fresh: bool) -> Iterator[Store]:
     """The store of all answers; an empty one where everything is asked anew and nothing kept."""
     place = _nowhere() if fresh else nullcontext(answers_file())
-    with place as path, closing(Store(path)) as store:
+    with place as path, closing(Store(path, kept=not fresh)) as store:
         yield store
 
 
@@ -232,7 +235,7 @@ def store_to_read() -> Iterator[Store]:
         for suffix in ("", "-wal"):
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{kept}{suffix}", f"{path}{suffix}")
-        with closing(Store(path)) as store:
+        with closing(Store(path, kept=False)) as store:
             yield store
 
 
@@ -242,9 +245,6 @@ def _nowhere() -> Iterator[Path]:
     try:
         folder = TemporaryDirectory()
     except OSError as problem:
-        raise Problem(
-            f"there is no folder for temporary files ({problem.strerror}); set TMPDIR to one that "
-            "you can write to"
-        ) from None
+        raise Problem(f"no folder for temporary files ({problem.strerror}); {_ELSEWHERE}") from None
     with folder as name:
         yield Path(name) / "answers.sqlite"

@@ -17,7 +17,7 @@ from ...evaluation.results import Run
 from ...evaluation.spec import DEFAULT_MODEL
 from ...evaluation.standings import Standing, standings, standings_in
 from ...evaluation.vocabulary import Eval
-from ...files import replacing_text
+from ...files import check_new_folder, replacing_text
 from ...game.rules import BISHOPS_AS_KNIGHTS
 from ...models.model import Effort
 from ...report.document import document
@@ -175,6 +175,7 @@ def _make(out: Path) -> None:
     """Make the folder now, and not after hours of measuring."""
     try:
         out.mkdir(parents=True, exist_ok=True)
+        check_new_folder(out / "run")
     except OSError as problem:
         raise BadInput(f"cannot write to {str(out)!r} ({problem.strerror})") from None
 

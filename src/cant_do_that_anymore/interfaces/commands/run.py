@@ -9,7 +9,7 @@ import click
 
 from ...evaluation.finding import run_at
 from ...evaluation.folder import facts_of, load_run, rescored
-from ...evaluation.places import check_free, free_folder
+from ...evaluation.places import check_free, check_place, free_folder
 from ...evaluation.results import Run
 from ...evaluation.run import evaluate
 from ...evaluation.spec import Spec
@@ -49,8 +49,7 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
     Answers are kept: a run that was stopped goes on when it is started again.
     """
     spec = Spec(**options)
-    if out:
-        check_free(out)
+    check_place(out)
     run = agreed(
         spec.ask_above, lambda above: evaluate(replace(spec, ask_above=above), quiet=quiet)
     )

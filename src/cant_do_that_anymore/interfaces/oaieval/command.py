@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ...errors import BadInput
-from ...evaluation.places import free_folder
+from ...evaluation.places import check_place, free_folder
 from ...evaluation.pools import drawn
 from ...evaluation.results import Run
 from ...evaluation.run import evaluate
@@ -105,6 +105,8 @@ def _measure(solver_name: str, eval_name: str, flags: Flags) -> None:
     spec = _spec(solver, split, params, args, flags)
     model = solver.load()
     plan_for(spec, model)  # what cannot work ends here, before anything is written
+    if not flags.dry_run:
+        check_place(None)
     record, recorder = _record(solver_name, eval_name, split, params, flags)
 
     log.info("Run started: %s", record.run_id)
@@ -186,7 +188,8 @@ def _record(
     url = flags.http_run_url or ""
     if flags.http_run and not url.startswith(("http://", "https://")):
         raise BadInput(f"--http-run needs an http address in --http-run-url, not {url!r}")
-    file = FileRecorder(_record_path(flags, spec.run_id, solver, eval_name), spec)
+    path = _record_path(flags, spec.run_id, solver, eval_name)
+    file = FileRecorder(path, spec, kept=flags.cache)
     if not flags.http_run:
         return spec, file
     batch_size, fail_percent = flags.http_batch_size, flags.http_fail_percent_threshold

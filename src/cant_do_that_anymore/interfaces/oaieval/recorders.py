@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.request import Request, urlopen
 
-from ...errors import BadInput, Problem, Unfinished
+from ...errors import BadInput, Interrupted, Unfinished
 from ...evaluation.vocabulary import Number
 from .record import Event, RecordSpec, event
 
@@ -37,9 +37,10 @@ class Recorder(Protocol):
 class FileRecorder:
     """Writes a record to a file, whose first line is there before anything is asked."""
 
-    def __init__(self, path: Path, spec: RecordSpec) -> None:
+    def __init__(self, path: Path, spec: RecordSpec, *, kept: bool = True) -> None:
         self.path = path
         self._spec = spec
+        self._kept = kept
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(_line({"spec": asdict(spec)}), "utf-8", errors=AS_IN_JSON)
@@ -64,9 +65,10 @@ class FileRecorder:
             with self.path.open("a", encoding="utf-8", errors=AS_IN_JSON) as file:
                 return sum(1 for line in lines if file.write(line))
         except OSError as problem:
-            raise Problem(
-                f"cannot write the record to {str(self.path)!r} ({problem.strerror}); "
-                "all answers are saved, run the same command again with another --record_path"
+            raise Interrupted(
+                f"cannot write the record to {str(self.path)!r} ({problem.strerror})",
+                go_on="run the same command again with another --record_path",
+                kept=self._kept,
             ) from None
 
 

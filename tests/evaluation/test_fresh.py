@@ -1,0 +1,143 @@
+"""What is said of a run that ends early: that its answers are saved, if and only if they are."""
+
+import os
+import pickle
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from cant_do_that_anymore.errors import Interrupted, Problem, Stopped
+from cant_do_that_anymore.interfaces.oaieval.record import record_spec
+from cant_do_that_anymore.interfaces.oaieval.recorders import FileRecorder
+from cant_do_that_anymore.models.store import opened_store
+from loopback import Loopback, Request, serving
+from machines import needs_posix
+from players import habit
+from processes import cdta, oaieval
+
+Early = Callable[[int, Path], int | None]
+"""What a server does at its request of a number, with the folder of the run: a status, or none."""
+MEASURING = ("--eval", "all_diagonal", "-n", 30)
+NOTHING = "a fresh run keeps no answers, so it can only begin anew"
+
+
+def dies(number: int, out: Path) -> int | None:
+    return 418 if number > 9 else None
+
+
+def fails_now_and_then(number: int, out: Path) -> int | None:
+    return 418 if number % 5 == 0 else None
+
+
+def is_stopped(number: int, out: Path) -> None:
+    if number == 9:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def takes_the_place(number: int, out: Path) -> None:
+    if number == 9:
+        out.write_text("mine")
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+@pytest.mark.parametrize(
+    ("early", "options", "why"),
+    [
+        (dies, MEASURING, "m stopped answering"),
+        (fails_now_and_then, MEASURING, "samples have no answer"),
+        (fails_now_and_then, ("-n", 60), "questions to find a dataset have no answer"),
+        (lambda *_: None, (*MEASURING, "--price", "9,9", "--max-cost", "0.05"), "--max-cost"),
+        pytest.param(is_stopped, MEASURING, "cdta: stopped;", marks=needs_posix),
+        (takes_the_place, MEASURING, "cannot write the run to"),
+    ],
+    ids=["dies", "fails", "fails to find", "spent", "stopped", "no place"],
+)
+def test_a_run_that_ends_early_says_what_is_saved_and_nothing_else(
+    early: Early, options: tuple[object, ...], why: str, fresh: bool, tmp_path: Path
+) -> None:
+    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+        status = early(number, tmp_path / "out")
+        return web.json_response({"error": "no"}, status=status) if status else None
+
+    with serving(Loopback(habit, fault=fault)) as server:
+        more = ["--fresh"] if fresh else []
+        whom = ("--base-url", server.url, "--model", "m", "--max-connections", 2)
+        done = cdta("run", *whom, *options, "--quiet", "--out", tmp_path / "out", *more)
+    assert done.returncode == 1
+    assert why in done.stderr
+    assert ("saved" in done.stderr) != fresh
+    assert (NOTHING in done.stderr) == fresh
+
+
+@pytest.mark.parametrize(
+    ("fresh", "advice"), [(True, "set TMPDIR"), (False, "what was saved before is safe")]
+)
+def test_a_full_disk_is_said_to_be_the_one_that_is_full(fresh: bool, advice: str) -> None:
+    with opened_store(fresh=fresh) as store:
+        told = str(store.unusable(OSError(28, "No space left on device")))
+    assert advice in told
+    assert ("CDTA_HOME" in told) != fresh
+
+
+def test_a_record_that_cannot_be_written_says_so_too(tmp_path: Path) -> None:
+    path = tmp_path / "record.jsonl"
+    spec = record_spec("m", "cant_do_that_anymore.all", {}, "")
+    for kept, told in ((True, "saved, run the same command again with another"), (False, NOTHING)):
+        recorder = FileRecorder(path, spec, kept=kept)
+        path.unlink()
+        path.mkdir()
+        with pytest.raises(Problem, match=told):
+            recorder.finish({})
+        path.rmdir()
+
+
+def test_the_sentence_is_the_same_in_another_process() -> None:
+    for problem in (Stopped(), Interrupted("why", "left", "go on"), Interrupted("why", kept=False)):
+        assert str(pickle.loads(pickle.dumps(problem))) == str(problem)
+
+
+@pytest.mark.parametrize("name", ["file/out", "x" * 300])
+@pytest.mark.parametrize("command", ["run", "experiment"])
+def test_a_place_that_takes_no_run_is_refused_before_anything_is_asked(
+    command: str, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    with serving(Loopback(habit)) as server:
+        whom = ("--base-url", server.url, "--model", "m", "--eval", "all_diagonal", "--quiet")
+        refused = cdta(command, *whom, "-n", 2, "--fresh", "--out", tmp_path / name)
+    assert refused.returncode == 2
+    assert "cannot write to" in refused.stderr
+    assert not server.requests
+
+
+def test_a_home_that_takes_no_run_is_refused_before_anything_is_asked(home: Path) -> None:
+    home.mkdir()
+    (home / "runs").write_text("in the way")
+    with serving(Loopback(habit)) as server:
+        whom = ("--base-url", server.url, "--model", "m", "--eval", "all_diagonal", "--quiet")
+        refused = cdta("run", *whom, "-n", 2, "--fresh")
+    assert refused.returncode == 2
+    assert "set CDTA_HOME" in refused.stderr
+    assert not server.requests
+    refused = oaieval("cdta/random", "cant_do_that_anymore.all_small", "--no-cache")
+    assert (refused.returncode, "set CDTA_HOME" in refused.stderr) == (2, True)
+
+
+def test_a_run_that_fails_leaves_no_folder(tmp_path: Path) -> None:
+    failed = cdta(
+        "run",
+        "--model",
+        "m",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+        "-n",
+        2,
+        "--quiet",
+        "--out",
+        tmp_path / "new" / "out",
+    )
+    assert failed.returncode == 1
+    assert not (tmp_path / "new").exists()
