@@ -1,5 +1,6 @@
 """Where positions come from: shipped, mined when first wanted, or read from a file."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import chess
@@ -43,7 +44,7 @@ def test_the_default_rules_have_the_originals_pool_unless_that_of_the_games_is_w
 def test_a_pool_is_mined_once_and_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mined = pool_of(rules="queens-as-knights")
     (file,) = home.glob("pools/*")
-    assert file.name == f"queens-as-knights.{games.EDITION}.jsonl"
+    assert file.name.startswith(f"queens-as-knights.{games.EDITION}.")
     monkeypatch.delattr(games, "shipped_games")
     assert pool_of(rules="queens-as-knights") == mined
 
@@ -56,13 +57,28 @@ def test_a_pool_of_games_is_in_random_order_already() -> None:
     assert Criteria(model, shipped, plan_for(spec, model)).ordered != shipped.positions
 
 
-def test_a_damaged_pool_is_mined_again(home: Path) -> None:
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        lambda lines: [lines[0][:-9]],
+        lambda lines: lines[:30],
+        lambda lines: [*lines[1:], lines[0]],
+        lambda lines: [lines[0].replace(b'game_idx": ', b'game_idx": 1'), *lines[1:]],
+        lambda lines: [],
+    ],
+    ids=["torn", "cut", "in another order", "edited", "empty"],
+)
+def test_a_damaged_pool_is_mined_again_and_that_is_said_once(
+    damaged: Callable[[list[bytes]], list[bytes]], home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     mined = pool_of(rules="no-castling")
     (file,) = home.glob("pools/*")
     whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2])
-    assert pool_of(rules="no-castling") == mined
+    file.write_bytes(b"".join(damaged(whole.splitlines(keepends=True))))
+    assert [pool_of(rules="no-castling") for _ in range(2)] == [mined, mined]
     assert file.read_bytes() == whole
+    assert list(home.glob("pools/*")) == [file]
+    assert caplog.messages == [f"the pool {file} is damaged; it is mined again"]
 
 
 def test_a_pool_that_cannot_be_kept_is_a_problem(home: Path) -> None:

@@ -1,6 +1,8 @@
 """Where the positions of a run come from when the model need not be asked for them."""
 
+import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -9,14 +11,15 @@ from random import Random
 from typing import Any
 
 from ..errors import BadInput, Problem, unknown
+from ..files import replacing
 from ..game.games import EDITION, POOL, positions_in_games
 from ..game.position import (
     Position,
     checked,
     parsed_positions,
+    position_lines,
     shipped_pool,
     trusted_positions,
-    write_positions,
 )
 from ..game.rules import BISHOPS_AS_KNIGHTS, PieceSwap, Rules, identity_of
 from ..home import FOR_THE_USER, home
@@ -26,7 +29,11 @@ from .results import Dataset
 from .spec import COMMON, GAMES, SHIPPED, Spec
 from .vocabulary import Plan
 
+log = logging.getLogger(__name__)
+
 DIAGONAL = "diagonal"
+DIGITS = 12
+"""So many of a digest tell pools apart."""
 CUT_SEED = 123
 """The original's: runs with the same limit measure the same samples there and here."""
 
@@ -42,7 +49,7 @@ class Pool:
     @cached_property
     def digest(self) -> str:
         """Differs whenever the positions differ."""
-        return sha256(" ".join(p.id for p in self.positions).encode()).hexdigest()[:12]
+        return _digest(" ".join(p.id for p in self.positions).encode())
 
     def told_under(self, rules: Rules) -> str:
         """What readers call it; "" for the pool that these rules have by default."""
@@ -96,23 +103,41 @@ def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:
         BadInput: if the rules forbid no move of any game.
         Problem: if they cannot be kept.
     """
-    path = home() / "pools" / f"{identity_of(rules)}.{EDITION}.jsonl"
-    try:
-        return trusted_positions(path.read_bytes())
-    except (OSError, KeyError, ValueError):  # not there yet, or damaged
-        found: list[Position] = []
+    folder, known = home() / "pools", f"{identity_of(rules)}.{EDITION}"
+    if found := _kept_pool(folder, known):
+        return found
     with progress(f"mining a pool for {rules.key}", POOL, quiet=quiet) as advance:
         for position in positions_in_games(rules):
             found.append(position)
             advance()
     if not found:
         raise BadInput(f"{rules.key} forbids no move of the games in this package: give a --pool")
+    lines = b"".join(position_lines(found))
+    path = folder / f"{known}.{_digest(lines)}.jsonl"
     try:
-        path.parent.mkdir(FOR_THE_USER, exist_ok=True)
-        write_positions(path, found)
+        folder.mkdir(FOR_THE_USER, exist_ok=True)
+        with replacing(path) as file:
+            file.write(lines)
     except OSError as problem:
         raise Problem(f"cannot keep the pool in {str(path)!r} ({problem.strerror})") from None
     return found
+
+
+def _kept_pool(folder: Path, known: str) -> list[Position]:
+    """The pool that was kept, if it is as it was written: its name ends in a digest of it."""
+    files = list(folder.glob(f"{known}.{'?' * DIGITS}.jsonl"))
+    for path in files:
+        with suppress(OSError, KeyError, ValueError):
+            lines = path.read_bytes()
+            if path.stem.endswith(_digest(lines)):
+                return trusted_positions(lines)
+    if files:
+        log.warning("the pool %s is damaged; it is mined again", files[0])
+    return []
+
+
+def _digest(lines: bytes) -> str:
+    return sha256(lines).hexdigest()[:DIGITS]
 
 
 def given_dataset(given: Path | str, rules: Rules, *others: str) -> Dataset:

@@ -157,7 +157,12 @@ def write_positions(path: Path, positions: Iterable[Position]) -> None:
     The old file is replaced only when the new one is whole.
     """
     with replacing(path) as file, packing(path, file) as out:
-        out.writelines(json.dumps(position.to_json()).encode() + b"\n" for position in positions)
+        out.writelines(position_lines(positions))
+
+
+def position_lines(positions: Iterable[Position]) -> Iterator[bytes]:
+    """What such a file holds."""
+    return (json.dumps(position.to_json()).encode() + b"\n" for position in positions)
 
 
 @cache
