@@ -135,8 +135,11 @@ def check(names: tuple[str, ...]) -> None:
     """Refuse conditions that make no run.
 
     Raises:
-        BadInput: if they do not begin with the standard and the changed one, or repeat.
+        BadInput: if one is unknown, or they do not begin with the standard and the changed one, or
+            repeat.
     """
+    for name in names:
+        _kind(name)
     if names[:2] != (BEFORE, AFTER) or len(set(names)) < len(names):
         raise BadInput(
             f"the conditions of a run are {BEFORE!r}, {AFTER!r} and others, not {names!r}"

@@ -14,8 +14,9 @@ from ..models.access import checked_headers
 from ..models.addresses import with_address
 from ..models.batching import check_batch
 from ..models.model import EFFORTS, Effort, Known, Settings
-from .conditions import CONDITIONS, check, conditions_for
+from .conditions import check, conditions_for
 from .diagnosis import ASKED
+from .kinds import check_given
 from .vocabulary import AFTER, BEFORE, Eval, Plan, Reading
 from .wordings import DEFAULT, wording_named
 
@@ -77,7 +78,7 @@ class Spec:
     pool: Path | str | None = None
     dataset: Path | str | None = None
     fallback_dataset: str | None = None
-    rules: Rules | str = BISHOPS_AS_KNIGHTS.key
+    rules: str | Rules = BISHOPS_AS_KNIGHTS.key
     wording: str = DEFAULT.name
     conditions: tuple[str, ...] = (BEFORE, AFTER)
     diagnose: bool = False
@@ -102,15 +103,13 @@ class Spec:
     batch: bool = False
 
     def __post_init__(self) -> None:
-        name, base_url = with_address(self.model, self.base_url)
-        object.__setattr__(self, "model", name)
-        object.__setattr__(self, "base_url", base_url)
+        if isinstance(self.header, str):  # one alone
+            object.__setattr__(self, "header", (self.header,))
         for what, given, valid in (
-            ("eval", self.eval, SAMPLES),
+            ("eval", self.eval, get_args(Eval)),
             ("reading", self.reading, get_args(Reading)),
             ("reasoning effort", self.reasoning_effort, (None, *EFFORTS)),
             ("reasoning effort", self.select_effort, (None, *EFFORTS)),
-            *(("condition", name, CONDITIONS) for name in self.conditions),
         ):
             if given not in valid:
                 raise unknown(what, str(given), [each for each in valid if each])
@@ -126,18 +125,23 @@ class Spec:
             ("max_connections", 1, inf),
         ):
             given = getattr(self, name)
-            if given is not None and not (least <= given <= most and given < inf):
+            if isinstance(given, int | float) and not (least <= given <= most and given < inf):
                 bound = f"at least {least:g}" if most == inf else f"from {least:g} to {most:g}"
                 raise BadInput(f"{name} must be {bound}, not {given}")
-        if self.precision is not None and not 0 < self.precision < 1:
+        if isinstance(self.precision, int | float) and not 0 < self.precision < 1:
             raise BadInput(
                 "precision is how far the impact factor's interval may reach either way, above 0 "
                 f"and below 1, such as 0.05; not {self.precision}"
             )
+        check_given(self)
+        model, base_url = with_address(self.model, self.base_url)
+        object.__setattr__(self, "model", model)
+        object.__setattr__(self, "base_url", base_url)
         if self.pool and self.dataset:
             raise BadInput("give a pool to choose from or a dataset to take as it is, not both")
         if str(self.pool) == COMMON:
             self._check_common()
+        object.__setattr__(self, "conditions", tuple(self.conditions))
         check(self.conditions)
         object.__setattr__(self, "header", checked_headers(self.header))
         object.__setattr__(self, "extra_body", _checked_body(self.extra_body))

@@ -50,8 +50,6 @@ def checked_headers(given: Iterable[str]) -> tuple[str, ...]:
     Raises:
         BadInput: if it cannot.
     """
-    if isinstance(given, str):
-        given = (given,)
     for each in given:
         name, equals, value = each.partition("=")
         if not equals:
