@@ -113,7 +113,7 @@ def check_recognised(run: Run, spec: Spec, purse: Purse, *, quiet: bool) -> None
                 return await _looked_at(kept[:LOOKS], settings, asking, versions)
 
     try:
-        notes = to_the_end(looked())
+        notes = to_the_end(looked(), kept=not spec.fresh)
     except AnotherModel as other:
         raise AnotherModel(f"{other}, both with a new folder for --out") from None
     except Stopped:
