@@ -1,6 +1,7 @@
 """Where thoughts stand in what a server sends, and how many tokens they took."""
 
 import json
+import time
 
 import pytest
 
@@ -32,10 +33,29 @@ from cant_do_that_anymore.models.thoughts import shown_in, without_thoughts
         ),
         ("<|channel|>analysis<|message|>a f1b5", "a f1b5", ""),
         ("I think f1b5 is <best>", "", "I think f1b5 is <best>"),
+        ("f1b5\n<think>a e2e4</think>", "a e2e4", "f1b5\n"),
+        ("f1b5<think>a</think> ", "a", "f1b5"),
+        ("d2d4\n<think>a</think>f1b5", "a", "d2d4\n\nf1b5"),
+        ("d2d4<think>a</think>b<think>c</think>f1b5", "a</think>b<think>c", "d2d4\nf1b5"),
+        ("<think>a</think>f1b5<think>c</think>", "a\nc", "f1b5"),
+        ("a</think>f1b5<think>c</think>\n", "a\nc", "f1b5"),
+        ("<think>a <think> b</think> c</think>", "a \n b\n c", ""),
+        ("f1b5\n<think>because e2", "because e2", "f1b5\n"),
+        ("<think>a</think>f1b5\n<think>because e2", "a\nbecause e2", "f1b5\n"),
+        ("f1b5, without a <think> tag", "", "f1b5, without a <think> tag"),
     ],
 )
 def test_thoughts_between_tags_are_not_the_reply(text: str, thoughts: str, reply: str) -> None:
     assert without_thoughts(text) == (thoughts, reply)
+
+
+def test_a_megabyte_of_tags_or_lines_is_parted_at_once() -> None:
+    lines = 1_000_000 * "\n"
+    began = time.process_time()
+    assert without_thoughts(100_000 * "</think>") == ("", "")
+    assert without_thoughts(100_000 * "<think>") == (99_999 * "<think>", "")
+    assert without_thoughts(lines) == ("", lines)
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

@@ -2,34 +2,63 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 _LETTERS_A_TOKEN = 4
 _A_FEW = 16
 """Servers do not agree on how to count the tokens around a reply."""
 _NAMES = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|analysis)"
-_CLOSING = re.compile(rf"</{_NAMES}\s*>|◁/think▷|\[/THINK\]|<\|?/?thinking_end\|>", re.IGNORECASE)
-_OPENING = re.compile(rf"^\s*(?:<{_NAMES}(?:\s[^<>]*)?>|◁think▷|\[THINK\])", re.IGNORECASE)
+_OPENING = rf"(?:<{_NAMES}(?:\s[^<>]*)?>|◁think▷|\[THINK\])"
+_CLOSING = rf"(</{_NAMES}\s*>|◁/think▷|\[/THINK\]|<\|?/?thinking_end\|>)"
+_TAG = re.compile(f"{_CLOSING}|{_OPENING}", re.IGNORECASE)
+_UNCLOSED = re.compile(rf"^[ \t]*{_OPENING}", re.IGNORECASE | re.MULTILINE)
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]*<\|message\|>")
 _MARK = re.compile(r"<\|(?:start|end|return|channel|message)\|>")
 
 
 def without_thoughts(text: str) -> tuple[str, str]:
-    """The thoughts in a text, and the reply after them.
+    """The thoughts in a text, and the reply before and after them.
 
     Many templates open the thoughts in the question, so that only their end is in the text. What
-    is opened and never closed is thought to its end.
+    is opened at the beginning of a line and never closed is thought to its end. What stands
+    between two thoughts is the reply only where there is no other.
 
     >>> without_thoughts("<think>The bishop?</think>c1g5")
     ('The bishop?', 'c1g5')
+    >>> without_thoughts("c1g5<think>The bishop.</think>")
+    ('The bishop.', 'c1g5')
     """
     if _CHANNEL.search(text):
         return _by_channel(text)
-    *_, last = (None, *_CLOSING.finditer(text))
-    opened = _OPENING.match(text)
-    if last:
-        return text[opened.end() if opened else 0 : last.start()].strip(), text[last.end() :]
-    return (text[opened.end() :].strip(), "") if opened else ("", text)
+    tags = [*_TAG.finditer(text)]
+    closings = [tag for tag in tags if tag[1]]
+    if not closings:
+        unclosed = _UNCLOSED.search(text)
+        return (
+            (text[unclosed.end() :].strip(), text[: unclosed.start()]) if unclosed else ("", text)
+        )
+    opened = None if tags[0][1] else tags[0]
+    before = text[: opened.start()] if opened else ""
+    thoughts = text[opened.end() if opened else 0 : closings[-1].start()].strip()
+    unfinished, after = without_thoughts(text[closings[-1].end() :])
+    if not (before + after).strip():
+        thoughts, before = _parted(thoughts)
+    return _joined(thoughts, unfinished), _joined(before, after)
+
+
+def _parted(thoughts: str) -> tuple[str, str]:
+    """Several thoughts, and what stands between the end of one and the beginning of another."""
+    parts = _TAG.split(thoughts)
+    ends = parts[1::2]
+    between = [bool(end and not other) for end, other in pairwise((None, *ends, thoughts))]
+    pieces = list(zip(parts[::2], between, strict=True))
+    thought, said = ([part for part, is_said in pieces if is_said == kind] for kind in (0, 1))
+    return _joined(*thought), _joined(*said)
+
+
+def _joined(*parts: str) -> str:
+    return "\n".join(part for part in parts if part.strip())
 
 
 def _by_channel(text: str) -> tuple[str, str]:
