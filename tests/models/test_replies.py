@@ -98,7 +98,13 @@ def test_a_text_of_a_base_model_is_taken_as_it_is() -> None:
         ({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}, Usage(10, 2)),
         ({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 20}, Usage(10, 10)),
         ({"prompt_tokens": 10, "completion_tokens": 2}, Usage(10, 2)),
-        ({"prompt_tokens": -10, "completion_tokens": None, "total_tokens": "3"}, Usage(0, 3)),
+        ({"prompt_tokens": 10, "completion_tokens": None, "total_tokens": "30"}, Usage(10, 20)),
+        ({"prompt_tokens": -10, "completion_tokens": None, "total_tokens": "3"}, Usage()),
+        ({"prompt_tokens": -1, "completion_tokens": 2, "total_tokens": 105}, Usage(0, 2)),
+        ({"total_tokens": 105}, Usage()),
+        ({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 105}, Usage()),
+        ({"input_tokens": 10, "output_tokens": 2}, Usage(10, 2)),
+        ({"prompt_tokens": "n/a", "input_tokens": 10, "output_tokens": 2.0}, Usage(10, 2)),
         ({"prompt_tokens": 10, "prompt_cache_hit_tokens": 7}, Usage(10, cached_tokens=7)),
         ({"prompt_tokens": 10, "input_tokens_details": {"cached_tokens": 1}}, Usage(10, 0, 0, 1)),
         ({"prompt_tokens": 10, "cached_tokens": 70}, Usage(10, cached_tokens=10)),
@@ -107,6 +113,8 @@ def test_a_text_of_a_base_model_is_taken_as_it_is() -> None:
             Usage(9, cached_tokens=6),
         ),
         (None, Usage()),
+        ("n/a", Usage()),
+        ([], Usage()),
     ],
 )
 def test_tokens_are_counted_as_they_are_paid(told: object, usage: Usage) -> None:
@@ -116,6 +124,17 @@ def test_tokens_are_counted_as_they_are_paid(told: object, usage: Usage) -> None
 def test_thoughts_that_only_the_total_counts_are_what_it_has_more() -> None:
     told = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 1_012}
     assert answer_in(usage=told).usage == Usage(10, 1_002, 1_000)
+
+
+@pytest.mark.parametrize("thinking", [-1, 6, 10**9, 10**16, "lots", [1], None, float("inf")])
+def test_thoughts_of_a_number_that_cannot_be_are_not_counted(thinking: object) -> None:
+    told: dict[str, object] = {"prompt_tokens": 10, "completion_tokens": 5}
+    for more in (
+        {"completion_tokens_details": {"reasoning_tokens": thinking}},
+        {"output_tokens_details": {"thinking_tokens": thinking}},
+        {"reasoning_tokens": thinking},
+    ):
+        assert answer_in(usage=told | more).usage == Usage(10, 5)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from ..game.rules import Rules, board_after
 
 CHAT_TOKENS = 16
 """Enough for any move in any tokenizer, promotions included."""
+MOST_TOKENS = 10**15
+"""Whoever counts more of them is wrong."""
 ROOM_TO_THINK = 16_000
 """How many tokens a model that thinks first may think, unless the user says otherwise."""
 
@@ -93,7 +95,7 @@ class Usage:
     cached_tokens: int = 0
 
     def __post_init__(self) -> None:
-        if not all(0 <= tokens < 10**15 for tokens in _counts(self)):
+        if not all(0 <= tokens < MOST_TOKENS for tokens in _counts(self)):
             raise ValueError("no numbers of tokens")  # servers may say anything
 
     def __add__(self, other: "Usage") -> "Usage":

@@ -9,7 +9,7 @@ from math import isnan
 from typing import Any, Literal, NamedTuple
 
 from .model import Answer, Form, StopReason, Usage
-from .thoughts import shown_in, thinking_tokens, without_thoughts
+from .thoughts import count_in, shown_in, thinking_tokens, without_thoughts
 
 Api = Literal["chat", "completions"]
 
@@ -50,7 +50,7 @@ def completion_in(body: bytes, api: Api, served_as: str, form: Form) -> Answer:
         reply = json.loads(body)
         if is_error(reply):
             raise ValueError("the server calls it an error")
-        choice, usage = reply["choices"][0], reply.get("usage") or {}
+        choice = reply["choices"][0]
         message = choice["message"] if api == "chat" else {"content": choice["text"]}
         refusal = message.get("refusal")
         text = _joined(message.get("content")) or refusal or ""
@@ -63,7 +63,7 @@ def completion_in(body: bytes, api: Api, served_as: str, form: Form) -> Answer:
         return Answer(
             text=text,
             stop_reason="refused" if refusal else _stop_reason(choice, text or thoughts),
-            usage=_usage(usage, thoughts, text),
+            usage=_usage(reply.get("usage"), thoughts, text),
             version=str(reply.get("model") or served_as),
             reasoning=thoughts,
             conceded=form,
@@ -98,13 +98,18 @@ def error_message(body: bytes) -> str:
     return " ".join(text.split())
 
 
-def _usage(counts: dict[str, Any], thoughts: str, text: str) -> Usage:
-    """The tokens that are paid: some servers count thoughts in the total alone."""
-    asked, replied, total = (
-        max(0, int(counts.get(f"{kind}_tokens") or 0)) for kind in ("prompt", "completion", "total")
-    )
-    output = max(replied, total - asked)
-    thinking = thinking_tokens(counts, output, thoughts, text, uncounted=output - replied)
+def _usage(told: Any, thoughts: str, text: str) -> Usage:
+    """The tokens that are paid: some servers count thoughts in the total alone.
+
+    Of a total alone nobody knows what it is made of.
+    """
+    counts = told if isinstance(told, dict) else {}
+    asked = count_in(counts, "prompt_tokens", "input_tokens") or 0
+    replied = count_in(counts, "completion_tokens", "output_tokens")
+    total = count_in(counts, "total_tokens") or 0
+    output = max(replied or 0, total - asked if asked else 0)
+    uncounted = 0 if replied is None else output - replied
+    thinking = thinking_tokens(counts, output, thoughts, text, uncounted=uncounted)
     return Usage(asked, output, thinking, min(_cached(counts), asked))
 
 

@@ -2,8 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
+
+from .model import MOST_TOKENS
 
 _LETTERS_A_TOKEN = 4
 _A_FEW = 16
@@ -96,22 +99,29 @@ def _words(parts: Iterable[Any]) -> Iterator[str]:
                 yield inner
 
 
+def count_in(counts: Mapping[str, Any], *names: str) -> int | None:
+    """A number of tokens by the first of its names that has one; what cannot be one is none."""
+    for name in names:
+        with suppress(TypeError, ValueError, ArithmeticError):
+            if 0 <= (count := int(counts.get(name, -1))) < MOST_TOKENS:
+                return count
+    return None
+
+
 def thinking_tokens(
     counts: Mapping[str, Any], output: int, thoughts: str, text: str, *, uncounted: int = 0
 ) -> int:
-    """How many tokens the thoughts took.
+    """How many tokens the thoughts took; a count of more than all output is not believed.
 
     Where they are not counted apart, they are what the completion leaves out of all output, if that
     is more than a few; else their share of the output is that of their letters; where nothing is
     counted, four letters are taken for a token.
     """
-    for place in ("completion_tokens_details", "output_tokens_details"):
-        details = counts.get(place)
-        for name in ("reasoning_tokens", "thinking_tokens"):
-            if isinstance(details, dict) and details.get(name):
-                return int(details[name])
-    if counts.get("reasoning_tokens"):
-        return int(counts["reasoning_tokens"])
+    for place in (*map(counts.get, ("completion_tokens_details", "output_tokens_details")), counts):
+        if isinstance(place, Mapping):
+            told = count_in(place, "reasoning_tokens") or count_in(place, "thinking_tokens")
+            if told and told <= output:
+                return told
     if uncounted > _A_FEW:
         return uncounted
     if not thoughts:
