@@ -137,6 +137,18 @@ def test_thoughts_of_a_number_that_cannot_be_are_not_counted(thinking: object) -
         assert answer_in(usage=told | more).usage == Usage(10, 5)
 
 
+@pytest.mark.parametrize(("indices", "text"), [((1, 0), "1"), ((1, 2), "0"), ((None, None), "0")])
+def test_of_several_choices_the_first_by_its_number_is_the_answer(
+    indices: tuple[int | None, int | None], text: str
+) -> None:
+    choices = [
+        {"index": index, "message": {"content": str(place)}, "finish_reason": "stop"}
+        for place, index in enumerate(indices)
+    ]
+    body = json.dumps({"choices": choices}).encode()
+    assert completion_in(body, "chat", "served", ()).text == text
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [

@@ -50,7 +50,7 @@ def completion_in(body: bytes, api: Api, served_as: str, form: Form) -> Answer:
         reply = json.loads(body)
         if is_error(reply):
             raise ValueError("the server calls it an error")
-        choice = reply["choices"][0]
+        choice = _first(reply["choices"])
         message = choice["message"] if api == "chat" else {"content": choice["text"]}
         refusal = message.get("refusal")
         text = _joined(message.get("content")) or refusal or ""
@@ -121,6 +121,11 @@ def _cached(counts: dict[str, Any]) -> int:
         if isinstance(found, int) and found > 0:
             return found
     return 0
+
+
+def _first(choices: list[Any]) -> Any:
+    """The first of the choices, by their own number, if they have one."""
+    return next((choice for choice in choices if choice.get("index") == 0), choices[0])
 
 
 def _joined(content: Any) -> Any:
