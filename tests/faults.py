@@ -62,6 +62,7 @@ def _chat(**message: object) -> web.Response:
 
 FAULTS: dict[str, Callable[[], web.StreamResponse]] = {
     "HTTP 408": lambda: error(408, "too slow"),
+    "HTTP 409": lambda: error(409, "conflict"),
     "HTTP 429": lambda: error(429, "slow down"),
     "HTTP 500": lambda: web.Response(status=500, text="<h1>Internal Server Error</h1>"),
     "HTTP 502": lambda: web.Response(status=502, text="<h1>Bad Gateway</h1>"),
@@ -80,9 +81,6 @@ FAULTS: dict[str, Callable[[], web.StreamResponse]] = {
     "an empty choice": lambda: web.json_response({"choices": [{}]}),
     "choices of null": lambda: web.json_response({"choices": None}),
     "content is a number": lambda: _chat(content=7),
-    "usage is a text": lambda: web.json_response(
-        {"choices": [{"message": {"content": "e2e4"}}], "usage": {"prompt_tokens": "many"}}
-    ),
     "a 200 with an error body": lambda: error(200, "the upstream is down"),
     "an error beside a choice": lambda: web.json_response(
         {

@@ -15,7 +15,11 @@ from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models import asking, clients, server
+from cant_do_that_anymore.models.access import Access
+from cant_do_that_anymore.models.model import Passing
 from cant_do_that_anymore.models.names import model_named
+from cant_do_that_anymore.models.replies import Response
+from cant_do_that_anymore.models.server import ServerModel
 from faults import FAULTS, error
 from loopback import Loopback, Request, moves_in, serving
 from players import wavering
@@ -66,6 +70,36 @@ def test_a_lasting_fault_is_recorded_as_an_error(
     assert failed[0].answers["standard"].error
     assert run.results.metrics["n_failed"] == 1
     assert any("1 sample without an answer" in note for note in run.notes)
+
+
+PASSING: dict[str, web.Response] = {
+    "HTTP 202": web.json_response({"id": "later"}, status=202),
+    "HTTP 204": web.Response(status=204),
+    "HTTP 425": error(425, "too early"),
+    "HTTP 499": error(499, "client closed the request"),
+}
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_a_status_in_passing_is_retried_and_what_may_be_paid_is(name: str) -> None:
+    model = ServerModel("m", "http://localhost/v1", Access("KEY"))
+    response = PASSING[name]
+    body = response.body if isinstance(response.body, bytes) else b""
+    with pytest.raises(Passing) as fault:
+        model.answer_in(Response(response.status, None, body), ())
+    assert fault.value.given_up == (name != "HTTP 425")
+
+
+@pytest.mark.parametrize("status", [200, 201, 203])
+def test_a_whole_completion_is_an_answer_under_any_status_of_success(
+    status: int, tmp_path: Path
+) -> None:
+    async def created(request: Request, number: int) -> web.StreamResponse | None:
+        return web.json_response(loopback.completion(request), status=status)
+
+    with serving(Loopback(wavering, fault=created)) as loopback:
+        assert measured(loopback, 2, tmp_path).results.metrics["n_samples"] == 2
+    assert len(loopback.requests) == 4
 
 
 def test_a_megabyte_of_text_is_an_answer_like_any_other(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ class BatchApi:
         response = await self._send("GET", f"/files/{quote(file, safe='')}/content")
         if response.status in (404, 410):
             return None
-        if response.status != 200:
+        if not response.is_success:
             raise self._fault(response)
         return list(_results_in(response.body))
 
@@ -160,7 +160,7 @@ class BatchApi:
         )
 
     def _read(self, response: Response) -> Any:
-        if not 200 <= response.status < 300:
+        if not response.is_success:
             raise self._fault(response)
         try:
             return json.loads(response.body)

@@ -39,6 +39,11 @@ class Response(NamedTuple):
     retry_after: float | None
     body: bytes
 
+    @property
+    def is_success(self) -> bool:
+        """Whether the server says that it did what it was asked to."""
+        return 200 <= self.status < 300
+
 
 def completion_in(body: bytes, api: Api, served_as: str, form: Form) -> Answer:
     """The answer in the body of a successful response.

@@ -27,8 +27,10 @@ TIME_OUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
 LONG_TIME_OUT = aiohttp.ClientTimeout(total=LONGEST_THOUGHT, sock_connect=30)
 """For answers that may be long."""
 OVERLOADED = {429, 503, 529}
-GATEWAY_GAVE_UP = {408, 504, 524}
+GATEWAY_GAVE_UP = {408, 499, 504, 524}
 """Somebody on the way waited no longer: the answer may have been made, and be paid."""
+IN_PASSING = {409, 425, *GATEWAY_GAVE_UP}
+"""With these and all from 500 on, nothing is said of the request itself."""
 FORM_REFUSED = {400, 422}
 """Only these speak of the request; a server in trouble says all kinds of things."""
 UNFINISHED = b"Could not finish the message"
@@ -180,7 +182,7 @@ class ServerModel:
         Raises:
             Refused, Passing, Problem: if it holds none.
         """
-        if response.status == 200:
+        if response.is_success:
             try:
                 answer = completion_in(response.body, self.api, self._served_as, form)
             except ValueError:
@@ -199,7 +201,7 @@ class ServerModel:
         raise self.fault(response)
 
     def fault(self, response: Response) -> Passing | Problem | Refused:
-        """What a status other than 200 means."""
+        """What a status means that is no success."""
         status, retry_after = response.status, response.retry_after
         words = error_message(response.body)
         told = self.without_key(words)
@@ -208,7 +210,7 @@ class ServerModel:
             return Problem(f"{self.endpoint} wants money ({message})")
         if status in OVERLOADED:
             return Passing(message, retry_after=retry_after, overloaded=True)
-        if status >= 500 or status == 408:
+        if status >= 500 or status in IN_PASSING:
             given_up = status in GATEWAY_GAVE_UP
             return Passing(message, retry_after=retry_after, given_up=given_up)
         if status in (401, 403):
