@@ -62,14 +62,45 @@ def test_a_reply_that_was_broken_off_is_none(reason: str) -> None:
         answer_in(finish_reason=reason)
 
 
+def body_with(told: dict[str, object], text: str = "e2e4") -> bytes:
+    choice = {"message": {"content": text}, "finish_reason": "stop"}
+    return json.dumps({"choices": [choice], **told}).encode()
+
+
 @pytest.mark.parametrize(
     "told",
-    [{"error": 1}, {"errors": [1]}, {"object": "error"}, {"type": "error"}, {"status": "error"}],
+    [
+        *({"error": 1}, {"errors": [1]}, {"object": "error"}, {"type": "error"}),
+        *({"status": status} for status in ("error", "failed", "FAILED", "cancelled", "canceled")),
+        *({"success": False}, {"code": 500}, {"code": "429"}, {"status": 502}),
+        {"status_code": 400},
+    ],
 )
 def test_a_body_that_calls_itself_an_error_is_none(told: dict[str, object]) -> None:
-    body = {"choices": [{"message": {"content": "e2e4"}, "finish_reason": "stop"}], **told}
     with pytest.raises(ValueError, match="the server calls it an error"):
-        completion_in(json.dumps(body).encode(), "chat", "served", ())
+        completion_in(body_with(told), "chat", "served", ())
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"object": "chat.completion", "provider": "a", "service_tier": None, "error": None},
+        {"status": "completed", "error": {}, "errors": []},
+        *({"success": True, "code": code} for code in (None, 0, 200, "ok", 20_000, "success")),
+        *({"status": status} for status in (None, 200, "ok", "success", "incomplete")),
+    ],
+)
+def test_a_body_that_says_more_of_itself_is_an_answer(told: dict[str, object]) -> None:
+    assert completion_in(body_with(told), "chat", "served", ()).text == "e2e4"
+
+
+def test_an_incomplete_body_says_why_it_is() -> None:
+    told: dict[str, object] = {"status": "incomplete"}
+    for reason, stopped in (("max_output_tokens", "length"), ("content_filter", "refused")):
+        body = body_with(told | {"incomplete_details": {"reason": reason}}, "")
+        assert completion_in(body, "chat", "served", ()).stop_reason == stopped
+    with pytest.raises(ValueError, match="the reply ended with None"):
+        completion_in(body_with(told, ""), "chat", "served", ())
 
 
 def test_a_choice_that_holds_an_error_is_none() -> None:

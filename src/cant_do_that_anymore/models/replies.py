@@ -30,6 +30,9 @@ STOP_REASONS: dict[object, StopReason] = {
 """Why an answer ended, as servers say it. An empty text with any other reason is no answer."""
 _BROKEN_OFF = re.compile("error|abort|cancel|fail|time.?out|insufficient")
 """Reasons that make no answer of any text."""
+_FAILED = {"error", "errored", "failed", "failure", "cancelled", "canceled", "aborted"}
+"""What a body is that holds no answer; an incomplete one was ended by a limit or a filter."""
+_FAULT_CODE = re.compile("[45][0-9]{2}")
 
 
 class Response(NamedTuple):
@@ -67,7 +70,7 @@ def completion_in(body: bytes, api: Api, served_as: str, form: Form) -> Answer:
             thoughts = shown_in(message) or thoughts
         return Answer(
             text=text,
-            stop_reason="refused" if refusal else _stop_reason(choice, text or thoughts),
+            stop_reason="refused" if refusal else _stop_reason(reply, choice, text or thoughts),
             usage=_usage(reply.get("usage"), thoughts, text),
             version=str(reply.get("model") or served_as),
             reasoning=thoughts,
@@ -79,8 +82,13 @@ def completion_in(body: bytes, api: Api, served_as: str, form: Form) -> Answer:
 
 def is_error(reply: Mapping[str, Any]) -> bool:
     """Whether a body says at its top that it is an error, whatever choices stand below."""
-    kinds = [reply.get(key) for key in ("object", "type", "status")]
-    return bool(reply.get("error") or reply.get("errors")) or "error" in kinds
+    kinds = {str(reply.get(key)).lower() for key in ("object", "type", "status")}
+    codes = [str(reply.get(key)) for key in ("code", "status", "status_code")]
+    return (
+        bool(reply.get("error") or reply.get("errors") or kinds & _FAILED)
+        or reply.get("success") is False
+        or any(map(_FAULT_CODE.fullmatch, codes))
+    )
 
 
 def fingerprint_in(body: bytes) -> str:
@@ -141,8 +149,10 @@ def _joined(content: Any) -> Any:
     return "".join(part["text"] for part in content if part.get("type") in texts)
 
 
-def _stop_reason(choice: dict[str, Any], text: str) -> StopReason:
+def _stop_reason(reply: dict[str, Any], choice: dict[str, Any], text: str) -> StopReason:
     reason = choice.get("finish_reason")
+    if reason == "stop" and reply.get("status") == "incomplete":  # then it says elsewhere why
+        reason = (reply.get("incomplete_details") or {}).get("reason")
     told = str(reason).lower()
     if told in STOP_REASONS and not choice.get("error"):
         return STOP_REASONS[told]
