@@ -97,6 +97,35 @@ def test_a_file_of_an_experiment_takes_headers_from_the_environment_alone(tmp_pa
     assert SECRET not in done.stderr
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_nothing_is_sent_to_another_server_by_a_redirect(server: Loopback, status: int) -> None:
+    async def elsewhere(request: Request, number: int) -> web.Response:
+        place = f"{server.url}/chat/completions?a={SECRET}".replace("http://", "http://me:too@")
+        return web.Response(status=status, headers={"Location": place})
+
+    options = {"model": "m", "header": (f"X-Gateway={SECRET}",)}
+    with (
+        serving(Loopback(lambda _: "e7e5", fault=elsewhere)) as first,
+        pytest.raises(Problem) as problem,
+    ):
+        answer(base_url=first.url, **options)
+    assert str(problem.value) == (
+        f"{first.url} redirects to another server, to which nothing was sent; "
+        f"--base-url {server.url} would ask that one"
+    )
+    assert server.requests == []
+
+
+def test_a_redirect_within_the_server_is_followed(server: Loopback) -> None:
+    async def moved(request: Request, number: int) -> web.Response | None:
+        place = {"Location": f"/v1/chat/completions?{number}"}
+        return web.Response(status=307, headers=place) if number < 3 else None
+
+    server.fault = moved
+    assert answer(model="m", base_url=server.url, header=(f"X-Gateway={SECRET}",)).text == "e7e5"
+    assert [headers["X-Gateway"] for headers in server.headers] == 3 * [SECRET]
+
+
 def test_openais_organisation_and_project_go_to_openai_alone(
     server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from .hiding import Hiding
 from .layout import STOP_SEQUENCES, as_text
 from .listing import Card, cards_in, marks_in, near_in
 from .model import CHAT_TOKENS, Answer, Form, Passing, Question, Refused, Settings
+from .redirects import staying_at
 from .replies import Api, Response, completion_in, error_message, fingerprint_in, seconds_of
 
 BASE_MODEL_TOKENS = 4
@@ -155,7 +156,7 @@ class ServerModel:
 
         Raises:
             Passing: if nothing comes back, or no end of it.
-            Problem: if the server was never there.
+            Problem: if the server was never there, or sends one to another.
         """
         sent = self._client().request(method, below(self.endpoint, path), timeout=time_out, **body)
         try:
@@ -238,6 +239,7 @@ class ServerModel:
                 headers=self._access.sent,
                 timeout=TIME_OUT,
                 proxy=proxy_for(self.endpoint),
+                middlewares=[staying_at(self.endpoint, self.path, self.without_key)],
             )
         return self._session
 
