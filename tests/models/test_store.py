@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import Problem
-from cant_do_that_anymore.models.model import Answer, Usage
+from cant_do_that_anymore.models.baseline import RandomModel
+from cant_do_that_anymore.models.ledger import Ledger, Noted
+from cant_do_that_anymore.models.model import Answer, Form, Usage
 from cant_do_that_anymore.models.store import Store, opened_store, store_to_read
 
 
@@ -105,6 +108,46 @@ def test_what_is_learnt_of_a_model_is_known_to_the_next_process(tmp_path: Path) 
         assert (store.form("m"), store.form("other")) == (form, ())
         assert (store.ways("m"), store.ways("other")) == (["[1]", "[2]"], [])
         store.close()
+
+
+@pytest.mark.parametrize("change", ["replace({}, '[', ';')", "replace({}, '1', 'Q')", "x'ff00'"])
+def test_what_was_learnt_of_a_model_and_changed_on_disk_is_learnt_again(
+    tmp_path: Path, change: str
+) -> None:
+    path, form, way = tmp_path / "answers.sqlite", ("1",), "[16, 1]"
+
+    def learn() -> None:
+        with closing(Store(path)) as store:
+            store.learn("m", form)
+            store.note_way("m", way)
+
+    def known() -> tuple[Form, list[str]]:
+        with closing(Store(path)) as store:
+            return store.form("m"), store.ways("m")
+
+    learn()
+    with closing(sqlite3.connect(path)) as database, database:
+        for table, column in (("forms", "form"), ("ways", "way")):
+            database.execute(f"UPDATE {table} SET {column} = {change.format(column)}")
+    assert known() == ((), [])
+    learn()
+    assert known() == (form, [way])
+
+
+@pytest.mark.parametrize("change", ["replace({}, 'e2e4', 'e2e3')", "x'ff00'"])
+def test_what_came_of_a_batch_and_changed_on_disk_is_not_believed(
+    tmp_path: Path, change: str
+) -> None:
+    with closing(Store(tmp_path / "answers.sqlite")) as store:
+        ledger = Ledger(store, RandomModel())
+        ledger.enter("file", {"key": ("e2e4",)})
+        assert ledger.forms_in("file") == {"key": ("e2e4",)}
+        assert ledger.find("key") == Noted("file", None)
+        ledger.ended("file", {"key": Answer("e2e4")})
+        assert ledger.find("key") == Noted("file", Answer("e2e4"))
+        for column in ("form", "answer"):
+            store.run(f"UPDATE batched SET {column} = {change.format(column)}")
+        assert (ledger.forms_in("file"), ledger.find("key")) == ({}, None)
 
 
 def test_garbage_in_the_middle_loses_only_what_it_covers(

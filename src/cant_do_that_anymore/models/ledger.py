@@ -10,11 +10,12 @@ import json
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from typing import NamedTuple
 
 from .asks import digest
 from .model import Answer, Form, Known
+from .rescue import sealed, unsealed
 from .store import Store
 
 ANOTHER_LOOK = 0.2
@@ -41,10 +42,12 @@ class Ledger:
         """What is known of a question, if it is in a batch."""
         rows = self._store.run("SELECT file, answer FROM batched WHERE key = ?", key)
         for file, answer in rows:
-            try:
-                return Noted(file, Answer.from_json(json.loads(answer)) if answer else None)
-            except (ValueError, KeyError, TypeError):  # the disk has changed it
-                self.forget([key])
+            if not answer:
+                return Noted(file, None)
+            for text in unsealed(key, [(answer,)]):
+                with suppress(ValueError, KeyError, TypeError):
+                    return Noted(file, Answer.from_json(json.loads(text)))
+            self.forget([key])  # the disk has changed it
         return None
 
     def under_way(self) -> int:
@@ -58,7 +61,7 @@ class Ledger:
     def enter(self, file: str, forms: Mapping[str, Form]) -> bool:
         """Note the questions in a file and their forms; False if another has one of them."""
         rows = [
-            (key, self._model, file, "", json.dumps(form), "", time.time())
+            (key, self._model, file, "", sealed(key, json.dumps(form)), "", time.time())
             for key, form in forms.items()
         ]
         with self._store.transaction() as database:
@@ -80,14 +83,17 @@ class Ledger:
         return "".join(batch for (batch,) in self._store.run(query, self._model, file))
 
     def forms_in(self, file: str) -> dict[str, Form]:
-        """The forms of the questions in a file, by their keys."""
+        """The forms of the questions in a file, by key, without what the disk has changed."""
         query = "SELECT key, form FROM batched WHERE model = ? AND file = ?"
         rows = self._store.run(query, self._model, file)
-        return {key: tuple(json.loads(form)) for key, form in rows}
+        texts = ((key, unsealed(key, [(form,)])) for key, form in rows)
+        return {key: tuple(json.loads(*form)) for key, form in texts if form}
 
     def ended(self, file: str, answers: Mapping[str, Answer]) -> None:
         """Keep the answers that came of a batch, and forget its other questions."""
-        texts = [(json.dumps(answer.to_json()), key) for key, answer in answers.items()]
+        texts = [
+            (sealed(key, json.dumps(answer.to_json())), key) for key, answer in answers.items()
+        ]
         with self._store.transaction() as database:
             database.executemany("UPDATE batched SET answer = ? WHERE key = ?", texts)
             database.execute(

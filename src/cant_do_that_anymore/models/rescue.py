@@ -1,6 +1,7 @@
 """SQLite files that may be damaged, and what can still be read of them."""
 
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -50,3 +51,14 @@ def checksum_of(key: str, text: str) -> int:
 def is_whole(key: str, text: str, checksum: int) -> bool:
     """Whether an answer is as it was when it was saved."""
     return isinstance(text, str) and checksum_of(key, text) == checksum
+
+
+def sealed(key: str, text: str) -> str:
+    """A text behind its checksum, for a table that has no other place for that."""
+    return f"{checksum_of(key, text):08x}{text}"
+
+
+def unsealed(key: str, rows: Iterable[tuple[object]]) -> list[str]:
+    """The texts in rows of one column that are as they were when they were sealed."""
+    texts = [(str(kept)[8:], kept) for (kept,) in rows]
+    return [text for text, kept in texts if kept == sealed(key, text)]

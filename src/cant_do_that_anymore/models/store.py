@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import Problem, reason_of
 from ..home import answers_file
 from .model import Answer, Form
-from .rescue import Row, checksum_of, connected, is_whole, readable, readable_rows
+from .rescue import Row, checksum_of, connected, is_whole, readable, readable_rows, sealed, unsealed
 
 log = logging.getLogger(__name__)
 
@@ -99,23 +99,23 @@ class Store:
     def form(self, model: str) -> Form:
         """The form in which a model was found to want its questions."""
         rows = self.run("SELECT form FROM forms WHERE model = ?", model)
-        return tuple(json.loads(rows[0][0])) if rows else ()
+        return tuple(json.loads(*unsealed(model, rows) or ["[]"]))
 
     def learn(self, model: str, form: Form) -> None:
         """Remember that form."""
-        self.run("INSERT OR REPLACE INTO forms VALUES (?, ?)", model, json.dumps(form))
+        self.run("REPLACE INTO forms VALUES (?, ?)", model, sealed(model, json.dumps(form)))
 
     def ways(self, model: str) -> list[str]:
         """The ways of asking a model in which it has answers here."""
         if model not in self._ways:
-            rows = self.run("SELECT way FROM ways WHERE model = ?", model)
-            self._ways[model] = [way for (way,) in rows]
+            kept = self.run("SELECT way FROM ways WHERE model = ?", model)
+            self._ways[model] = unsealed(model, kept)
         return self._ways[model]
 
     def note_way(self, model: str, way: str) -> None:
         """Remember that there is an answer to a question that was asked in this way."""
         if way not in self.ways(model):
-            self.run("INSERT OR IGNORE INTO ways VALUES (?, ?)", model, way)
+            self.run("INSERT OR IGNORE INTO ways VALUES (?, ?)", model, sealed(model, way))
             self._ways[model].append(way)
 
     def close(self) -> None:
