@@ -104,7 +104,7 @@ def test_thinking_aloud_costs_no_more_than_was_said_either() -> None:
 def test_a_price_that_is_not_known_is_said() -> None:
     with serving(Loopback(in_every_second)) as server:
         done = piloted(server, model="m")
-    assert re.search(r"for at most [\d,]+ tokens \(price unknown\)", done.stderr)
+    assert re.search(r"for at most [\d,]+ tokens \(cost unknown\)", done.stderr)
     assert "measured on 12 kept answers" in " ".join(done.stdout.split())
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,20 @@ from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import Unfinished
+from cant_do_that_anymore.evaluation.outlook import Outlook
 from cant_do_that_anymore.evaluation.prices import price_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models import asking, server
 from cant_do_that_anymore.models.asking import Asking
 from cant_do_that_anymore.models.asks import Ask
-from cant_do_that_anymore.models.model import Settings
+from cant_do_that_anymore.models.model import Answer, Settings, Usage
 from cant_do_that_anymore.models.names import model_named
-from cant_do_that_anymore.models.purse import Purse, Spent
+from cant_do_that_anymore.models.purse import Price, Purse, Spent
 from cant_do_that_anymore.models.reasoning import CONCLUDE
 from cant_do_that_anymore.models.store import Store
 from charging import Charging, Losing, charge, price_list
 from faults import CutOff, Reset, Silence
-from loopback import Loopback, Request, serving
+from loopback import Loopback, Request, is_changed, serving
 from players import habit
 from questions import question
 from thinkers import OpenAI
@@ -163,6 +165,52 @@ def test_what_was_spent_is_what_the_server_charged() -> None:
         spec = Spec(model="priced", base_url=thinker.url, n=12, max_connections=4, ask_above=None)
         run = evaluate(spec, quiet=True)
     assert run.cost.spent == pytest.approx(thinker.charged)
+
+
+@dataclass
+class Careless(Loopback):
+    """Does not say what some answers took."""
+
+    uncounted: Callable[[Request], bool] = lambda _: True
+
+    def completion(self, request: Request) -> dict[str, Any]:
+        told = super().completion(request)
+        return told | ({"usage": {"total_tokens": 105}} if self.uncounted(request) else {})
+
+
+@pytest.mark.parametrize(
+    ("uncounted", "price", "known"),
+    [
+        (lambda _: True, (1_000, 1_000), (False, False, False)),
+        (is_changed, (1_000, 1_000), (False, True, False)),
+        (lambda request: request["temperature"] == 0, (1_000, 1_000), (True, False, False)),
+        (lambda _: False, (1_000, 1_000), (True, True, True)),
+        (lambda _: True, (0, 0), (True, True, True)),
+    ],
+)
+def test_what_answers_cost_is_unknown_where_any_was_not_counted(
+    uncounted: Callable[[Request], bool],
+    price: tuple[float, float],
+    known: tuple[bool, bool, bool],
+    tmp_path: Path,
+) -> None:
+    write_positions(tmp_path / "pool.jsonl", POOL[:6])
+    with serving(Careless(habit, uncounted=uncounted)) as server:
+        pool = tmp_path / "pool.jsonl"
+        spec = Spec(model="m", base_url=server.url, pool=pool, n=4, price=price, ask_above=None)
+        cost = evaluate(spec, quiet=True).cost
+    told = cost.measuring, cost.dataset, cost.spent
+    assert tuple(each is not None for each in told) == known
+    assert all(bool(each) == any(price) for each in told if each is not None)
+
+
+def test_no_cost_is_foreseen_of_answers_that_were_not_counted() -> None:
+    foreseen = []
+    for usage in (Usage(2, 1), Usage(), Usage(2)):
+        outlook = Outlook(Price(1.0, 1.0), 2)
+        outlook.see(Answer("e2e4", usage=usage))
+        foreseen.append(outlook.cost_of(10))
+    assert foreseen == ["$30.00", "", ""]
 
 
 def test_what_no_limit_can_pay_is_told_with_the_limit_that_could() -> None:

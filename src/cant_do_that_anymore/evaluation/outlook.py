@@ -1,7 +1,7 @@
 """What a run comes to in all, told while it goes on."""
 
 from ..models.model import Answer, Usage
-from ..models.purse import FREE, Price
+from ..models.purse import FREE, Price, is_counted
 from .results import Dataset
 
 
@@ -19,11 +19,13 @@ class Outlook:
         self._price = price
         self._seen = 0
         self._used = Usage()
+        self._counted = True
 
     def see(self, answer: Answer) -> None:
         """Count an answer."""
         self._seen += 1
         self._used += answer.usage
+        self._counted &= bool(answer.error) or is_counted(answer)
 
     def after(self, dataset: Dataset) -> float:
         """The questions about those positions, to find them and to measure them."""
@@ -37,8 +39,11 @@ class Outlook:
         return ", ".join(filter(None, (asked, self.cost_of(total))))
 
     def cost_of(self, questions: float) -> str:
-        """What so many questions cost in the mean; in tokens, if nobody knows their price."""
-        if self._price == FREE or not self._seen:
+        """What so many questions cost in the mean; in tokens, if nobody knows their price.
+
+        Nothing is said where it is free, or where the tokens were not counted.
+        """
+        if self._price == FREE or not self._seen or not self._counted:
             return ""
         share = questions / self._seen
         if self._price:

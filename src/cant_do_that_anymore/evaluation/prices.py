@@ -5,7 +5,7 @@ from typing import Any
 
 from ..errors import BadInput
 from ..models.asking import Asking
-from ..models.model import Known, Usage
+from ..models.model import Answer, Known, Usage
 from ..models.names import OUR_MODELS
 from ..models.purse import FREE, Price, Purse
 from .results import Cost, Dataset
@@ -103,16 +103,18 @@ def cost_of(
     samples: Sequence[Sample],
     versions: Collection[str],
 ) -> Cost:
-    """What a run cost at that price, if these versions answered."""
+    """What a run cost at that price, as far as tokens were counted, if these versions answered."""
     if not price:
         return Cost()
-    used, paid = Usage(), 0
+    used, paid, counted = Usage(), 0, True
     for answer in answers_of(samples):
         if not answer.error:
             used, paid = used + answer.usage, paid + 1
+            counted &= price.tells(answer)
     own = is_own(dataset, versions, asking.model.endpoint)
+    found = own and price.tells(Answer(usage=dataset.usage))
     return Cost(
-        measuring=price.of(used, paid),
-        dataset=price.of(dataset.usage, dataset.asked) if dataset.asked and own else None,
+        measuring=price.of(used, paid) if counted else None,
+        dataset=price.of(dataset.usage, dataset.asked) if dataset.asked and found else None,
         spent=asking.till.spent,
     )

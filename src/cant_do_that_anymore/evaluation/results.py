@@ -68,7 +68,7 @@ class Dataset:
         asked: how many questions it took to find them, if known.
         failed: how many of those have no answer.
         pool_ended: whether the pool holds no more for this model.
-        usage: the tokens of all questions asked to find them.
+        usage: the tokens of all questions asked to find them; none if some were not counted.
         endpoint: where the model was asked, if it has an address.
         saved_at: when it was kept.
         built_now: whether the run that uses it has built it.
@@ -120,7 +120,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Cost:
-    """US dollars by the price list; None where there is no price or nothing is known.
+    """US dollars by the price list; None where there is no price, or tokens were not counted.
 
     Attributes:
         measuring: of all answers of the samples, whenever they were asked.

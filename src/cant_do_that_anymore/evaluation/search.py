@@ -15,6 +15,7 @@ from ..game.position import Position, checked
 from ..models.asks import Ask
 from ..models.concessions import NO_TEMPERATURE
 from ..models.model import Answer, Usage
+from ..models.purse import is_counted
 from .criteria import Criteria, Which
 from .results import Dataset
 from .statistics.prospect import Prospect
@@ -74,6 +75,7 @@ class Search:
         self._failed = 0
         self._questions = 0
         self._usage = Usage()
+        self._counted = True
         self._own_temperature = False
         self.hoped = max(wanted, hoped)
         self.needed = ceil(self.hoped / 2)
@@ -146,6 +148,7 @@ class Search:
         self._seen += 1
         failed = answer.stop_reason == "error"
         self._failed += failed
+        self._counted &= failed or is_counted(answer)
         hit = judgement.outcome == "special"
         self.take(hit, DRAWS if drawn else 1, answer.usage, failed=failed)
         if self._failed > max(FEWEST_FAILURES, MOST_FAILURES * self._seen):
@@ -204,7 +207,7 @@ class Search:
             asked=self._questions,
             failed=self._failed,
             pool_ended=ended and not self._failed,  # who failed is asked again next time
-            usage=self._usage,
+            usage=self._usage if self._counted else NOTHING_USED,
             endpoint=self._criteria.model.endpoint,
             built_now=True,
             own_temperature=self._own_temperature,

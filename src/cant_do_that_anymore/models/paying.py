@@ -19,12 +19,12 @@ class Till:
 
     Attributes:
         used: the tokens of all answers.
-        spent: what they cost in US dollars.
+        spent: what they cost in US dollars; None if the tokens of any were not counted.
     """
 
     def __init__(self, purse: Purse, price: Price, stopping: asyncio.Event) -> None:
         self.used = Usage()
-        self.spent = 0.0
+        self.spent: float | None = 0.0
         self.purse = purse
         self._price = price
         self._stopping = stopping
@@ -56,10 +56,13 @@ class Till:
 
     def take(self, answer: Answer, price: Price, most: float) -> float:
         """Count an answer; says what to pay for it: the most, if its tokens were not counted."""
-        cost = price.of(answer.usage, 1)
         self.used += answer.usage
-        self.spent += cost
-        return cost if answer.usage.input_tokens or answer.usage.output_tokens else most
+        if not price.tells(answer):
+            self.spent = None
+            return most
+        cost = price.of(answer.usage, 1)
+        self.spent = None if self.spent is None else self.spent + cost
+        return cost
 
 
 class Paid:

@@ -7,7 +7,7 @@ from math import ceil, inf
 from typing import Any
 
 from ..errors import Interrupted
-from .model import Question, Usage
+from .model import Answer, Question, Usage
 
 MOST_TOKENS_A_TURN = 8
 """No chat layout wraps a turn in more tokens than this."""
@@ -42,6 +42,10 @@ class Price:
             + requests * self.request
         )
 
+    def tells(self, answer: Answer) -> bool:
+        """Whether it is known what an answer cost: its tokens were counted, or cost nothing."""
+        return is_counted(answer) or not (self.input or self.output)
+
     @property
     def in_batch(self) -> "Price":
         """The same in a batch."""
@@ -57,6 +61,14 @@ class Price:
 
 
 FREE = Price(0.0, 0.0)
+
+
+def is_counted(answer: Answer) -> bool:
+    """Whether somebody counted its tokens: no question is without any, nor is what was said."""
+    used = answer.usage
+    if not used.output_tokens and (answer.text or answer.is_thoughtful):
+        return False
+    return used.input_tokens > 0
 
 
 class Spent(Interrupted):

@@ -100,10 +100,10 @@ def dollars(amount: float | None) -> str:
     """An amount of money as text; small ones to four places.
 
     >>> dollars(0.0123), dollars(12.3), dollars(None)
-    ('$0.0123', '$12.30', 'price unknown')
+    ('$0.0123', '$12.30', 'cost unknown')
     """
     if amount is None:
-        return "price unknown"
+        return "cost unknown"
     return f"${amount:,.2f}" if amount >= 1 or amount == 0 else f"${amount:.4f}"
 
 
