@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,11 +15,12 @@ from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
 from cant_do_that_anymore.evaluation.datasets import import_dataset, shipped_datasets
 from cant_do_that_anymore.evaluation.pools import drawn
 from cant_do_that_anymore.evaluation.results import Dataset
-from cant_do_that_anymore.evaluation.watch import FEWEST_TO_JUDGE
+from cant_do_that_anymore.evaluation.watch import FEWEST_TO_JUDGE, Watch
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from cant_do_that_anymore.models import asking
 from cant_do_that_anymore.models.asking import WINDOW
+from cant_do_that_anymore.models.model import Answer, Settings
 from loopback import Loopback, Request, Responder, moves_in, serving
 from players import habit, keeps_habit, perfect, silent_when_changed, wavering
 
@@ -168,6 +170,29 @@ def test_a_token_limit_that_spoils_the_answers_stops_the_run_early() -> None:
     with serving(thinking) as server, pytest.raises(Unfinished, match=r"raise --max-tokens \(now"):
         measured(server, n=500, max_connections=4)
     assert len(server.requests) <= FEWEST_TO_JUDGE + 4 * WINDOW
+
+
+CUT_OFF, EMPTY = Answer("Let me", "length"), Answer(" ")
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "sentence"),
+    [
+        ([CUT_OFF], "were cut off before a move; raise --max-tokens (now 16)"),
+        ([CUT_OFF, EMPTY], "were empty (10) or cut off before a move; raise --max-tokens (now 16)"),
+        ([EMPTY], "were empty, and no limit cut them off"),
+        (
+            [replace(EMPTY, reasoning="So a2a3.")],
+            "were empty, and no limit cut them off; the last one was thoughts alone: 'So a2a3.'",
+        ),
+    ],
+)
+def test_what_spoiled_the_answers_is_said_as_it_is(spoiled: list[Answer], sentence: str) -> None:
+    watch = Watch(Settings())
+    with pytest.raises(Unfinished) as problem:
+        for answer in FEWEST_TO_JUDGE * spoiled:
+            watch.see(answer, usable=False, baseline=True)
+    assert str(problem.value) == f"20 of the first 20 replies {sentence}"
 
 
 def test_a_model_without_the_habit_cannot_be_measured(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ class Watch:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._seen = 0
-        self._spoiled = 0
+        self._cut_off = 0
+        self._empty = 0
         self._standard = 0
         self._unreadable = 0
 
@@ -32,15 +33,14 @@ class Watch:
         cut_off = answer.stop_reason == "length" and not usable
         empty = answer.stop_reason == "stop" and not answer.text.strip() and baseline
         self._seen += 1
-        self._spoiled += cut_off or empty
+        self._cut_off += cut_off
+        self._empty += empty
         if baseline and answer.stop_reason != "error":
             self._standard += 1
             self._unreadable += not usable
-        if self._seen >= FEWEST_TO_JUDGE and self._spoiled > MOST_SPOILED * self._seen:
-            raise Unfinished(
-                f"{self._spoiled} of the first {self._seen} replies were empty or cut off before a "
-                f"move; raise {self._too_small(answer)}"
-            )
+        spoiled = self._cut_off + self._empty
+        if self._seen >= FEWEST_TO_JUDGE and spoiled > MOST_SPOILED * self._seen:
+            raise Unfinished(f"{spoiled} of the first {self._seen} replies {self._why(answer)}")
         if (
             self._standard >= 2 * FEWEST_TO_JUDGE
             and self._unreadable > MOST_UNREADABLE * self._standard
@@ -49,6 +49,15 @@ class Watch:
                 f"{self._unreadable} of the first {self._standard} replies under the standard "
                 f"rules name no move; the last one was {answer.text[:80]!r}"
             )
+
+    def _why(self, answer: Answer) -> str:
+        """What spoiled the replies, and what can be done about it."""
+        if not self._cut_off:
+            thoughts = "" if answer.text.strip() else answer.reasoning
+            told = f"; the last one was thoughts alone: {thoughts[:80]!r}" if thoughts else ""
+            return f"were empty, and no limit cut them off{told}"
+        how = f"empty ({self._empty}) or cut off" if self._empty else "cut off"
+        return f"were {how} before a move; raise {self._too_small(answer)}"
 
     def _too_small(self, answer: Answer) -> str:
         """The limit that cuts such replies off."""
