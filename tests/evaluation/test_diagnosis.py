@@ -354,7 +354,7 @@ def test_too_many_failures_among_samples_or_controls_end_the_run_however_many_ot
 
         async def fault(request: Request, _: int) -> web.Response | None:
             fails = request["temperature"] and moves_in(request) == failing
-            return web.Response(status=409) if fails else None
+            return web.Response(status=418) if fails else None
 
         server.fault = fault
         with pytest.raises(Unfinished, match=rf"^1 of \d+ {kind} have no answer"):

@@ -196,7 +196,7 @@ def test_where_no_sample_is_whole_nothing_is_said_of_the_habit() -> None:
 
 def test_a_model_has_its_name_although_most_standard_questions_fail(tmp_path: Path) -> None:
     async def fault(request: Request, number: int) -> web.Response | None:
-        return web.Response(status=409) if number > 1 and not is_changed(request) else None
+        return web.Response(status=418) if number > 1 and not is_changed(request) else None
 
     write_positions(tmp_path / "few.jsonl", POOL[:3])
     with serving(Loopback(habit, model="served", fault=fault)) as server:
