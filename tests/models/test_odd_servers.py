@@ -167,7 +167,7 @@ def test_where_something_came_unasked_every_question_has_a_connection_of_its_own
 
 @pytest.mark.parametrize(
     ("rest", "most", "connections"),
-    [(1.0, 128, 4), (1.0, 1, 1), (0.0, 1, 4)],
+    [(1.0, 64, 4), (1.0, 1, 1), (0.0, 1, 4)],
     ids=["none has rested", "enough others rest", "all answers take longer"],
 )
 def test_a_connection_is_used_again_after_a_rest_unless_its_answer_took_longer(

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 LONGEST_THOUGHT = 1800
 """In seconds; some models think for ten minutes and more."""
-REST, MOST_AT_REST = 1.0, 128
+REST, MOST_AT_REST = 1.0, 64
 """So many seconds a connection is silent before it is used again, unless so many others are. Where
 answers take longer, a new one costs little beside them."""
 SIGN_OF_LIFE = 60
