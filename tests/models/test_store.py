@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -257,6 +258,18 @@ def test_a_file_that_is_no_store_is_moved_aside(tmp_path: Path, content: bytes) 
     saved(path, {"key": Answer("e2e4")})
     assert found(path, ["key"])
     assert not content or next(tmp_path.glob("*.damaged-*")).read_bytes() == content
+
+
+def test_a_new_file_that_another_process_is_just_making_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "answers.sqlite"
+    with closing(sqlite3.connect(path, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        later = threading.Timer(0.2, other.rollback)
+        later.start()
+        saved(path, {"key": Answer("e2e4")})
+        later.join()
+    assert found(path, ["key"])
+    assert not (tmp_path / "rescue.lock").exists()
 
 
 def test_a_disk_that_fails_is_no_damage(tmp_path: Path) -> None:

@@ -17,7 +17,17 @@ from typing import Any
 from ..errors import Problem, reason_of
 from ..home import answers_file
 from .model import Answer, Form
-from .rescue import Row, checksum_of, connected, is_whole, readable, readable_rows, sealed, unsealed
+from .rescue import (
+    Row,
+    checksum_of,
+    connected,
+    is_whole,
+    opened,
+    readable,
+    readable_rows,
+    sealed,
+    unsealed,
+)
 
 log = logging.getLogger(__name__)
 
@@ -36,11 +46,6 @@ CREATE TABLE IF NOT EXISTS batched (
 """
 _INSERT = "INSERT OR IGNORE INTO saved_answers VALUES (?, ?, ?, ?, ?)"
 
-_NOT_THE_FILE = (
-    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL),
-    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY),
-)
-"""What SQLite says when the disk is at fault; all else that it says of a file is damage."""
 _IS_SAFE = (
     "what was saved before is safe: free some space, or set CDTA_HOME to a folder you can write "
     "to, and run the same command again"
@@ -161,32 +166,14 @@ class Store:
         except sqlite3.Error as problem:
             return problem
 
-    def _opened(self) -> sqlite3.Connection | None:
-        """The database, or None if it is damaged."""
-        self.path.touch(0o600)
-        database = connected(self.path)
-        try:
-            database.execute("PRAGMA journal_mode = WAL")
-            database.executescript(_SCHEMA)
-            if database.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok":
-                return database
-        except UnicodeDecodeError:
-            pass  # SQLite quotes the damage in what it says
-        except sqlite3.DatabaseError as problem:
-            if problem.sqlite_errorcode & 0xFF in _NOT_THE_FILE:
-                database.close()
-                raise
-        database.close()
-        return None
-
     def _opened_or_rescued(self) -> sqlite3.Connection:
         """The database, or what a damaged one still holds; of several processes one rescues it."""
         with suppress(sqlite3.Error, OSError):  # another may be moving it just now
-            if database := self._opened():
+            if database := opened(self.path, _SCHEMA):
                 return database
         with closing(connected(self.path.with_name("rescue.lock"))) as lock:
             lock.execute("BEGIN EXCLUSIVE")
-            return self._opened() or self._taken_over()
+            return opened(self.path, _SCHEMA) or self._taken_over()
 
     def _taken_over(self) -> sqlite3.Connection:
         aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
@@ -194,7 +181,7 @@ class Store:
             with suppress(FileNotFoundError):
                 Path(f"{self.path}{suffix}").rename(f"{aside}{suffix}")
         rows = readable_rows(aside)
-        database = self._opened()
+        database = opened(self.path, _SCHEMA)
         assert database, "a new file is not damaged"
         with database:
             database.executemany(_INSERT, rows.values())
