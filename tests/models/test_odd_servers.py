@@ -158,25 +158,24 @@ def test_what_comes_late_is_not_the_answer_to_the_next_question() -> None:
 def test_where_something_came_unasked_every_question_has_a_connection_of_its_own(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(clients, "MOST_AT_REST", 1)
+    monkeypatch.setattr(clients, "MANY", 0)
+    monkeypatch.setattr(clients, "QUICK", 60)
     server = Echo(twice=True)
-    assert asyncio.run(server.answers(3, pause=0.2)) == ["0", "1", "2"]
+    assert asyncio.run(server.answers(4, pause=0.2)) == ["0", "1", "2", "3"]
     assert caplog.text.count("no connection is used twice now") == 1
-    assert server.connections == 3
+    assert server.connections == 4
 
 
 @pytest.mark.parametrize(
-    ("rest", "most", "connections"),
-    [(1.0, 64, 4), (1.0, 1, 1), (0.0, 1, 4)],
-    ids=["none has rested", "enough others rest", "all answers take longer"],
+    ("many", "quick", "connections"), [(2, 60.0, 3), (100, 60.0, 5), (0, 0.0, 5)]
 )
-def test_a_connection_is_used_again_after_a_rest_unless_its_answer_took_longer(
-    monkeypatch: pytest.MonkeyPatch, rest: float, most: int, connections: int
+def test_a_connection_is_used_again_after_many_quick_answers(
+    monkeypatch: pytest.MonkeyPatch, many: int, quick: float, connections: int
 ) -> None:
-    monkeypatch.setattr(clients, "REST", rest)
-    monkeypatch.setattr(clients, "MOST_AT_REST", most)
+    monkeypatch.setattr(clients, "MANY", many)
+    monkeypatch.setattr(clients, "QUICK", quick)
     server = Echo(twice=False)
-    asyncio.run(server.answers(4))
+    asyncio.run(server.answers(5))
     assert server.connections == connections
 
 

@@ -11,10 +11,8 @@ import socket
 from time import monotonic
 from typing import Any
 
-from aiohttp import AddrInfoType, TCPConnector
-from aiohttp.client_reqrep import ConnectionKey
+from aiohttp import AddrInfoType, ClientRequest, TCPConnector
 from aiohttp.connector import Connection
-from aiohttp.tracing import Trace
 
 from ..errors import Problem, reason_of
 
@@ -22,9 +20,9 @@ log = logging.getLogger(__name__)
 
 LONGEST_THOUGHT = 1800
 """In seconds; some models think for ten minutes and more."""
-REST, MOST_AT_REST = 1.0, 64
-"""So many seconds a connection is silent before it is used again, unless so many others are. Where
-answers take longer, a new one costs little beside them."""
+MANY, QUICK = 100, 0.025
+"""After so many questions whose answers take fewer seconds than that, a new connection for each
+would be a good part of the time."""
 SIGN_OF_LIFE = 60
 """In seconds; routers forget a connection on which nothing is said for some minutes."""
 _TIME_OUT = "INSPECT_HTTP_REQUEST_TIMEOUT"
@@ -38,18 +36,23 @@ def wait_long() -> None:
 
 
 class Connector(TCPConnector):
-    """Connections that are used again after a rest, if nothing came on them that nobody asked for.
+    """Connections that are used again only where that saves time, and nothing comes unasked.
 
-    What comes late would be taken for the answer to the next question. Where that happens once,
-    every question has a connection of its own from then on.
+    What comes late would be taken for the answer to the next question on the same connection. So
+    without encryption, where a new one is made in no time, every question has its own, until many
+    were answered so quickly that the time counts. Where something came that nobody asked for, every
+    question has its own from then on.
     """
 
-    async def connect(self, *args: Any, **kwargs: Any) -> Connection:
-        """A connection on which nothing waits; it is closed after an answer that took long."""
+    _asked = 0
+    _is_quick = False
+
+    async def connect(self, req: ClientRequest, *args: Any, **kwargs: Any) -> Connection:
+        """A connection on which nothing waits."""
         while True:
-            connection = await super().connect(*args, **kwargs)
+            connection = await super().connect(req, *args, **kwargs)
             protocol = connection.protocol
-            assert protocol is not None  # it is false while nothing waits on it
+            assert protocol is not None  # where nothing waits on it, it is false
             if not protocol.should_close:
                 break
             connection.close()
@@ -58,21 +61,19 @@ class Connector(TCPConnector):
                 log.warning(
                     "the server said what nobody asked for: no connection is used twice now"
                 )
+        self._asked += 1
+        once = not req.is_ssl() and (self._asked <= MANY or not self._is_quick)
+        if once:
+            req.headers["Connection"] = "close"  # so that the server need not wait for more
         began = monotonic()
 
-        def rest() -> None:
-            if monotonic() - began > REST:
+        def answered() -> None:
+            self._is_quick = monotonic() - began < QUICK
+            if once:
                 protocol.force_close()
 
-        connection.add_callback(rest)
+        connection.add_callback(answered)
         return connection
-
-    async def _get(self, key: ConnectionKey, traces: list[Trace]) -> Connection | None:
-        """The one that has rested longest, if that is long enough."""
-        resting = self._conns.get(key)
-        if resting and len(resting) < MOST_AT_REST and monotonic() - resting[0][1] < REST:
-            return None
-        return await super()._get(key, traces)
 
 
 def kept_alive(address: AddrInfoType) -> socket.socket:
