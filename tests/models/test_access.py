@@ -110,8 +110,8 @@ def test_nothing_is_sent_to_another_server_by_a_redirect(server: Loopback, statu
     ):
         answer(base_url=first.url, **options)
     assert str(problem.value) == (
-        f"{first.url} redirects to another server, to which nothing was sent; "
-        f"--base-url {server.url} would ask that one"
+        f"{first.url} redirects to another server, {server.url}, to which nothing was sent; "
+        "if that one is meant, --base-url takes its address"
     )
     assert server.requests == []
 

@@ -88,6 +88,7 @@ def test_a_body_that_calls_itself_an_error_is_none(told: dict[str, object]) -> N
         {"status": "completed", "error": {}, "errors": []},
         *({"success": True, "code": code} for code in (None, 0, 200, "ok", 20_000, "success")),
         *({"status": status} for status in (None, 200, "ok", "success", "incomplete")),
+        {"status": "incomplete", "incomplete_details": "max_output_tokens"},
     ],
 )
 def test_a_body_that_says_more_of_itself_is_an_answer(told: dict[str, object]) -> None:

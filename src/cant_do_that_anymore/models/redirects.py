@@ -22,10 +22,11 @@ def staying_at(endpoint: str, path: str, hide: Callable[[str], str]) -> ClientMi
         asked = url.scheme, url.host, url.port
         origin = origin or asked  # nobody is redirected before the first request
         if asked != origin:
-            found = f"{url.origin()}{url.raw_path.removesuffix(path)}"
+            is_answering = url.raw_path.endswith(path)
+            found = f"{url.origin()}{url.raw_path.removesuffix(path) if is_answering else ''}"
             raise Problem(
-                f"{endpoint} redirects to another server, to which nothing was sent; "
-                f"--base-url {hide(found)} would ask that one"
+                f"{endpoint} redirects to another server, {hide(found)}, to which nothing was "
+                "sent; if that one is meant, --base-url takes its address"
             )
         return await send(request)
 

@@ -152,7 +152,8 @@ def _joined(content: Any) -> Any:
 def _stop_reason(reply: dict[str, Any], choice: dict[str, Any], text: str) -> StopReason:
     reason = choice.get("finish_reason")
     if reason == "stop" and reply.get("status") == "incomplete":  # then it says elsewhere why
-        reason = (reply.get("incomplete_details") or {}).get("reason")
+        details = reply.get("incomplete_details")
+        reason = details.get("reason") if isinstance(details, dict) else details
     told = str(reason).lower()
     if told in STOP_REASONS and not choice.get("error"):
         return STOP_REASONS[told]

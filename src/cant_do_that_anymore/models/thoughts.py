@@ -15,39 +15,38 @@ _NAMES = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|analysis)"
 _OPENING = rf"(?:<{_NAMES}(?:\s[^<>]*)?>|◁think▷|\[THINK\])"
 _CLOSING = rf"(</{_NAMES}\s*>|◁/think▷|\[/THINK\]|<\|?/?thinking_end\|>)"
 _TAG = re.compile(f"{_CLOSING}|{_OPENING}", re.IGNORECASE)
-_UNCLOSED = re.compile(rf"^[ \t]*{_OPENING}", re.IGNORECASE | re.MULTILINE)
+_OPENED = re.compile(rf"^[ \t]*{_OPENING}", re.IGNORECASE | re.MULTILINE)
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]*<\|message\|>")
 _MARK = re.compile(r"<\|(?:start|end|return|channel|message)\|>")
 
 
 def without_thoughts(text: str) -> tuple[str, str]:
-    """The thoughts in a text, and the reply before and after them.
+    """The thoughts in a text, and the reply after them.
 
     Many templates open the thoughts in the question, so that only their end is in the text. What
-    is opened at the beginning of a line and never closed is thought to its end. What stands
-    between two thoughts is the reply only where there is no other.
+    is opened at the beginning of a line and never closed is thought to its end. Where nothing comes
+    after them, the reply is what stands before such a beginning, or else between two thoughts.
 
     >>> without_thoughts("<think>The bishop?</think>c1g5")
     ('The bishop?', 'c1g5')
-    >>> without_thoughts("c1g5<think>The bishop.</think>")
-    ('The bishop.', 'c1g5')
     """
     if _CHANNEL.search(text):
         return _by_channel(text)
-    tags = [*_TAG.finditer(text)]
-    closings = [tag for tag in tags if tag[1]]
+    closings = [tag for tag in _TAG.finditer(text) if tag[1]]
+    opened = _OPENED.search(text)
     if not closings:
-        unclosed = _UNCLOSED.search(text)
-        return (
-            (text[unclosed.end() :].strip(), text[: unclosed.start()]) if unclosed else ("", text)
-        )
-    opened = None if tags[0][1] else tags[0]
-    before = text[: opened.start()] if opened else ""
-    thoughts = text[opened.end() if opened else 0 : closings[-1].start()].strip()
-    unfinished, after = without_thoughts(text[closings[-1].end() :])
-    if not (before + after).strip():
-        thoughts, before = _parted(thoughts)
-    return _joined(thoughts, unfinished), _joined(before, after)
+        return (text[opened.end() :].strip(), text[: opened.start()]) if opened else ("", text)
+    first, last = closings[0], closings[-1]
+    unfinished, after = without_thoughts(text[last.end() :])
+    thoughts, before = text[: last.start()], ""
+    if opened and opened.start() < first.start():
+        before = text[: opened.start()]
+        if not (before.strip() and after.strip()):
+            thoughts = text[opened.end() : last.start()]
+    reply = after if after.strip() else before
+    if not reply.strip():
+        thoughts, reply = _parted(thoughts.strip())
+    return _joined(thoughts.strip(), unfinished), reply
 
 
 def _parted(thoughts: str) -> tuple[str, str]:
