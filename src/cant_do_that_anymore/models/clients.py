@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 LONGEST_THOUGHT = 1800
 """In seconds; some models think for ten minutes and more."""
-MANY, QUICK = 100, 0.025
+MANY, QUICK = 50, 0.05
 """After so many questions whose answers take fewer seconds than that, a new connection for each
 would be a good part of the time."""
 SIGN_OF_LIFE = 60
