@@ -21,6 +21,7 @@ from cant_do_that_anymore.evaluation.uncertainty import (
     games_of,
     guesses,
     interval_of,
+    joined,
     ratio_of,
 )
 from cant_do_that_anymore.evaluation.vocabulary import Measure, Outcome, Reply, Sample
@@ -242,3 +243,8 @@ def test_where_the_habit_is_not_always_there_p_is_that_of_the_score() -> None:
     ratios = ratio_of(measure, first), ratio_of(measure, second)
     expected = ratio_difference(*ratios, games_of(first))
     assert expected and paired(measure, first, second).p == expected.p
+
+
+def test_games_are_joined_over_others_that_share_a_position_with_both() -> None:
+    games = [(1, "a"), (2, "b"), (3, "b"), (2, "a"), (4, "c")]
+    assert joined(games) == [1, 1, 1, 1, 4]

@@ -38,8 +38,8 @@ def games_of(samples: Sequence[Sample]) -> list[Hashable]:
 def joined(games: Sequence[tuple[Hashable, Hashable]]) -> list[Hashable]:
     """The games, given with a position each, as one wherever two of them have one in common.
 
-    >>> joined([(1, "a"), (2, "b"), (2, "a"), (3, "c")])
-    [1, 1, 1, 3]
+    >>> joined([(1, "a"), (2, "b"), (3, "b"), (2, "a"), (4, "c")])
+    [1, 1, 1, 1, 4]
     """
     same_as: dict[Hashable, Hashable] = {}
 
