@@ -116,10 +116,8 @@ def foreseen_by(spec: Spec, plan: Plan, known: Known, kept: Kept) -> Foreseen:
     return replace(foresee(spec, whole, known, kept, under_way), looks=len(to_come))
 
 
-def estimate(
-    spec: Spec, seconds_an_answer: float | None = None, *, advise: bool = True
-) -> Estimate:
-    """Estimate a run; the time of an answer goes by its tokens, unless it was measured.
+def estimate(spec: Spec, *, advise: bool = True) -> Estimate:
+    """Estimate a run.
 
     Where it is dear, and advice is wanted, others are estimated as well.
 
@@ -129,7 +127,7 @@ def estimate(
     known = known_for(spec)
     foreseen = foreseen_for(spec, known)
     connections = spec.max_connections or known.connections
-    pace = Pace(known, connections, seconds_an_answer, foreseen.looks if spec.batch else None)
+    pace = Pace(known, connections, foreseen.looks if spec.batch else None)
     price = rate_for(spec, known)
     parts = foreseen.dataset, foreseen.measuring
     lengths = [lengths_of(spec, known, part, other) for part, other in (parts, parts[::-1])]
@@ -145,7 +143,7 @@ def estimate(
         dataset=dataset,
         measuring=measuring,
         total=total,
-        cheaper=_cheaper(spec, dataset, total, seconds_an_answer) if advise else {},
+        cheaper=_cheaper(spec, dataset, total) if advise else {},
         assumptions=(
             *([f"dataset: {foreseen.imagined}"] if foreseen.imagined else []),
             *_told("input", [each.input for each in said]),
@@ -158,13 +156,11 @@ def estimate(
     )
 
 
-def _cheaper(
-    spec: Spec, dataset: Step, total: Step, seconds_an_answer: float | None
-) -> dict[str, Step]:
+def _cheaper(spec: Spec, dataset: Step, total: Step) -> dict[str, Step]:
     if _most(total) <= (Spec.ask_above or 0.0):
         return {}
     others = {
-        option: estimate(other, seconds_an_answer, advise=False).total
+        option: estimate(other, advise=False).total
         for option, other in cheaper_than(spec, searches=dataset.requests > 1).items()
     }
     return {option: step for option, step in others.items() if _most(step) < _most(total)}

@@ -57,15 +57,6 @@ class Part:
         """Whether there is room to think: the model is known to, or it is asked to."""
         return room_in(self.form, self.settings) > 0
 
-    @property
-    def may_need_room(self) -> bool:
-        """Whether the model will get room to think if it turns out that it does."""
-        return (
-            not self.thinks
-            and self.settings.reasoning_tokens is None
-            and self.settings.reasoning_effort is None
-        )
-
     def add(self, ask: Ask, answer: Answer | None) -> None:
         """Count a question and its answer, if there is one."""
         if not answer:

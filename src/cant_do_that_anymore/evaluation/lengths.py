@@ -91,7 +91,7 @@ def _expected(spec: Spec, known: Known, part: Part) -> tuple[dict[str, Span], st
         thought = Span(min(thought.least, room), min(thought.most, room))
     told = (
         f"{thought.least:,} to {thought.most:,} tokens if it thinks first, {as_whom} ({SOURCE}); "
-        "--pilot N finds out by N questions"
+        "after cdta run -n 10 its own answers are used"
     )
     if part.thinks:
         return {THINKING: thought}, told

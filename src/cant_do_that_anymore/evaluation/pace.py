@@ -23,7 +23,6 @@ class Pace:
 
     known: Known
     connections: int
-    measured: float | None
     looks: int | None
 
     def seconds(self, questions: int, tokens: float, waves: int) -> float:
@@ -32,7 +31,7 @@ class Pace:
             return self.looks * waves * SECONDS_A_BATCH if questions else 0.0
         if self.known.name in OUR_MODELS:
             return questions / OUR_ANSWERS_A_SECOND
-        one = self.measured or max(SECONDS_AN_ANSWER, tokens / TOKENS_A_SECOND)
+        one = max(SECONDS_AN_ANSWER, tokens / TOKENS_A_SECOND)
         return questions * one / self.connections
 
     @property
@@ -44,9 +43,7 @@ class Pace:
             return told + looks
         if self.known.name in OUR_MODELS:
             return f"{OUR_ANSWERS_A_SECOND:.0f} answers a second are taken for our own models"
-        if self.measured:
-            one = f"{self.measured:.1f} s an answer, as in the pilot"
-        else:
-            least = f"{SECONDS_AN_ANSWER:g} s an answer at least"
-            one = f"{TOKENS_A_SECOND:.0f} tokens a second are taken, and {least}"
-        return f"{one}, with {self.connections} questions at once"
+        return (
+            f"{TOKENS_A_SECOND:.0f} tokens a second are taken, and {SECONDS_AN_ANSWER:g} s an "
+            f"answer at least, with {self.connections} questions at once"
+        )

@@ -8,16 +8,14 @@ import click
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from ...errors import counted, plain
 from ...evaluation.entrants import by_title
 from ...evaluation.estimate import Estimate, Way, estimate
-from ...evaluation.pilot import pilot_of
 from ...evaluation.spec import Spec
 from ...evaluation.tokens import Span
 from ...evaluation.vocabulary import Eval
 from ...progress import duration
 from ...report.words import dollars
-from ..options import LIMITS, THINKING, Command, Option, several, several_models, shared
+from ..options import THINKING, Command, several, several_models, shared
 from ..printing import console
 
 NO_FOLDING = 200
@@ -32,34 +30,26 @@ NOTHING = "nothing left"
         *shared("base_url", "tag", "header", "temperature", "max_tokens", *THINKING),
         several("eval", "evals", "all"),
         *shared("rules", "pool", "dataset", "wording", "reading", "diagnose", "n", "precision"),
-        *shared("seed", "max_connections", "price", "batch", "fresh"),
-        Option(
-            ["--pilot"],
-            heading=LIMITS,
-            type=click.IntRange(1),
-            metavar="N",
-            help="Ask N questions of the run first, and say what they may cost; they are kept.",
-        ),
-        *shared("as_json"),
+        *shared("seed", "max_connections", "price", "batch", "fresh", "as_json"),
     ],
 )
 def estimate_command(
-    models: tuple[str, ...], evals: tuple[Eval, ...], pilot: int | None, as_json: bool, **rest: Any
+    models: tuple[str, ...], evals: tuple[Eval, ...], as_json: bool, **rest: Any
 ) -> None:
     """Say what a run will take: questions, tokens, cost and time.
 
-    Nothing is asked and no key is needed, but for a --pilot. Answers kept from before are not asked
-    again, so they are not counted.
+    Nothing is asked and no key is needed. Answers kept from before are not asked again, so they are
+    not counted; they say how long the others will be. For these, run "cdta run -n 10" first.
 
     \b
     cdta estimate --model openai/gpt-4o --model anthropic/claude-sonnet-4-5
-    cdta estimate --model openai/o4-mini --reasoning-effort low --pilot 20
+    cdta estimate --model openai/o4-mini --reasoning-effort low
     """
     titles = by_title(models, rest["base_url"]) if models else {"": {}}
     specs = [
         (title, Spec(eval=eval_, **rest | one)) for title, one in titles.items() for eval_ in evals
     ]
-    found = [_estimated(title, spec, pilot) for title, spec in specs]
+    found = [_estimated(title, spec) for title, spec in specs]
     if as_json:
         click.echo(json.dumps([asdict(one) for one in found]))
         return
@@ -67,23 +57,9 @@ def estimate_command(
     _print(found, [f"{effort} effort" if effort else "", f"pool {pool}" if pool else ""])
 
 
-def _estimated(title: str, spec: Spec, pilot: int | None) -> Estimate:
-    one = estimate(spec, _asked(spec, pilot) if pilot else None)
+def _estimated(title: str, spec: Spec) -> Estimate:
+    one = estimate(spec)
     return replace(one, model=title) if "@" in title else one
-
-
-def _asked(spec: Spec, answers: int) -> float | None:
-    """The seconds that an answer of the pilot takes, unless all of them are kept already."""
-    pilot = pilot_of(spec, answers)
-    if not pilot:
-        return None
-    tokens = f"{pilot.most.input_tokens + pilot.most.output_tokens:,} tokens"
-    click.echo(
-        f"the pilot asks {plain(pilot.model.name)} {counted(len(pilot.asks), 'question')} of the "
-        f"run, for at most {tokens} ({dollars(pilot.most_cost)}); the answers are kept",
-        err=True,
-    )
-    return pilot.ask()
 
 
 def _print(found: list[Estimate], how: list[str]) -> None:
