@@ -90,7 +90,7 @@ def _asked(hits: float, on_common: float, habit: float, options: list[str]) -> t
 
 def _a_question(spec: Spec) -> float:
     """What one costs in US dollars, in the middle of a range."""
-    step = estimate(spec, advise=False).total
+    step = estimate(spec).total
     (way,) = step.ways
     assert way.cost
     return sum(way.cost) / 2 / step.requests

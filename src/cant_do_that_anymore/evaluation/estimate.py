@@ -78,8 +78,7 @@ class Estimate:
         measuring: asking each of the samples under every condition.
         total: both.
         assumptions: what the figures rest on, one sentence each.
-        cheaper: of a run that costs more than is spent without a word, what others would take, by
-            the options that ask for them.
+        cheaper: options that cost less as a rule, if the run costs more than --ask-above.
     """
 
     model: str
@@ -88,7 +87,7 @@ class Estimate:
     measuring: Step
     total: Step
     assumptions: tuple[str, ...]
-    cheaper: dict[str, Step]
+    cheaper: tuple[str, ...]
 
 
 def foreseen_for(spec: Spec, known: Known) -> Foreseen:
@@ -116,10 +115,8 @@ def foreseen_by(spec: Spec, plan: Plan, known: Known, kept: Kept) -> Foreseen:
     return replace(foresee(spec, whole, known, kept, under_way), looks=len(to_come))
 
 
-def estimate(spec: Spec, *, advise: bool = True) -> Estimate:
+def estimate(spec: Spec) -> Estimate:
     """Estimate a run.
-
-    Where it is dear, and advice is wanted, others are estimated as well.
 
     Raises:
         BadInput: if the spec cannot work.
@@ -143,7 +140,7 @@ def estimate(spec: Spec, *, advise: bool = True) -> Estimate:
         dataset=dataset,
         measuring=measuring,
         total=total,
-        cheaper=_cheaper(spec, dataset, total) if advise else {},
+        cheaper=_cheaper(spec, dataset, total),
         assumptions=(
             *([f"dataset: {foreseen.imagined}"] if foreseen.imagined else []),
             *_told("input", [each.input for each in said]),
@@ -156,18 +153,11 @@ def estimate(spec: Spec, *, advise: bool = True) -> Estimate:
     )
 
 
-def _cheaper(spec: Spec, dataset: Step, total: Step) -> dict[str, Step]:
-    if _most(total) <= (Spec.ask_above or 0.0):
-        return {}
-    others = {
-        option: estimate(other, advise=False).total
-        for option, other in cheaper_than(spec, searches=dataset.requests > 1).items()
-    }
-    return {option: step for option, step in others.items() if _most(step) < _most(total)}
-
-
-def _most(step: Step) -> float:
-    return max((way.cost.most for way in step.ways if way.cost), default=0.0)
+def _cheaper(spec: Spec, dataset: Step, total: Step) -> tuple[str, ...]:
+    most = max((way.cost.most for way in total.ways if way.cost), default=0.0)
+    if most <= (Spec.ask_above or 0.0):
+        return ()
+    return tuple(cheaper_than(spec, searches=dataset.requests > 1))
 
 
 def _total(*steps: Step) -> Step:

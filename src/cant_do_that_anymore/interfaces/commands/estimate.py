@@ -72,10 +72,8 @@ def _print(found: list[Estimate], how: list[str]) -> None:
             wide.print(_table(one))
         else:
             wide.print(f"{told}: {NOTHING} to ask, all answers are kept", highlight=False)
-        for option, step in one.cheaper.items():
-            takes = f"{step.requests:,} requests" if step.requests else f"{NOTHING} to ask"
-            costs = "".join(f", {_cost(way.cost)}" for way in step.ways[:1])
-            terminal.print(f"- cheaper: {option}, {takes}{costs}", highlight=False)
+        if one.cheaper:
+            terminal.print(f"- cheaper: {', '.join(one.cheaper)}", highlight=False)
     asking = [one for one in found if one.total.requests]
     for assumption in dict.fromkeys(each for one in asking for each in one.assumptions):
         terminal.print(f"- {assumption}", highlight=False)
