@@ -144,7 +144,7 @@ def test_help_shows_every_option_once_under_its_heading(names: tuple[str, ...]) 
             assert text.count(line) == text[sections[option.heading]].count(line) == 1
 
 
-@pytest.mark.parametrize("name", ["runs", "view", "report", "compare", "rescore", "site", "mine"])
+@pytest.mark.parametrize("name", ["runs", "view", "report", "compare", "rescore", "mine"])
 def test_help_of_every_command_for_runs_and_games_is_by_purpose(name: str) -> None:
     assert "\nOutput:\n" in shown(name)
     assert "\nOptions:\n" not in shown(name)

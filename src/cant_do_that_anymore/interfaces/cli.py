@@ -32,7 +32,6 @@ COMMANDS = {
             "commands.compare:compare_command",
             "Say which model adapts better, and whether it is sure.",
         ),
-        "site": Entry("commands.site:site", "Make a web site of experiments and runs."),
         "rescore": Entry(
             "commands.run:rescore", "Read a run's replies in another way, without asking anything."
         ),

@@ -1,7 +1,6 @@
 """The options that say where results go, and in what form."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,11 +15,9 @@ def out_option(default: str) -> Option:
     return Option(["--out"], heading=OUTPUT, type=_PATH, metavar="DIR", help=told)
 
 
-def output_option(metavar: str, told: str, **more: Any) -> Option:
+def output_option(metavar: str, told: str) -> Option:
     """``-o`` for what a command writes, and what is told of it."""
-    return Option(
-        ["-o", "--output"], heading=OUTPUT, type=_PATH, metavar=metavar, help=told, **more
-    )
+    return Option(["-o", "--output"], heading=OUTPUT, type=_PATH, metavar=metavar, help=told)
 
 
 def markdown_option() -> Option:

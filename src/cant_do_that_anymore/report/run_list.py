@@ -1,4 +1,4 @@
-"""What is told of each run in a list of them: in the terminal and on a site."""
+"""The columns of a list of runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

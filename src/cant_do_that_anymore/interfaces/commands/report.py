@@ -56,7 +56,7 @@ def view(name: str, port: int | None) -> None:
     """Open the page of a run in the browser.
 
     RUN is a folder, a part of its name, a model's name, latest (the default), the folder of an
-    experiment or a site, or a page. The page of a run is written if there is none.
+    experiment, or a page. The page of a run is written if there is none.
     """
     path = _page_of(name)
     if port is not None:
