@@ -1,20 +1,14 @@
-"""Runs by name in the commands: listed, opened, served, compared, read again."""
+"""Runs by name in the commands: listed, opened, compared, read again."""
 
 import json
 import re
-import signal
-import socket
 import webbrowser
-from http.client import HTTPConnection
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from cant_do_that_anymore.evaluation.folder import load_run
-from cant_do_that_anymore.interfaces.serving import server_of
-from machines import needs_posix
-from processes import cdta, process_of
+from processes import cdta
 
 
 @pytest.fixture(scope="module")
@@ -122,72 +116,3 @@ def test_view_opens_the_latest_a_page_or_what_has_an_index(
     assert cdta("view").returncode == 0
     newest = json.loads(cdta("runs", "--json").stdout)[0]["folder"]
     assert opened[-1] == (Path(newest).resolve() / "report.html").as_uri()
-
-
-def test_an_index_is_served_with_the_pages_below_it_and_another_page_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "experiment"
-    (folder / "a run #1").mkdir(parents=True)
-    for name in ("index.html", "page.html", "results.csv", "a run #1/report.html"):
-        (folder / name).write_text(name)
-    served = {
-        "index.html": {"/", "/results.csv", "/a%20run%20%231/report.html?x=1"},
-        "page.html": {"/"},
-    }
-    for name, expected in served.items():
-        with server_of(folder / name, 0) as server:
-            thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-            thread.start()
-            for path in (
-                "/",
-                "/results.csv",
-                "/a%20run%20%231/report.html?x=1",
-                "/a%20run%20%231/",
-            ):
-                asked = HTTPConnection("127.0.0.1", server.server_port, timeout=30)
-                asked.request("GET", path)
-                assert (asked.getresponse().status == 200) is (path in expected), (name, path)
-                asked.close()
-            server.shutdown()
-            thread.join()
-
-
-@needs_posix
-def test_a_page_is_served_with_its_data_and_nothing_else(here: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "public"
-    assert cdta("rescore", "lies elsewhere", "--out", folder).returncode == 0
-    (tmp_path / "secret.json").write_text("{}")
-    (folder / "notes.pdf").write_text("not data")
-    (folder / "link.json").symlink_to(tmp_path / "secret.json")
-    (folder / "deeper").mkdir()
-    (folder / "deeper" / "page.html").write_text("not of the run")
-    process = process_of("view", folder, "--port", 0)
-    try:
-        assert process.stdout
-        address = re.match(r"http://127\.0\.0\.1:(\d+)/ ", process.stdout.readline())
-        assert address
-        port = address[1]
-        assert f"ssh -L {port}:127.0.0.1:{port} {socket.gethostname()}" in process.stdout.readline()
-        asked = HTTPConnection("127.0.0.1", int(port), timeout=30)
-
-        def status(path: str, host: str = "localhost") -> int:
-            asked.close()
-            asked.request("GET", path, headers={"Host": host})
-            return asked.getresponse().status
-
-        assert status("/") == status("/report.html") == 200
-        assert status("/run.json") == status("/samples.jsonl") == 200
-        for path in (
-            *("/../secret.json", "/%2e%2e/secret.json", "//../secret.json", "/link.json"),
-            *("/notes.pdf", "/deeper/", "/deeper/page.html", "/..", "/.", "/nowhere.html"),
-            *("/%00", "/report.html%00.json"),
-        ):
-            assert status(path) == 404, path
-        assert status("/", f"127.0.0.1:{port}") == 200
-        assert status("/", f"a-web-site.example:{port}") == 404
-        taken = cdta("view", folder, "--port", port)
-        assert taken.returncode == 1
-        assert f"cannot serve at port {port} (Address already in use)" in taken.stderr
-    finally:
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
-    assert (process.returncode, said) == (0, "")

@@ -11,9 +11,8 @@ from ...evaluation.finding import FACTS, LATEST, run_at, runs_at
 from ...evaluation.folder import load_run
 from ...report.experiment_page import INDEX
 from ...report.page import PAGE_NAME, write_page
-from ..options import OUTPUT, Command, Option
+from ..options import Command
 from ..outputs import output_option
-from ..serving import serve
 
 
 @click.command(
@@ -39,29 +38,16 @@ def report(names: tuple[str, ...], output: Path | None) -> None:
         click.echo(path)
 
 
-@click.command(
-    cls=Command,
-    params=[
-        Option(
-            ["--port"],
-            heading=OUTPUT,
-            type=click.IntRange(0, 65535),
-            metavar="PORT",
-            help="Serve it to this machine alone instead, for a browser elsewhere (ssh -L).",
-        )
-    ],
-)
+@click.command(cls=Command)
 @click.argument("name", metavar="[RUN]", default=LATEST)
-def view(name: str, port: int | None) -> None:
+def view(name: str) -> None:
     """Open the page of a run in the browser.
 
     RUN is a folder, a part of its name, a model's name, latest (the default), the folder of an
     experiment, or a page. The page of a run is written if there is none.
     """
     path = _page_of(name)
-    if port is not None:
-        serve(path, port)
-    elif not webbrowser.open(path.resolve().as_uri()):
+    if not webbrowser.open(path.resolve().as_uri()):
         raise Problem(f"no browser could be started here; open {str(path)!r} in one")
 
 
