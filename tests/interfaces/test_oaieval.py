@@ -4,11 +4,9 @@ import json
 import math
 import subprocess
 import sys
-import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -307,63 +305,6 @@ def test_diagonal_moves_can_be_asked_for_by_name_or_by_parameter() -> None:
     assert report_in(by_name) == report_in(by_parameter)
 
 
-@contextmanager
-def collecting(status: int) -> Iterator[tuple[str, list[Any]]]:
-    """An address that takes posts and answers with ``status``."""
-    posts: list[Any] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            posts.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(status)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/", posts
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def posted_to(url: str, record: Path) -> Done:
-    http = ("--http-run", "--http-run-url", url, "--http-batch-size", "8")
-    small = ("--max_samples", "10", "--record_path", str(record))
-    return oaieval("cdta/random", f"{EVAL}.all_diagonal", *small, *http)
-
-
-def test_events_are_posted_in_batches_and_the_report_after_them(tmp_path: Path) -> None:
-    record = tmp_path / "record.jsonl"
-    with collecting(200) as (url, posts):
-        done = posted_to(url, record)
-    assert done.returncode == 0, done.stderr
-    assert [len(batch) for batch in posts] == [8, 8, 8, 6, 1]
-    assert [event["event_id"] for batch in posts for event in batch] == list(range(31))
-    (last,) = posts[-1]
-    assert last["type"] == "final_report"
-    assert last["data"] == pytest.approx(report_in(done))
-    assert len(record.read_text().splitlines()) == 1  # the spec alone
-
-
-def test_events_that_cannot_be_posted_are_in_the_file(tmp_path: Path) -> None:
-    record = tmp_path / "record.jsonl"
-    with collecting(500) as (url, posts):
-        done = posted_to(url, record)
-    lines = [json.loads(line) for line in record.read_text().splitlines()]
-    assert done.returncode == 1
-    assert f"30 of 30 events could not be posted to {url}" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert [line["event_id"] for line in lines if "type" in line] == list(range(30))
-    assert "final_report" in lines[-1]
-    assert len(posts) == 1  # after that it was given up
-
-
 @pytest.mark.parametrize("solver", ["../../../x", "a/../../../x", "/x", "generation/direct/../x"])
 def test_no_solver_name_leads_out_of_the_folder_of_records(temporary: Path, solver: str) -> None:
     with serving(Loopback(habit, model="m")) as server:
@@ -395,7 +336,8 @@ def test_the_log_can_go_to_a_file(tmp_path: Path) -> None:
 
 def test_a_flag_without_meaning_says_so_once() -> None:
     small = (f"{EVAL}.all_diagonal", "--max_samples", "2")
-    done = oaieval("cdta/random", *small, "--visible", "--no-local-run")
+    unused = ("--http-batch-size", "8", "--http-run-url", "http://nowhere")
+    done = oaieval("cdta/random", *small, "--visible", "--no-local-run", *unused)
     said = [line for line in logged(done) if "no meaning here" in line]
     assert done.returncode == 0
     assert [line.split()[0] for line in said] == ["--no-local-run", "--visible"]
@@ -409,7 +351,7 @@ def test_a_flag_without_meaning_says_so_once() -> None:
         (("cdta/random,human_cli", EVAL), "exactly one solver"),
         (("generation/direct/gpt-4", EVAL), "set OPENAI_API_KEY"),
         (("cdta/random", EVAL, "--completion_args", "wording=none"), "unknown wording"),
-        (("cdta/random", EVAL, "--http-run"), "--http-run-url"),
+        (("cdta/random", EVAL, "--http-run"), "not supported; the record goes to a file"),
         (("cdta/random", EVAL, "--record_path", f"{__file__}/x"), "cannot write the record"),
     ],
 )

@@ -33,7 +33,7 @@ from .options import (
     threads,
 )
 from .record import RecordSpec, events_of, final_report, record_spec
-from .recorders import DryRecorder, FileRecorder, HttpRecorder, Recorder
+from .recorders import DryRecorder, FileRecorder, Recorder
 
 log = logging.getLogger(__name__)
 
@@ -63,11 +63,12 @@ LOG_FORMAT = "[%(asctime)s] [%(filename)s:%(lineno)d] %(message)s"
 )
 @click.option("--debug/--no-debug", default=False, help="Log more.")
 @click.option("--local-run/--no-local-run", default=True, help="Write the record to a file.")
-@click.option("--http-run/--no-http-run", default=False, help="Post the record to an address.")
-@click.option("--http-run-url", metavar="URL", help="The address.")
-@click.option("--http-batch-size", type=click.IntRange(1), default=100, show_default=True)
+@click.option("--http-run/--no-http-run", default=False, help="Not supported.")
 @click.option(
-    "--http-fail-percent-threshold", type=click.IntRange(0, 100), default=5, show_default=True
+    *("--http-run-url", "--http-batch-size", "--http-fail-percent-threshold"),
+    metavar="VALUE",
+    expose_value=False,
+    help="Without --http-run no meaning, as in the original.",
 )
 @click.option("--dry-run/--no-dry-run", default=False, help="Ask, but record nothing.")
 @click.option("--dry-run-logging/--no-dry-run-logging", default=True, help="Log every event then.")
@@ -96,6 +97,8 @@ def main() -> None:
 
 
 def _measure(solver_name: str, eval_name: str, flags: Flags) -> None:
+    if flags.http_run:
+        raise BadInput("--http-run is not supported; the record goes to a file, --record_path")
     _start_logging(flags)
     split, params = eval_named(eval_name, flags.extra_eval_params)
     args = pairs("--completion_args", flags.completion_args, COMPLETION_ARGS)
@@ -133,7 +136,7 @@ def _start_logging(flags: Flags) -> None:
         raise BadInput(f"cannot log to {flags.log_to_file!r} ({problem.strerror})") from None
     level = logging.DEBUG if flags.debug else logging.INFO
     logging.getLogger("cant_do_that_anymore").setLevel(level)
-    if not flags.local_run and not flags.http_run:
+    if not flags.local_run:
         log.warning("--no-local-run has no meaning here: the record goes to a file")
     if flags.visible is not None:
         log.warning("--visible has no meaning here, except that it is recorded")
@@ -185,15 +188,8 @@ def _record(
     spec = record_spec(solver, full_name, run_config, flags.user)
     if flags.dry_run:
         return spec, DryRecorder(talkative=flags.dry_run_logging)
-    url = flags.http_run_url or ""
-    if flags.http_run and not url.startswith(("http://", "https://")):
-        raise BadInput(f"--http-run needs an http address in --http-run-url, not {url!r}")
     path = _record_path(flags, spec.run_id, solver, eval_name)
-    file = FileRecorder(path, spec, kept=flags.cache)
-    if not flags.http_run:
-        return spec, file
-    batch_size, fail_percent = flags.http_batch_size, flags.http_fail_percent_threshold
-    return spec, HttpRecorder(url, file, spec, batch_size, fail_percent)
+    return spec, FileRecorder(path, spec, kept=flags.cache)
 
 
 def _record_path(flags: Flags, run_id: str, solver: str, eval_name: str) -> Path:

@@ -37,9 +37,6 @@ class Flags:
     debug: bool
     local_run: bool
     http_run: bool
-    http_run_url: str | None
-    http_batch_size: int
-    http_fail_percent_threshold: int
     dry_run: bool
     dry_run_logging: bool
 

@@ -68,7 +68,7 @@ def record_spec(
     )
 
 
-def event(spec: RecordSpec, number: int, sample_id: str | None, kind: str, data: Any) -> Event:
+def _event(spec: RecordSpec, number: int, sample_id: str, kind: str, data: Any) -> Event:
     """One event, happening now."""
     return {
         "run_id": spec.run_id,
@@ -88,7 +88,7 @@ def events_of(run: Run, spec: RecordSpec, indices: Sequence[int]) -> Iterator[Ev
         for index, sample in zip(indices, run.samples, strict=True)
         for kind, data in _happened(run, sample)
     )
-    return (event(spec, number, *what) for number, what in enumerate(happened))
+    return (_event(spec, number, *what) for number, what in enumerate(happened))
 
 
 def final_report(metrics: dict[str, Number]) -> dict[str, Number]:
