@@ -214,15 +214,12 @@ def test_an_estimate_needs_only_to_read(
     assert "nothing left to ask" in told.stdout
 
 
-@pytest.mark.parametrize("content", ["{", "[" * 100_000])
-def test_a_damaged_dataset_is_in_nobodys_way(
-    content: str, server: Loopback, positions: Path, home: Path
-) -> None:
+def test_a_damaged_dataset_is_in_nobodys_way(server: Loopback, positions: Path, home: Path) -> None:
     run = ["run", *few(server, positions), "--quiet"]
     assert cdta("dataset", "import", "other", positions).returncode == 0
     assert cdta(*run).returncode == 0
     for _ in range(2):  # both are moved aside
-        next(home.glob("datasets/m.*/dataset.json")).write_text(content)
+        next(home.glob("datasets/m.*/dataset.json")).write_text("{")
         listed = cdta("dataset", "list")
         assert listed.returncode == 0
         assert "other" in listed.stdout

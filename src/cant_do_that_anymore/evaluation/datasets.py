@@ -209,7 +209,7 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
         told = {each.name: facts[each.name] for each in fields(Dataset)}
         told |= {"positions": positions, "usage": Usage(**facts["usage"]), "built_now": False}
         dataset = Dataset(**told)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as problem:
+    except (OSError, ValueError, KeyError, TypeError) as problem:
         raise BadInput(
             f"the dataset in {str(folder)!r} is damaged ({reason_of(problem)})"
         ) from None

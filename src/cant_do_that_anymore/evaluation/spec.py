@@ -186,7 +186,7 @@ def _checked_body(given: str | Mapping[str, Any]) -> str:
         return ""
     try:
         body = json.loads(given) if isinstance(given, str) else dict(given)
-    except (ValueError, RecursionError):
+    except ValueError:
         body = None
     if not isinstance(body, dict):
         told = shortened(given)

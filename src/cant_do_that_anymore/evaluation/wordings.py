@@ -141,7 +141,7 @@ def _from_toml(path: Path) -> Wording:
         texts = tomllib.loads(text_of(path))
         more = {key: _string(texts[key]) for key in _OPTIONAL if key in texts}
         return Wording(str(path), _string(texts["standard"]), _string(texts["changed"]), **more)
-    except (OSError, ValueError, RecursionError) as problem:
+    except (OSError, ValueError) as problem:
         raise BadInput(f"cannot read the wording {str(path)!r}: {reason_of(problem)}") from None
     except KeyError as missing:
         raise BadInput(f"the wording {str(path)!r} lacks the key {missing}") from None

@@ -90,7 +90,7 @@ class Position:
         special = fields.get("next_filtered_moves") or fields.get("special_move") or []
         moves = fields["previous_moves"]
         game, source = fields["game_idx"], fields.get("source")
-        if type(game) is not int or abs(game) >= 2**63:
+        if type(game) is not int:
             raise ValueError(f"no number of a game: {shortened(game)}")
         if not isinstance(source, str | None):
             raise ValueError(f"no text: {shortened(source)}")
@@ -217,7 +217,7 @@ def _parsed(line: bytes, where: str) -> Position:
         raise BadInput(f"{where}: the key {missing} is missing") from None
     except BadInput as problem:
         raise BadInput(f"{where}: {problem}") from None
-    except (RecursionError, ValueError):
+    except ValueError:
         raise BadInput(f"{where}: not a position as one JSON object: {_excerpt(line)}") from None
     if not position.special_moves:
         raise BadInput(f"{where}: no special move ('next_filtered_moves' is missing or empty)")

@@ -64,7 +64,7 @@ def _defaults_in(path: Path, ctx: click.Context) -> dict[str, Any]:
         raise BadInput(
             f"cannot read {str(path)!r} ({problem.strerror}); `cdta experiment --init` writes one"
         ) from None
-    except (ValueError, RecursionError) as problem:  # no TOML, no UTF-8, or brackets without end
+    except ValueError as problem:  # no TOML, or no UTF-8
         raise BadInput(f"{path} is no TOML: {problem}") from None
     options = {
         _key(option): option

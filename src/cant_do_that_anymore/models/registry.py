@@ -97,7 +97,7 @@ class _Loader(yaml.SafeLoader):
 def _read_file(path: Path) -> dict[str, object]:
     try:
         entries = yaml.load(text_of(path), _Loader) or {}
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as problem:
+    except (OSError, ValueError, yaml.YAMLError) as problem:
         raise BadInput(f"cannot read the registry {str(path)!r}: {reason_of(problem)}") from None
     if not isinstance(entries, dict):
         raise BadInput(f"the registry {str(path)!r} maps no names to solvers")
