@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.files import (
-    lines_of,
     new_folder,
     replacing,
     replacing_folder,
     replacing_text,
-    text_of,
 )
-from machines import needs_linux, needs_posix
+from machines import needs_posix
 from named_pipes import open_pipe
 
 
@@ -130,15 +128,6 @@ def test_of_two_who_make_the_same_folder_at_once_the_last_is_right(tmp_path: Pat
                     (other / "second").touch()
         assert names_in(tmp_path / "x") == {name}
     assert names_in(tmp_path) == {"x"}
-
-
-@needs_linux
-def test_what_has_no_end_is_not_read_to_it() -> None:
-    zeros = Path("/dev/zero")
-    with pytest.raises(OSError, match="without an end"):
-        text_of(zeros)
-    with zeros.open("rb") as file, pytest.raises(OSError, match="without an end"):
-        next(lines_of(file))
 
 
 def test_two_who_write_the_same_file_do_not_meet(tmp_path: Path) -> None:

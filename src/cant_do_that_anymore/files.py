@@ -1,7 +1,4 @@
-"""The one way to write files: whole or not at all, so that what was there before is never lost.
-
-And the way to read those of others: what has no end is not waited for.
-"""
+"""The one way to write files: whole or not at all, so that what was there before is never lost."""
 
 import errno
 import os
@@ -12,10 +9,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
-
-LONGEST_TEXT = 2**26
-LONGEST_LINE = 2**24
-"""In bytes; what is longer was not written for us, and may have no end."""
 
 
 @contextmanager
@@ -128,26 +121,3 @@ def _takes_place(half: Path, path: Path) -> bool:
             raise
         return False
     return True
-
-
-def text_of(path: Path) -> str:
-    """A text file in UTF-8.
-
-    Raises:
-        OSError: if it cannot be read, or is far too long.
-        UnicodeDecodeError: if it is no such text.
-    """
-    with path.open("rb") as file:
-        return _bounded(file.read(LONGEST_TEXT + 1), LONGEST_TEXT).decode()
-
-
-def lines_of(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file; raises an `OSError` at one that is far too long."""
-    while line := file.readline(LONGEST_LINE + 1):
-        yield _bounded(line, LONGEST_LINE)
-
-
-def _bounded(found: bytes, longest: int) -> bytes:
-    if len(found) > longest:
-        raise OSError(errno.EFBIG, f"more than {longest:,} bytes without an end")
-    return found

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput, Problem, counted, reason_of, unknown
-from ..files import replacing_folder, replacing_text, text_of
+from ..files import replacing_folder, replacing_text
 from ..game.position import (
     DATA,
     Position,
@@ -203,7 +203,7 @@ def dataset_named(name: str, *others: str) -> tuple[Dataset, dict[str, Any]]:
 
 def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
     try:
-        facts = json.loads(text_of(folder / "dataset.json"))
+        facts = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
         positions = parsed_positions(folder / "positions.jsonl")
         as_it_was = _digest(positions) == facts["digest"]
         told = {each.name: facts[each.name] for each in fields(Dataset)}

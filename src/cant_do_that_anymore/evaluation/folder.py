@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput
-from ..files import new_folder, replacing, replacing_text, text_of
+from ..files import new_folder, replacing, replacing_text
 from ..game.rules import CATALOGUE, STANDARD, Rules, identity_of
 from ..models.model import Settings, Usage
 from .computing import compute
@@ -53,7 +53,7 @@ def facts_in(folder: Path) -> dict[str, Any]:
         BadInput: if there is none, or none that can be read.
     """
     try:
-        facts = json.loads(text_of(folder / "run.json"))
+        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except OSError as problem:
         raise BadInput(f"{str(folder)!r} is no run folder ({problem.strerror}: run.json)") from None
     except (ValueError, RecursionError) as problem:

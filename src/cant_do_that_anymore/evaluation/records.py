@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput, reason_of
-from ..files import lines_of
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, board_after
 from ..models.model import Answer
@@ -91,7 +90,7 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
     """The JSON objects of a file, skipping lines that a stopped run left half written."""
     try:
         with path.open("rb") as file:
-            for line in lines_of(file):
+            for line in file:
                 try:
                     found = json.loads(line)
                 except (ValueError, RecursionError):

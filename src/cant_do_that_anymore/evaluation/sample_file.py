@@ -9,7 +9,6 @@ from reprlib import repr as shortened
 from typing import Any
 
 from ..errors import BadInput, reason_of
-from ..files import lines_of
 from ..game.position import Position
 from ..game.rules import board_after
 from ..models.model import Answer
@@ -106,7 +105,7 @@ def _samples_in(path: Path) -> Iterator[Sample]:
     aside = a_place()
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(lines_of(file), 1):
+            for number, line in enumerate(file, 1):
                 yield _sample_in(line, aside, f"{path}, line {number}")
     except OSError as problem:
         raise BadInput(f"cannot read {path}: {reason_of(problem)}") from None

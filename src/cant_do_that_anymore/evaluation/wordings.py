@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import BadInput, reason_of, unknown
-from ..files import LONGEST_TEXT, text_of
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 
 CHANGE = "{change}"
@@ -138,7 +137,7 @@ def wording_named(name: str) -> Wording:
 
 def _from_toml(path: Path) -> Wording:
     try:
-        texts = tomllib.loads(text_of(path))
+        texts = tomllib.loads(path.read_text(encoding="utf-8"))
         more = {key: _string(texts[key]) for key in _OPTIONAL if key in texts}
         return Wording(str(path), _string(texts["standard"]), _string(texts["changed"]), **more)
     except (OSError, ValueError) as problem:
@@ -156,10 +155,10 @@ def _string(value: object) -> str:
 def _original(name: str, path: Path) -> Wording:
     try:
         if path.is_dir():
-            source = text_of(path / _ORIGINAL_TEXTS)
+            source = (path / _ORIGINAL_TEXTS).read_text(encoding="utf-8")
         else:
             with zipfile.ZipFile(path) as wheel, wheel.open(_ORIGINAL_TEXTS) as file:
-                source = file.read(LONGEST_TEXT).decode()
+                source = file.read().decode()
         texts = {
             target.id: _string(ast.literal_eval(statement.value))
             for statement in ast.parse(source).body

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Self, cast
 import chess
 
 from ..errors import BadInput, reason_of
-from ..files import lines_of, replacing
+from ..files import replacing
 from .rules import STANDARD, Rules, board_after, move_on
 
 DATA = files("cant_do_that_anymore") / "data"
@@ -204,7 +204,7 @@ def _numbered_lines(path: Path) -> Iterator[tuple[str, bytes]]:
     opener = gzip.open if path.suffix == ".gz" else open
     try:
         with opener(path, "rb") as file:
-            for number, line in enumerate(lines_of(cast(BinaryIO, file)), 1):
+            for number, line in enumerate(cast(BinaryIO, file), 1):
                 yield f"{path}, line {number}", line
     except (OSError, EOFError, zlib.error) as problem:
         raise BadInput(f"cannot read {path}: {reason_of(problem)}") from None

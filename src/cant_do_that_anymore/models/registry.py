@@ -15,7 +15,6 @@ from typing import Any
 import yaml
 
 from ..errors import BadInput, reason_of
-from ..files import text_of
 from .reasoning import THINKING_TOKENS
 
 Fields = dict[str, Any]
@@ -87,7 +86,7 @@ def solver_fields(name: str, entry: object) -> Fields:
 
 def _read_file(path: Path) -> dict[str, object]:
     try:
-        entries = yaml.safe_load(text_of(path)) or {}
+        entries = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except (OSError, ValueError, yaml.YAMLError) as problem:
         raise BadInput(f"cannot read the registry {str(path)!r}: {reason_of(problem)}") from None
     if not isinstance(entries, dict):
