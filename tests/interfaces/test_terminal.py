@@ -51,14 +51,8 @@ def test_no_error_steers_the_terminal(positions: Path) -> None:
 
 
 @needs_linux
-@pytest.mark.parametrize(
-    ("streams", "code", "sentence"),
-    [
-        (">/dev/full", 1, "cdta: cannot go on: No space left on device\n"),
-        (">&- 2>&- <&-", 0, ""),
-    ],
-)
-def test_streams_that_are_full_or_closed(streams: str, code: int, sentence: str) -> None:
-    command = ["sh", "-c", f'exec "$@" {streams}', "sh", sys.executable, "-c", PROGRAM, "rules"]
+def test_a_full_disk_behind_standard_output_is_one_sentence() -> None:
+    command = ["sh", "-c", 'exec "$@" >/dev/full', "sh", sys.executable, "-c", PROGRAM, "rules"]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (code, sentence)
+    assert done.returncode == 1
+    assert done.stderr == "cdta: cannot go on: No space left on device\n"

@@ -1,10 +1,10 @@
 """What commands say beside their results: one sentence where something is wrong, and the log."""
 
 import logging
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from typing import TextIO, cast
 
 import click
@@ -29,7 +29,9 @@ def log_to(handler: logging.Handler, line: str) -> None:
 @contextmanager
 def sentences(name: str) -> Iterator[None]:
     """A problem that the user can act on ends the command in one sentence, not a stack trace."""
-    _open_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # any text can be shown
     try:
         yield
     except Problem as problem:
@@ -43,12 +45,3 @@ def _end(sentence: str, code: int) -> None:
     with suppress(OSError):
         click.echo(plain(sentence), err=True)
     sys.exit(code)
-
-
-def _open_streams() -> None:
-    """Streams that take any text; one that was closed takes it nowhere."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        stream = getattr(sys, name) or open(os.devnull, mode)  # noqa: PTH123, SIM115
-        setattr(sys, name, stream)
-        if mode == "w" and hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
