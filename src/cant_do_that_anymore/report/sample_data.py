@@ -10,7 +10,7 @@ from markupsafe import Markup
 from ..evaluation.conditions import added_to
 from ..evaluation.diagnosis import KNOWING_RATE, KNOWS_FORBIDDEN, knowing_of
 from ..evaluation.results import Run
-from ..evaluation.vocabulary import Reply, Sample, answers_of
+from ..evaluation.vocabulary import Reply, Sample
 from ..game.notation import numbered, written, written_game
 from ..game.reading import named_moves
 from ..game.rules import Rules
@@ -19,45 +19,26 @@ from .diagnosis import CONTROL, NO_ANSWER, NO_HABIT
 from .markup import visible
 from .thoughts import remarkable
 
-LONGEST_REPLY = 20_000
+LONGEST_REPLY, SHORTEST_CUT = 20_000, 200
+ALL_REPLIES = 8_000_000
+"""Characters of all replies together, so that a page opens on any machine."""
 _CUT = ("text", "thoughts")
-_SHORTEST_CUT = 200
-_MOST_BYTES = 8_000_000
 
 
 def samples_json(run: Run) -> tuple[Iterator[Markup], int]:
     """Each sample, safe inside a script element, and the length that longer texts are cut to.
 
-    That length is shorter for runs of many long replies or thoughts, so that the page stays small
-    enough to open on any machine.
+    The more replies a run has, the shorter is that length.
     """
-    longest = _hopeful(run)
-    # as text, which takes less memory than the objects
-    samples = [json.dumps(_with_cut_replies(entry, longest)) for entry in _entries(run)]
-    while True:
-        shown = [_safe_json(_with_cut_replies(json.loads(each), longest)) for each in samples]
-        if sum(map(len, shown)) <= _MOST_BYTES or longest <= _SHORTEST_CUT:
-            return (Markup(each.decode()) for each in shown), longest
-        longest //= 2
+    replies = sum(len(sample.replies) for sample in (*run.samples, *run.controls))
+    longest = max(SHORTEST_CUT, min(LONGEST_REPLY, ALL_REPLIES // max(1, replies)))
+    return (_safe_json(_with_cut_replies(entry, longest)) for entry in _entries(run)), longest
 
 
-def _safe_json(value: Any) -> bytes:
+def _safe_json(value: Any) -> Markup:
     """JSON in which no text can end the element that holds it."""
     text = json.dumps(_visible(value), ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").encode()
-
-
-def _hopeful(run: Run) -> int:
-    """The greatest such length at which the texts alone do not make too large a page."""
-    lengths = [
-        len(text)
-        for answer in answers_of((*run.samples, *run.controls))
-        for text in (answer.text, answer.reasoning)
-    ]
-    longest = LONGEST_REPLY
-    while sum(min(length, longest) for length in lengths) > _MOST_BYTES and longest > _SHORTEST_CUT:
-        longest //= 2
-    return longest
+    return Markup(text.replace("<", "\\u003c"))
 
 
 def _visible(value: Any) -> Any:
@@ -144,11 +125,9 @@ def _with_cut_texts(reply: dict[str, Any], longest: int) -> dict[str, Any]:
     return cut
 
 
-def _cut(text: str | list[Any], longest: int) -> str | list[Any]:
+def _cut(text: str, longest: int) -> str | list[Any]:
     """The text, or its beginning, how much is left out, and its end, where the move often is."""
-    start, left_out, end = text if isinstance(text, list) else (text, 0, "")
-    if not left_out and len(start) <= longest:
+    if len(text) <= longest:
         return text
     half = longest // 2
-    shown = start + end
-    return [shown[:half], len(shown) + left_out - 2 * half, shown[-half:]]
+    return [text[:half], len(text) - 2 * half, text[-half:]]
