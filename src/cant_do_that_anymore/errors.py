@@ -1,19 +1,30 @@
 """Sentences for people: problems a user can act on, and the exit codes they lead to."""
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from unicodedata import category
 
+_INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+_UNUSUAL = re.compile(r"[^\n\t -~]")
 
-def plain(text: str) -> str:
-    """The text as a terminal may show it: what would steer one is spelt out.
 
-    >>> plain("red: \\x1b[31m")
-    'red: \\\\x1b[31m'
+def visible(text: str) -> str:
+    """The text with control characters spelled out: none steers a terminal or hides other text.
+
+    >>> visible("e2" + chr(0x202E) + "e4")
+    'e2⟨U+202E⟩e4'
     """
-    if text.isprintable():
-        return text
-    return "".join(c if c == "\n" or category(c)[0] != "C" else ascii(c)[1:-1] for c in text)
+    return _UNUSUAL.sub(lambda found: _shown(found[0]), text)
+
+
+def _shown(character: str) -> str:
+    return spelled(character) if category(character) in _INVISIBLE else character
+
+
+def spelled(character: str) -> str:
+    """A character by its number."""
+    return f"⟨U+{ord(character):04X}⟩"
 
 
 class Problem(Exception):

@@ -11,7 +11,7 @@ from statistics import fmean
 from threading import Timer
 from typing import Protocol
 
-from .errors import plain as without_control
+from .errors import visible
 
 PLAIN_LINE_SECONDS = 15.0
 BAR_SECONDS = 0.1
@@ -108,9 +108,9 @@ def shown(what: str, *, quiet: bool, plain: bool = False) -> Iterator[Show]:
     if quiet:
         yield _silent
         return
-    what = without_control(what)
+    what = visible(what)
     with _plain_lines(what) if plain or not sys.stderr.isatty() else _bar(what) as show:
-        yield lambda share, remark: show(share, without_control(remark))
+        yield lambda share, remark: show(share, visible(remark))
 
 
 def _silent(share: float | None, remark: str) -> None:

@@ -24,10 +24,10 @@ def positions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def check_tame(done: Done) -> None:
+def check_tame(done: Done, name: str = "31mred") -> None:
     said = done.stdout + done.stderr
     assert {letter for letter in said if category(letter)[0] == "C"} <= {"\n"}
-    assert "31mred" in said
+    assert name in said
 
 
 def test_no_name_steers_the_terminal(positions: Path, tmp_path: Path) -> None:
@@ -40,6 +40,9 @@ def test_no_name_steers_the_terminal(positions: Path, tmp_path: Path) -> None:
         check_tame(cdta("dataset", "build", *whom[:4], "--pool", positions))
         check_tame(cdta("dataset", "show", f"v{STEERING}"))
     check_tame(cdta("compare", out, other))
+    check_tame(cdta("runs", tmp_path), "]0;title")  # a cell of a table is cut
+    drawn = cdta("experiment", "--plots-only", out, other, "--out", tmp_path / "drawn")
+    check_tame(drawn, "]0;title")
 
 
 def test_no_error_steers_the_terminal(positions: Path) -> None:

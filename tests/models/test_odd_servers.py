@@ -87,7 +87,7 @@ class Listing(Loopback):
         (b'{"data": [{"id": 5}, {"id": null}, {"id": ["a"]}]}', "serves no model"),
         (b'{"data": ' + b"[" * 100_000, "does not list its models"),
         (b'{"data": [{"id": "' + b"x" * 2**26 + b'"}]}', "does not list its models"),
-        (b'{"data": [{"id": "\\u001b[31mred"}, {"id": "b"}]}', r"serves \x1b[31mred, b"),
+        (b'{"data": [{"id": "\\u001b[31mred"}, {"id": "b"}]}', "serves ⟨U+001B⟩[31mred, b"),
     ],
 )
 def test_a_list_of_models_that_cannot_be_is_one_sentence(

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from browser import browser_or_skip
+from cant_do_that_anymore.errors import visible
 from cant_do_that_anymore.evaluation.rankings import Ranking, ranking_of
 from cant_do_that_anymore.evaluation.results import Dataset, Run
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
@@ -20,7 +21,6 @@ from cant_do_that_anymore.models.model import Answer, Settings
 from cant_do_that_anymore.report.comparison_page import comparison_page
 from cant_do_that_anymore.report.comparison_table import comparison_table
 from cant_do_that_anymore.report.markdown import comparison_in_markdown
-from cant_do_that_anymore.report.markup import visible
 from cant_do_that_anymore.report.page import save_with_page
 from processes import cdta
 from runs import plan_of, run_of

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from browser import browser_or_skip
+from cant_do_that_anymore.errors import visible
 from cant_do_that_anymore.evaluation.rankings import rankings
 from cant_do_that_anymore.evaluation.standings import standings, standings_in
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
@@ -20,7 +21,6 @@ from cant_do_that_anymore.progress import duration
 from cant_do_that_anymore.report.document import Document, document
 from cant_do_that_anymore.report.experiment import write
 from cant_do_that_anymore.report.experiment_page import experiment_page
-from cant_do_that_anymore.report.markup import visible
 from loopback import serving
 from processes import cdta
 from runs import plan_of, run_of

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from browser import Opener, saved
+from cant_do_that_anymore.errors import visible
 from cant_do_that_anymore.evaluation.conditions import CONDITIONS, Kind
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
 from cant_do_that_anymore.evaluation.measures import MEASURES
@@ -20,7 +21,6 @@ from cant_do_that_anymore.game.notation import written
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.models.model import Answer, Settings, Usage
-from cant_do_that_anymore.report.markup import visible
 from cant_do_that_anymore.report.page import page
 from cant_do_that_anymore.report.sample_data import samples_json
 from cant_do_that_anymore.report.words import headline

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from ..errors import plain
+from ..errors import visible
 
 
 class _Terminal(Console):
@@ -14,7 +14,7 @@ class _Terminal(Console):
     ) -> Iterable[Segment]:
         """What is printed, but nothing that would steer the terminal unless we do."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=plain(segment.text))
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
 
 
 def console(width: int | None = None) -> Console:

@@ -9,7 +9,7 @@ from typing import TextIO, cast
 
 import click
 
-from ..errors import Problem, plain
+from ..errors import Problem, visible
 
 
 class Plain(logging.Formatter):
@@ -17,7 +17,7 @@ class Plain(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        return plain(super().format(record))
+        return visible(super().format(record))
 
 
 def log_to(handler: logging.Handler, line: str) -> None:
@@ -43,5 +43,5 @@ def sentences(name: str) -> Iterator[None]:
 
 def _end(sentence: str, code: int) -> None:
     with suppress(OSError):
-        click.echo(plain(sentence), err=True)
+        click.echo(visible(sentence), err=True)
     sys.exit(code)

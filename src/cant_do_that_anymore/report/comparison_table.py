@@ -11,7 +11,6 @@ from ..evaluation.rankings import Ranking
 from ..evaluation.verdicts import advice, heading, verdict
 from .experiment_table import standings_table
 from .leaderboard import VERDICTS
-from .markup import visible
 from .standing_words import all_notes, legend
 from .words import number, p_value
 
@@ -21,9 +20,9 @@ def comparison_table(ranking: Ranking) -> RenderableType:
     models = ranking.contenders
     hint = advice(models)
     return Group(
-        Text(visible(verdict(ranking)), style="bold"),
+        Text(verdict(ranking), style="bold"),
         Text(),
-        Text(visible(heading(models)), style="bold"),
+        Text(heading(models), style="bold"),
         _pairs(ranking),
         Text(
             "Leads and differences in points, [95 % interval]; p corrected for all pairs and "
@@ -35,8 +34,8 @@ def comparison_table(ranking: Ranking) -> RenderableType:
         Text("Each model alone, on all its positions", style="bold"),
         standings_table(ranking.standings),
         *(Text(line, style="dim") for line in legend(ranking.standings)),
-        *([Text(visible(hint))] if hint else []),
-        *(Text(f"note: {visible(note)}", style="yellow") for note in all_notes(models)),
+        *([Text(hint)] if hint else []),
+        *(Text(f"note: {note}", style="yellow") for note in all_notes(models)),
     )
 
 
@@ -51,7 +50,7 @@ def _pairs(ranking: Ranking) -> Table:
     for pair in ranking.pairs:
         [gain], [impact] = (of_measure(pair, name) for name in (GAIN, IMPACT))
         table.add_row(
-            Text(visible(f"{gain.second.label} over {gain.first.label}")),
+            Text(f"{gain.second.label} over {gain.first.label}"),
             number(gain.n_samples),
             _difference(gain),
             p_value(gain.corrected_p),

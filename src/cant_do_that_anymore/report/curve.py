@@ -31,7 +31,6 @@ from .drawing import (
     saved,
     title,
 )
-from .markup import visible
 
 PANELS = {**HEADLINES, SHARES[AFTER]: (0.0, 1.0, "0: never")}
 """What is drawn, between which values at least, and how to read it."""
@@ -99,7 +98,7 @@ def curve_figure(group: Sequence[Standing]) -> Figure:
                 _draw(axes, name, line, number, aside, labelled=labelled)
         colour, marker = mark(number)
         handles.append(Line2D([], [], marker=marker, color=colour, linestyle=dashes(number)))
-        handles[-1].set_label(in_lines(visible(model)))
+        handles[-1].set_label(in_lines(model))
     for axes, name in zip(panels, PANELS, strict=True):
         _finish(axes, name)
         _scale(axes, least, most, from_zero=min(tokens) < least)

@@ -13,13 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.patches import Patch
 
-from ..errors import Problem, reason_of
+from ..errors import Problem, reason_of, spelled, visible
 from ..evaluation.measures import GAIN, IMPACT, READINGS
 from ..evaluation.standings import Standing
 from ..evaluation.statistics.intervals import Interval
 from ..evaluation.vocabulary import Number
 from ..files import replacing
-from .markup import spelled
 from .standing_words import JUNK
 from .words import minus
 
@@ -62,7 +61,9 @@ def dashes(number: int) -> Literal["-", "--", "-."]:
 
 def in_lines(name: str) -> str:
     """A name as wide as a picture has room for, with what its letters lack spelled out."""
-    return fill("".join(letter if _has(letter) else spelled(letter) for letter in name), 36)
+    return fill(
+        "".join(letter if _has(letter) else spelled(letter) for letter in visible(name)), 36
+    )
 
 
 @cache

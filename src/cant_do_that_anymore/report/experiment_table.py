@@ -10,7 +10,6 @@ from ..evaluation.rankings import Ranking
 from ..evaluation.standings import Standing
 from ..progress import duration
 from .document import Document
-from .markup import visible
 from .standing_words import (
     DIAGNOSIS,
     WHY,
@@ -43,7 +42,7 @@ def verdict_lines(ranked: Sequence[Ranking], told: Document) -> Iterator[Text]:
     """What is said first; where there are several rankings, each with its title."""
     for ranking, row in zip(ranked, told["verdicts"], strict=True):
         of = f"{title_of(ranking.standings)}: " if len(ranked) > 1 else ""
-        yield Text(visible(f"{of}{row['verdict']}"), style="bold")
+        yield Text(f"{of}{row['verdict']}", style="bold")
 
 
 def standings_table(group: Sequence[Standing]) -> Table:

@@ -28,7 +28,6 @@ from .drawing import (
     title,
     whisker,
 )
-from .markup import visible
 from .standing_words import marked
 from .words import minus
 
@@ -85,7 +84,7 @@ def _marks(models: Sequence[str]) -> list[Line2D]:
     handles = []
     for number, model in enumerate(models):
         colour, marker = mark(number)
-        told = in_lines(visible(model))
+        told = in_lines(model)
         handles.append(Line2D([], [], linestyle="none", marker=marker, color=colour, label=told))
     return handles
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from ..errors import visible
 from ..evaluation.comparison import of_measure
 from ..evaluation.measures import GAIN, UNUSABLE
 from ..evaluation.points import in_points, range_in_points
@@ -12,7 +13,6 @@ from ..evaluation.verdicts import verdict
 from ..evaluation.vocabulary import AFTER
 from ..progress import duration
 from .leaderboard import VERDICTS
-from .markup import visible
 from .standing_words import columns, marked, title_of
 from .words import dollars, number, p_value, percentage
 

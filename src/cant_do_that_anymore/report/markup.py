@@ -1,32 +1,8 @@
-"""Text that hides nothing, and elements of pictures that nothing put into them can break."""
+"""Elements of pictures that nothing put into them can break."""
 
-import re
-import unicodedata
 from xml.etree.ElementTree import Element
 
 from markupsafe import Markup
-
-_INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-_UNUSUAL = re.compile(r"[^\n\t -~]")
-
-
-def visible(value: str) -> str:
-    """The text with every control character spelled out, so that none can reorder or hide others.
-
-    >>> visible("e2" + chr(0x202E) + "e4")
-    'e2⟨U+202E⟩e4'
-    """
-    return _UNUSUAL.sub(lambda found: _shown(found[0]), value)
-
-
-def _shown(character: str) -> str:
-    invisible = unicodedata.category(character) in _INVISIBLE
-    return spelled(character) if invisible else character
-
-
-def spelled(character: str) -> str:
-    """A character by its number."""
-    return f"⟨U+{ord(character):04X}⟩"
 
 
 def tag(name: str, *children: str, **attributes: str | float) -> Markup:

@@ -2,14 +2,13 @@
 
 from markupsafe import Markup
 
-from ..errors import counted
+from ..errors import counted, visible
 from ..evaluation.measures import MEASURES, TILES
 from ..evaluation.points import in_points, range_in_points
 from ..evaluation.rankings import Ranking
 from ..evaluation.results import Run
 from ..evaluation.verdicts import heading, verdict
 from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES
-from .markup import visible
 from .page import first_numbers
 from .templating import asset, rendered
 from .words import interval, number

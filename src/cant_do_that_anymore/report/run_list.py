@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..evaluation.finding import Listed
-from .markup import visible
 from .words import dollars, interval, number
 
 
@@ -16,8 +15,8 @@ class Column:
     unit: str = ""
 
     def of(self, run: Listed) -> str:
-        """As text that hides nothing."""
-        return visible(self.shown(run))
+        """As text."""
+        return self.shown(run)
 
     @property
     def is_number(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import chess
 from markupsafe import Markup
 
+from ..errors import visible
 from ..evaluation.conditions import added_to
 from ..evaluation.diagnosis import KNOWING_RATE, KNOWS_FORBIDDEN, knowing_of
 from ..evaluation.results import Run
@@ -16,7 +17,6 @@ from ..game.reading import named_moves
 from ..game.rules import Rules
 from ..models.model import Answer
 from .diagnosis import CONTROL, NO_ANSWER, NO_HABIT
-from .markup import visible
 from .thoughts import remarkable
 
 LONGEST_REPLY, SHORTEST_CUT = 20_000, 200

@@ -9,7 +9,6 @@ from ..evaluation.diagnosis import CORRECTED, GAP, KNOWING_RATE, PLACEBO_IMPACT
 from ..evaluation.measures import FORBIDDEN, GAIN, IMPACT, SHARES, UNUSABLE
 from ..evaluation.standings import Standing
 from ..evaluation.vocabulary import AFTER, BEFORE
-from .markup import visible
 
 JUNK = "(!) dropped habits may be useless or missing answers"
 """What the mark means."""
@@ -34,7 +33,7 @@ Columns = dict[str, Callable[[Standing], str]]
 
 def marked(standing: Standing) -> str:
     """The model's name, with a mark if its numbers are not to be trusted."""
-    return visible(standing.label) + (" (!)" if standing.is_junk else "")
+    return standing.label + (" (!)" if standing.is_junk else "")
 
 
 def title_of(group: Sequence[Standing]) -> str:
@@ -56,7 +55,7 @@ def notes_on(group: Sequence[Standing]) -> list[str]:
     of_all = differences_in_plan(models, but=["reasoning effort"]) if models else []
     return [
         *(f"{', '.join(names)}: {note}" for note, names in about.items()),
-        *(f"all: {visible(note)}" for note in of_all),
+        *(f"all: {note}" for note in of_all),
     ]
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from ..errors import visible
 from . import words
 from .charts import Mark, intervals
-from .markup import visible
 
 _UNBROKEN = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<] \d)|(?<=\bp [=<]) (?=\d)")
 _ASSETS = files("cant_do_that_anymore") / "report" / "assets"

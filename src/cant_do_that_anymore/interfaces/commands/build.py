@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ...errors import counted, plain
+from ...errors import counted, visible
 from ...evaluation.run import choose
 from ...evaluation.spec import Spec
 from ..agreeing import agreed
@@ -37,4 +37,4 @@ def build(quiet: bool, **options: Any) -> None:
     lost = f"; not kept, as {failed} had no answer: the same command asks again" * bool(
         built.failed
     )
-    click.echo(plain(line + ended + lost))
+    click.echo(visible(line + ended + lost))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ...errors import Problem, counted, plain
+from ...errors import Problem, counted, visible
 from ...evaluation.conditions import question
 from ...evaluation.datasets import all_datasets, dataset_named, import_dataset
 from ...evaluation.pools import positions_named
@@ -49,7 +49,7 @@ def show(name: str) -> None:
     found, facts = dataset_named(name)
     first = found.positions[:SHOWN]
     known = f"{name}: {counted(len(found.positions), 'position')}, {found.provenance}"
-    click.echo(plain(known) + "\n")
+    click.echo(visible(known) + "\n")
     _show(facts | {"positions": len(found.positions)})
     click.echo(f"\nThe first {counted(len(first), 'position')}, with what the model plays there:")
     for position in first:
@@ -88,7 +88,7 @@ def _in_words(value: object) -> str:
         return ", ".join(map(repr, value))
     if isinstance(value, int):
         return f"{value:,}"
-    return "" if value is None else plain(str(value))
+    return "" if value is None else visible(str(value))
 
 
 @click.command(params=shared("rules"))

@@ -12,10 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ...errors import BadInput, plain
+from ...errors import BadInput, visible
 from ...evaluation.finding import Listed, folders_in, known_folders, listed
 from ...home import home
-from ...report.markup import visible
 from ...report.run_list import RUN_COLUMNS
 from ..options import Command, shared
 from ..printing import console
@@ -43,7 +42,7 @@ def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
     else:
         click.echo("no runs yet; `cdta run` makes one")
     for problem in damaged:
-        click.echo(plain(f"cdta: {problem}"), err=True)
+        click.echo(visible(f"cdta: {problem}"), err=True)
 
 
 def _runs_in(place: Path) -> list[Path]:
@@ -72,4 +71,4 @@ def _print(runs: Sequence[Listed], screen: Console) -> None:
 
 def _name(run: Listed) -> Text:
     at_home = run.folder.parent == home() / "runs"
-    return Text(visible(run.folder.name if at_home else str(run.folder)))
+    return Text(run.folder.name if at_home else str(run.folder))
