@@ -116,3 +116,12 @@ def test_view_opens_the_latest_a_page_or_what_has_an_index(
     assert cdta("view").returncode == 0
     newest = json.loads(cdta("runs", "--json").stdout)[0]["folder"]
     assert opened[-1] == (Path(newest).resolve() / "report.html").as_uri()
+
+
+def test_view_without_a_browser_says_which_file_to_open(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webbrowser, "open", lambda address: False)
+    done = cdta("view", "lies")
+    assert done.returncode == 1
+    assert "open 'lies elsewhere/report.html' in one" in done.stderr

@@ -14,10 +14,6 @@ class Column:
     shown: Callable[[Listed], str]
     unit: str = ""
 
-    def of(self, run: Listed) -> str:
-        """As text."""
-        return self.shown(run)
-
     @property
     def is_number(self) -> bool:
         """Whether it goes to the right."""
@@ -25,7 +21,7 @@ class Column:
 
     def in_words(self, run: Listed) -> str:
         """As text that needs no heading."""
-        return self.unit.format(self.of(run)) or self.of(run)
+        return self.unit.format(self.shown(run)) or self.shown(run)
 
 
 RUN_COLUMNS = {

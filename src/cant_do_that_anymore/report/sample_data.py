@@ -21,7 +21,7 @@ from .thoughts import remarkable
 
 LONGEST_REPLY, SHORTEST_CUT = 20_000, 200
 ALL_REPLIES = 8_000_000
-"""Characters of all replies together, so that a page opens on any machine."""
+"""Characters of replies, and as many of thoughts: such a page opens on any machine."""
 _CUT = ("text", "thoughts")
 
 

@@ -59,7 +59,7 @@ def _print(runs: Sequence[Listed], screen: Console) -> None:
         table.add_column(heading, justify="right" if column.is_number else "left")
     table.add_column("run")
     for run in runs:
-        table.add_row(*(Text(column.of(run)) for column in RUN_COLUMNS.values()), _name(run))
+        table.add_row(*(Text(column.shown(run)) for column in RUN_COLUMNS.values()), _name(run))
     if console(ENDLESS).measure(table).maximum <= screen.width:
         screen.print(table)
         return
