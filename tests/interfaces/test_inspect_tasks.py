@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
-from inspect_ai import list_tasks, task_with
+from inspect_ai import Epochs, list_tasks, task_with
 from inspect_ai import score as score_again
 from inspect_ai.event import LoggerEvent, SpanBeginEvent
 from inspect_ai.log import EvalLog
@@ -220,6 +222,45 @@ def test_score_again_needs_no_argument_and_takes_another_reading(measured: EvalL
     assert numbers(again) == pytest.approx(numbers(measured))
     exact = score_again(measured, habit(reading="exact"), action="overwrite")
     assert numbers(exact).keys() == numbers(measured).keys()
+
+
+@pytest.mark.parametrize("reading", ["Exact", "strict", ""])
+def test_unknown_reading_is_refused(reading: Any) -> None:
+    with pytest.raises(click.UsageError, match=f"unknown reading: '{reading}' .*exact"):
+        habit(reading=reading)
+
+
+@pytest.mark.parametrize("rules", ["rooks-as-bishops", "nonsense"])
+def test_answers_are_not_scored_under_other_rules(measured: EvalLog, rules: str) -> None:
+    score_again(measured, habit(rules="bishops-as-knights"))
+    with pytest.raises(click.UsageError, match=f"given under bishops-as-knights, .* '{rules}'"):
+        score_again(measured, habit(rules=rules))
+
+
+@pytest.mark.parametrize("reducer", ["mode", "max", "median", "at_least_1", ["mean", "max"]])
+def test_epochs_reducer_other_than_the_mean_is_refused_before_anything_is_asked(
+    tmp_path: Path, reducer: Any
+) -> None:
+    with pytest.raises(click.UsageError, match=r"the epochs reducer '\w+' .* 'mean'"):
+        evaluated(tmp_path, task_args={"samples": 2}, epochs=Epochs(2, reducer))
+    with pytest.raises(click.UsageError, match="the epochs reducer"):
+        task_with(package.cant_do_that_anymore(samples=2), epochs=Epochs(2, reducer))
+    assert not Player.asked
+
+
+def test_metrics_are_those_of_all_epochs_whatever_the_reducer(tmp_path: Path) -> None:
+    """A log may have another one by another version, and `score` takes any."""
+    answers = cycle(["a2a3", "h2h3", None])
+    Player.respond = lambda request: next(answers) or SPECIAL.get(moves_in(request), "a2a3")
+    log = evaluated(
+        tmp_path,
+        task_args={"samples": 4, "dataset": "gpt-4-0314"},
+        epochs=Epochs(3, "mean"),
+        max_samples=1,
+    )
+    again = score_again(log, habit(), epochs_reducer="max", action="overwrite")
+    assert 0 < numbers(log)["predicted_move_proportion"] < 1
+    assert numbers(again) == numbers(log)
 
 
 def test_groups_by_earlier_moves_of_the_changed_piece(measured: EvalLog) -> None:

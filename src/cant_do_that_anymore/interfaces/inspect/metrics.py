@@ -17,7 +17,7 @@ from ...evaluation.vocabulary import Measure, every
 GAME, MOVES, DRAW, CONTROL = "game", "moves", "draw", "control"
 """Keys of a sample's metadata: game and moves, which asking of its questions, and for controls."""
 LENGTH = "num_previous_moves"
-"""Another: moves before the position. No score, so that no reducer over epochs touches it."""
+"""Another: moves before the position."""
 MEASURES: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *DIAGNOSIS)}
 FIRST = (IMPACT, "adaptation_rate", GAIN)
 """What the others should not be read without, wherever Inspect shows few."""
@@ -31,12 +31,13 @@ class Estimate:
     influences: list[float]
 
 
-@metric
+@metric(scores="unreduced")
 def habit_metrics() -> Metric:
     """Our measures and the spread of the games' lengths, each with its standard error.
 
     Standard errors are Inspect's for the mean of clustered samples, applied to the influence of
-    each sample on the metric (the delta method), with games as clusters.
+    each sample on the metric (the delta method), with games as clusters. Every epoch of a sample
+    counts, and no reducer over epochs has a say.
     """
 
     def compute(scores: list[SampleScore]) -> Value:

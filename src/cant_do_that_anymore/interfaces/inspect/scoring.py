@@ -1,11 +1,11 @@
 """How Inspect scores a sample."""
 
-from typing import Any
+from typing import Any, get_args
 
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from ...errors import Problem
+from ...errors import BadInput, Problem, unknown
 from ...evaluation.conditions import conditions_for
 from ...evaluation.measures import UNUSABLE
 from ...evaluation.samples import Draw
@@ -22,6 +22,7 @@ from ...game.position import Position
 from ...game.rules import rules_named
 from ...models.model import Answer
 from .metrics import CONTROL, DRAW, FIRST, GAME, MEASURES, MOVES, habit_metrics, whole_of
+from .models import one_sentence
 
 ASKED_HOW = "asked_how"
 """Key of a sample's store: under which rules it was asked, and how replies are read."""
@@ -32,17 +33,18 @@ NEVER_ASKED = Answer("", stop_reason="error", error="never asked")
 def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
     """Whether the special move was played, under the standard rules and under the changed ones.
 
-    Rules and reading are those that the sample was asked with, unless others are given.
+    Args:
+        rules: those that the answers were given under; any others are refused.
+        reading: how replies are read; by default as when they were given.
     """
+    if reading not in (None, *get_args(Reading)):
+        with one_sentence():
+            raise unknown("reading", str(reading), get_args(Reading))
 
     async def score(state: TaskState, target: Target) -> Score:
-        how: dict[str, Any] | None = state.store.get(ASKED_HOW)
-        if how is None:
-            raise Problem(
-                "nothing was asked under both rule sets: the scorer habit reads the answers that "
-                "the solver every_condition gets, so leave out --solver"
-            )
-        change = rules_named(rules or how["rules"])
+        with one_sentence():
+            how = _asked_how(state, rules)
+        change = rules_named(how["rules"])
         conditions = conditions_for(how["conditions"], change, DEFAULT)  # the wording is read over
         answers = [_answer_in(state.store.get(condition.name)) for condition in conditions]
         draw = Draw(position_in(state.metadata), state.metadata[DRAW])
@@ -66,6 +68,27 @@ def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
         )
 
     return score
+
+
+def _asked_how(state: TaskState, rules: str | None) -> dict[str, Any]:
+    """How the sample was asked.
+
+    Raises:
+        BadInput: if its answers were given under other rules than these.
+        Problem: if it was not asked by our solver.
+    """
+    how: dict[str, Any] | None = state.store.get(ASKED_HOW)
+    if how is None:
+        raise Problem(
+            "nothing was asked under both rule sets: the scorer habit reads the answers that "
+            "the solver every_condition gets, so leave out --solver"
+        )
+    if rules not in (None, how["rules"]):
+        raise BadInput(
+            f"these answers were given under {how['rules']}, so they cannot be scored under "
+            f"{rules!r}: leave out -S rules"
+        )
+    return how
 
 
 def position_in(metadata: dict[str, Any]) -> Position:

@@ -10,12 +10,14 @@ A sample is a position: its solver asks under every condition, its score says wh
 Imports are absolute, since ``inspect eval FILE@task`` loads this file by its path.
 """
 
-from typing import Unpack
+from typing import Any, Unpack
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.log import HeadlineMetric
+from inspect_ai.util import registry_info
 
+from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.measures import IMPACT
 from cant_do_that_anymore.evaluation.pools import positions_for
 from cant_do_that_anymore.evaluation.results import PROTOCOL
@@ -65,6 +67,21 @@ for _eval, _made in TASKS.items():
     task(name=_eval)(_made)
 
 
+class HabitTask(Task):
+    """A task whose epochs are averaged: Inspect sets the reducer before anything is asked."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse any other reducer, such as that of ``--epochs-reducer max``."""
+        for reducer in value or () if name == "epochs_reducer" else ():
+            if (given := registry_info(reducer).name.split("/")[-1]) != "mean":
+                with one_sentence():
+                    raise BadInput(
+                        f"the epochs reducer {given!r} cannot work: these metrics are ratios over "
+                        "all epochs, so leave out --epochs-reducer, or give it 'mean'"
+                    )
+        super().__setattr__(name, value)
+
+
 def _task(eval: Eval, arguments: Arguments) -> Task:
     """A task that needs no model until it runs; where one is known, so may be its dataset."""
     with one_sentence():
@@ -72,7 +89,7 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
         spec = spec_for(eval, arguments, model)
         at_hand, change = positions_for(spec), spec.change
         chosen = known_already(spec, model, at_hand)
-        made = Task(
+        made = HabitTask(
             dataset=samples_of(chosen, change) if chosen else Found(eval, arguments, at_hand),
             solver=every_condition(eval, **arguments),
             scorer=habit(),
