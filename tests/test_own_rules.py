@@ -1,7 +1,9 @@
 """Rules of one's own, from Python: a short class, its pool, its runs and its files."""
 
 import re
+from itertools import cycle
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import chess
@@ -104,16 +106,58 @@ class Careless(NoEnPassant):
         return copy_as(chess.Board, board)
 
 
+class Coin(NoEnPassant):
+    """Sometimes nobody may castle."""
+
+    key = "coin"
+    coin = Random(0)
+
+    def view(self, board: chess.Board) -> chess.Board:
+        view = super().view(board)
+        if self.coin.random() < 0.5:
+            view.castling_rights = 0
+        return view
+
+
+class EverySecond(NoEnPassant):
+    key = "every-second"
+    strict = cycle([True, False])
+
+    def view(self, board: chess.Board) -> chess.Board:
+        view = super().view(board)
+        if next(self.strict):
+            view.castling_rights = 0
+        return view
+
+
+class NotTwice(NoEnPassant):
+    """Depends on the last move, which the board knows."""
+
+    key = "not-twice"
+
+    def view(self, board: chess.Board) -> chess.Board:
+        view = board.copy(stack=False)
+        if board.move_stack and board.peek().to_square in (chess.E4, chess.E5):
+            view.castling_rights = 0
+        return view
+
+
+def test_rules_may_depend_on_the_moves_of_the_board() -> None:
+    assert identity_of(NotTwice()).startswith("not-twice-")
+
+
 @pytest.mark.parametrize(
     ("rules", "sentence"),
     [
         (Unnamed(), "'no-en-passant', not 'No en passant!'"),
         (Taken(), "'no-castling' is one of the catalogue"),
         (Careless(), r"view\(\) of careless changes the board"),
+        (Coin(), r"view\(\) of coin answers differently when asked twice .*e[18][cg][18] in"),
+        (EverySecond(), "every-second answers differently when asked twice"),
         (NoEnPassant, r"a value such as MyRule\(\), not <class"),
         (3, "not 3"),
     ],
-    ids=["key", "taken", "view", "class", "number"],
+    ids=["key", "taken", "view", "random", "stateful", "class", "number"],
 )
 def test_rules_that_cannot_work_are_refused_in_one_sentence(rules: Any, sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):

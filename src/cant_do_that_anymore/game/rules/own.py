@@ -29,20 +29,32 @@ def digest_of(rules: Rules) -> str:
     """Differs where rules do: a digest of their legal moves in random games played by them.
 
     Raises:
-        BadInput: if their view of a board changes it.
+        BadInput: if their view of a board changes it, or is another when it is asked for again.
     """
     random, told = Random(0), sha256(rules.statement.encode())
+    seen: list[tuple[chess.Board, list[str]]] = []
     for _ in range(_GAMES):
         board = chess.Board()
         for _ in range(_PLIES):
-            before = board.copy(stack=False)
-            moves = sorted(move.uci() for move in rules.legal_moves(board))
+            before = board.copy()
+            moves = _moves(rules, board)
             if board != before:
                 raise BadInput(
                     f"view() of {rules.key} changes the board it is given; return a copy"
                 )
             told.update(" ".join(moves).encode() + b"\n")
+            seen.append((before, moves))
             if not moves:
                 break
             board.push(chess.Move.from_uci(random.choice(moves)))
+    for before, moves in reversed(seen):  # in another order, so that what is remembered shows
+        if differing := {*moves} ^ {*_moves(rules, before)}:
+            raise BadInput(
+                f"view() of {rules.key} answers differently when asked twice about one board "
+                f"({min(differing)} in {before.fen()}); let it depend on the board alone"
+            )
     return told.hexdigest()[:8]
+
+
+def _moves(rules: Rules, board: chess.Board) -> list[str]:
+    return sorted(move.uci() for move in rules.legal_moves(board))
