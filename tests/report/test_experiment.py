@@ -13,6 +13,7 @@ from typing import Any
 
 import chess
 import pytest
+from aiohttp import web
 from rich.console import Console, RenderableType
 
 from cant_do_that_anymore import Spec
@@ -243,6 +244,21 @@ def test_without_a_network_finished_runs_are_taken_and_that_is_said(
     assert [run.samples for run in again] == [run.samples for run in first]
     assert not failures
     assert "could not be asked whether it is still the same model" in caplog.text
+
+
+@pytest.mark.parametrize("options", [{}, {"eval": "all", "pool": "common"}], ids=["given", "built"])
+def test_a_finished_run_without_any_answer_is_taken_as_it_is(
+    options: dict[str, Any], server: Loopback, tmp_path: Path, impatient: None
+) -> None:
+    """There is no answer to ask for again, to see whether it is still the same model."""
+
+    async def fault(request: Request, number: int) -> web.Response | None:
+        return web.Response(status=500) if request["temperature"] else None
+
+    server.fault = fault
+    for _ in range(2):
+        (run,), failures = measured(server, tmp_path, n=2, max_error_rate=1.0, **options)
+        assert (run.results.metrics["n_failed"], failures) == (2, {})
 
 
 def test_a_run_in_a_wording_that_was_edited_since_is_not_taken(
@@ -652,6 +668,13 @@ def test_the_bars_axis_is_cut_to_the_data_and_says_so(tmp_path: Path) -> None:
     assert "share of answers" in whole
     heading = "Special moves when bishops move as knights do (all, n = 40; 95 % intervals)"
     assert heading in cut
+
+
+def test_runs_without_any_answer_have_pictures_without_a_bar(tmp_path: Path) -> None:
+    said: Any = {BEFORE: "error", AFTER: "error"}
+    nothing = standings([run_of([(shipped_pool("pool")[0], said)])])
+    for draw in (bar_chart, headline_chart, line_chart):
+        assert draw(nothing, tmp_path / "nothing")[1].exists()
 
 
 def test_a_letter_that_pictures_lack_is_spelled_out_and_nothing_warns(

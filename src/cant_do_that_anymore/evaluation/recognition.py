@@ -109,6 +109,8 @@ def check_recognised(run: Run, spec: Spec, purse: Purse, *, quiet: bool) -> None
                 asks, settings = _measuring(positions, run.plan), run.plan.settings
                 replies = (sample.answers[BEFORE] for sample in run.samples)
                 kept = [pair for pair in zip(asks, replies, strict=False) if not pair[1].error]
+            if not kept:
+                return []
             with shown(f"the first answer of {run.model}", quiet=quiet):
                 return await _looked_at(kept[:LOOKS], settings, asking, versions)
 

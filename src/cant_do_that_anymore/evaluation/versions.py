@@ -23,10 +23,11 @@ def version_of_all(versions: Collection[str], name: str) -> str:
 def is_own(dataset: Dataset, versions: Collection[str], endpoint: str) -> bool:
     """Whether a dataset is of the model that answers there by these names.
 
-    A model of several names may have had another one when its dataset was found.
+    A model of several names may have had another one when its dataset was found, and one that
+    gave no answer later has no name.
     """
     found_there = bool(dataset.asked) and dataset.endpoint == endpoint
-    return dataset.version in versions or (found_there and len(versions) > 1)
+    return dataset.version in versions or (found_there and len(versions) != 1)
 
 
 def on_versions(versions: Counter[str]) -> list[str]:

@@ -78,7 +78,7 @@ def end_of_axis(highest: float) -> tuple[float, str]:
     >>> end_of_axis(0.25), end_of_axis(0.9)
     ((0.4, ' (the axis ends at 0.4)'), (1.0, ''))
     """
-    end = min(1.0, max(0.2, round(ceil(highest / 0.2 - 1e-9) * 0.2, 1)))
+    end = min(1.0, round(ceil(max(0.2, highest) / 0.2 - 1e-9) * 0.2, 1))  # -inf without a share
     return end, "" if end == 1 else f" (the axis ends at {end})"
 
 
