@@ -13,9 +13,10 @@ from aiohttp import web
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
 from cant_do_that_anymore.evaluation.datasets import import_dataset, shipped_datasets
-from cant_do_that_anymore.evaluation.pools import drawn
+from cant_do_that_anymore.evaluation.pools import drawn, positions_for
 from cant_do_that_anymore.evaluation.results import Dataset
 from cant_do_that_anymore.evaluation.watch import FEWEST_TO_JUDGE, Watch
+from cant_do_that_anymore.game import games
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from cant_do_that_anymore.models import asking
@@ -345,6 +346,22 @@ def test_an_import_serves_the_rules_it_was_made_for_and_no_pool_of_ones_own(tmp_
         assert measured(server, n=10).dataset.origin == "imported"
         own = measured(server, n=10, pool=tmp_path / "pool.jsonl")
     assert {sample.position for sample in own.samples} <= set(POOL[:30])
+
+
+@pytest.mark.parametrize("pool", ["file", "games"])
+def test_an_import_serves_no_pool_that_was_given_under_other_rules(
+    pool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(games, "POOL", 40)
+    spec = Spec(model="cdta/pocket", rules="no-castling", n=5)
+    mined = list(positions_for(spec, quiet=True).positions)
+    write_positions(tmp_path / "imported.jsonl", mined[:5])
+    write_positions(tmp_path / "file", mined[5:])
+    import_dataset("cdta/pocket", tmp_path / "imported.jsonl", spec.change)
+    assert evaluate(spec, quiet=True).dataset.origin == "imported"
+    given = tmp_path / pool if pool == "file" else pool
+    own = evaluate(replace(spec, pool=given), quiet=True)
+    assert own.dataset.origin == "built"
 
 
 @pytest.mark.parametrize(

@@ -40,11 +40,17 @@ CUT_SEED = 123
 
 @dataclass(frozen=True)
 class Pool:
-    """Positions to choose from, and whether they are in random order already."""
+    """Positions to choose from.
+
+    Attributes:
+        mixed: whether they are in random order already.
+        given: whether the user named this pool, so that no other positions will do.
+    """
 
     name: str
     positions: Sequence[Position]
     mixed: bool = False
+    given: bool = False
 
     @cached_property
     def digest(self) -> str:
@@ -74,17 +80,17 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
     """The positions to choose from: a file, the original's, or those of the shipped games."""
     change, of_games = spec.change, str(spec.pool) == GAMES
     if str(spec.pool) == COMMON:
-        return Pool(COMMON, common_positions())
+        return Pool(COMMON, common_positions(), given=True)
     if spec.pool and not of_games:
         path = Path(spec.pool)
         if not path.suffix and not path.exists():
             raise unknown("pool", str(path), [COMMON, GAMES])
-        return Pool(str(path), positions_in(path))
+        return Pool(str(path), positions_in(path), given=True)
     if change == BISHOPS_AS_KNIGHTS and not of_games:
         return Pool(SHIPPED, shipped_pool(DIAGONAL if spec.eval == "all_diagonal" else "pool"))
     if spec.eval == "all_diagonal":
         raise BadInput(_no_engine_games(change))
-    return Pool(GAMES, _mined_pool(change, quiet=quiet), mixed=True)
+    return Pool(GAMES, _mined_pool(change, quiet=quiet), mixed=True, given=of_games)
 
 
 def _no_engine_games(change: Rules) -> str:

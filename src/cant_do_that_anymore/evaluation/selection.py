@@ -22,7 +22,6 @@ from .datasets import imported_for, save_dataset, saved_dataset, shipped_dataset
 from .outlook import Outlook
 from .results import Dataset
 from .search import BUILT, Search
-from .spec import SHIPPED
 from .statistics.prospect import ERROR
 from .watch import Watch
 
@@ -49,11 +48,10 @@ async def version_of(asking: Asking, criteria: Criteria, *, quiet: bool) -> str:
 def found_dataset(version: str, criteria: Criteria) -> Dataset | None:
     """The dataset of a model version as far as it exists."""
     change = criteria.plan.change
-    default_rules = change == BISHOPS_AS_KNIGHTS
-    own_pool = criteria.pool.name != SHIPPED
-    if not (own_pool and default_rules):  # a pool of one's own is for a dataset of one's own
+    if not criteria.pool.given:
         found = saved_dataset(version, imported_for(change), change)
-        if not found and default_rules and _is_the_originals(criteria.model, version):
+        is_default = change == BISHOPS_AS_KNIGHTS
+        if not found and is_default and _is_the_originals(criteria.model, version):
             found = shipped_datasets(criteria.pool.positions).get(version)
         if found:
             return found
