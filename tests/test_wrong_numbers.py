@@ -9,8 +9,10 @@ from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
+from cant_do_that_anymore.evaluation import spec
 from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.datasets import import_dataset
+from cant_do_that_anymore.evaluation.wordings import Wording
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from loopback import Loopback, Request, is_changed, moves_in, serving
@@ -208,20 +210,21 @@ def test_positions_that_make_the_same_question_are_different_samples(tmp_path: P
     assert second.samples == first.samples
 
 
-def test_conditions_with_the_same_text_are_different_questions(tmp_path: Path) -> None:
+def test_conditions_with_the_same_text_are_different_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_positions(tmp_path / "some.jsonl", POOL[:20])
-    (tmp_path / "same.toml").write_text('standard = "Play."\nchanged = "Play."\n')
+    monkeypatch.setattr(spec, "wording_named", lambda name: Wording(name, "Play.", "Play."))
     counted = [0]
 
     def respond(request: Request) -> str:
         counted[0] += 1
         return habit(request) if counted[0] % 2 else "a2a3"
 
-    wording = str(tmp_path / "same.toml")
     with serving(Loopback(respond)) as server:
-        first = measured(server, dataset=tmp_path / "some.jsonl", wording=wording)
+        first = measured(server, dataset=tmp_path / "some.jsonl", wording="same")
         assert len(server.requests) == 40
-        second = measured(server, dataset=tmp_path / "some.jsonl", wording=wording)
+        second = measured(server, dataset=tmp_path / "some.jsonl", wording="same")
     assert second.samples == first.samples
 
 

@@ -1,5 +1,6 @@
 """What the model is told, and how the moves so far are laid out."""
 
+import json
 import re
 import zipfile
 from hashlib import sha256
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.conditions import conditions_for, question
 from cant_do_that_anymore.evaluation.wordings import DEFAULT, Wording, wording_named
@@ -148,9 +150,86 @@ def test_a_wording_that_is_not_there_is_named(name: str, sentence: str) -> None:
         wording_named(name)
 
 
-@pytest.mark.parametrize("text", ["standard = 3\nchanged = 'x'", "standard = 'x'", "[", "\0"])
+def written_to(path: Path, **texts: object) -> str:
+    """A file with these texts, and the usual two where they are not given."""
+    texts = {"standard": "Play.", "changed": "Play. {change}", **texts}
+    lines = [f"{key} = {json.dumps(text)}\n" for key, text in texts.items()]
+    path.write_text("".join(lines))
+    return str(path)
+
+
+@pytest.mark.parametrize("text", ["standard = 'x'", "[", "\0"])
 def test_a_toml_file_that_is_no_wording_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(text)
     with pytest.raises(BadInput, match="the wording"):
         wording_named(str(path))
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        ({"standard": 3}, "'standard' of .* must be a text, not 3"),
+        (
+            {"changed": "Play. {Change}"},
+            r"in 'changed' of .*: '{Change}' \(did you mean '{change}'",
+        ),
+        ({"changed": "Play. {chnge}"}, r"'{chnge}' \(did you mean '{change}'"),
+        ({"changed": "{change} { change }"}, r"'{ change }' \(did you mean '{change}'"),
+        ({"changed": "{change} Is {move} legal?"}, r"'changed' of .*: '{move}' \(valid: {change}"),
+        (
+            {"question": "{move}? {answer}"},
+            r"in 'question' of .*: '{answer}' \(did you mean '{answers}'",
+        ),
+        ({"question": "{move}? {change}"}, "in 'question' of .*: '{change}'"),
+        ({"reminder": "{rule}"}, r"in 'reminder' of .*: '{rule}' \(valid: {change}"),
+        ({"placebo": "{änderung}"}, "in 'placebo' of .*: '{änderung}'"),
+        ({"standard": "Play. {change}"}, "in 'standard' of .*: '{change}' .* belongs in 'changed'"),
+        ({"standard": "Play {game}."}, r"'{game}' \(this text takes none"),
+        ({"placbo": "x"}, r"unknown key in .*: 'placbo' \(did you mean 'placebo'"),
+        ({"name": "x"}, r"unknown key in .*: 'name' \(valid: changed, placebo, question, rem"),
+        (
+            {"changed": "Play."},
+            "'standard' and 'changed' of .* the same text; write {change} in 'ch",
+        ),
+        ({"changed": " Play. "}, "'standard' and 'changed' of .* are the same text"),
+        ({"placebo": "Play."}, "'standard' and 'placebo' of .* are the same text"),
+        ({"changed": "Bb.", "placebo": "Bb."}, "'changed' and 'placebo' of .* are the same text"),
+        ({"standard": ""}, "'standard' of .* is empty"),
+        ({"changed": " \t"}, "'changed' of .* is empty"),
+        ({"reminder": ""}, "'reminder' of .* is empty"),
+        ({"question": "Is it legal?"}, "'question' of .* asks about no move; write {move}"),
+        ({"standard": "\boxed{}"}, r"'standard' of .* control character '\\x08'.*single quotes"),
+    ],
+)
+def test_a_wording_that_cannot_work_is_refused(
+    tmp_path: Path, texts: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(BadInput, match=sentence) as refused:
+        wording_named(written_to(tmp_path / "bad.toml", **texts))
+    assert "bad.toml" in str(refused.value)
+
+
+def test_braces_that_are_no_placeholder_are_sent_as_they_are(tmp_path: Path) -> None:
+    braces = r'{"move": "e2e4"} {} {e2e4} {from: e2} \boxed{move} {two words}'
+    texts = {"standard": f"Play. {braces}", "changed": f"Play. {{change}} {braces}"}
+    wording = wording_named(written_to(tmp_path / "braces.toml", **texts))
+    assert wording.standard == f"Play. {braces}"
+    statement = BISHOPS_AS_KNIGHTS.statement
+    assert wording.stating(BISHOPS_AS_KNIGHTS) == f"Play. {statement} {braces}"
+
+
+def test_a_wording_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = Path(written_to(tmp_path / "bom.toml"))
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert wording_named(str(path)).standard == "Play."
+
+
+@pytest.mark.parametrize(("changed", "notes"), [("Play. {change}", 0), ("Bishops jump.", 1)])
+def test_a_note_says_where_a_change_is_not_stated_by_its_placeholder(
+    tmp_path: Path, changed: str, notes: int
+) -> None:
+    wording = written_to(tmp_path / "mine.toml", changed=changed)
+    run = evaluate(Spec(model="cdta/pocket", wording=wording, n=2), quiet=True)
+    told = "without {change}; whether they state bishops-as-knights cannot be checked"
+    assert sum(told in note for note in run.notes) == notes

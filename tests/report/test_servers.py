@@ -157,7 +157,7 @@ def test_a_file_says_what_is_measured_and_the_command_line_goes_before_it(
     servers: list[Loopback], tmp_path: Path
 ) -> None:
     file = tmp_path / "mine.toml"
-    file.write_text(f"""
+    text = f"""
         eval = "all"
         n = 99
         runs = 1
@@ -171,7 +171,8 @@ def test_a_file_says_what_is_measured_and_the_command_line_goes_before_it(
         max_tokens = 9
         reasoning_effort = ["low"]
         extra_body = {{ top_k = 5 }}
-    """)
+    """
+    file.write_text(text, encoding="utf-8-sig")  # some editors begin it with a byte order mark
     done = measured_by(file, "-n", 8, "--json")
     assert done.returncode == 0, done.stderr
     runs = {run.model: run for run in map(load_run, folders_in(tmp_path / "out"))}

@@ -23,6 +23,7 @@ from .vocabulary import (
     Sample,
     answers_of,
 )
+from .wordings import CHANGE
 
 WEAK = 0.3
 """Below this share of special moves under the standard rules, the habit is a weak one."""
@@ -41,6 +42,7 @@ def notes_on(
         *_on_knowledge(results),
         *_on_controls(samples, controls, results.metrics),
         *_on_reading(samples, results.metrics, plan),
+        *_on_wording(plan),
         *_on_model([*samples, *controls]),
     ]
 
@@ -182,6 +184,16 @@ def _on_reading(samples: Sequence[Sample], metrics: dict[str, Number], plan: Pla
         f"{name} would be {_number(value)} instead of {_number(metrics[name])}"
         for name, value in would_be.items()
         if value != metrics[name]
+    ]
+
+
+def _on_wording(plan: Plan) -> list[str]:
+    told = next(condition.text for condition in plan.conditions if condition.name == AFTER)
+    if not plan.wording.endswith(".toml") or plan.change.statement in told:
+        return []
+    return [
+        f"the wording states the change in its own words, without {CHANGE}; whether they state "
+        f"{plan.change.key} cannot be checked"
     ]
 
 

@@ -1,14 +1,18 @@
 """The prompts: how the rules are put to the model."""
 
 import ast
+import re
 import tomllib
 import zipfile
 import zlib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
-from ..errors import BadInput, reason_of, unknown
+from ..errors import BadInput, nearest, reason_of, unknown
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
+from .knowledge import ANSWERS, MOVE
 
 CHANGE = "{change}"
 """Stands in a wording for the sentence that states the change of the rules."""
@@ -111,8 +115,17 @@ DEFAULT = Wording(
     _TASK.replace("{game}", "chess with one rule changed") + _CHANGED,
     _TASK.replace("{game}", "chess with every rule kept") + _PLACEBO,
 )
-_OPTIONAL = ("placebo", "reminder", "question")
-"""Keys that only a diagnosis looks at; without the last two, the default's texts are taken."""
+_PLACEHOLDERS: dict[str, tuple[str, ...]] = {
+    "standard": (),
+    "changed": (CHANGE,),
+    "placebo": (CHANGE,),
+    "reminder": (CHANGE,),
+    "question": (MOVE, ANSWERS),
+}
+"""The keys of a file, and the placeholders that are filled in in each text."""
+_IN_BRACES = re.compile(r"(\\[A-Za-z]+)?(\{\s*[^\W\d]+\s*\})")
+"""A word in braces, perhaps as the argument of a LaTeX command, which is no placeholder."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f]")
 
 
 def wording_named(name: str) -> Wording:
@@ -136,14 +149,57 @@ def wording_named(name: str) -> Wording:
 
 
 def _from_toml(path: Path) -> Wording:
+    where = f"the wording {str(path)!r}"
     try:
-        texts = tomllib.loads(path.read_text(encoding="utf-8"))
-        more = {key: _string(texts[key]) for key in _OPTIONAL if key in texts}
-        return Wording(str(path), _string(texts["standard"]), _string(texts["changed"]), **more)
+        told = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as problem:
-        raise BadInput(f"cannot read the wording {str(path)!r}: {reason_of(problem)}") from None
-    except KeyError as missing:
-        raise BadInput(f"the wording {str(path)!r} lacks the key {missing}") from None
+        raise BadInput(f"cannot read {where}: {reason_of(problem)}") from None
+    for key in told:
+        if key not in _PLACEHOLDERS:
+            raise unknown(f"key in {where}", key, _PLACEHOLDERS)
+    for key in ("standard", "changed"):
+        if key not in told:
+            raise BadInput(f"{where} lacks the key {key!r}")
+    for key, text in told.items():
+        _check_text(f"{key!r} of {where}", text, _PLACEHOLDERS[key])
+    _check_different(told, where)
+    return Wording(str(path), **told)
+
+
+def _check_text(which: str, text: object, placeholders: Collection[str]) -> None:
+    """Refuse what cannot be told to a model.
+
+    Raises:
+        BadInput: if it is no text or an empty one, holds a control character or an unknown
+            placeholder, or asks about no move.
+    """
+    if not isinstance(text, str):
+        raise BadInput(f"{which} must be a text, not {text!r:.60}")
+    if not text.strip():
+        raise BadInput(f"{which} is empty; write what the model is told")
+    if control := _CONTROL.search(text):
+        raise BadInput(
+            f"{which} holds the control character {control[0]!r}; to write a backslash in TOML, as "
+            r"in \boxed{}, put the text in 'single quotes'"
+        )
+    for command, given in _IN_BRACES.findall(text):
+        if not command and given not in placeholders:
+            none = f"this text takes none; {CHANGE} belongs in 'changed'"
+            valid = nearest(given, placeholders) if placeholders else none
+            raise BadInput(f"unknown placeholder in {which}: {given!r} ({valid})")
+    if MOVE in placeholders and MOVE not in text:
+        raise BadInput(f"{which} asks about no move; write {MOVE} where the move belongs")
+
+
+def _check_different(texts: Mapping[str, str], where: str) -> None:
+    """Refuse texts that would ask the same under different rules."""
+    for one, other in combinations(("standard", "changed", "placebo"), 2):
+        same = texts[one].split() == texts.get(other, "").split()
+        if same and CHANGE not in texts[one]:
+            raise BadInput(
+                f"{one!r} and {other!r} of {where} are the same text; write {CHANGE} in {other!r} "
+                "where the rule is stated"
+            )
 
 
 def _string(value: object) -> str:

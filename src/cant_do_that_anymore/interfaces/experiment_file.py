@@ -59,7 +59,7 @@ def take_defaults(
 
 def _defaults_in(path: Path, ctx: click.Context) -> dict[str, Any]:
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        told = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as problem:
         raise BadInput(
             f"cannot read {str(path)!r} ({problem.strerror}); `cdta experiment --init` writes one"
