@@ -30,6 +30,7 @@ from cant_do_that_anymore.errors import Unfinished
 from cant_do_that_anymore.interfaces import inspect as package
 from cant_do_that_anymore.interfaces.inspect import tasks
 from cant_do_that_anymore.interfaces.inspect.scoring import habit
+from cant_do_that_anymore.interfaces.inspect.solving import every_condition
 from loopback import Request, is_changed, moves_in
 from players import SPECIAL, mixed, wavering
 
@@ -163,6 +164,13 @@ def test_run_without_the_tasks_own_solver_fails(tmp_path: Path) -> None:
     assert log.status == "error"
     assert log.samples
     assert "leave out --solver" in str(log.samples[0].error)
+
+
+def test_solver_with_other_rules_than_the_task_fails(tmp_path: Path) -> None:
+    log = evaluated(tmp_path, limit=2, solver=every_condition(rules="rooks-as-bishops"))
+    assert log.status == "error"
+    assert log.samples
+    assert "positions for bishops-as-knights" in str(log.samples[0].error)
 
 
 def test_tasks_are_found_by_their_file_and_by_import(tmp_path: Path) -> None:

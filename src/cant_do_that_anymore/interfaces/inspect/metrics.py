@@ -16,8 +16,8 @@ from ...evaluation.vocabulary import Measure, every
 
 GAME, MOVES, DRAW, CONTROL = "game", "moves", "draw", "control"
 """Keys of a sample's metadata: game and moves, which asking of its questions, and for controls."""
-LENGTH = "num_previous_moves"
-"""Another: moves before the position."""
+LENGTH, RULES = "num_previous_moves", "rules"
+"""Others: moves before the position, and the changed rules that it was chosen for."""
 MEASURES: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *DIAGNOSIS)}
 FIRST = (IMPACT, "adaptation_rate", GAIN)
 """What the others should not be read without, wherever Inspect shows few."""

@@ -33,7 +33,7 @@ from ...models.human import drawing
 from ...models.kept import Kept
 from ...models.store import Store
 from .arguments import Arguments, spec_for
-from .metrics import CONTROL, DRAW, GAME, LENGTH, MOVES
+from .metrics import CONTROL, DRAW, GAME, LENGTH, MOVES, RULES
 from .models import WithinTask
 
 MOCK = "mockllm/"
@@ -142,6 +142,7 @@ def _sample(draw: Draw, change: Rules, *, control: bool) -> InspectSample:
         target=list(position.special_moves),
         id=f"{position.id}-{draw.number + 1}" if draw.number else position.id,
         metadata={
+            RULES: change.key,
             GAME: position.game,
             MOVES: list(position.moves),
             "special_moves": list(position.special_moves),

@@ -9,7 +9,7 @@ from inspect_ai.model import Model, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
-from ...errors import Problem
+from ...errors import BadInput, Problem
 from ...evaluation.diagnosis import ASKED_OF_CONTROLS
 from ...evaluation.notes import ENOUGH, is_broken
 from ...evaluation.samples import Draw
@@ -23,7 +23,7 @@ from ...models.kept import Kept
 from ...models.model import Answer, Passing
 from ...models.store import Store
 from .arguments import Arguments, spec_for
-from .metrics import CONTROL, DRAW
+from .metrics import CONTROL, DRAW, RULES
 from .models import EXCHANGE, Exchange, Learnt, WithinTask
 from .scoring import ASKED_HOW, position_in
 
@@ -62,6 +62,11 @@ def every_condition(eval: Eval = "all", **arguments: Unpack[Arguments]) -> Solve
 
 async def _solved(state: TaskState, measured: Measured) -> TaskState:
     plan, forms = measured.plan, measured.forms
+    if plan.change.key != state.metadata[RULES]:
+        raise BadInput(
+            f"the task has positions for {state.metadata[RULES]}, and its solver asks under "
+            f"{plan.change.key}: give both the same rules"
+        )
     control = CONTROL in state.metadata
     conditions = [c for c in plan.conditions if not control or c.name in ASKED_OF_CONTROLS]
     number = state.metadata[DRAW] + (state.epoch - 1) * DRAWS_AN_EPOCH
