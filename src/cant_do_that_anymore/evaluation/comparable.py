@@ -1,6 +1,6 @@
 """Which runs may be ranked together."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..errors import BadInput, counted
 from ..game.rules import identity_of
@@ -12,9 +12,10 @@ def check_comparable(runs: Sequence[Run]) -> None:
     """Refuse runs that cannot be compared.
 
     Raises:
-        BadInput: if there are fewer than two models, or their rules, evals, ways of selection or
-            pools differ.
+        BadInput: if there are fewer than two models, or their protocols, rules, evals, ways of
+            selection or pools differ.
     """
+    one_protocol(runs)
     for what, kinds in (
         ("under different rules", {identity_of(run.plan.change) for run in runs}),
         # all_small draws from the same positions as all
@@ -38,3 +39,19 @@ def check_comparable(runs: Sequence[Run]) -> None:
             "a comparison needs runs of two models or settings; these are "
             f"{counted(len(runs), 'run')} of one, which would be taken together"
         )
+
+
+def one_protocol(runs: Iterable[Run]) -> list[Run]:
+    """The runs, all scored by one protocol.
+
+    Raises:
+        BadInput: if they are not.
+    """
+    found = list(runs)
+    protocols = sorted({run.protocol for run in found})
+    if len(protocols) > 1:
+        raise BadInput(
+            f"runs of protocols {' and '.join(protocols)} cannot be ranked together; `cdta rescore "
+            "RUN` scores the answers of an older run again, without asking anything"
+        )
+    return found

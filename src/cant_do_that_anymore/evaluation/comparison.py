@@ -1,4 +1,4 @@
-"""Who adapts better, and is it sure? Models pair by pair on the positions they share.
+"""Models compared pair by pair, on the positions they share.
 
 Numbers on two datasets cannot be subtracted from each other, since every model's dataset holds the
 positions that suit its own habit. On shared positions they can: both models were asked the same
@@ -32,7 +32,7 @@ MATTERS = 0.05
 _DISCORDANT_AT_WORST = 0.5
 """How often two models are taken to differ where there is no sample to tell."""
 
-Verdict = Literal["different", "alike", "open"]
+Verdict = Literal["different", "equivalent", "inconclusive"]
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Comparison:
         interval: 95 % interval of the second value minus the first, paired; it holds whatever
             answers without a move would have said.
         p: the chance of such a difference between equal models.
-        corrected_p: the same, corrected for the number of comparisons.
+        corrected_p: the same, corrected for all comparisons that are shown together.
         extremes: the least and the greatest difference over all that answers without a move could
-            have said; None where they are too few to matter.
+            have said; None where that makes no difference beside the interval.
         enough: how many shared samples would show a difference of `MATTERS`.
     """
 
@@ -74,15 +74,15 @@ class Comparison:
     def verdict(self) -> Verdict:
         """What the shared positions say."""
         if not self.interval:
-            return "open"
+            return "inconclusive"
         low, high = self.interval.low, self.interval.high
         if self.corrected_p < ALPHA and not low <= 0 <= high:
             return "different"
-        return "alike" if low >= -MATTERS and high <= MATTERS else "open"
+        return "equivalent" if low >= -MATTERS and high <= MATTERS else "inconclusive"
 
     @property
-    def is_sure(self) -> bool:
-        """Whether it is sure that they differ."""
+    def is_significant(self) -> bool:
+        """Whether they differ significantly."""
         return self.verdict == "different"
 
     @property
@@ -94,8 +94,8 @@ class Comparison:
 
     @property
     def blurred(self) -> bool:
-        """Whether answers without a move keep it open, so that no more samples would help."""
-        if self.verdict != "open" or not self.extremes:
+        """Whether answers without a move make it inconclusive, so that more samples do not help."""
+        if self.verdict != "inconclusive" or not self.extremes:
             return False
         return self.extremes[1] - self.extremes[0] > MATTERS
 
@@ -124,8 +124,9 @@ class Comparison:
         if self.verdict == "different":
             better, worse = self.ahead
             return f"{better.label} {self.measure.compared} than {worse.label}, by {self.size} {on}"
-        if self.verdict == "alike":
-            return f"{both} are equal in {self._title} to within {100 * MATTERS:.0f} points {on}"
+        if self.verdict == "equivalent":
+            within = f"to within {100 * MATTERS:.0f} points"
+            return f"{both} are equivalent in {self._title} {within} {on}"
         if self.blurred:
             return f"too many answers name no move to tell {whether} {on}"
         if self.n_samples < self.enough:
@@ -135,7 +136,7 @@ class Comparison:
                 f"about {self.enough:,} would be enough"
             )
         between = range_in_points(self.interval.low, self.interval.high, " and ")
-        return f"it stays open {whether} {on}: the difference is between {between} points"
+        return f"it is inconclusive {whether} {on}: the difference is between {between} points"
 
     @property
     def _title(self) -> str:
@@ -161,21 +162,27 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
     """Compare every pair of models in every measure, on the positions the two share.
 
     Raises:
-        BadInput: if there are fewer than two models, or their rules, evals, ways of selection or
-            pools differ.
+        BadInput: if there are fewer than two models, or their protocols, rules, evals, ways of
+            selection or pools differ.
     """
     check_comparable(runs)
-    return compared(contenders(runs))
+    [found] = compared([contenders(runs)])
+    return found
 
 
-def compared(models: Sequence[Contender]) -> list[Comparison]:
-    """Every pair of models in every measure; p is corrected for all of these."""
-    pairs = list(combinations(models, 2))
+def compared(groups: Sequence[Sequence[Contender]]) -> list[list[Comparison]]:
+    """Every pair of models of each group in every measure.
+
+    The groups are shown together, so p is corrected for all comparisons of all of them.
+    """
+    pairs = [list(combinations(models, 2)) for models in groups]
     measures = [measure for measure in MEASURES.values() if measure.compared]
-    tests = len(pairs) * len(measures)
-    found = [one for pair in pairs for one in _of_pair(*pair, measures, tests)]
-    corrected = holm([comparison.p for comparison in found])
-    return [replace(c, corrected_p=p) for c, p in zip(found, corrected, strict=True)]
+    tests = sum(map(len, pairs)) * len(measures)
+    found = [
+        [each for pair in group for each in _of_pair(*pair, measures, tests)] for group in pairs
+    ]
+    corrected = iter(holm([comparison.p for group in found for comparison in group]))
+    return [[replace(each, corrected_p=next(corrected)) for each in group] for group in found]
 
 
 def as_sentence(claim: str, labels: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from .uncertainty import (
     ratios_of,
     special_moves_of,
     unusable_share,
+    widened,
 )
 from .vocabulary import Condition, Measure, Number, Outcome, Plan, Sample, answers_of
 
@@ -53,6 +54,13 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
         if not measure.optional or ratios[measure.name].value is not None
     ]
     bounded = [measure for measure in measures if measure.bounded]
+    bounds = _existing(
+        {measure.name: bounds_of(measure, also_failed(measure), stretch) for measure in bounded}
+        | {contrast.name: contrast.bounds((samples, controls), stretch) for contrast in contrasts}
+    )
+    as_scored = {measure.name: interval(measure, games_of) for measure in measures} | {
+        contrast.name: contrast.interval(arms, stretch=stretch) for contrast in contrasts
+    }
     return Results(
         metrics={
             **{measure.name: ratios[measure.name].value for measure in measures},
@@ -67,21 +75,14 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
             **_usage([*samples, *controls]),
         },
         intervals=_existing(
-            {measure.name: interval(measure, games_of) for measure in measures}
-            | {contrast.name: contrast.interval(arms, stretch=stretch) for contrast in contrasts}
+            {name: widened(found, bounds.get(name)) for name, found in as_scored.items()}
             | {amount.name: amount.interval(told, stretch) for amount in amounts}
         ),
         by_special_move=_existing(
             {measure.name: interval(measure, special_moves_of) for measure in bounded}
             | {c.name: c.interval(arms, special_moves_of, stretch) for c in contrasts}
         ),
-        bounds=_existing(
-            {measure.name: bounds_of(measure, also_failed(measure), stretch) for measure in bounded}
-            | {
-                contrast.name: contrast.bounds((samples, controls), stretch)
-                for contrast in contrasts
-            }
-        ),
+        bounds=bounds,
         outcomes={each.name: _outcomes(samples, each) for each in plan.conditions},
         control_outcomes={
             each.name: _outcomes(controls, each)

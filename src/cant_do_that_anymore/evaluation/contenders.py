@@ -209,7 +209,6 @@ def differences_in_plan(models: Sequence[Contender], but: Collection[str] = ()) 
     names = {name for model in models[1:] for name in models[0].plan.differences(model.plan)}
     looked_at: dict[str, Callable[[Run], object]] = {
         **{name: partial(_of_plan, name) for name in sorted(names - {"temperature", *but})},
-        "protocol": lambda run: run.protocol,
         "the temperature that was used": _temperature_used,
         "how their datasets were selected": lambda run: (
             f"{run.dataset.origin} {run.dataset.selection}".strip()

@@ -12,7 +12,15 @@ from .diagnosis import COLLATERAL, CORRECTED
 from .results import Bounds
 from .statistics.intervals import Interval, ratio_tally
 from .statistics.quotient import Quotient
-from .uncertainty import answered, complete, games_of, guesses, matters, ratio_of
+from .uncertainty import (
+    answered,
+    any_unusable,
+    bounds_over,
+    complete,
+    games_of,
+    guesses,
+    ratio_of,
+)
 from .vocabulary import Measure, Number, Sample
 
 Grouping = Callable[[Sequence[Sample]], Sequence[Hashable]]
@@ -60,24 +68,18 @@ class Contrast:
         return Interval(found.low - 1, found.high - 1, found.method) if found else None
 
     def bounds(self, arms: Arms, stretch: float = 1.0) -> Bounds | None:
-        """Its bounds; None where unusable answers are too few to matter."""
+        """Its bounds; None where unusable answers make no difference beside the interval."""
         measures = self.change, self.beside
         pairs = list(zip(measures, arms, strict=True))
-        if not any(matters(arm, measure.needs) for measure, arm in pairs):
+        if not any(any_unusable(arm, measure.needs) for measure, arm in pairs):
             return None
         told = answered(arms[0]), answered(arms[1])
-        imagined = [told, *product(_extremes(*pairs[0]), _extremes(*pairs[1]))]
-        values = [value for guess in imagined if (value := self.value(guess)) is not None]
-        intervals = [
-            interval for guess in imagined if (interval := self.interval(guess, stretch=stretch))
-        ]
         samples, controls = (complete(arm, measure.needs) for measure, arm in pairs)
-        return Bounds(
-            low=min(values, default=None),
-            high=max(values, default=None),
-            lowest=min((interval.low for interval in intervals), default=None),
-            highest=max((interval.high for interval in intervals), default=None),
-            complete=self.value((samples, controls)),
+        return bounds_over(
+            [told, *product(_extremes(*pairs[0]), _extremes(*pairs[1]))],
+            self.value,
+            lambda guess: self.interval(guess, stretch=stretch),
+            self.value((samples, controls)),
         )
 
     def _quotient(self, arms: Arms, grouping: Grouping, stretch: float = 1.0) -> Quotient | None:

@@ -122,6 +122,7 @@ def rescored(run: Run, reading: Reading) -> Run:
             *notes_on(samples, results, plan, controls),
             *notes_on_dataset(run.dataset),
         ],
+        protocol=PROTOCOL,
         versions=versions_here(),
     )
 

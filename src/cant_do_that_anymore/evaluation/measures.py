@@ -12,13 +12,13 @@ from math import sqrt
 from . import violations
 from .diagnosis import DIAGNOSIS
 from .statistics.chance import p_value
-from .statistics.intervals import DIFFERENCE, RELATIVE_CHANGE, SHARE_OF_SOME
+from .statistics.intervals import DIFFERENCE, RELATIVE_CHANGE, RELATIVE_DROP, SHARE_OF_SOME
 from .thinking import TEMPTATION
 from .uncertainty import games_of
 from .vocabulary import AFTER, BEFORE, Eval, Measure, Number, Sample
 
-IMPACT, GAIN = "variant_impact_factor", "legal_gain"
-"""The headline, and what neither junk under the changed rules nor chance can earn."""
+UPTAKE, IMPACT = "rule_uptake", "variant_impact_factor"
+"""The main measure, which decides every ranking, and the original's."""
 SHARES = {
     BEFORE: "predicted_move_proportion",
     AFTER: "predicted_move_in_variant_proportion",
@@ -33,6 +33,56 @@ UNUSABLE = {name: f"{name}_unusable_proportion" for name in SHARES}
 def _change(sample: Sample) -> int:
     return sample.kept_habit - sample.had_habit
 
+
+STRICT = (
+    Measure(
+        UPTAKE,
+        "Rule uptake",
+        "how many fewer answers break the changed rules once they are stated, as a share",
+        part=lambda sample: sample.breaks(BEFORE) - sample.breaks(AFTER),
+        whole=lambda sample: sample.breaks(BEFORE),
+        pairs=RELATIVE_DROP,
+        perfect=1,
+        remark="ignores the rule: 0",
+        compared="follows the changed rules more often",
+        bounded=True,
+    ),
+    Measure(
+        "adaptation_rate",
+        "Adaptation rate",
+        "a legal move instead, where there was a habit",
+        part=lambda sample: sample.had_habit and sample.adapted,
+        whole=lambda sample: sample.had_habit,
+        pairs=SHARE_OF_SOME,
+        perfect=1,
+        compared="puts a legal move in the habit's place more often",
+        bounded=True,
+    ),
+    Measure(
+        "variant_legal_proportion",
+        "Legal answers, changed rules",
+        "of all samples",
+        part=lambda sample: sample.adapted,
+        perfect=1,
+        needs=(AFTER,),
+    ),
+    Measure(
+        FORBIDDEN[BEFORE],
+        "Any forbidden move, standard rules",
+        "special or not: what the changed rules would forbid",
+        part=lambda sample: sample.forbids(BEFORE),
+        needs=(BEFORE,),
+    ),
+    Measure(
+        FORBIDDEN[AFTER],
+        "Any forbidden move, changed rules",
+        "special or not: what only the change made illegal",
+        part=lambda sample: sample.forbids(AFTER),
+        perfect=0,
+        needs=(AFTER,),
+    ),
+)
+"""What counts legal moves only: answers without a move are no success."""
 
 HABIT = (
     Measure(
@@ -71,53 +121,6 @@ HABIT = (
     ),
 )
 """What the original makes of the special moves alone."""
-
-STRICT = (
-    Measure(
-        "adaptation_rate",
-        "Adaptation rate",
-        "a legal move instead, where there was a habit",
-        part=lambda sample: sample.had_habit and sample.adapted,
-        whole=lambda sample: sample.had_habit,
-        pairs=SHARE_OF_SOME,
-        perfect=1,
-        compared="puts a legal move in the habit's place more often",
-        bounded=True,
-    ),
-    Measure(
-        GAIN,
-        "Legal gain",
-        "legal answers under the changed rules, minus standard answers that are legal there too",
-        part=lambda sample: sample.adapted - sample.allows(BEFORE),
-        pairs=DIFFERENCE,
-        remark="deaf to rules: 0",
-        compared="gains more legal answers",
-        bounded=True,
-    ),
-    Measure(
-        "variant_legal_proportion",
-        "Legal answers, changed rules",
-        "of all samples",
-        part=lambda sample: sample.adapted,
-        perfect=1,
-        needs=(AFTER,),
-    ),
-    Measure(
-        FORBIDDEN[BEFORE],
-        "Any forbidden move, standard rules",
-        "special or not: what the changed rules would forbid",
-        part=lambda sample: sample.forbids(BEFORE),
-        needs=(BEFORE,),
-    ),
-    Measure(
-        FORBIDDEN[AFTER],
-        "Any forbidden move, changed rules",
-        "special or not: what only the change made illegal",
-        part=lambda sample: sample.forbids(AFTER),
-        perfect=0,
-        needs=(AFTER,),
-    ),
-)
 
 
 def _violates(name: str, condition: str, sample: Sample) -> bool:
@@ -193,17 +196,20 @@ ALSO = (
 )
 
 MEASURES: dict[str, Measure] = {
-    m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *VIOLATIONS, *DIAGNOSIS)
+    m.name: m for m in (*STRICT, *HABIT, *TEMPTATION, *VIOLATIONS, *DIAGNOSIS)
 }
 STATISTICS: dict[str, Statistic] = {s.name: s for s in ALSO}
 
 TILES: dict[Eval, tuple[str, ...]] = {
-    "all": (IMPACT, GAIN, SHARES[BEFORE], SHARES[AFTER]),
-    "all_diagonal": (SHARES[AFTER], SHARES[BEFORE], "variant_legal_proportion", GAIN),
+    "all": (UPTAKE, IMPACT, SHARES[BEFORE], SHARES[AFTER]),
+    "all_diagonal": (UPTAKE, SHARES[AFTER], SHARES[BEFORE], "variant_legal_proportion"),
 }
 TILES["all_small"] = TILES["all"]
 """The numbers that a page shows first."""
-READINGS = {IMPACT: "0: habit kept, -1: dropped", GAIN: "0: deaf to rules"}
+READINGS = {
+    UPTAKE: "0: ignores the rule, 1: follows it",
+    IMPACT: "0: habit kept, -1: dropped",
+}
 """What the values of those mean that are no shares."""
 
 

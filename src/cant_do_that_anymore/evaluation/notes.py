@@ -100,7 +100,7 @@ def _on_broken_answers(samples: Sequence[Sample], plan: Plan) -> list[str]:
     return [
         f"the drop is not adapting: of the {len(dropped)} times the habit was dropped, "
         f"{len(broken)} answers were no legal move under {plan.change.key} ({kinds}); "
-        "trust adaptation_rate, not the impact factor"
+        "trust rule_uptake, not the impact factor"
     ]
 
 
@@ -134,8 +134,9 @@ def _on_unusable_answers(results: Results) -> list[str]:
     missing = " and missing ones are left out" if results.metrics["n_failed"] else ""
     return [
         f"answers that name no move: {'; '.join(told)}; by the original's definition they count as "
-        f"dropped habits{missing}, so the impact factor lies between {_number(bounds.low)} and "
-        f"{_number(bounds.high)}, depending on what they would have said"
+        f"dropped habits{missing}; depending on what they would have said, the impact factor of "
+        f"these samples lies between {_number(bounds.low)} and {_number(bounds.high)}, and the 95% "
+        "interval allows for that"
     ]
 
 

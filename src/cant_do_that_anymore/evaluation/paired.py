@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from .statistics.chance import p_value
-from .statistics.intervals import Interval, Ratio, RatioDifference, ratio_difference
-from .uncertainty import games_of, guesses, matters, ratio_of
+from .statistics.intervals import BOUNDED, Interval, Ratio, RatioDifference, ratio_difference
+from .uncertainty import any_unusable, games_of, guesses, is_wide, ratio_of
 from .vocabulary import Measure, Number, Sample
 
 
@@ -21,7 +21,7 @@ class Paired:
         p: the chance of such a difference between equal models; 1 where what those answers would
             have said decides who is ahead.
         extremes: the least and the greatest difference over all that they could have said; None
-            where they are too few to matter.
+            where that makes no difference beside the interval.
     """
 
     values: tuple[Number, Number]
@@ -42,8 +42,9 @@ def paired(
     found = _difference(*ratios, games_of(ours), stretch)
     if not found:
         return Paired(values)
-    if not any(matters(side, measure.needs) for side in (first, second)):
-        return Paired(values, found.interval, found.interval, found.p)
+    as_scored = Paired(values, found.interval, found.interval, found.p)
+    if not any(any_unusable(side, measure.needs) for side in (first, second)):
+        return as_scored
     imagined = [
         found,
         *(
@@ -52,14 +53,17 @@ def paired(
             if (difference := _difference(one, other, games_of(first), stretch))
         ),
     ]
-    least, greatest = (end([d.value for d in imagined]) for end in (min, max))
+    differences = [d.value for d in imagined]
+    if not is_wide(differences, found.interval):
+        return as_scored
+    least, greatest = min(differences), max(differences)
     low = min(d.interval.low for d in imagined)
     high = max(d.interval.high for d in imagined)
     one_way = least > 0 or greatest < 0
     return Paired(
         values,
         as_scored=found.interval,
-        interval=Interval(low, high, found.interval.method),
+        interval=Interval(low, high, BOUNDED[found.interval.method]),
         p=max(d.p for d in imagined) if one_way else 1.0,
         extremes=(least, greatest),
     )

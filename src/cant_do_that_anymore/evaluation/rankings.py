@@ -1,4 +1,4 @@
-"""Who is ranked together, the best first, and how sure each lead is."""
+"""Who is ranked together, the best first, and which leads are significant."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from itertools import groupby
 from .comparable import check_comparable
 from .comparison import Comparison, compared, of_measure
 from .contenders import Contender
-from .measures import GAIN
+from .measures import UPTAKE
 from .results import Run
 from .standings import Standing, of_one_place, rank
 from .vocabulary import AFTER, UNUSABLE_OUTCOMES
@@ -47,24 +47,24 @@ class Ranking:
 
     @cached_property
     def leads(self) -> dict[tuple[str, str], Comparison]:
-        """The legal gain of every pair, by the labels of the higher and the lower."""
-        by_gain = of_measure(self.comparisons, GAIN)
-        return {(each.second.label, each.first.label): each for each in by_gain}
+        """The rule uptake of every pair, by the labels of the higher and the lower."""
+        found = of_measure(self.comparisons, UPTAKE)
+        return {(each.second.label, each.first.label): each for each in found}
 
     def between(self, one: Standing, other: Standing) -> Comparison:
-        """The legal gain of two, whichever stands higher."""
+        """The rule uptake of two, whichever stands higher."""
         pair = one.label, other.label
         return self.leads[pair if pair in self.leads else pair[::-1]]
 
     def is_ahead(self, one: Standing, other: Standing) -> bool:
-        """Whether it is sure that the one gains more than the other where both were asked."""
+        """Whether the one is significantly ahead of the other where both were asked."""
         lead = self.between(one, other)
-        return lead.is_sure and lead.ahead[0].label == one.label
+        return lead.is_significant and lead.ahead[0].label == one.label
 
 
 def rankings(found: Iterable[Standing]) -> list[Ranking]:
-    """Those that stand at one place together, as they come."""
-    return [_ranking(list(group)) for _, group in groupby(found, key=lambda each: each.place)]
+    """Those that stand at one place together, as they come; p is corrected over all of them."""
+    return _ranked([list(group) for _, group in groupby(found, key=lambda each: each.place)])
 
 
 def ranking_of(runs: Sequence[Run]) -> Ranking:
@@ -74,12 +74,13 @@ def ranking_of(runs: Sequence[Run]) -> Ranking:
         BadInput: if there are fewer than two models, or their runs cannot be compared.
     """
     check_comparable(runs)
-    return _ranking(sorted(of_one_place(runs), key=rank))
+    [ranking] = _ranked([sorted(of_one_place(runs), key=rank)])
+    return ranking
 
 
-def _ranking(found: Sequence[Standing]) -> Ranking:
-    known = [each.contender for each in reversed(found) if each.contender]
-    return Ranking(found, compared(known))
+def _ranked(groups: Sequence[Sequence[Standing]]) -> list[Ranking]:
+    known = [[each.contender for each in reversed(group) if each.contender] for group in groups]
+    return [Ranking(*each) for each in zip(groups, compared(known), strict=True)]
 
 
 def under_change(standing: Standing) -> dict[str, int]:

@@ -14,7 +14,7 @@ from ..models.model import Usage
 from .statistics.intervals import Interval
 from .vocabulary import Number, Outcome, Plan, Sample, answers_of
 
-PROTOCOL = "2"
+PROTOCOL = "3"
 """Changes whenever scores stop being comparable with those of earlier versions."""
 
 
@@ -42,9 +42,11 @@ class Results:
 
     Attributes:
         metrics: numbers by name; None where a number does not exist.
-        intervals: 95 % intervals of the measures among them.
-        by_special_move: those intervals if samples of one special move went together.
-        bounds: where there are unusable answers that matter, of the measures they could carry away.
+        intervals: 95% intervals of the measures among them; where there are bounds, from their
+            lowest to their highest.
+        by_special_move: intervals, answers taken as they are, if samples of one special move went
+            together.
+        bounds: where unusable answers matter beside the interval.
         outcomes: how many answers were what, by condition.
         control_outcomes: the same of the controls, if there are any.
     """

@@ -9,13 +9,14 @@ from statistics import fmean, stdev
 from ..errors import BadInput
 from ..game.rules import Rules, identity_of
 from ..models.model import EFFORTS, Effort
+from .comparable import one_protocol
 from .contenders import Contender, contenders, names_without_effort
 from .contrasts import CONTRASTS
 from .diagnosis import DIAGNOSIS, KNOWING_RATE
 from .finding import folders_in, is_half_written
 from .folder import load_run
 from .labels import apart, effort_in_words
-from .measures import FORBIDDEN, GAIN, HABIT, IMPACT, MEASURES, SHARES
+from .measures import FORBIDDEN, HABIT, IMPACT, MEASURES, SHARES, UPTAKE
 from .notes import is_broken
 from .precision import STRETCH
 from .records import CHANGE, Record, records_in
@@ -25,7 +26,7 @@ from .uncertainty import interval_of
 from .vocabulary import Eval, Number, Sample
 
 Place = tuple[Eval, str, str, str]
-METRICS = (*SHARES.values(), *FORBIDDEN.values(), "delta", IMPACT, "adaptation_rate", GAIN)
+METRICS = (UPTAKE, IMPACT, "adaptation_rate", *SHARES.values(), *FORBIDDEN.values(), "delta")
 """What is told of every model."""
 OF_DIAGNOSIS = (*(measure.name for measure in DIAGNOSIS), *CONTRASTS)
 """What is told where any was diagnosed."""
@@ -94,7 +95,7 @@ class Standing:
     @property
     def is_of_runs(self) -> bool:
         """Whether all is known of its answers, and not only what the original records."""
-        return GAIN in self.results.metrics
+        return UPTAKE in self.results.metrics
 
     @property
     def is_diagnosed(self) -> bool:
@@ -102,10 +103,10 @@ class Standing:
         return KNOWING_RATE in self.results.metrics
 
     @property
-    def sure_gain(self) -> float | None:
-        """The legal gain, or what is left of it whatever the unusable answers would have said."""
-        bounds = self.results.bounds.get(GAIN)
-        return bounds.low if bounds else self.results.metrics.get(GAIN)
+    def least_uptake(self) -> float | None:
+        """The rule uptake; where it has bounds, the least of them."""
+        bounds = self.results.bounds.get(UPTAKE)
+        return bounds.low if bounds else self.results.metrics.get(UPTAKE)
 
     def thinking_tokens(self, condition: str) -> Number:
         """How many tokens it thought under a condition, as a mean over the samples."""
@@ -129,11 +130,14 @@ class Standing:
 def standings(runs: Iterable[Run], records: Iterable[Record] = ()) -> list[Standing]:
     """Where the models stand: evals, rules and the like as they come, in each the best first.
 
-    The best has the highest legal gain, which useless answers cannot earn. Runs that differ in
-    anything but the seed are never taken together.
+    The best has the highest rule uptake. Runs that differ in anything but the seed are never taken
+    together.
+
+    Raises:
+        BadInput: if the runs are of different protocols.
     """
     by_place: dict[Place, list[Run]] = {}
-    for run in runs:
+    for run in one_protocol(runs):
         by_place.setdefault(_place(run), []).append(run)
     found = [standing for group in by_place.values() for standing in of_one_place(group)]
     found += _of_records(records, {each.label for each in found})
@@ -145,7 +149,7 @@ def standings_in(paths: Iterable[Path]) -> list[Standing]:
     """Those of run folders, of record files of the original, and of folders of either.
 
     Raises:
-        BadInput: if a path holds none, or one that cannot be read.
+        BadInput: if a path holds none, or one that cannot be read or ranked with the others.
     """
     folders: dict[Path, Path] = {}
     files: dict[Path, Path] = {}
@@ -241,7 +245,7 @@ def _results_of_records(runs: Sequence[Sequence[Sample]]) -> Results:
 
 def rank(standing: Standing) -> tuple[float, float, str, int]:
     """What they are sorted by."""
-    gain, impact = standing.sure_gain, standing.results.metrics[IMPACT]
+    uptake, impact = standing.least_uptake, standing.results.metrics[IMPACT]
     effort = EFFORTS.index(standing.effort) if standing.effort else len(EFFORTS)
-    numbers = (inf if gain is None else -gain, inf if impact is None else impact)
+    numbers = (inf if uptake is None else -uptake, inf if impact is None else impact)
     return (*numbers, standing.model, effort)

@@ -1,16 +1,19 @@
-"""How sure a measure is: its interval, and its bounds where answers could not be used."""
+"""Intervals of measures, and bounds where answers could not be used."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import TypeVar
 
 from .diagnosis import QUESTIONS
 from .results import Bounds
-from .statistics.intervals import Interval, Ratio, ratio_interval
-from .vocabulary import Measure, Outcome, Reply, Sample
+from .statistics.intervals import BOUNDED, Interval, Ratio, ratio_interval
+from .vocabulary import Measure, Number, Outcome, Reply, Sample
 
-FEW = 0.01
-"""Up to this share of unusable answers, none is missed; conditions then differ by no more."""
+NEGLIGIBLE_SPREAD = 0.1
+"""Bounds apply where their spread exceeds this share of the interval's width."""
+
+_Guess = TypeVar("_Guess")
 
 
 def answered(samples: Sequence[Sample]) -> list[Sample]:
@@ -83,30 +86,59 @@ def unusable_share(samples: Sequence[Sample], condition: str) -> float | None:
     return unusable / len(samples) if samples else None
 
 
-def matters(samples: Sequence[Sample], conditions: Sequence[str]) -> bool:
-    """Whether unusable answers are more than a few under any condition."""
-    return any((unusable_share(samples, name) or 0.0) > FEW for name in conditions)
+def any_unusable(samples: Sequence[Sample], conditions: Sequence[str]) -> bool:
+    """Whether an answer under one of these conditions is unusable or missing."""
+    return any(_unusable(sample, conditions) for sample in samples)
+
+
+def is_wide(values: Sequence[float], interval: Interval | None) -> bool:
+    """Whether the spread of the values matters beside an interval; always where there is none."""
+    spread = max(values, default=0.0) - min(values, default=0.0)
+    return interval is None or spread > NEGLIGIBLE_SPREAD * (interval.high - interval.low)
 
 
 def bounds_of(measure: Measure, samples: Sequence[Sample], stretch: float = 1.0) -> Bounds | None:
     """What the measure would be, whatever the unusable answers would have said.
 
-    None where they are too few to matter.
+    None where that makes no difference beside the interval.
     """
-    if not matters(samples, measure.needs):
+    if not any_unusable(samples, measure.needs):
         return None
-    imagined = [answered(samples), *guesses(measure, samples)]
-    values = [value for guess in imagined if (value := measure.value(guess)) is not None]
-    intervals = [
-        interval for guess in imagined if (interval := interval_of(measure, guess, stretch))
-    ]
+    told, games = answered(samples), games_of(samples)
+    guessed = [(ratio_of(measure, guess), games) for guess in guesses(measure, samples)]
+    return bounds_over(
+        [(ratio_of(measure, told), games_of(told)), *guessed],
+        lambda guess: guess[0].value,
+        lambda guess: interval_in(*guess, stretch),
+        measure.value(complete(samples, measure.needs)),
+    )
+
+
+def bounds_over(
+    guessed: Sequence[_Guess],
+    value_of: Callable[[_Guess], Number],
+    interval_of: Callable[[_Guess], Interval | None],
+    complete: Number,
+) -> Bounds | None:
+    """Bounds over what the samples may have been, the first guess being what they are."""
+    values = [value for guess in guessed if (value := value_of(guess)) is not None]
+    if not is_wide(values, interval_of(guessed[0])):
+        return None
+    intervals = [interval for guess in guessed if (interval := interval_of(guess))]
     return Bounds(
         low=min(values, default=None),
         high=max(values, default=None),
         lowest=min((interval.low for interval in intervals), default=None),
         highest=max((interval.high for interval in intervals), default=None),
-        complete=measure.value(complete(samples, measure.needs)),
+        complete=complete,
     )
+
+
+def widened(interval: Interval | None, bounds: Bounds | None) -> Interval | None:
+    """The interval that is printed: that over all that unusable answers may have been."""
+    if not interval or not bounds or bounds.lowest is None or bounds.highest is None:
+        return interval
+    return Interval(bounds.lowest, bounds.highest, BOUNDED[interval.method])
 
 
 def complete(samples: Sequence[Sample], conditions: Sequence[str]) -> list[Sample]:
@@ -137,7 +169,9 @@ def _furthest(measure: Measure, options: Sequence[Sequence[Sample]], sign: int) 
     chosen = [max(each, key=measure.whole) for each in options]
     while (value := measure.value(chosen)) is not None:
         better = [
-            max(each, key=lambda s: sign * (measure.part(s) - value * measure.whole(s)))
+            each[0]
+            if len(each) == 1
+            else max(each, key=lambda s: sign * (measure.part(s) - value * measure.whole(s)))
             for each in options
         ]
         if not any(map(measure.whole, better)):

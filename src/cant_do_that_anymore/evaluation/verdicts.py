@@ -1,18 +1,19 @@
-"""A ranking in one line: who adapts most, is the lead sure, and whose drop is no adapting."""
+"""A ranking in one line: who adapts most, is the lead significant, whose drop is no adapting."""
 
 from collections.abc import Sequence
 from functools import partial
 
+from ..errors import counted
 from .comparison import MATTERS, Comparison, as_sentence
 from .contenders import Contender, common_dataset
-from .measures import GAIN, IMPACT, UNUSABLE
-from .points import chance, in_points, points
+from .measures import IMPACT, MEASURES, UNUSABLE, UPTAKE
+from .points import chance, points
 from .rankings import UNUSABLE as NO_MOVE
 from .rankings import Ranking, under_change
 from .standings import Standing
 from .statistics.intervals import SHARE_OF_SOME
 from .uncertainty import interval_of
-from .vocabulary import AFTER, LEGAL_OUTCOMES, OUTCOMES, Measure, Outcome, Sample
+from .vocabulary import AFTER, LEGAL_OUTCOMES, OUTCOMES, Measure, Number, Outcome, Sample
 
 UNION = (
     "a fair common set is the union of the models' datasets, never one model's own: "
@@ -20,24 +21,25 @@ UNION = (
 )
 _NAMED = 3
 """How many models are named before the others are counted."""
+_NOT_LEGAL = "no adaptation"
 _NO_ADAPTING: dict[str, frozenset[Outcome]] = {
-    "chatter": frozenset(("unreadable",)),
-    "answers cut off": frozenset(("truncated",)),
+    "off-task replies": frozenset(("unreadable",)),
+    "replies that were cut off": frozenset(("truncated",)),
     "refusals": frozenset(("refused",)),
-    "no adapting": frozenset(OUTCOMES) - LEGAL_OUTCOMES,
+    _NOT_LEGAL: frozenset(OUTCOMES) - LEGAL_OUTCOMES,
 }
 """What a drop may be instead of adapting: what came in place of the habit."""
 
 
 def verdict(ranking: Ranking) -> str:
-    """Who adapts most by legal gain, whether that is sure, and who only seems to.
+    """Who adapts most by rule uptake, whether that is significant, and who only seems to.
 
     Whoever leads does so on the positions that each pair shares. What no interval carries is not
-    said: of models that cannot be told apart, none is called the better.
+    said: where a lead is not significant, none is called the better.
     """
     why_not = {each.label: _why_not(each, ranking) for each in ranking.standings}
     ranked = [each for each in ranking.standings if not why_not[each.label]]
-    parts = [_ranked(ranked, ranking) if ranked else "nobody can be ranked"]
+    parts = [_ranked(ranked, ranking) if ranked else "no model can be ranked"]
     for each in ranking.standings:
         told = _instead(each) or why_not[each.label]
         parts += [f"{each.label}{told}"] if told else []
@@ -68,20 +70,24 @@ def advice(models: Sequence[Contender]) -> str:
 def _why_not(standing: Standing, ranking: Ranking) -> str:
     """Why a model cannot be ranked; "" if it can."""
     if not standing.is_of_runs:
-        return " cannot be ranked: a record of the original tells no legal moves"
+        return " cannot be ranked: a record of the original does not tell legal moves"
     if not standing.samples:
         return " cannot be ranked: it has no answers"
+    if standing.results.metrics[UPTAKE] is None:
+        return " cannot be ranked: the changed rules allow all its answers under the standard ones"
     its = [lead for pair, lead in ranking.leads.items() if standing.label in pair]
-    blurred = any(lead.blurred for lead in its) and not any(lead.is_sure for lead in its)
-    if not blurred or GAIN not in standing.results.bounds:
+    blurred = any(lead.blurred for lead in its) and not any(lead.is_significant for lead in its)
+    if not blurred or UPTAKE not in standing.results.bounds:
         return ""
     share = _percent(standing.results.metrics[UNUSABLE[AFTER]])
-    return f" cannot be ranked: {share} of its answers under the changed rules are no move"
+    return f" cannot be ranked: {share} of its answers under the changed rules contain no move"
 
 
 def _instead(standing: Standing) -> str:
-    """What a drop is, where it is sure that most of it is no adapting; "" where it is not."""
-    drop, interval = standing.results.metrics[IMPACT], standing.results.intervals.get(IMPACT)
+    """What a drop is, where significantly most of it is no adapting; "" where it is not."""
+    drop = standing.results.metrics[IMPACT]
+    # As scored: the interval that is printed allows for the answers that this is about.
+    interval = interval_of(MEASURES[IMPACT], standing.samples, standing.stretch)
     if drop is None or drop > -MATTERS or not interval or interval.high >= 0:
         return ""
     counts = under_change(standing)
@@ -92,10 +98,10 @@ def _instead(standing: Standing) -> str:
         share = of_it.value(standing.samples)
         around = interval_of(of_it, standing.samples, standing.stretch)
         if share and around and around.low > 0.5:
-            no_move = kind != "no adapting"
+            no_move = kind != _NOT_LEGAL
             useless = (NO_MOVE,) if no_move else (NO_MOVE, "illegal", "forbidden")
             answers = sum(counts[name] for name in useless) / sum(counts.values())
-            are = "are no move" if no_move else "are other illegal moves or no move"
+            are = "contain no move" if no_move else "are other illegal moves or contain no move"
             mostly = "mostly " if share < 1 else ""
             return f"'s drop is {mostly}{kind}: {_percent(answers)} of its answers {are}"
     return ""
@@ -112,55 +118,55 @@ def _dropped_for(outcomes: frozenset[Outcome], sample: Sample) -> bool:
 def _ranked(ranked: Sequence[Standing], ranking: Ranking) -> str:
     highest, *others = ranked
     if not any(map(_adapts, ranked)):
-        unsure = "nobody adapts for sure: the highest legal gain, that of {}, is {}"
-        alone = "it is not sure that {} adapts: its legal gain is {}"
-        return (unsure if others else alone).format(highest.label, _gain(highest))
+        none = "no model adapts significantly: the highest rule uptake, that of {}, is {}"
+        alone = "{} does not adapt significantly: its rule uptake is {}"
+        return (none if others else alone).format(highest.label, _uptake(highest))
     if not others:
-        return f"{highest.label} adapts: its legal gain is {_gain(highest)}"
+        return f"{highest.label} adapts: its rule uptake is {_uptake(highest)}"
     for best in ranked:
         rest = [other for other in ranked if other is not best]
         if all(ranking.is_ahead(best, other) for other in rest):
-            lead = ranking.between(best, rest[0])
-            told = f"{best.label} adapts most; its lead over {rest[0].label} is sure: {_size(lead)}"
-            own = f"; on its own positions {highest.label} has the highest legal gain"
+            lead = _size(ranking.between(best, rest[0]))
+            told = f"{best.label} adapts most; its lead over {rest[0].label} is significant: {lead}"
+            own = f"; on its own positions {highest.label} has the highest rule uptake"
             return told if best is highest else told + own
     behind = [other for other in others if ranking.is_ahead(other, highest)]
     if behind:
-        more = "gains" if len(behind) == 1 else "gain"
+        are = "is" if len(behind) == 1 else "are"
         return (
-            f"nobody is ahead of all others for sure: {highest.label} has the highest legal gain, "
-            f"but on the positions that they share {_listed(behind)} {more} more"
+            f"no model is significantly ahead of all others: {highest.label} has the highest rule "
+            f"uptake, but on the positions that they share {_listed(behind)} {are} ahead of it"
         )
     ahead = [other for other in others if ranking.is_ahead(highest, other)]
     level = [other for other in others if not ranking.is_ahead(highest, other)]
-    also = f"; its lead over {_listed(ahead)} is sure" if ahead else ""
+    also = f"; its lead over {_listed(ahead)} is significant" if ahead else ""
     leads = [ranking.between(highest, other) for other in level]
-    return f"{highest.label} {_not_told_apart(level, leads)}{also}"
+    return f"{highest.label} {_not_ahead(level, leads)}{also}"
 
 
-def _not_told_apart(level: Sequence[Standing], leads: Sequence[Comparison]) -> str:
+def _not_ahead(level: Sequence[Standing], leads: Sequence[Comparison]) -> str:
     first = leads[0]
-    if all(lead.verdict == "alike" for lead in leads):
-        within = f"equal in the legal gain to within {100 * MATTERS:.0f} points"
-        return f"cannot be told apart from {_listed(level)}: {within}"
+    if all(lead.verdict == "equivalent" for lead in leads):
+        within = f"to within {100 * MATTERS:.0f} points"
+        return f"is equivalent to {_listed(level)} in the rule uptake, {within}"
     more = ""
     if not first.blurred and first.n_samples < first.enough:
         more = (
-            f"; it would take about {first.enough:,} shared samples, not {first.n_samples:,}, to "
-            f"show a difference of {100 * MATTERS:.0f} points"
+            f"; only {counted(first.n_samples, 'sample')} shared, and detecting a difference of "
+            f"{100 * MATTERS:.0f} points would take about {first.enough:,}"
         )
     over = f" over {level[0].label}" if len(level) > 1 else ""
     return (
-        f"has the highest legal gain but cannot be told apart from {_listed(level)} "
-        f"({_why_open(first)}{over}){more}"
+        f"has the highest rule uptake, but its lead over {_listed(level)} is inconclusive "
+        f"({_why_inconclusive(first)}{over}){more}"
     )
 
 
-def _why_open(lead: Comparison) -> str:
+def _why_inconclusive(lead: Comparison) -> str:
     if lead.difference is None:
         return "they share no position that both answered"
     if lead.blurred:
-        return "too many answers name no move"
+        return "too many answers contain no move"
     return f"{points(lead.difference, signed=True)}, {chance(lead.corrected_p)}"
 
 
@@ -169,29 +175,25 @@ def _size(lead: Comparison) -> str:
 
 
 def _adapts(standing: Standing) -> bool:
-    """Whether it is sure that legal answers are gained, whatever those without a move would say."""
-    bounds = standing.results.bounds.get(GAIN)
-    if bounds:
-        return bounds.lowest is not None and bounds.lowest > 0
-    interval = standing.results.intervals.get(GAIN)
+    """Whether the rule uptake is significantly above 0."""
+    interval = standing.results.intervals.get(UPTAKE)
     return interval is not None and interval.low > 0
 
 
-def _gain(standing: Standing) -> str:
-    bounds = standing.results.bounds.get(GAIN)
-    if bounds:
-        low, high = (in_points(end, signed=False) for end in (bounds.low, bounds.high))
-        return f"between {low} and {high} points, depending on the answers that name no move"
-    interval = standing.results.intervals.get(GAIN)
-    told = points(standing.results.metrics[GAIN])
-    if not interval:
-        return told
-    low, high = (in_points(end, signed=False) for end in (interval.low, interval.high))
-    return f"{told} (95 % interval {low} to {high})"
+def _uptake(standing: Standing) -> str:
+    results = standing.results
+    interval = results.intervals[UPTAKE]  # whoever is ranked has one
+    value, low, high = map(_brief, (results.metrics[UPTAKE], interval.low, interval.high))
+    allowing = ", allowing for answers that contain no move" if UPTAKE in results.bounds else ""
+    return f"{value} (95% interval {low} to {high}{allowing})"
+
+
+def _brief(value: Number) -> str:
+    return f"{round(value or 0.0, 2) + 0:.2f}"
 
 
 def _percent(share: float | None) -> str:
-    return f"{100 * (share or 0.0):.0f} %"
+    return f"{100 * (share or 0.0):.0f}%"
 
 
 def _listed(models: Sequence[Standing]) -> str:

@@ -179,9 +179,9 @@ class Sample:
         """Whether the answer under the changed rules was legal under them."""
         return self.replies[AFTER].outcome in LEGAL_OUTCOMES
 
-    def allows(self, condition: str) -> bool:
-        """Whether the changed rules allow the answer under that condition."""
-        return self.replies[condition].under_change in LEGAL_OUTCOMES
+    def breaks(self, condition: str) -> bool:
+        """Whether the answer under that condition is no legal move under the changed rules."""
+        return self.replies[condition].under_change not in LEGAL_OUTCOMES
 
     def forbids(self, condition: str) -> bool:
         """Whether the changed rules forbid it, special or not, where the standard ones do not."""

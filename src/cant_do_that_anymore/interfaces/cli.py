@@ -30,7 +30,7 @@ COMMANDS = {
         "report": Entry("commands.report:report", "Write the page of each run again."),
         "compare": Entry(
             "commands.compare:compare_command",
-            "Say which model adapts better, and whether it is sure.",
+            "Compare models and test whether differences are significant.",
         ),
         "rescore": Entry(
             "commands.run:rescore", "Read a run's replies in another way, without asking anything."

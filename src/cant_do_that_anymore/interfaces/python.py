@@ -66,7 +66,7 @@ class Comparisons(Ranking):
 
     @property
     def verdict(self) -> str:
-        """Who adapts best, whether that is sure, and who cannot be ranked."""
+        """Who adapts best, whether that is significant, and who cannot be ranked."""
         return verdict(self)
 
     def save(self, path: Path | str) -> Path:
@@ -124,8 +124,8 @@ def compare(*runs: results.Run) -> Comparisons:
     """Compare every pair of models in every measure, on the positions the two share.
 
     Raises:
-        BadInput: if there are fewer than two models, or their rules, evals, ways of selection or
-            pools differ.
+        BadInput: if there are fewer than two models, or their protocols, rules, evals, ways of
+            selection or pools differ.
     """
     found = ranking_of(runs)
     return Comparisons(found.standings, found.comparisons)

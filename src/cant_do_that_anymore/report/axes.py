@@ -74,19 +74,17 @@ def dot(
     interval: tuple[float | None, float | None] = (None, None),
     bounds: tuple[float | None, float | None] = (None, None),
 ) -> Markup:
-    """A value as a dot and its interval as a line; where it has bounds, these alone."""
+    """A value as a dot, its interval as a line, and behind them its bounds, if it has any."""
     middle = _ROW / 2
     parts = [
         tag("line", x1=axis.at(tick), x2=axis.at(tick), y1=0, y2=_ROW, class_="axis")
         for tick in axis.ticks
     ]
-    bounded = bounds[0] is not None
-    low, high = bounds if bounded else interval
-    if low is not None and high is not None:
-        ends = {"x1": axis.at(low), "x2": axis.at(high)}
-        style = "bounds" if bounded else "whisker plain"
-        parts.append(tag("line", **ends, y1=middle, y2=middle, class_=style))
-    if value is not None and not bounded:
+    for (low, high), style in ((bounds, "bounds"), (interval, "whisker plain")):
+        if low is not None and high is not None:
+            ends = {"x1": axis.at(low), "x2": axis.at(high)}
+            parts.append(tag("line", **ends, y1=middle, y2=middle, class_=style))
+    if value is not None:
         parts.append(tag("circle", cx=axis.at(value), cy=middle, r=4, class_="dot plain"))
     return tag("svg", *parts, class_="intervals", width="100%", height=_ROW, aria_hidden="true")
 

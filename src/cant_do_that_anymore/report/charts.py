@@ -54,6 +54,10 @@ def intervals(marks: Sequence[Mark], low: float, high: float) -> Markup:
         if mark.interval:
             ends = {"x1": at(mark.interval.low), "x2": at(mark.interval.high)}
             parts.append(tag("line", **ends, y1=y, y2=y, class_=f"whisker {mark.style}"))
+            if mark.interval.low < low:
+                parts.append(
+                    tag("text", "‹", x="0%", dx=-7, y=y + 5, class_=f"beyond {mark.style}")
+                )
             if mark.interval.high > high:
                 parts.append(tag("text", "›", x="100%", y=y + 5, class_=f"beyond {mark.style}"))
         if mark.value is not None:

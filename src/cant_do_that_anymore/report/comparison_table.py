@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..evaluation.comparison import Comparison, of_measure
-from ..evaluation.measures import GAIN, IMPACT
+from ..evaluation.measures import IMPACT, UPTAKE
 from ..evaluation.points import in_points, range_in_points
 from ..evaluation.rankings import Ranking
 from ..evaluation.verdicts import advice, heading, verdict
@@ -25,9 +25,10 @@ def comparison_table(ranking: Ranking) -> RenderableType:
         Text(heading(models), style="bold"),
         _pairs(ranking),
         Text(
-            "Leads and differences in points, [95 % interval]; p corrected for all pairs and "
-            "measures. equal: to within 5 points. Below 0 in the impact factor, the first drops "
-            "more; * sure.",
+            "Differences in points, [95% interval]; p corrected for all pairs and measures. "
+            "significant: p < 0.05 and the interval excludes 0. equivalent: the interval lies "
+            "within 5 points of 0. Below 0 in the impact factor, the first drops more of its "
+            "habit; * significant.",
             style="dim",
         ),
         Text(),
@@ -43,19 +44,19 @@ def _pairs(ranking: Ranking) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("lead of ... over", overflow="fold", min_width=12)
     table.add_column("shared", justify="right")
-    table.add_column("legal gain", no_wrap=True)
+    table.add_column("rule uptake", no_wrap=True)
     table.add_column("p", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("impact\nfactor", no_wrap=True)
     for pair in ranking.pairs:
-        [gain], [impact] = (of_measure(pair, name) for name in (GAIN, IMPACT))
+        [uptake], [impact] = (of_measure(pair, name) for name in (UPTAKE, IMPACT))
         table.add_row(
-            Text(f"{gain.second.label} over {gain.first.label}"),
-            number(gain.n_samples),
-            _difference(gain),
-            p_value(gain.corrected_p),
-            Text(VERDICTS[gain.verdict], style="bold" if gain.is_sure else ""),
-            Text(in_points(impact.difference) + ("*" if impact.is_sure else "")),
+            Text(f"{uptake.second.label} over {uptake.first.label}"),
+            number(uptake.n_samples),
+            _difference(uptake),
+            p_value(uptake.corrected_p),
+            Text(VERDICTS[uptake.verdict], style="bold" if uptake.is_significant else ""),
+            Text(in_points(impact.difference) + ("*" if impact.is_significant else "")),
         )
     return table
 

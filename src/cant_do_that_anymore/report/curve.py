@@ -77,7 +77,7 @@ def _tokens(standing: Standing) -> float:
 
 
 def curve_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
-    """Impact factor, legal gain and special moves by thinking tokens: a line a model."""
+    """Rule uptake, impact factor and special moves by thinking tokens: a line a model."""
     with mpl.rc_context(STYLE):
         return saved(curve_figure(group), stem)
 

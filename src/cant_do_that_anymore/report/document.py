@@ -10,7 +10,7 @@ from typing import TypedDict
 from urllib.parse import quote
 
 from ..evaluation.comparison import Comparison
-from ..evaluation.measures import GAIN, IMPACT, UNUSABLE
+from ..evaluation.measures import IMPACT, UNUSABLE, UPTAKE
 from ..evaluation.rankings import OUTCOMES, Ranking, under_change
 from ..evaluation.results import Run
 from ..evaluation.standings import METRICS, OF_DIAGNOSIS, Standing
@@ -126,7 +126,7 @@ def _row(standing: Standing, names: Sequence[str]) -> Row:
     row["standard_thinking_tokens"], row["changed_thinking_tokens"] = before, after
     longer = None if before is None or after is None else after - before
     row["thinking_tokens_difference"] = longer
-    for name in (IMPACT, GAIN, *(name for name in names if name in OF_DIAGNOSIS)):
+    for name in (UPTAKE, IMPACT, *(name for name in names if name in OF_DIAGNOSIS)):
         bounds = results.bounds.get(name)
         row[f"{name}_bounds_low"] = bounds.low if bounds else None
         row[f"{name}_bounds_high"] = bounds.high if bounds else None
@@ -160,6 +160,30 @@ def pair_row(comparison: Comparison) -> Row:
         "corrected_p": comparison.corrected_p,
         "verdict": comparison.verdict,
         "sentence": comparison.sentence,
+    }
+
+
+def comparison_facts(ranking: Ranking) -> dict[str, object]:
+    """What ``cdta compare --json`` prints: the models, the best first, and every pair of them.
+
+    The first model of a pair ranks higher; the difference is its value minus the other's.
+    """
+    return {
+        "ranking": [standing.label for standing in ranking.standings],
+        "pairs": [
+            {
+                "models": [each.second.label, each.first.label],
+                "measure": each.measure.name,
+                "samples": each.n_samples,
+                "difference": each.difference,
+                "low": each.interval.low if each.interval else None,
+                "high": each.interval.high if each.interval else None,
+                "p": each.corrected_p,
+                "p_uncorrected": each.p,
+                "verdict": each.verdict,
+            }
+            for each in chain(*ranking.pairs)
+        ],
     }
 
 

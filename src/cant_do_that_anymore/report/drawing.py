@@ -14,7 +14,7 @@ from matplotlib.font_manager import findfont, get_font
 from matplotlib.patches import Patch
 
 from ..errors import Problem, reason_of, spelled, visible
-from ..evaluation.measures import GAIN, IMPACT, READINGS
+from ..evaluation.measures import IMPACT, READINGS, UPTAKE
 from ..evaluation.standings import Standing
 from ..evaluation.statistics.intervals import Interval
 from ..evaluation.vocabulary import Number
@@ -43,8 +43,8 @@ STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the ke
     "text.parse_math": False,  # a dollar sign in a model's name is a dollar sign
 }
 HEADLINES = {
+    UPTAKE: (0.0, 1.0, READINGS[UPTAKE]),
     IMPACT: (-1.0, 0.0, minus(READINGS[IMPACT])),
-    GAIN: (0.0, 1.0, READINGS[GAIN]),
 }
 """The headline measures, between which values they are drawn at least, and how to read them."""
 

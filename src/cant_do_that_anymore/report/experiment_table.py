@@ -22,7 +22,7 @@ from .standing_words import (
 )
 from .words import dollars
 
-_LEFT = ("impact factor", "legal gain", "corrected", "specific")
+_LEFT = ("rule uptake", "impact factor", "corrected", "specific")
 
 
 def experiment_table(ranked: Sequence[Ranking], told: Document) -> RenderableType:

@@ -1,4 +1,4 @@
-"""Pictures of the headline measures, impact factor and legal gain: by model, and by rules."""
+"""Pictures of the headline measures, rule uptake and impact factor: by model, and by rules."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ..evaluation.measures import GAIN, IMPACT, MEASURES
+from ..evaluation.measures import IMPACT, MEASURES, UPTAKE
 from ..evaluation.points import in_points
 from ..evaluation.rankings import OUTCOMES, Ranking
 from ..evaluation.verdicts import advice, heading
@@ -22,7 +22,11 @@ from .standing_words import (
     title_of,
 )
 
-VERDICTS = {"different": "sure", "alike": "equal", "open": "open"}
+VERDICTS = {
+    "different": "significant",
+    "equivalent": "equivalent",
+    "inconclusive": "inconclusive",
+}
 """What the verdict on a pair is called in a table."""
 
 Numbered = tuple[int, Row]
@@ -56,12 +60,12 @@ class Board:
 
     @property
     def leads(self) -> Mapping[tuple[str, str], Numbered]:
-        """The legal gain of every pair, by the labels of the higher and the lower."""
+        """The rule uptake of every pair, by the labels of the higher and the lower."""
         return {
             (str(row["model"]), str(row["other"])): (number, row)
             for pair in self.pairs
             for number, row in pair
-            if row["measure"] == GAIN
+            if row["measure"] == UPTAKE
         }
 
 
@@ -94,11 +98,11 @@ def shared_parts(ranked: Sequence[Ranking], told: Document) -> dict[str, object]
     standings = [standing for ranking in ranked for standing in ranking.standings]
     return {
         "told": told,
-        "axes": {name: _axis(results, name) for name in (IMPACT, GAIN)},
+        "axes": {name: _axis(results, name) for name in (UPTAKE, IMPACT)},
         "difference_axis": _axis_of_differences(told["pairs"]),
         "measures": MEASURES,
         "impact": IMPACT,
-        "gain": GAIN,
+        "uptake": UPTAKE,
         "outcomes": OUTCOMES,
         "counts_in": lambda row: {outcome: row[f"changed_{outcome}"] for outcome in OUTCOMES},
         "links_of": lambda row: [run["page"] for run in runs if run["page"] and _is_of(row, run)],
@@ -143,16 +147,12 @@ def _who(runs: Sequence[Row], name: str) -> dict[str, list[str]]:
 
 
 def _axis(rows: Sequence[Row], name: str) -> Axis:
-    bounds = (f"{name}_bounds_low", f"{name}_bounds_high")
-    whole = (name, f"{name}_low", f"{name}_high")
-    return _axis_over(
-        row[each] for row in rows for each in (whole if row[bounds[0]] is None else bounds)
-    )
+    return _axis_over(row[each] for row in rows for each in (name, f"{name}_low", f"{name}_high"))
 
 
 def _axis_of_differences(pairs: Sequence[Row]) -> Axis:
     names = ("difference", "difference_low", "difference_high")
-    values = (pair[name] for pair in pairs if pair["measure"] == GAIN for name in names)
+    values = (pair[name] for pair in pairs if pair["measure"] == UPTAKE for name in names)
     return _axis_over(values, factor=100, unit="points")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from ..errors import visible
 from ..evaluation.comparison import of_measure
-from ..evaluation.measures import GAIN, UNUSABLE
+from ..evaluation.measures import UNUSABLE, UPTAKE
 from ..evaluation.points import in_points, range_in_points
 from ..evaluation.rankings import Ranking
 from ..evaluation.standings import Standing
@@ -26,10 +26,10 @@ def rankings_in_markdown(ranked: Sequence[Ranking]) -> str:
 
 def comparison_in_markdown(ranking: Ranking) -> str:
     """The same of one ranking, and one row a pair."""
-    heads = ("pair", "shared", "lead in legal gain, points", "95 % interval", "p", "")
+    heads = ("pair", "shared", "lead in rule uptake, points", "95% interval", "p", "")
     rows = []
     for pair in ranking.pairs:
-        [lead] = of_measure(pair, GAIN)
+        [lead] = of_measure(pair, UPTAKE)
         around = lead.interval
         rows.append(
             (
@@ -45,7 +45,7 @@ def comparison_in_markdown(ranking: Ranking) -> str:
 
 
 def _of_ranking(ranking: Ranking) -> str:
-    heads = ("model", "runs", "n", "legal gain", "impact factor", "adapts", "no move")
+    heads = ("model", "runs", "n", "rule uptake", "impact factor", "adapts", "no move")
     rows = [tuple(_cells(standing)) for standing in ranking.standings]
     told = _table((*heads, "tokens", "dollars", "time"), rows)
     return f"**{_plain(title_of(ranking.standings))}.** {_plain(verdict(ranking))}\n\n{told}"
@@ -54,7 +54,7 @@ def _of_ranking(ranking: Ranking) -> str:
 def _cells(standing: Standing) -> Iterator[str]:
     yield marked(standing)
     told = columns([standing])
-    for name in ("runs", "n", "legal gain", "impact factor", "adapts"):
+    for name in ("runs", "n", "rule uptake", "impact factor", "adapts"):
         yield told[name](standing).replace("\n", " ")
     yield percentage(standing.results.metrics.get(UNUSABLE[AFTER]))
     made = standing.contender

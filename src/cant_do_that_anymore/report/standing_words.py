@@ -6,15 +6,15 @@ from functools import partial
 from ..evaluation.contenders import Contender, differences_in_plan
 from ..evaluation.contrasts import SPECIFIC
 from ..evaluation.diagnosis import CORRECTED, GAP, KNOWING_RATE, PLACEBO_IMPACT
-from ..evaluation.measures import FORBIDDEN, GAIN, IMPACT, SHARES, UNUSABLE
+from ..evaluation.measures import FORBIDDEN, IMPACT, SHARES, UNUSABLE, UPTAKE
 from ..evaluation.standings import Standing
 from ..evaluation.vocabulary import AFTER, BEFORE
 
 JUNK = "(!) dropped habits may be useless or missing answers"
 """What the mark means."""
 LEGEND = (
-    "Highest legal gain first. habit and kept: special moves under the standard and the "
-    "changed rules; below them, any forbidden moves. [95 % interval], all runs together. "
+    "Highest rule uptake first. habit and kept: special moves under the standard and the "
+    "changed rules; below them, any forbidden moves. [95% interval], all runs together. "
     "adapts: adaptation rate. no move: answers under the changed rules that name none"
 )
 THINKS = "; thinks: tokens of thoughts under the changed rules, mean"
@@ -23,10 +23,7 @@ KNOWS = (
     "reminder, placebo: what they take away of the habit; corrected: what the rule itself does, "
     "specific: beyond what it takes from habits that stay legal."
 )
-BOUNDS = (
-    "; where they name no move, numbers are given from the least to the greatest that they could "
-    "have made."
-)
+BOUNDS = "; intervals allow for every reading of them."
 
 Columns = dict[str, Callable[[Standing], str]]
 
@@ -87,8 +84,8 @@ def columns(found: Sequence[Standing]) -> Columns:
         "n": lambda each: f"{each.results.metrics['n_samples']:,}",
         "habit\nany": lambda each: _special(each, BEFORE),
         "kept\nany": lambda each: _special(each, AFTER),
+        "rule uptake": lambda each: _range(UPTAKE, each),
         "impact factor": lambda each: _range(IMPACT, each),
-        "legal gain": lambda each: _range(GAIN, each),
         "adapts": lambda each: brief(each.results.metrics.get("adaptation_rate")),
         "no\nmove": lambda each: _percent(each.results.metrics.get(UNUSABLE[AFTER])),
         **({"thinks": _thinks} if any(map(thought, found)) else {}),
@@ -114,14 +111,12 @@ def _special(standing: Standing, condition: str) -> str:
 
 
 def _briefly(name: str, standing: Standing) -> str:
-    """The value, or between what bounds it lies."""
-    return _range(name, standing).partition("\n")[0]
+    """The value alone."""
+    return brief(standing.results.metrics.get(name))
 
 
 def _range(name: str, standing: Standing) -> str:
-    """The value and below it its interval, or between what bounds it lies."""
-    if bounds := standing.results.bounds.get(name):
-        return f"{brief(bounds.low)} to {brief(bounds.high)}"
+    """The value, and below it its interval."""
     interval = standing.results.intervals.get(name)
     around = f"\n[{brief(interval.low)}, {brief(interval.high)}]" if interval else ""
     return brief(standing.results.metrics.get(name)) + around

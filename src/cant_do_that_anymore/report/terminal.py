@@ -45,7 +45,7 @@ def _metrics(run: Run) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("metric", no_wrap=True)
     table.add_column("value", no_wrap=True, justify="right")
-    table.add_column("95 % interval", no_wrap=True)
+    table.add_column("95% interval", no_wrap=True)
     table.add_column("")
     for measure in main_measures(run):
         if measure.name not in _ELSEWHERE:
@@ -56,7 +56,7 @@ def _metrics(run: Run) -> Table:
             if found := run.results.bounds.get(measure.name):
                 ends = f"[{number(found.low)}, {number(found.high)}]"
                 complete = Text(f"complete: {number(found.complete)}", style="dim")
-                table.add_row("  bounds", "", ends, complete)
+                table.add_row("  bounds, without sampling error", "", ends, complete)
     return table
 
 

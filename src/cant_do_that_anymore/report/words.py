@@ -63,9 +63,9 @@ def interval(bounds: Interval | None) -> str:
 
 
 def bounds(found: Bounds) -> str:
-    """Where a number lies whatever the answers without a move would have said."""
+    """What the number of these samples could be, whatever unusable answers would have said."""
     return (
-        f"bounds [{number(found.low)}, {number(found.high)}], "
+        f"these samples alone [{number(found.low)}, {number(found.high)}], "
         f"complete cases {number(found.complete)}"
     )
 
@@ -228,22 +228,22 @@ def _meaning(run: Run) -> str:
     impact, interval = run.results.metrics[IMPACT], run.results.intervals.get(IMPACT)
     if impact is None or interval is None:
         return "there was no habit to drop"
-    low, high, taken, depending = interval.low, interval.high, percentage(-impact), ""
+    taken, allowing, spread = percentage(-impact), "", 0.0
     bounds = run.results.bounds.get(IMPACT)
-    if bounds and bounds.lowest is not None and bounds.highest is not None:
-        low, high = bounds.lowest, bounds.highest
-        taken = f"between {_taken(bounds.high)} and {_taken(bounds.low)}"
-        depending = ", depending on the answers that name no move"
-    if high < 0:
-        return f"the change of rules takes away {taken} of the habit{depending}"
-    if low > 0:
+    if bounds and bounds.low is not None and bounds.high is not None:
+        taken = f"between {_taken(interval.high)} and {_taken(interval.low)}"
+        allowing = " (95% interval, allowing for the answers that name no move)"
+        spread = bounds.high - bounds.low
+    if interval.high < 0:
+        return f"the change of rules takes away {taken} of the habit{allowing}"
+    if interval.low > 0:
         return "the habit grows instead of yielding"
-    if bounds:
+    if spread > WORTH_THE_NAME:
         return "too many answers name no move to tell whether the habit yields"
-    if low > -WORTH_THE_NAME:
+    if interval.low > -WORTH_THE_NAME:
         return "no sign that the habit yields"
     return "too few samples to tell whether the habit yields"
 
 
-def _taken(impact: Number) -> str:
-    return percentage(max(0.0, -(impact or 0.0)))
+def _taken(impact: float) -> str:
+    return percentage(min(1.0, max(0.0, -impact)))

@@ -14,7 +14,14 @@ from typing import Literal, NamedTuple
 from .score import estimate, not_rejected
 from .tally import Tally, counted
 
-Method = Literal["score", "score by games", "t over games"]
+Method = Literal[
+    "score", "score by games", "t over games", "score, bounded", "score by games, bounded"
+]
+BOUNDED: dict[Method, Method] = {
+    "score": "score, bounded",
+    "score by games": "score by games, bounded",
+}
+"""What a method is called where the interval allows for unusable answers."""
 Support = Collection[tuple[int, int]]
 
 RATE: Support = ((0, 1), (1, 1))
@@ -25,6 +32,8 @@ DIFFERENCE: Support = ((-1, 1), (0, 1), (1, 1))
 """Of a difference between two shares of the same samples."""
 RELATIVE_CHANGE: Support = ((-1, 1), (0, 0), (0, 1), (1, 0))
 """Of a difference between two shares of the same samples, over the first."""
+RELATIVE_DROP: Support = ((-1, 0), (0, 0), (0, 1), (1, 1))
+"""The same with the sign turned: the first share minus the second, over the first."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The command that puts runs side by side: ``cdta compare``."""
 
+import json
 from pathlib import Path
 
 import click
@@ -9,8 +10,9 @@ from ...evaluation.folder import load_run
 from ...evaluation.rankings import ranking_of
 from ...report.comparison_page import write_comparison
 from ...report.comparison_table import comparison_table
+from ...report.document import comparison_facts
 from ...report.markdown import comparison_in_markdown
-from ..options import Command
+from ..options import Command, shared
 from ..outputs import markdown_option, output_option
 from ..printing import console
 
@@ -21,21 +23,26 @@ from ..printing import console
     params=[
         output_option("FILE", "Write a page (HTML) there as well."),
         markdown_option(),
+        *shared("as_json"),
     ],
 )
 @click.argument("names", metavar="RUN RUN...", nargs=-1, required=True)
-def compare_command(names: tuple[str, ...], output: Path | None, as_markdown: bool) -> None:
-    """Say which model adapts better, and whether it is sure.
+def compare_command(
+    names: tuple[str, ...], output: Path | None, as_markdown: bool, as_json: bool
+) -> None:
+    """Compare models and test whether differences are significant.
 
     Models are compared pair by pair on the positions they share, and shown each on its own dataset.
     Runs of one model that differ in the seed alone are taken together. Differences are paired, and
-    p is corrected for the number of comparisons. RUN is a folder, a part of its name, a model's
+    p is corrected for all pairs and measures. RUN is a folder, a part of its name, a model's
     name, latest, or a folder of runs.
     """
     ranking = ranking_of([load_run(folder) for folder in runs_at(names)])
-    if as_markdown:
+    if as_json:
+        click.echo(json.dumps(comparison_facts(ranking)))
+    elif as_markdown:
         click.echo(comparison_in_markdown(ranking))
     else:
         console().print(comparison_table(ranking))
     if output:
-        click.echo(f"page: {write_comparison(ranking, output)}", err=as_markdown)
+        click.echo(f"page: {write_comparison(ranking, output)}", err=as_markdown or as_json)

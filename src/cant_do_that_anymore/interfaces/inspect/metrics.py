@@ -9,7 +9,7 @@ from inspect_ai.scorer import Metric, MetricProtocol, SampleScore, Score, Value,
 
 from ...evaluation.contrasts import CONTRASTS
 from ...evaluation.diagnosis import DIAGNOSIS
-from ...evaluation.measures import GAIN, HABIT, IMPACT, STRICT, UNUSABLE
+from ...evaluation.measures import HABIT, IMPACT, STRICT, UNUSABLE, UPTAKE
 from ...evaluation.thinking import TEMPTATION, TOKENS
 from ...evaluation.uncertainty import joined
 from ...evaluation.vocabulary import Measure, every
@@ -19,7 +19,7 @@ GAME, MOVES, DRAW, CONTROL = "game", "moves", "draw", "control"
 LENGTH, RULES = "num_previous_moves", "rules"
 """Others: moves before the position, and the changed rules that it was chosen for."""
 MEASURES: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *DIAGNOSIS)}
-FIRST = (IMPACT, "adaptation_rate", GAIN)
+FIRST = (IMPACT, UPTAKE, "adaptation_rate")
 """What the others should not be read without, wherever Inspect shows few."""
 
 

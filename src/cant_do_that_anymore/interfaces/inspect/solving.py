@@ -113,7 +113,7 @@ class Drops:
             self._warned = True
             log.warning(
                 "the drop is not adapting: most of the first %s habits that were dropped gave way "
-                "to answers that are no legal move under the changed rules; trust adaptation_rate "
-                "and legal_gain, not the impact factor",
+                "to answers that are no legal move under the changed rules; trust rule_uptake, not "
+                "the impact factor",
                 len(self._dropped),
             )
