@@ -32,7 +32,7 @@ NUMBERS = PAPER / "numbers.json"
 
 MODELS = ("cdta/pocket", "cdta/pocket-rules", "cdta/random")
 SAMPLES = 1000
-KEPT = ("variant_impact_factor", "legal_gain")
+KEPT = ("variant_impact_factor", "rule_uptake")
 """The measures of the table of rules."""
 TIMES = 2000
 """How many runs are simulated for each model."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.comparison import Comparison, compare, of_measure
 from cant_do_that_anymore.evaluation.contenders import contenders, differences_in_plan
-from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, MEASURES
+from cant_do_that_anymore.evaluation.measures import IMPACT, MEASURES, UPTAKE
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.statistics.chance import holm
@@ -65,8 +65,8 @@ def impact(comparisons: list[Comparison]) -> Comparison:
 def test_a_planted_difference_is_found_with_its_size_in_every_measure() -> None:
     runs = [run_of("a", POOL[:400], keeps(60, from_=20)), run_of("b", POOL[:400], keeps(40))]
     found = compare(runs)
-    assert [c.measure.name for c in found] == [IMPACT, ADAPTATION, GAIN]
-    assert [c.difference for c in found] == pytest.approx([-0.2, 0.2, 0.2])
+    assert [c.measure.name for c in found] == [UPTAKE, ADAPTATION, IMPACT]
+    assert [c.difference for c in found] == pytest.approx([0.2, 0.2, -0.2])
     for each in found:
         assert each.verdict == "different"
         assert each.interval
@@ -74,10 +74,10 @@ def test_a_planted_difference_is_found_with_its_size_in_every_measure() -> None:
         assert each.interval.low < each.difference < each.interval.high
         assert [model.label for model in each.ahead] == ["b", "a"]
     assert [c.sentence for c in found] == [
-        "b drops more of its habit than a, by 20.0 points on 400 shared samples.",
+        "b follows the changed rules more often than a, by 20.0 points on 400 shared samples.",
         "b puts a legal move in the habit's place more often than a, by 20.0 points on 400 shared "
         "samples.",
-        "b gains more legal answers than a, by 20.0 points on 400 shared samples.",
+        "b drops more of its habit than a, by 20.0 points on 400 shared samples.",
     ]
 
 
@@ -102,22 +102,20 @@ def test_the_paired_interval_is_narrower_than_chance_between_strangers() -> None
 def test_equal_to_within_five_points_takes_73_shared_samples_without_a_difference(
     percent: int,
 ) -> None:
-    def verdicts(n: int) -> dict[str, str]:
+    def verdicts(n: int) -> set[str]:
         runs = [run_of(name, POOL[:n], keeps(percent)) for name in "ab"]
-        return {c.measure.name: c.verdict for c in compare(runs)}
+        return {c.verdict for c in compare(runs)}
 
-    assert verdicts(72) == {IMPACT: "open", ADAPTATION: "open", GAIN: "open"}
-    assert verdicts(73) == {IMPACT: "alike", ADAPTATION: "alike", GAIN: "open"}
-    # Legal gains, themselves differences, can be apart by 2, so they take more.
-    assert (verdicts(149)[GAIN], verdicts(150)[GAIN]) == ("open", "alike")
+    assert verdicts(72) == {"inconclusive"}
+    assert verdicts(73) == {"equivalent"}
 
 
 def test_a_habit_that_is_not_always_there_takes_more_to_be_called_equal() -> None:
     def found(n: int) -> Comparison:
         return impact(compare([run_of(name, POOL[:n], keeps(50), mostly) for name in "ab"]))
 
-    assert found(120).verdict == "open"
-    assert found(400).verdict == "alike"
+    assert found(120).verdict == "inconclusive"
+    assert found(400).verdict == "equivalent"
     assert found(400).corrected_p == 1
 
 
@@ -127,7 +125,7 @@ def test_disjoint_datasets_say_that_nothing_is_shared_and_what_would_be_enough()
         assert found.n_samples == 0
         assert found.difference is None
         assert found.interval is None
-        assert found.verdict == "open"
+        assert found.verdict == "inconclusive"
         assert found.sentence.startswith("a and b share no position")
         assert f"{found.enough:,} shared samples would be enough" in found.sentence
         assert 1_000 < found.enough < 4_000
@@ -138,12 +136,24 @@ def test_a_model_without_a_habit_on_shared_positions_is_named() -> None:
         run_of("a", POOL[:50], keeps(50)),
         run_of("b", POOL[:50], keeps(0), lambda _: "legal"),
     ]
-    found = compare(runs)
-    assert impact(found).sentence == (
-        "On 50 shared samples b never showed the habit, so nothing can be said about the impact "
-        "factor."
-    )
-    assert of_measure(found, GAIN)[0].difference is not None
+    uptake, _, factor = compare(runs)
+    for found, title in ((uptake, "rule uptake"), (factor, "impact factor")):
+        assert found.sentence == (
+            "On 50 shared samples b never showed the habit, so nothing can be said about the "
+            f"{title}."
+        )
+
+
+def test_unreadable_answers_under_the_standard_rules_are_no_habit_that_was_dropped() -> None:
+    runs = [
+        run_of("a", POOL[:50], keeps(25)),
+        run_of("shy", POOL[:50], keeps(0), lambda _: "unreadable"),
+    ]
+    [found] = of_measure(compare(runs), UPTAKE)
+    assert (found.values[1], found.verdict) == (None, "inconclusive")
+    one_habit = run_of("shy", POOL[:50], keeps(0), lambda n: "unreadable" if n else "special")
+    [found] = of_measure(compare([runs[0], one_habit]), UPTAKE)
+    assert (found.values, found.verdict) == ((0.5, 1.0), "inconclusive")
 
 
 def test_one_shared_sample_is_too_few_however_clear_it_looks() -> None:
@@ -151,7 +161,7 @@ def test_one_shared_sample_is_too_few_however_clear_it_looks() -> None:
     found = impact(compare(runs))
     assert found.values == (0.0, -1.0)
     assert found.p == 1
-    assert found.verdict == "open"
+    assert found.verdict == "inconclusive"
     assert found.enough > 100
     assert "1 shared sample is too few to tell" in found.sentence
 
@@ -167,7 +177,7 @@ def test_samples_of_one_game_do_not_count_as_independent() -> None:
     runs = [run_of("a", one_game, keeps(100)), run_of("b", one_game, keeps(0))]
     found = impact(compare(runs))
     assert (found.n_samples, found.n_games) == (200, 1)
-    assert found.verdict == "open"
+    assert found.verdict == "inconclusive"
 
 
 def test_copies_of_a_position_in_other_games_tell_no_more_than_those_in_its_own() -> None:
@@ -209,11 +219,11 @@ def test_what_was_enough_is_enough() -> None:
     assert found.verdict == "different"
 
 
-def test_what_stays_open_on_enough_samples_says_how_far_apart_they_may_be() -> None:
+def test_what_is_inconclusive_on_enough_samples_says_how_far_apart_they_may_be() -> None:
     runs = [run_of("a", POOL[:200], keeps(50)), run_of("b", POOL[:200], keeps(53))]
     found = replace(impact(compare(runs)), interval=Interval(-0.01, 0.09, "score"), enough=200)
     assert found.sentence == (
-        "It stays open whether a and b differ in the impact factor on 200 shared samples: the "
+        "It is inconclusive whether a and b differ in the impact factor on 200 shared samples: the "
         "difference is between -1.0 and +9.0 points."
     )
 
@@ -226,12 +236,12 @@ def test_more_comparisons_ask_for_more_evidence() -> None:
     assert alone.p < alone.corrected_p < among_many.corrected_p
 
 
-def test_no_difference_is_sure_whose_interval_holds_0_whatever_p_says() -> None:
+def test_no_difference_is_significant_whose_interval_holds_0_whatever_p_says() -> None:
     runs = [run_of("a", POOL[:200], keeps(50)), run_of("b", POOL[:200], keeps(60))]
     found = impact(compare(runs))
     assert found.verdict == "different"
     assert found.interval
-    assert replace(found, interval=replace(found.interval, low=-0.01)).verdict == "open"
+    assert replace(found, interval=replace(found.interval, low=-0.01)).verdict == "inconclusive"
 
 
 def test_samples_without_an_answer_are_left_out() -> None:
@@ -261,7 +271,7 @@ def test_answers_that_never_came_make_no_difference_sure() -> None:
     found = impact(compare(runs))
     assert found.n_samples == 280
     assert found.extremes == pytest.approx((-0.3, 0))
-    assert found.verdict == "open"
+    assert found.verdict == "inconclusive"
     assert found.blurred
 
 
@@ -419,5 +429,5 @@ def test_holm_only_raises_p_values_and_keeps_their_order(p_values: list[float]) 
 
 def test_what_is_compared_says_what_is_better_by_it() -> None:
     assert {name for name, measure in MEASURES.items() if measure.compared} == {
-        *(IMPACT, ADAPTATION, GAIN)
+        *(IMPACT, ADAPTATION, UPTAKE)
     }

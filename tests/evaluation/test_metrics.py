@@ -143,7 +143,7 @@ def test_every_number_of_five_samples_is_the_one_worked_out_by_hand() -> None:
         "predicted_move_proportion": 2 / 5,
         "predicted_move_in_variant_proportion": 1 / 5,
         "adaptation_rate": 0,
-        "legal_gain": 0,
+        "rule_uptake": 0,
         "variant_legal_proportion": 1 / 5,
         "standard_forbidden_proportion": 3 / 5,
         "changed_forbidden_proportion": 2 / 5,

@@ -1,4 +1,4 @@
-"""Protocol 2: what the numbers mean where answers cannot be used, and what they say."""
+"""Protocol 3: what the numbers mean where answers cannot be used, and what they say."""
 
 import json
 import re
@@ -17,9 +17,10 @@ from rich.console import Console
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
-from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, measures_for
+from cant_do_that_anymore.evaluation.measures import IMPACT, MEASURES, UPTAKE, measures_for
 from cant_do_that_anymore.evaluation.precision import on_precision
 from cant_do_that_anymore.evaluation.results import Run
+from cant_do_that_anymore.evaluation.uncertainty import interval_of
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.report.terminal import summary
@@ -49,8 +50,8 @@ def planned(outcomes: Pairs) -> Run:
 
 def test_models_of_known_score_have_no_bounds_and_say_what_they_do() -> None:
     deaf, adapts = measured(habit), measured(perfect)
-    assert deaf.results.metrics[IMPACT] == deaf.results.metrics[GAIN] == 0
-    assert (adapts.results.metrics[IMPACT], adapts.results.metrics[GAIN]) == (-1, 1)
+    assert deaf.results.metrics[IMPACT] == deaf.results.metrics[UPTAKE] == 0
+    assert (adapts.results.metrics[IMPACT], adapts.results.metrics[UPTAKE]) == (-1, 1)
     assert adapts.results.metrics["adaptation_rate"] == 1
     assert not deaf.results.bounds and not adapts.results.bounds
     assert headline(deaf).endswith("no sign that the habit yields.")
@@ -67,7 +68,7 @@ def test_beside_its_numbers_stands_what_they_mean() -> None:
         "predicted_move_proportion": "forbidden: 1.000",
         "predicted_move_in_variant_proportion": "forbidden: 1.000",
         "adaptation_rate": "perfect is 1",
-        "legal_gain": "deaf to rules: 0",
+        "rule_uptake": "ignores the rule: 0",
     }
 
 
@@ -88,10 +89,12 @@ def test_replies_cut_off_under_one_condition_only_claim_nothing() -> None:
     run = planned(outcomes + [("special", "truncated")] * 150)
     bounds = run.results.bounds[IMPACT]
     assert run.results.metrics[IMPACT] == pytest.approx(-0.15)
-    assert run.results.intervals[IMPACT].high < 0
     assert bounds.low == pytest.approx(-0.15)
     assert bounds.high == bounds.complete == 0
-    assert bounds.highest is not None and bounds.highest >= 0
+    interval = run.results.intervals[IMPACT]
+    assert (interval.low, interval.high) == (bounds.lowest, bounds.highest)
+    assert interval.low < -0.15 < 0 < interval.high
+    assert interval.method == "score, bounded"
     assert "takes away" not in headline(run)
 
 
@@ -102,7 +105,9 @@ def test_answers_that_never_came_claim_nothing_either() -> None:
     alone, failing = planned(outcomes), planned(outcomes + [("special", "error")] * 20)
     for name in ALWAYS:
         assert failing.results.metrics[name] == alone.results.metrics[name]
-        assert failing.results.intervals[name] == alone.results.intervals[name]
+        narrow, wide = (each.results.intervals[name] for each in (alone, failing))
+        assert wide.low <= narrow.low <= narrow.high <= wide.high
+        assert (wide == narrow) == (name not in failing.results.bounds)
     bounds = failing.results.bounds[IMPACT]
     assert bounds.low == pytest.approx(-23 / 63)
     assert bounds.high == pytest.approx(-3 / 63)
@@ -122,19 +127,32 @@ def test_a_number_lies_within_its_bounds_also_where_samples_are_left_out() -> No
         assert bounds.low <= value <= bounds.high, name
 
 
-def test_an_effect_that_no_junk_could_explain_is_claimed_with_its_bounds() -> None:
+def test_an_effect_that_no_junk_could_explain_is_claimed_with_its_interval() -> None:
     outcomes: list[tuple[Said, Said]] = [("special", "adapted")] * 80
     run = planned(outcomes + [("special", "special")] * 10 + [("special", "refused")] * 10)
-    assert "takes away between 80.0 % and 90.0 % of the habit" in headline(run)
+    interval = run.results.intervals[IMPACT]
+    least, most = -100 * interval.high, -100 * interval.low
+    assert least < 80 < 90 < most
+    assert f"takes away between {least:.1f} % and {most:.1f} % of the habit (95% " in headline(run)
 
 
-def test_a_hundredth_of_unusable_answers_on_both_sides_is_not_spoken_of() -> None:
-    outcomes: list[tuple[Said, Said]] = [("special", "special")] * 98
-    assert not planned(
-        [*outcomes, ("unreadable", "special"), ("special", "unreadable")]
-    ).results.bounds
-    one_sided = planned([*outcomes, ("special", "refused"), ("special", "refused")])
-    assert one_sided.results.bounds
+@pytest.mark.parametrize(("n", "few", "many"), [(40, 1, 4), (300, 2, 6), (3000, 5, 15)])
+def test_unusable_answers_widen_the_interval_where_they_matter_beside_it(
+    n: int, few: int, many: int
+) -> None:
+    """Whatever their share: 1% of unusable answers is nothing beside the interval of 40 samples."""
+
+    def halved(unread: int) -> Run:
+        yields: list[tuple[Said, Said]] = [("special", "legal"), ("special", "special")]
+        return planned(yields * ((n - unread) // 2) + [("special", "unreadable")] * unread)
+
+    with_few, with_many = halved(few), halved(many)
+    assert IMPACT not in with_few.results.bounds
+    as_scored = interval_of(MEASURES[IMPACT], with_many.samples)
+    bounds, interval = with_many.results.bounds[IMPACT], with_many.results.intervals[IMPACT]
+    assert as_scored and bounds.low and bounds.high
+    assert (interval.low, interval.high) == (bounds.lowest, bounds.highest)
+    assert interval.low < bounds.low < bounds.high < as_scored.high < interval.high
 
 
 def test_bounds_are_reached_by_guessing_every_unusable_answer() -> None:
@@ -144,29 +162,29 @@ def test_bounds_are_reached_by_guessing_every_unusable_answer() -> None:
     assert [bounds.low, bounds.high] == pytest.approx([min(guesses), max(guesses)])
 
 
-def test_legal_gain_is_not_earned_by_temperature() -> None:
-    """A model deaf to rules plays other legal moves as often before the change as after it."""
+def test_rule_uptake_is_not_earned_by_temperature() -> None:
+    """Who ignores the rules plays other legal moves as often before the change as after it."""
     run = evaluate(Spec(model="cdta/pocket", eval="all_small", temperature=2.0), quiet=True)
-    interval = run.results.intervals[GAIN]
+    interval = run.results.intervals[UPTAKE]
     assert run.results.metrics["adaptation_rate"]
     assert interval.low < 0 < interval.high
 
 
-def test_gain_and_any_forbidden_follow_from_the_moves() -> None:
+def test_uptake_and_any_forbidden_follow_from_the_moves() -> None:
     run = evaluate(Spec(model="cdta/pocket", n=80), quiet=True)
-    gained = forbidden = 0
+    broken_before = broken_after = forbidden = 0
     for sample in run.samples:
         board = sample.position.board()
         before, after = (
             chess.Move.from_uci(sample.replies[name].move or "a1a1")
             for name in ("standard", "changed")
         )
-        gained += BISHOPS_AS_KNIGHTS.is_legal(board, after)
-        gained -= BISHOPS_AS_KNIGHTS.is_legal(board, before)
+        broken_before += not BISHOPS_AS_KNIGHTS.is_legal(board, before)
+        broken_after += not BISHOPS_AS_KNIGHTS.is_legal(board, after)
         forbidden += STANDARD.is_legal(board, before) and not BISHOPS_AS_KNIGHTS.is_legal(
             board, before
         )
-    assert run.results.metrics[GAIN] == pytest.approx(gained / 80)
+    assert run.results.metrics[UPTAKE] == pytest.approx(1 - broken_after / broken_before)
     assert run.results.metrics["standard_forbidden_proportion"] == pytest.approx(forbidden / 80)
 
 
@@ -336,12 +354,17 @@ def test_a_position_that_is_mate_already_is_no_trouble(tmp_path: Path) -> None:
 def test_run_json_tells_bounds_and_intervals_by_special_move(tmp_path: Path) -> None:
     save_run(planned([("special", "adapted"), ("special", "refused")] * 20), tmp_path / "run")
     facts = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert facts["protocol"] == "2"
+    assert facts["protocol"] == "3"
     assert facts["bounds"][IMPACT] | {"lowest": None, "highest": None} == {
         "low": -1.0,
         "high": -0.5,
         "lowest": None,
         "highest": None,
         "complete": -1.0,
+    }
+    assert facts["intervals"][IMPACT] == {
+        "low": facts["bounds"][IMPACT]["lowest"],
+        "high": facts["bounds"][IMPACT]["highest"],
+        "method": "score, bounded",
     }
     assert facts["by_special_move"][IMPACT]["method"] == "score by games"

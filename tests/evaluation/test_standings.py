@@ -11,7 +11,7 @@ import pytest
 from cant_do_that_anymore.evaluation.contenders import contenders, differences_in_plan
 from cant_do_that_anymore.evaluation.folder import load_run, save_run
 from cant_do_that_anymore.evaluation.groups import by_concerned_moves
-from cant_do_that_anymore.evaluation.measures import GAIN, IMPACT, MEASURES
+from cant_do_that_anymore.evaluation.measures import IMPACT, MEASURES, UPTAKE
 from cant_do_that_anymore.evaluation.results import Dataset, Run
 from cant_do_that_anymore.evaluation.standings import METRICS, standings, standings_in
 from cant_do_that_anymore.evaluation.uncertainty import interval_of
@@ -72,16 +72,17 @@ def test_without_a_habit_there_is_no_impact_factor_and_no_error_of_it() -> None:
     (found,) = standings([run("m", ADAPTS, before=none, seed=s) for s in (1, 2)])
     assert found.results.metrics[IMPACT] is None
     assert found.error_over_seeds(IMPACT) is None
-    assert found.error_over_seeds(GAIN) == 0
+    assert found.results.metrics[UPTAKE] is None
 
 
 def test_useless_answers_never_make_a_model_the_best() -> None:
     illegal: list[Outcome] = ["illegal"] * 20
     models = {"chatty": JUNK, "wrong": illegal, "half": HALF, "keeps": KEEPS, "adapts": ADAPTS}
     runs = [run(model, after) for model, after in models.items()]
-    runs.append(run("shy", ADAPTS, before=JUNK))  # gains only because it said nothing before
+    runs.append(run("shy", ADAPTS, before=JUNK))  # nobody knows what it dropped
     found = standings(runs)
     assert [each.model for each in found[:2]] == ["adapts", "half"]
+    assert found[-1].model == "shy"
     assert {each.model for each in found if each.is_junk} == {"chatty", "wrong", "shy"}
     chatty = next(each for each in found if each.model == "chatty")
     assert chatty.results.metrics[IMPACT] == -1

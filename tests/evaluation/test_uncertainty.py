@@ -94,7 +94,7 @@ def test_a_measure_needs_the_conditions_that_it_looks_at_and_no_others(measure: 
 
 
 def test_what_unusable_answers_can_carry_away_has_bounds() -> None:
-    of_moves = {"variant_impact_factor", "delta", "adaptation_rate", "legal_gain"}
+    of_moves = {"variant_impact_factor", "delta", "adaptation_rate", "rule_uptake"}
     assert {m.name for m in BOUNDED} == {*of_moves, "resistance_rate", *(m.name for m in DIAGNOSIS)}
 
 

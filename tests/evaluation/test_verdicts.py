@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.contenders import (
     common_dataset,
     contenders,
     differences_in_plan,
 )
-from cant_do_that_anymore.evaluation.rankings import rankings
+from cant_do_that_anymore.evaluation.rankings import ranking_of, rankings
 from cant_do_that_anymore.evaluation.records import Record
 from cant_do_that_anymore.evaluation.results import Dataset, Run
 from cant_do_that_anymore.evaluation.standings import standings
@@ -58,110 +59,120 @@ def cut(outcome: Outcome, percent: int) -> Callable[[int], Outcome]:
     return lambda number: outcome if number % 100 < percent else "special"
 
 
-def test_one_model_is_said_to_adapt_only_where_that_is_sure() -> None:
+def test_one_model_is_said_to_adapt_only_where_that_is_significant() -> None:
     assert said(run_of("a", keeps(40))) == (
-        "a adapts: its legal gain is 60.0 points (95 % interval 53.1 to 66.5)."
+        "a adapts: its rule uptake is 0.60 (95% interval 0.53 to 0.67)."
     )
-    assert said(run_of("a", keeps(90), POOL[:40])).startswith("It is not sure that a adapts: its")
-    assert said(run_of("a")).startswith(
-        "It is not sure that a adapts: its legal gain is 0.0 points (95 % interval -"
+    assert said(run_of("a", keeps(90), POOL[:40])).startswith("a does not adapt significantly: its")
+    assert said(run_of("a")) == (
+        "a does not adapt significantly: its rule uptake is 0.00 (95% interval -0.02 to 0.02)."
     )
     assert said(run_of("a", cut("unreadable", 59))) == (
-        "It is not sure that a adapts: its legal gain is between 0.0 and 59.0 points, depending on "
-        "the answers that name no move; a's drop is chatter: 59 % of its answers are no move."
+        "a does not adapt significantly: its rule uptake is 0.00 (95% interval -0.02 to 0.66, "
+        "allowing for answers that contain no move); a's drop is off-task replies: 59% of its "
+        "answers contain no move."
     )
 
 
 def test_who_gave_no_answer_is_not_ranked() -> None:
     assert said(run_of("a", keeps(40)), run_of("b", lambda _: "error")) == (
-        "a adapts: its legal gain is 60.0 points (95 % interval 53.1 to 66.5); b cannot be ranked: "
+        "a adapts: its rule uptake is 0.60 (95% interval 0.53 to 0.67); b cannot be ranked: "
         "it has no answers."
     )
 
 
-def test_a_lead_that_is_sure_comes_with_its_size_and_p() -> None:
+def test_who_has_nothing_to_adapt_is_not_ranked() -> None:
+    """No answer under the standard rules is one that the change forbids."""
+    asked = [(position, {BEFORE: "legal", AFTER: "legal"}) for position in POOL[:50]]
+    calm = run_that_said(asked, model="b", identity={"name": "b"})
+    assert calm.results.metrics["rule_uptake"] is None
+    assert said(run_of("a", keeps(40)), calm).endswith(
+        "; b cannot be ranked: no answer under the standard rules is a move that is illegal now."
+    )
+
+
+def test_a_significant_lead_comes_with_its_size_and_p() -> None:
     assert said(run_of("a", keeps(60)), run_of("b", keeps(40))) == (
-        "b adapts most; its lead over a is sure: 20.0 points, p < 0.001."
+        "b adapts most; its lead over a is significant: 20.0 points, p < 0.001."
     )
     runs = [run_of(name, keeps(kept)) for name, kept in (("a", 60), ("b", 20), ("c", 40))]
-    assert said(*runs) == "b adapts most; its lead over c is sure: 20.0 points, p < 0.001."
+    assert said(*runs) == "b adapts most; its lead over c is significant: 20.0 points, p < 0.001."
 
 
 def test_the_verdict_goes_by_legal_moves_and_not_by_dropped_habits() -> None:
     legal, illegal = run_of("legal", keeps(40)), run_of("wrong", keeps(10, "illegal"))
     assert said(legal, illegal) == (
-        "legal adapts most; its lead over wrong is sure: 60.0 points, p < 0.001; wrong's drop is "
-        "no adapting: 90 % of its answers are other illegal moves or no move."
+        "legal adapts most; its lead over wrong is significant: 60.0 points, p < 0.001; wrong's "
+        "drop is no adaptation: 90% of its answers are other illegal moves or contain no move."
     )
 
 
-def test_models_that_cannot_be_told_apart_are_not_ranked() -> None:
+def test_models_without_a_significant_difference_are_not_ranked() -> None:
     assert said(run_of("a", keeps(40)), run_of("b", keeps(40))) == (
-        "a cannot be told apart from b: equal in the legal gain to within 5 points."
+        "a is equivalent to b in the rule uptake, to within 5 points."
     )
     near = [run_of("a", keeps(50), POOL[:100]), run_of("b", keeps(52), POOL[:100])]
     assert re.fullmatch(
-        r"a has the highest legal gain but cannot be told apart from b \(\+2\.0 points, p = "
-        r"[\d.]+\); it would take about [\d,]+ shared samples, not 100, to show a difference of 5 "
-        r"points\.",
+        r"a has the highest rule uptake, but its lead over b is inconclusive \(\+2\.0 points, p = "
+        r"[\d.]+\); only 100 samples shared, and detecting a difference of 5 points would take "
+        r"about [\d,]+\.",
         said(*near),
     )
     apart = [run_of("a", keeps(1), POOL[:90]), run_of("b", keeps(2), POOL[90:180])]
-    assert "cannot be told apart from b (they share no position that both answered)" in said(*apart)
+    assert "over b is inconclusive (they share no position that both answered)" in said(*apart)
 
 
 def test_a_tie_at_the_top_does_not_hide_who_is_behind() -> None:
     runs = [run_of(name, keeps(kept)) for name, kept in (("a", 60), ("b", 40), ("c", 40))]
     assert said(*runs) == (
-        "b cannot be told apart from c: equal in the legal gain to within 5 points; its lead over "
-        "a is sure."
+        "b is equivalent to c in the rule uptake, to within 5 points; its lead over a is "
+        "significant."
     )
 
 
-def test_many_who_cannot_be_told_apart_are_counted() -> None:
-    runs = [run_of(name, keeps(40), POOL[:100]) for name in "abcdef"]
+def test_many_over_whom_a_lead_is_inconclusive_are_counted() -> None:
+    runs = [run_of(name, keeps(40), POOL[:60]) for name in "abcdef"]
     told = said(*runs)
-    assert told.startswith(
-        "a has the highest legal gain but cannot be told apart from b, c, d and "
-    )
-    assert "and 2 others (0.0 points, p = 1.000 over b)" in told
+    assert told.startswith("a has the highest rule uptake, but its lead over b, c, d and 2 others ")
+    assert "is inconclusive (0.0 points, p = 1.000 over b)" in told
 
 
-def test_nobody_is_said_to_adapt_where_no_gain_is_sure() -> None:
+def test_nobody_is_said_to_adapt_where_no_uptake_is_significant() -> None:
     assert said(run_of("a"), run_of("b")) == (
-        "Nobody adapts for sure: the highest legal gain, that of a, is 0.0 points (95 % interval "
-        "-1.9 to 1.9)."
+        "No model adapts significantly: the highest rule uptake, that of a, is 0.00 (95% interval "
+        "-0.02 to 0.02)."
     )
 
 
-def test_who_is_ahead_on_shared_positions_is_named_though_another_has_the_higher_gain() -> None:
+def test_who_is_ahead_on_shared_positions_is_named_though_another_has_the_higher_uptake() -> None:
     """a has easy positions of its own, and keeps the habit where it is asked the same as b."""
     easy = run_of("a", lambda n: "special" if n < 50 else "adapted", POOL)
     hard = run_of("b", keeps(25), POOL[:50])
     assert said(easy, hard) == (
-        "b adapts most; its lead over a is sure: 50.0 points, p < 0.001; on its own positions a "
-        "has the highest legal gain."
+        "b adapts most; its lead over a is significant: 50.0 points, p < 0.001; on its own "
+        "positions a has the highest rule uptake."
     )
     like_hard = run_of("c", keeps(25), POOL[:50])
     assert said(easy, hard, like_hard) == (
-        "Nobody is ahead of all others for sure: a has the highest legal gain, but on the "
-        "positions that they share b and c gain more."
+        "No model is significantly ahead of all others: a has the highest rule uptake, but on the "
+        "positions that they share b and c are ahead of it."
     )
 
 
 @pytest.mark.parametrize(
     ("outcome", "drop"),
     [
-        ("unreadable", "chatter: 59 % of its answers are no move"),
-        ("truncated", "answers cut off: 59 % of its answers are no move"),
-        ("refused", "refusals: 59 % of its answers are no move"),
-        ("illegal", "no adapting: 59 % of its answers are other illegal moves or no move"),
+        ("unreadable", "off-task replies: 59% of its answers contain no move"),
+        ("truncated", "cut-off replies: 59% of its answers contain no move"),
+        ("refused", "refusals: 59% of its answers contain no move"),
+        ("illegal", "no adaptation: 59% of its answers are other illegal moves or contain no move"),
     ],
 )
 def test_a_drop_that_is_no_adapting_is_called_by_its_name(outcome: Outcome, drop: str) -> None:
     told = said(run_of("a", keeps(60)), run_of("b", keeps(40)), run_of("c", cut(outcome, 59)))
     assert told == (
-        f"b adapts most; its lead over a is sure: 20.0 points, p < 0.001; c's drop is {drop}."
+        "b adapts most; its lead over a is significant: 20.0 points, p < 0.001; c's drop is "
+        f"{drop}."
     )
 
 
@@ -175,7 +186,7 @@ def test_a_drop_of_several_kinds_is_mostly_one_or_none_of_them() -> None:
         return play
 
     told = said(run_of("a", of_kinds(40, 20)))
-    assert told.endswith("a's drop is mostly chatter: 40 % of its answers are no move.")
+    assert told.endswith("a's drop is mostly off-task replies: 40% of its answers contain no move.")
     assert "drop" not in said(run_of("a", of_kinds(3, 60)))
     assert "drop" not in said(run_of("a", of_kinds(40, 35)))  # most of it, and not for sure
     few = [run_of("a", cut("unreadable", 59), POOL[:3]), run_of("b", cut("illegal", 1))]
@@ -190,17 +201,17 @@ def test_who_mostly_adapts_but_says_too_little_cannot_be_ranked() -> None:
     assert told.startswith("a ")
     alone = said(run_of("a", keeps(50)), run_of("c", play))
     assert alone.endswith(
-        "; c cannot be ranked: 30 % of its answers under the changed rules are no move."
+        "; c cannot be ranked: 30% of its answers under the changed rules contain no move."
     )
 
 
 def test_where_all_chat_nobody_can_be_ranked() -> None:
     assert said(*(run_of(name, cut("unreadable", 59)) for name in "ab")) == (
-        "Nobody can be ranked; a's drop is chatter: 59 % of its answers are no move; b's drop is "
-        "chatter: 59 % of its answers are no move."
+        "No model can be ranked; a's drop is off-task replies: 59% of its answers contain no move; "
+        "b's drop is off-task replies: 59% of its answers contain no move."
     )
     assert said(run_of("a", positions=POOL[:0])) == (
-        "Nobody can be ranked; a cannot be ranked: it has no answers."
+        "No model can be ranked; a cannot be ranked: it has no answers."
     )
 
 
@@ -211,8 +222,8 @@ def test_efforts_of_one_model_are_told_apart_like_models() -> None:
         for effort, kept in efforts.items()
     ]
     assert said(*runs) == (
-        "a effort low cannot be told apart from a effort high: equal in the legal gain to within 5 "
-        "points; its lead over a effort none is sure."
+        "a effort low is equivalent to a effort high in the rule uptake, to within 5 points; its "
+        "lead over a effort none is significant."
     )
 
 
@@ -220,16 +231,16 @@ def test_every_place_has_a_verdict_of_its_own() -> None:
     runs = [run_of("a", keeps(60)), run_of("b", keeps(40))]
     others = [replace(each, plan=replace(each.plan, eval="all_diagonal")) for each in runs[:1]]
     told = [verdict(ranking) for ranking in rankings(standings([*runs, *others]))]
-    assert told[0].startswith("b adapts most; its lead over a is sure")
-    assert told[1].startswith("a adapts: its legal gain is 40.0 points")
+    assert told[0].startswith("b adapts most; its lead over a is significant")
+    assert told[1].startswith("a adapts: its rule uptake is 0.40 ")
 
 
 def test_a_lead_over_answers_without_a_move_holds_whatever_they_would_have_said() -> None:
     told = said(run_of("a", keeps(10)), run_of("b", cut("unreadable", 10)))
     assert told == (
-        "a adapts most; its lead over b is sure: 80.0 to 90.0 points, depending on what answers "
-        "without a move would have said, p < 0.001; b's drop is chatter: 10 % of its answers are "
-        "no move."
+        "a adapts most; its lead over b is significant: 80.0 to 90.0 points, depending on what "
+        "answers without a move would have said, p < 0.001; b's drop is off-task replies: 10% of "
+        "its answers contain no move."
     )
 
 
@@ -259,14 +270,16 @@ def test_no_two_are_called_the_same() -> None:
     served = run_of("served", keeps(90), version="a", endpoint="http://x", identity={"name": "x"})
     other = run_of("served", keeps(50), version="b", endpoint="http://y", identity={"name": "y"})
     named = run_of("a", keeps(10), version="c")
-    assert said(served, other, named).startswith("c adapts most; its lead over b is sure: 40.0")
+    assert said(served, other, named).startswith(
+        "c adapts most; its lead over b is significant: 40.0"
+    )
     [ranking] = rankings(standings([served, other, named]))
     assert len(ranking.leads) == 3
     record = Record("a", "all", run_of("a").samples)
     [ranking] = rankings(standings([run_of("a", keeps(10)), run_of("b", keeps(50))], [record]))
     assert verdict(ranking) == (
-        "a adapts most; its lead over b is sure: 40.0 points, p < 0.001; a (record) cannot be "
-        "ranked: a record of the original tells no legal moves."
+        "a adapts most; its lead over b is significant: 40.0 points, p < 0.001; a (record) cannot "
+        "be ranked: a record of the original does not tell legal moves."
     )
 
 
@@ -328,9 +341,11 @@ def test_datasets_that_were_selected_in_other_ways_are_a_difference(
     assert told in note
 
 
-def test_another_protocol_is_a_difference() -> None:
-    [note] = differences_in_plan(contenders([run_of("a"), run_of("b", protocol="1")]))
-    assert "protocol" in note
+def test_runs_of_two_protocols_are_never_ranked_together() -> None:
+    runs = [run_of("a"), run_of("b", protocol="2")]
+    for rank in (standings, ranking_of):
+        with pytest.raises(BadInput, match=r"protocols 2 and 3 cannot .*`cdta rescore RUN`"):
+            rank(runs)
 
 
 # The positions

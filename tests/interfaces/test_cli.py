@@ -82,7 +82,7 @@ def test_run_prints_a_table_and_writes_the_folder(tmp_path: Path) -> None:
     for words in ("variant_impact_factor", "95 % interval", "adaptation_rate", "cdta/random plays"):
         assert words in done.stdout
     assert max(map(len, done.stdout.splitlines()[:-1])) <= 80
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["protocol"] == "2"
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["protocol"] == "3"
     assert len((tmp_path / "run" / "samples.jsonl").read_text().splitlines()) == 5
 
 

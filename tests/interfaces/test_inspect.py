@@ -133,7 +133,7 @@ def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
     log = evaluated(tmp_path, "cdta/pocket-rules", samples=12, diagnose=True, temperature=0)
     spec = Spec(model="cdta/pocket-rules", n=12, diagnose=True, temperature=0.0)
     metrics = evaluate(spec, quiet=True).results.metrics
-    names = [*SIX, *(m.name for m in DIAGNOSIS), "specific_impact_factor", "legal_gain"]
+    names = [*SIX, *(m.name for m in DIAGNOSIS), "specific_impact_factor", "rule_uptake"]
     found = numbers(log)
     for name in names:
         expected = math.nan if metrics[name] is None else metrics[name]
@@ -359,7 +359,7 @@ def computed(samples: Samples, copies: int = 1) -> dict[str, float]:
                     "adaptation_rate": before and not after,
                     "adaptation_rate_of": before,
                     "variant_legal_proportion": not after,
-                    "legal_gain": before - after,
+                    "rule_uptake": before - after,
                     "standard_forbidden_proportion": before,
                     "changed_forbidden_proportion": after,
                 }

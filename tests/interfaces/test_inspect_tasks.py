@@ -199,13 +199,13 @@ def test_log_says_what_was_measured(measured: EvalLog) -> None:
     assert described in (None, tasks.DESCRIPTIONS["all"])
     assert spec.tags
     assert spec.metadata
-    assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", "2")
+    assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", "3")
 
 
-def test_adaptation_and_legal_gain_stand_beside_the_headline(measured: EvalLog) -> None:
+def test_adaptation_and_rule_uptake_stand_beside_the_headline(measured: EvalLog) -> None:
     assert measured.results
     names = [n for n in measured.results.scores[0].metrics if "stderr" not in n]
-    assert names[:3] == ["variant_impact_factor", "adaptation_rate", "legal_gain"]
+    assert names[:3] == ["variant_impact_factor", "rule_uptake", "adaptation_rate"]
 
 
 def test_what_is_no_score_is_metadata(measured: EvalLog) -> None:

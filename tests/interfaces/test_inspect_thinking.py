@@ -47,7 +47,7 @@ def test_it_gets_the_numbers_of_cdta_run(
         monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another home"))
         metrics = evaluate(Spec(model=NAME, eval="all_small", n=8), quiet=True).results.metrics
     assert log.results
-    for name in ("variant_impact_factor", "legal_gain", "predicted_move_proportion"):
+    for name in ("variant_impact_factor", "rule_uptake", "predicted_move_proportion"):
         assert log.results.scores[0].metrics[name].value == pytest.approx(metrics[name])
     assert metrics["predicted_move_proportion"] not in (0, None)
 

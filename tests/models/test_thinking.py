@@ -61,7 +61,7 @@ def test_a_model_that_thinks_needs_no_option(family: str) -> None:
         run = evaluate(Spec(base_url=server.url, n=12), quiet=True)
     metrics = run.results.metrics
     assert metrics["variant_impact_factor"] == -1
-    assert metrics["legal_gain"] == 1
+    assert metrics["rule_uptake"] == 1
     for answer in answers_of(run.samples):
         assert bool(answer.reasoning) == (family not in SHOWS_NOTHING)
         assert answer.usage.output_tokens >= answer.usage.thinking_tokens >= 500

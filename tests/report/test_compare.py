@@ -101,16 +101,17 @@ def test_three_models_with_three_seeds_take_one_row_a_pair_below_the_verdict() -
     text = shown(ranking_of_three())
     lines = text.splitlines()
     assert squeezed(text).startswith(
-        "alpha adapts most; its lead over beta is sure: 25.0 points, p < 0.001; gamma's drop is "
-        "chatter: 59 % of its answers are no move. All on one dataset: both.jsonl"
+        "alpha adapts most; its lead over beta is significant: 25.0 points, p < 0.001; gamma's "
+        "drop is off-task replies: 59% of its answers contain no move. All on one dataset: "
+        "both.jsonl"
     )
     assert len(lines) < 40
     assert max(map(len, lines)) <= 80
     rows = [squeezed(line).strip() for line in lines if " over " in line and " 600 " in line]
     assert rows == [
-        "alpha over beta 600 +25.0 [+21.7, +28.6] < 0.001 sure -25.0*",
-        "alpha over gamma 600 +65.0 [-1.0, +68.7] 0.607 open -6.0",
-        "beta over gamma 600 +40.0 [-26.7, +44.0] 1.000 open +19.0",
+        "alpha over beta 600 +25.0 [+21.7, +28.6] < 0.001 significant -25.0*",
+        "alpha over gamma 600 +65.0 [-1.0, +68.7] 0.607 inconclusive -6.0",
+        "beta over gamma 600 +40.0 [-26.7, +44.0] 1.000 inconclusive +19.0",
     ]
     assert squeezed(text).count("note: gamma: answers that name no move") == 1
     assert "gamma (!)    3 600 " in text
@@ -142,7 +143,9 @@ def test_the_command_prints_the_table_and_writes_the_page(tmp_path: Path) -> Non
     page.parent.mkdir()
     result = cdta("compare", *folders, folders[0], "-o", page)
     assert result.returncode == 0, result.stderr
-    assert squeezed(result.stdout).startswith("alpha adapts most; its lead over beta is sure")
+    assert squeezed(result.stdout).startswith(
+        "alpha adapts most; its lead over beta is significant"
+    )
     assert result.stdout.endswith(f"page: {page}\n")
     assert '<a href="../alpha/report.html">' in page.read_text(encoding="utf-8")
     alone = cdta("compare", folders[0], folders[0])
@@ -169,12 +172,12 @@ def test_markdown_is_a_table_in_which_names_stay_names() -> None:
 def test_the_page_tells_the_same_in_the_same_order() -> None:
     page = comparison_page(ranking_of_three(), Path())
     header, _, rest = page.partition("</header>")
-    assert "alpha adapts most; its lead over beta is sure" in header
+    assert "alpha adapts most; its lead over beta is significant" in header
     text = squeezed(re.sub(r"<[^>]+>", " ", rest)).replace("\xa0", " ")
     parts = [
         "All on one dataset: both.jsonl",
-        "alpha over beta 600 +25.0 +21.7 to +28.6 &lt; 0.001 sure",
-        "beta over gamma 600 +40.0 −26.7 to +44.0 1.000 open",
+        "alpha over beta 600 +25.0 +21.7 to +28.6 &lt; 0.001 significant",
+        "beta over gamma 600 +40.0 −26.7 to +44.0 1.000 inconclusive",
         "Too many answers name no move to tell whether gamma and alpha differ",
         "Each model alone",
         "0.65 [ 0.61 , 0.69 ]",
@@ -183,7 +186,7 @@ def test_the_page_tells_the_same_in_the_same_order() -> None:
         "gamma: answers that name no move",
         "How it was made",
         "2026-01-01",
-        "wording default; reading lenient; temperature 1; max tokens 16; protocol 2",
+        "wording default; reading lenient; temperature 1; max tokens 16; protocol 3",
         "1,800 in 9 runs",
     ]
     places = [text.find(part) for part in parts]
@@ -196,7 +199,7 @@ def test_hardly_any_samples_make_a_page_too(n: int) -> None:
     runs = [measured(name, keeps(50), n=n) for name in ("a", "b")]
     assert "</html>" in page_of(*runs)
     told = squeezed(shown(ranking_of(runs)))
-    assert told.startswith("Nobody adapts for sure" if n else "Nobody can be ranked")
+    assert told.startswith("No model adapts significantly" if n else "No model can be ranked")
 
 
 def test_the_page_fits_every_screen_and_obeys_the_policy(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_the_measured_curve_is_the_planted_one(measured: Measured) -> None:
             "predicted_move_proportion": 1,
             "predicted_move_in_variant_proportion": kept,
             "variant_impact_factor": kept - 1,
-            "legal_gain": 1 - kept,
+            "rule_uptake": 1 - kept,
             "standard_thinking_tokens": before,
             "changed_thinking_tokens": after,
             "thinking_tokens_difference": after - before,

@@ -159,7 +159,7 @@ def test_a_model_that_chats_does_not_win_and_is_marked(server: Loopback, tmp_pat
     assert float(row["variant_impact_factor"]) == -1
     assert float(row["variant_impact_factor_bounds_high"]) == 0
     assert float(row["changed_unusable_proportion"]) == 1
-    assert float(row["legal_gain"]) == 0
+    assert float(row["rule_uptake"]) == 0
     assert "answers that name no move" in row["notes"]
     assert "(!)" in (tmp_path / "headline-all-bishops-as-knights.svg").read_text()
 
@@ -412,13 +412,13 @@ def test_records_of_the_original_give_results_and_plots(tmp_path: Path) -> None:
     assert float(row[share]) == pytest.approx(0.5)
     assert float(row[f"{share}_standard_error_over_seeds"]) == pytest.approx(0.25)
     assert row["rules"] == "bishops-as-knights"
-    assert not any(row[name] for name in row if name.startswith(("legal_gain", "adaptation")))
+    assert not any(row[name] for name in row if name.startswith(("rule_uptake", "adaptation")))
     assert not row["changed_unusable_proportion"]
     assert (out / "diagonal-bishops-as-knights.png").exists()
     page = (out / "index.html").read_text()
     assert "generation/direct/gpt-4 cannot be ranked: a record of the original tells no" in page
     assert 'data-in="results.0.variant_impact_factor">−0.50</data>' in page
-    assert 'data-in="results.0.legal_gain">–</data>' in page
+    assert 'data-in="results.0.rule_uptake">–</data>' in page
     assert "All answers" not in page
 
 

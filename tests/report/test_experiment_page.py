@@ -210,8 +210,8 @@ def test_the_matrix_says_of_every_pair_whether_it_is_sure(
     browser: Browser, experiment: Path, told: Document
 ) -> None:
     page = opened(browser, experiment / "index.html", 390)
-    words = {"different": "sure", "alike": "equal", "open": "open"}
-    pairs = [pair for pair in told["pairs"] if pair["measure"] == "legal_gain"]
+    words = {"different": "significant"}
+    pairs = [pair for pair in told["pairs"] if pair["measure"] == "rule_uptake"]
     cells = page.locator(".matrix td:not(:empty)").all()
     assert len(cells) == len(pairs) == 6
     for cell, pair in zip(cells, pairs, strict=True):

@@ -6,7 +6,7 @@ from itertools import product
 
 from .statistics.chance import p_value
 from .statistics.intervals import BOUNDED, Interval, Ratio, RatioDifference, ratio_difference
-from .uncertainty import any_unusable, games_of, guesses, is_wide, ratio_of
+from .uncertainty import any_unusable, bounds_apply, games_of, guesses, ratio_of
 from .vocabulary import Measure, Number, Sample
 
 
@@ -15,7 +15,8 @@ class Paired:
     """What two models' answers to the same questions come to in one measure.
 
     Attributes:
-        values: the measure of each; None where it does not exist.
+        values: the measure of each; None where it does not exist, or may not, depending on what
+            unusable answers would have said.
         as_scored: 95 % interval of the second value minus the first, answers taken as they are.
         interval: the same, but it holds whatever answers without a move would have said.
         p: the chance of such a difference between equal models; 1 where what those answers would
@@ -45,16 +46,19 @@ def paired(
     as_scored = Paired(values, found.interval, found.interval, found.p)
     if not any(any_unusable(side, measure.needs) for side in (first, second)):
         return as_scored
+    ours_between, theirs_between = _extremes(measure, first), _extremes(measure, second)
+    if not ours_between or not theirs_between:
+        return Paired((values[0] if ours_between else None, values[1] if theirs_between else None))
     imagined = [
         found,
         *(
             difference
-            for one, other in product(_extremes(measure, first), _extremes(measure, second))
+            for one, other in product(ours_between, theirs_between)
             if (difference := _difference(one, other, games_of(first), stretch))
         ),
     ]
     differences = [d.value for d in imagined]
-    if not is_wide(differences, found.interval):
+    if not bounds_apply(found.interval, differences, [d.interval for d in imagined]):
         return as_scored
     least, greatest = min(differences), max(differences)
     low = min(d.interval.low for d in imagined)
@@ -69,11 +73,16 @@ def paired(
     )
 
 
-def _extremes(measure: Measure, samples: Sequence[Sample]) -> tuple[Ratio, Ratio]:
-    """The measure at its least and at its greatest; what one model said binds no other."""
+def _extremes(measure: Measure, samples: Sequence[Sample]) -> list[Ratio]:
+    """The measure at its least, at its greatest, and where there is least to divide by.
+
+    What one model said binds no other. Nothing where unusable answers are all there is to divide by.
+    """
     imagined = [ratio_of(measure, guess) for guess in guesses(measure, samples)]
-    existing = [ratio for ratio in imagined if sum(ratio.wholes)]
-    return min(existing, key=_value), max(existing, key=_value)
+    fewest = min(imagined, key=lambda ratio: sum(ratio.wholes))
+    if not sum(fewest.wholes):
+        return []
+    return [min(imagined, key=_value), max(imagined, key=_value), fewest]
 
 
 def _value(ratio: Ratio) -> float:

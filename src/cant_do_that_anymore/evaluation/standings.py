@@ -23,7 +23,7 @@ from .records import CHANGE, Record, records_in
 from .results import Results, Run
 from .thinking import tokens
 from .uncertainty import interval_of
-from .vocabulary import Eval, Number, Sample
+from .vocabulary import BEFORE, Eval, Number, Sample
 
 Place = tuple[Eval, str, str, str]
 METRICS = (UPTAKE, IMPACT, "adaptation_rate", *SHARES.values(), *FORBIDDEN.values(), "delta")
@@ -104,7 +104,9 @@ class Standing:
 
     @property
     def least_uptake(self) -> float | None:
-        """The rule uptake; where it has bounds, the least of them."""
+        """The rule uptake, or the least of its bounds; None if no readable answer shows a habit."""
+        if not any(each.replies[BEFORE].usable and each.breaks(BEFORE) for each in self.samples):
+            return None
         bounds = self.results.bounds.get(UPTAKE)
         return bounds.low if bounds else self.results.metrics.get(UPTAKE)
 
@@ -130,8 +132,7 @@ class Standing:
 def standings(runs: Iterable[Run], records: Iterable[Record] = ()) -> list[Standing]:
     """Where the models stand: evals, rules and the like as they come, in each the best first.
 
-    The best has the highest rule uptake. Runs that differ in anything but the seed are never taken
-    together.
+    The best has the highest rule uptake. Only runs that differ in the seed alone are pooled.
 
     Raises:
         BadInput: if the runs are of different protocols.

@@ -10,8 +10,8 @@ from .results import Bounds
 from .statistics.intervals import BOUNDED, Interval, Ratio, ratio_interval
 from .vocabulary import Measure, Number, Outcome, Reply, Sample
 
-NEGLIGIBLE_SPREAD = 0.1
-"""Bounds apply where their spread exceeds this share of the interval's width."""
+NEGLIGIBLE = 0.1
+"""Up to this share of the interval's width, unusable answers make no difference beside it."""
 
 _Guess = TypeVar("_Guess")
 
@@ -91,10 +91,11 @@ def any_unusable(samples: Sequence[Sample], conditions: Sequence[str]) -> bool:
     return any(_unusable(sample, conditions) for sample in samples)
 
 
-def is_wide(values: Sequence[float], interval: Interval | None) -> bool:
-    """Whether the spread of the values matters beside an interval; always where there is none."""
-    spread = max(values, default=0.0) - min(values, default=0.0)
-    return interval is None or spread > NEGLIGIBLE_SPREAD * (interval.high - interval.low)
+def bounds_apply(as_scored: Interval, values: Sequence[float], around: Sequence[Interval]) -> bool:
+    """Whether unusable answers matter: move the value, or widen the interval, by a tenth of it."""
+    width = as_scored.high - as_scored.low
+    widest = max(each.high for each in around) - min(each.low for each in around)
+    return max(max(values) - min(values), widest - width) > NEGLIGIBLE * width
 
 
 def bounds_of(measure: Measure, samples: Sequence[Sample], stretch: float = 1.0) -> Bounds | None:
@@ -122,9 +123,11 @@ def bounds_over(
 ) -> Bounds | None:
     """Bounds over what the samples may have been, the first guess being what they are."""
     values = [value for guess in guessed if (value := value_of(guess)) is not None]
-    if not is_wide(values, interval_of(guessed[0])):
-        return None
     intervals = [interval for guess in guessed if (interval := interval_of(guess))]
+    as_scored = interval_of(guessed[0])
+    always_exists = len(values) == len(guessed)
+    if as_scored and always_exists and not bounds_apply(as_scored, values, intervals):
+        return None
     return Bounds(
         low=min(values, default=None),
         high=max(values, default=None),

@@ -24,7 +24,7 @@ _NAMED = 3
 _NOT_LEGAL = "no adaptation"
 _NO_ADAPTING: dict[str, frozenset[Outcome]] = {
     "off-task replies": frozenset(("unreadable",)),
-    "replies that were cut off": frozenset(("truncated",)),
+    "cut-off replies": frozenset(("truncated",)),
     "refusals": frozenset(("refused",)),
     _NOT_LEGAL: frozenset(OUTCOMES) - LEGAL_OUTCOMES,
 }
@@ -73,8 +73,8 @@ def _why_not(standing: Standing, ranking: Ranking) -> str:
         return " cannot be ranked: a record of the original does not tell legal moves"
     if not standing.samples:
         return " cannot be ranked: it has no answers"
-    if standing.results.metrics[UPTAKE] is None:
-        return " cannot be ranked: the changed rules allow all its answers under the standard ones"
+    if standing.least_uptake is None:
+        return " cannot be ranked: no answer under the standard rules is a move that is illegal now"
     its = [lead for pair, lead in ranking.leads.items() if standing.label in pair]
     blurred = any(lead.blurred for lead in its) and not any(lead.is_significant for lead in its)
     if not blurred or UPTAKE not in standing.results.bounds:

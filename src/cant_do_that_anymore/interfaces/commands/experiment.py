@@ -120,9 +120,9 @@ def experiment(
     Several efforts are measured on the same positions: the habits at the lowest of them. Every run
     is a folder in --out; those that are there already are not measured again, so an experiment that
     was stopped goes on when it is started again. Runs that differ in nothing but the seed are taken
-    together. Says who adapts most and whether that is significant; writes results.csv, results.json, plots
-    as PNG and SVG, and a page with all of it, index.html. The limit --max-cost is for all of it
-    together.
+    together. Says who adapts most and whether that is significant; writes results.csv,
+    results.json, plots as PNG and SVG, and a page with all of it, index.html. The limit --max-cost
+    is for all of it together.
     """
     if init:
         write_example(init)
