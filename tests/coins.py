@@ -104,7 +104,6 @@ def write(folder: Path, name: str, edition: int) -> None:
         texts = {
             "standard": f"{task} It is chess.",
             "changed": f"{task} {{change}}",
-            "placebo": f"{task} As ever: {{change}}",
         }
         lines = (f"{key} = {json.dumps(text)}\n" for key, text in texts.items())
         (folder / "wording.toml").write_text("".join(lines))

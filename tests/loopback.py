@@ -11,6 +11,8 @@ from typing import Any, Protocol, TypeVar
 
 from aiohttp import web
 
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, placebo_of
+
 Request = dict[str, Any]
 Responder = Callable[[Request], str]
 Fault = Callable[[Request, int], Awaitable[web.StreamResponse | None]]
@@ -159,6 +161,11 @@ def asked_about(request: Request) -> str | None:
 
 
 def is_changed(request: Request) -> bool:
-    """Whether the question is under changed rules."""
+    """Whether the question is under changed rules, and not under those of the default placebo."""
     text = request["messages"][0]["content"] if "messages" in request else request["prompt"]
-    return "differ" in text or "variant" in text
+    return ("differ" in text or "variant" in text) and not is_placebo(request)
+
+
+def is_placebo(request: Request) -> bool:
+    """Whether the question states the placebo of the default rules."""
+    return placebo_of(BISHOPS_AS_KNIGHTS).statement in str(request)

@@ -7,8 +7,8 @@ from random import Random
 import chess
 
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
-from loopback import Request, asked_about, is_changed, moves_in
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
+from loopback import Request, asked_about, is_changed, is_placebo, moves_in
 
 SPECIAL = {
     position.moves: position.special_moves[0]
@@ -79,14 +79,16 @@ def own_move(moves: tuple[str, ...]) -> str:
 
 
 def legal_under_both(moves: tuple[str, ...]) -> list[str]:
-    board = board_after(moves)
+    """And under the placebo, so that a habit among them makes a control."""
+    board, placebo = board_after(moves), placebo_of(BISHOPS_AS_KNIGHTS)
     legal = sorted(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board))
-    return [uci for uci in legal if STANDARD.is_legal(board, chess.Move.from_uci(uci))]
+    found = ((uci, chess.Move.from_uci(uci)) for uci in legal)
+    return [u for u, m in found if STANDARD.is_legal(board, m) and placebo.is_legal(board, m)]
 
 
 def is_restated(request: Request) -> bool:
     """Whether the question states rules at all, the changed ones or those of the placebo."""
-    return is_changed(request) or "agree with those of standard chess" in str(request)
+    return is_changed(request) or is_placebo(request)
 
 
 def is_reminded(request: Request) -> bool:
@@ -106,6 +108,22 @@ def knows_the_old_rule(request: Request, about: str) -> str:
 
 def says_yes(request: Request, about: str) -> str:
     return "Yes."
+
+
+def says_no(request: Request, about: str) -> str:
+    return "No."
+
+
+def knows_half(request: Request, about: str) -> str:
+    """The truth in every second position with a habit to drop, elsewhere its opposite."""
+    knows = number_of(moves_in(request)) // 2 % 2
+    return (knows_the_rule if knows else knows_the_old_rule)(request, about)
+
+
+def unreadable_in_half(request: Request, about: str) -> str:
+    """The truth in every second position with a habit to drop, elsewhere no answer at all."""
+    knows = number_of(moves_in(request)) // 2 % 2
+    return knows_the_rule(request, about) if knows else "Perhaps."
 
 
 @dataclass(frozen=True)
@@ -145,7 +163,12 @@ EASILY_UPSET = Planted(
     knows_the_old_rule,
 )
 """Drops three of four habits, of whatever kind, as soon as the text is another one."""
-SAYS_YES = Planted(is_forbidden, says_yes)
+SAYS_YES, SAYS_NO = Planted(is_forbidden, says_yes), Planted(is_forbidden, says_no)
+INDEPENDENT = Planted(
+    lambda request: is_forbidden(request) and number_of(moves_in(request)) // 4 % 5 < 3, knows_half
+)
+"""Knows the rule in half of the positions, and follows it in three of five, known or not."""
+UNCLEAR = Planted(lambda _: False, unreadable_in_half)
 FORGETFUL = Planted(lambda request: is_forbidden(request) and is_reminded(request), knows_the_rule)
 """Knows the rule, and heeds it only when it is stated right before the move."""
 
@@ -154,3 +177,18 @@ def noise(request: Request) -> str:
     """Yes and no, and habits kept or dropped, by a coin that every question throws anew."""
     coin = Random(str(request))
     return Planted(lambda _: coin.random() < 0.5, lambda *_: coin.choice(["yes", "no"]))(request)
+
+
+def primed(request: Request) -> str:
+    """Ignores the rule, but the placebo makes it play its habit more often than usual.
+
+    Found with temperature 0, it has a habit in every position, and then drops two of five.
+    """
+    coin = Random(f"{is_placebo(request)} {moves_in(request)}").random()
+    drops = request["temperature"] > 0 and coin < (0.1 if is_placebo(request) else 0.4)
+    return Planted(lambda _: drops, knows_the_rule)(request)
+
+
+def illegal_when_reminded(request: Request) -> str:
+    """Keeps its habit, and replies with an illegal move when it is reminded of the rule."""
+    return "h1h8" if is_reminded(request) else CANNOT_STOP(request)

@@ -13,7 +13,7 @@ from cant_do_that_anymore import Rules, Spec, evaluate, load
 from cant_do_that_anymore.errors import BadInput
 from cant_do_that_anymore.evaluation.datasets import all_datasets
 from cant_do_that_anymore.game import games
-from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD, copy_as, identity_of
+from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD, copy_as, identity_of, placebo_of
 from own_rules import NoEnPassant
 from processes import cdta
 
@@ -56,7 +56,7 @@ def test_rules_of_ones_own_are_diagnosed() -> None:
     metrics = evaluate(spec, quiet=True).results.metrics
     assert metrics["corrected_impact_factor"] == -1
     assert metrics["placebo_impact_factor"] == 0
-    assert metrics["knowing_rate"] == 1
+    assert metrics["rule_knowledge"] == 1
 
 
 def test_datasets_under_rules_of_ones_own_are_listed() -> None:
@@ -164,6 +164,6 @@ def test_rules_that_cannot_work_are_refused_in_one_sentence(rules: Any, sentence
         evaluate(Spec(model="cdta/random", rules=rules, n=2), quiet=True)
 
 
-def test_rules_without_a_placebo_have_a_general_one() -> None:
+def test_the_placebo_of_rules_that_name_none_is_that_nobody_castles() -> None:
     assert isinstance(NoEnPassant(), Rules)
-    assert NoEnPassant().placebo.endswith("such a move is legal as before.")
+    assert placebo_of(NoEnPassant()) == CATALOGUE["no-castling"]

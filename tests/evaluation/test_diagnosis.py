@@ -1,6 +1,7 @@
 """Why a habit stays: planted models, whose every number is known."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from aiohttp import web
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Unfinished
 from cant_do_that_anymore.evaluation.contenders import contenders
+from cant_do_that_anymore.evaluation.contrasts import unclaimed
 from cant_do_that_anymore.evaluation.criteria import ORDER_SEED
 from cant_do_that_anymore.evaluation.diagnosis import ASKED, ASKED_OF_CONTROLS, knowing_of
 from cant_do_that_anymore.evaluation.estimate import estimate
@@ -24,7 +26,7 @@ from cant_do_that_anymore.evaluation.run import choose
 from cant_do_that_anymore.evaluation.sizes import enough_for_corrected, enough_for_specific
 from cant_do_that_anymore.evaluation.vocabulary import Sample, answers_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
 from cant_do_that_anymore.models.concessions import NO_SYSTEM
 from cant_do_that_anymore.models.concessions import notes_on as on_form
 from cant_do_that_anymore.models.model import Settings
@@ -34,12 +36,18 @@ from players import (
     DEAF,
     EASILY_UPSET,
     FORGETFUL,
+    INDEPENDENT,
     PERFECT,
+    SAYS_NO,
     SAYS_YES,
     SPECIAL,
+    UNCLEAR,
+    Planted,
+    illegal_when_reminded,
     legal_under_both,
     noise,
     number_of,
+    primed,
 )
 from thinkers import Kimi, OpenAI, Tagged, Thinker
 
@@ -64,14 +72,17 @@ def numbers(run: Run) -> dict[str, float | int | None]:
     names = [
         *("variant_impact_factor", "placebo_impact_factor", "corrected_impact_factor"),
         *("placebo_collateral_change", "collateral_change", "specific_impact_factor"),
-        *("reminder_effect", "knowing_rate", "knowing_doing_gap", "doing_without_knowing"),
+        *("reminder_effect", "rule_knowledge", "knowing_doing_gap", "kept_without_knowing"),
+        "knowing_effect",
     ]
     return {name: run.results.metrics[name] for name in names}
 
 
-def test_a_model_deaf_to_rules_neither_knows_nor_drops() -> None:
+def test_a_model_that_ignores_the_rule_answers_by_the_old_one_and_drops_nothing() -> None:
     found = numbers(diagnosed(DEAF))
     assert found.pop("knowing_doing_gap") is None
+    assert found.pop("knowing_effect") is None
+    assert (found.pop("rule_knowledge"), found.pop("kept_without_knowing")) == (-1, 1)
     assert set(found.values()) == {0}
 
 
@@ -94,9 +105,10 @@ def test_a_perfect_model_knows_and_drops_what_is_forbidden_and_nothing_else(perf
         "collateral_change": 0,
         "specific_impact_factor": -1,
         "reminder_effect": None,
-        "knowing_rate": 1,
+        "rule_knowledge": 1,
         "knowing_doing_gap": 0,
-        "doing_without_knowing": None,
+        "kept_without_knowing": None,
+        "knowing_effect": None,
     }
     assert {knowing_of(sample) for sample in perfect.samples} == {"knows and drops"}
     known = {name: m.perfect for name, m in MEASURES.items() if m.perfect is not None}
@@ -106,8 +118,8 @@ def test_a_perfect_model_knows_and_drops_what_is_forbidden_and_nothing_else(perf
 def test_a_model_that_knows_but_cannot_stop_has_the_whole_gap() -> None:
     run = diagnosed(CANNOT_STOP)
     found = numbers(run)
-    assert (found["knowing_rate"], found["knowing_doing_gap"]) == (1, 1)
-    assert found["doing_without_knowing"] is None
+    assert (found["rule_knowledge"], found["knowing_doing_gap"]) == (1, 1)
+    assert found["kept_without_knowing"] is None
     assert {found[f"{name}_impact_factor"] for name in CHANGES} == {0}
     assert {knowing_of(sample) for sample in run.samples} == {"knows and keeps"}
 
@@ -126,15 +138,70 @@ def test_a_model_that_any_change_of_the_text_upsets_is_told_from_one_that_heeds_
     assert found["placebo_impact_factor"] == pytest.approx(-samples)
     assert found["placebo_collateral_change"] == pytest.approx(-controls)
     assert (found["corrected_impact_factor"], found["collateral_change"]) == (0, 0)
-    assert (found["specific_impact_factor"], found["knowing_rate"]) == (0, 0)
-    assert found["doing_without_knowing"] == pytest.approx(samples)
+    assert (found["specific_impact_factor"], found["rule_knowledge"]) == (0, -1)
+    assert found["kept_without_knowing"] == pytest.approx(1 - samples)
+    (note,) = [note for note in upset.notes if "placebo" in note]
+    assert note.startswith("the placebo alone moved the habit")
 
 
-def test_saying_yes_to_everything_is_not_knowing() -> None:
-    found = numbers(diagnosed(SAYS_YES))
-    assert found["knowing_rate"] == 0
-    assert found["doing_without_knowing"] == 1
+@pytest.mark.parametrize("says_one_thing", [SAYS_YES, SAYS_NO], ids=["yes", "no"])
+def test_the_same_answer_to_everything_is_not_knowing(says_one_thing: Planted) -> None:
+    run = diagnosed(says_one_thing)
+    found = numbers(run)
+    assert (found["rule_knowledge"], found["kept_without_knowing"]) == (0, 0)
     assert found["corrected_impact_factor"] == found["specific_impact_factor"] == -1
+    interval = run.results.intervals["rule_knowledge"]
+    assert interval.low < 0 < interval.high
+
+
+def test_where_knowing_does_not_matter_the_difference_it_makes_is_about_0() -> None:
+    run = diagnosed(INDEPENDENT, n=200)
+    found, interval = numbers(run), run.results.intervals["knowing_effect"]
+    known, elsewhere = found["knowing_doing_gap"], found["kept_without_knowing"]
+    assert known and elsewhere and 0.3 < known < 0.5 and 0.3 < elsewhere < 0.5
+    assert found["knowing_effect"] == pytest.approx(known - elsewhere)
+    assert -0.2 < interval.low < 0 < interval.high < 0.2
+
+
+def test_unreadable_yes_no_answers_are_a_third_group_and_not_ignorance() -> None:
+    run = diagnosed(UNCLEAR)
+    groups = Counter(knowing_of(sample) for sample in run.samples)
+    assert set(groups) == {"knows and keeps", "unreadable and keeps"}
+    found = numbers(run)
+    assert (found["knowing_doing_gap"], found["kept_without_knowing"]) == (1, None)
+    assert found["rule_knowledge"] == groups["knows and keeps"] / N
+    bounds = run.results.bounds["rule_knowledge"]
+    assert bounds.complete == 1
+    assert bounds.high == 1 and bounds.low == pytest.approx(2 * groups["knows and keeps"] / N - 1)
+    effect = run.results.bounds["knowing_effect"]
+    assert (effect.low, effect.high, effect.complete) == (0, 0, None)
+
+
+def test_a_placebo_that_moves_the_habit_leaves_no_claim_about_the_rule() -> None:
+    """The rule has no effect; only beside the placebo it seems to have one."""
+    run = diagnosed(primed, n=200, temperature=1.0)
+    placebo, corrected = (
+        run.results.intervals[f"{name}_impact_factor"] for name in ("placebo", "corrected")
+    )
+    assert placebo.low > 0 and corrected.high < 0
+    (note,) = [note for note in run.notes if "placebo" in note]
+    assert note == (
+        "the placebo alone moved the habit: the 95% interval of placebo_impact_factor is "
+        f"{placebo.low:.3f} to {placebo.high:.3f}; so corrected_impact_factor and "
+        "specific_impact_factor do not show the effect of the rule"
+    )
+    assert unclaimed(run.results) == ("corrected_impact_factor", "specific_impact_factor")
+
+
+def test_of_a_placebo_that_moves_nothing_there_is_no_note(perfect: Run) -> None:
+    assert not [note for note in perfect.notes if "placebo" in note]
+    assert unclaimed(perfect.results) == ()
+
+
+def test_illegal_replies_to_a_reminder_are_no_effect_of_it() -> None:
+    run = diagnosed(illegal_when_reminded, n=200)
+    assert run.results.outcomes["reminded"]["illegal"] == 200
+    assert run.results.metrics["reminder_effect"] == 0
 
 
 @pytest.mark.parametrize("family", [Thinker, Tagged, OpenAI])
@@ -152,15 +219,15 @@ def test_who_thinks_first_is_diagnosed_as_one_who_does_not(family: type[Thinker]
 def test_what_a_reminder_mends_was_forgotten_on_the_way() -> None:
     found = numbers(diagnosed(FORGETFUL))
     assert found["reminder_effect"] == -1
-    assert (found["knowing_rate"], found["knowing_doing_gap"]) == (1, 1)
+    assert (found["rule_knowledge"], found["knowing_doing_gap"]) == (1, 1)
     assert found["variant_impact_factor"] == 0
 
 
 def test_of_noise_every_interval_holds_the_truth() -> None:
     """The seed is fixed by the questions, so this is no matter of luck."""
-    run = diagnosed(noise, n=50, temperature=1.0)
+    run = diagnosed(noise, n=60, temperature=1.0)
     truths = dict.fromkeys(numbers(run), 0.0)
-    truths |= {"knowing_rate": 0.25, "knowing_doing_gap": 0.5, "doing_without_knowing": 0.5}
+    truths |= {"knowing_doing_gap": 0.5, "kept_without_knowing": 0.5}
     for name, truth in truths.items():
         interval = run.results.intervals[name]
         assert interval.low < truth < interval.high, name
@@ -173,23 +240,29 @@ def test_controls_are_habits_that_stay_legal(perfect: Run) -> None:
     for control in run.controls:
         (habit,) = control.position.special_moves
         board, move = control.position.board(), chess.Move.from_uci(habit)
-        assert STANDARD.is_legal(board, move) and BISHOPS_AS_KNIGHTS.is_legal(board, move)
+        for rules in (STANDARD, BISHOPS_AS_KNIGHTS, placebo_of(BISHOPS_AS_KNIGHTS)):
+            assert rules.is_legal(board, move)
         assert tuple(control.replies) == ASKED_OF_CONTROLS
         assert control.position.moves not in members
     assert len({control.position.moves for control in run.controls}) == N
     assert run.results.metrics["n_controls"] == run.results.metrics["n_samples"] == N
 
 
-def test_no_control_is_a_move_that_only_one_of_the_rule_sets_allows() -> None:
-    """By turns its habit is special, forbidden, legal after the change only, and legal always."""
+def test_no_control_is_a_move_that_some_of_the_rule_sets_forbid() -> None:
+    """Its habit is special, forbidden by the change or by the placebo, new, or legal always."""
+
+    move = chess.Move.from_uci
 
     def mixed(request: Request) -> str:
         moves = moves_in(request)
         board, always = board_after(moves), legal_under_both(moves)
         standard = {m.uci() for m in board.legal_moves} - {*always, SPECIAL[moves]}
-        only_after = {m.uci() for m in BISHOPS_AS_KNIGHTS.legal_moves(board)} - {*always}
-        habits = [[SPECIAL[moves]], sorted(standard), sorted(only_after), always]
-        return (habits[number_of(moves) % 4] or always)[0]
+        after = {m.uci() for m in BISHOPS_AS_KNIGHTS.legal_moves(board)}
+        only_after = {uci for uci in after if not STANDARD.is_legal(board, move(uci))}
+        by_placebo = {uci for uci in standard if BISHOPS_AS_KNIGHTS.is_legal(board, move(uci))}
+        by_change = standard - by_placebo
+        habits = [[SPECIAL[moves]], sorted(by_change), sorted(by_placebo), sorted(only_after)]
+        return ([*habits, always][number_of(moves) % 5] or always)[0]
 
     run = diagnosed(mixed, n=10)
     assert run.controls
@@ -392,13 +465,15 @@ def test_our_own_models_answer_by_the_facts_of_the_question() -> None:
         evaluate(Spec(model=model, n=10, diagnose=True), quiet=True)
         for model in ("cdta/pocket-rules", "cdta/pocket", "cdta/random")
     )
-    assert knows.results.metrics["knowing_rate"] == 1
+    assert knows.results.metrics["rule_knowledge"] == 1
     assert knows.results.metrics["knowing_doing_gap"] == 0
     counts = cannot_read.results.outcomes["knows_allowed"]
     assert (counts["unreadable"], sum(counts.values())) == (10, 10)
-    bounds = cannot_read.results.bounds["knowing_rate"]
-    assert (bounds.low, bounds.high, bounds.complete) == (0, 1, None)
-    assert any("neither yes nor no: 100.0 %" in note for note in cannot_read.notes)
+    bounds = cannot_read.results.bounds["rule_knowledge"]
+    assert (bounds.low, bounds.high, bounds.complete) == (-1, 1, None)
+    assert any(
+        "yes/no answers that could not be read: 100.0 %" in note for note in cannot_read.notes
+    )
     assert "variant_impact_factor" not in cannot_read.results.bounds
     said = guesses.results.outcomes["knows_forbidden"]
     assert said["right"] and said["wrong"] and not said["unreadable"]
@@ -411,7 +486,7 @@ def test_chat_and_base_models_are_asked_the_same(prefix: str) -> None:
         spec = Spec(model=f"{prefix}m", base_url=server.url, diagnose=True, n=10)
         run = evaluate(spec, quiet=True)
     assert run.plan.settings.max_tokens == (4 if prefix else 16)
-    assert run.results.metrics["knowing_rate"] == 1
+    assert run.results.metrics["rule_knowledge"] == 1
     assert run.results.metrics["specific_impact_factor"] == -1
 
 
@@ -428,17 +503,18 @@ def test_a_model_that_is_let_to_think_is_asked_for_the_form_of_the_question() ->
 
     with serving(Loopback(respond, model="planted")) as server:
         spec = Spec(model="cot/m", base_url=server.url, diagnose=True, n=5)
-        assert evaluate(spec, quiet=True).results.metrics["knowing_rate"] == 1
+        assert evaluate(spec, quiet=True).results.metrics["rule_knowledge"] == 1
     assert all("the form that was asked for." in turn for turn in last_turns)
 
 
-def test_a_wording_without_a_placebo_says_which_key_to_add(tmp_path: Path) -> None:
+def test_a_wording_that_states_one_change_only_cannot_state_a_placebo(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    file.write_text("standard = 'Play.'\nchanged = 'Play. {change}'\n")
-    with pytest.raises(BadInput, match="has no placebo; add the key 'placebo' to the wording"):
+    file.write_text("standard = 'Play.'\nchanged = 'Bishops move as knights.'\n")
+    told = "states only bishops-as-knights, not rooks-as-knights, the placebo of a diagnosis; write"
+    with pytest.raises(BadInput, match=told):
         evaluate(Spec(model="cdta/random", wording=str(file), diagnose=True))
     file.write_text(
-        "standard = 'Play.'\nchanged = 'Play. {change}'\nplacebo = 'Play on. {change}'\n"
+        "standard = 'Play.'\nchanged = 'Play. {change}'\n"
         "question = '{move}? {answers}!'\nreminder = 'Note: {change}'\n"
     )
     run = evaluate(Spec(model="cdta/random", wording=str(file), diagnose=True, n=5), quiet=True)
@@ -446,7 +522,7 @@ def test_a_wording_without_a_placebo_says_which_key_to_add(tmp_path: Path) -> No
         next(each for each in run.plan.conditions if each.name == name)
         for name in ("placebo", "reminded", "knows_forbidden")
     )
-    assert placebo.text == f"Play on. {BISHOPS_AS_KNIGHTS.placebo}"
+    assert placebo.text == f"Play. {placebo_of(BISHOPS_AS_KNIGHTS).statement}"
     assert reminded.added == f"Note: {BISHOPS_AS_KNIGHTS.statement}"
     asked = forbidden.question(run.samples[0].position)
     assert asked.messages[-1].content.split("\n\n")[-1].startswith(f"{asked.about}? ")
@@ -472,7 +548,7 @@ def test_sample_sizes_for_a_half_width_of_five_points(
 
 def test_every_condition_has_its_text_in_run_json(upset: Run) -> None:
     told = {each["name"]: each for each in json.loads(json.dumps(facts_of(upset)))["conditions"]}
-    assert told["placebo"]["text"].count(BISHOPS_AS_KNIGHTS.placebo) == 1
+    assert told["placebo"]["text"].count(placebo_of(BISHOPS_AS_KNIGHTS).statement) == 1
     assert told["reminded"]["text"] == told["knows_allowed"]["text"] == told["changed"]["text"]
     assert BISHOPS_AS_KNIGHTS.statement in told["reminded"]["added"]
     assert "{move}" in told["knows_forbidden"]["added"]

@@ -23,7 +23,7 @@ PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
 ASKED_WORD_FOR_WORD = {
     "standard": "44fbf1b7e04f",
     "changed": "54bce1884707",
-    "placebo": "c4a55ff3ff91",
+    "placebo": "aafd83258b9a",
     "reminded": "e0c00b31a7b5",
     "knows_forbidden": "b8e96112ebaa",
     "knows_allowed": "480e15e20992",
@@ -83,12 +83,11 @@ def test_the_default_wording_states_the_task_and_the_change(key: str) -> None:
 def test_the_protocol_quotes_the_default_wording() -> None:
     text = PROTOCOL.read_text(encoding="utf-8")
     task, change, placebo, asked = re.findall(r"```text\n(.*?)\n```", text, re.S)
-    changed, kept = (
-        task.replace("chess", f"chess with {so}") for so in ("one rule changed", "every rule kept")
-    )
+    changed = task.replace("chess", "chess with one rule changed")
     assert DEFAULT.standard == task
     assert DEFAULT.stating(BISHOPS_AS_KNIGHTS) == f"{changed}\n{change}"
-    assert DEFAULT.restating(BISHOPS_AS_KNIGHTS) == f"{kept}\n{placebo}"
+    (told,) = conditions_for(["placebo"], BISHOPS_AS_KNIGHTS, DEFAULT)
+    assert told.text == f"{changed}\n{placebo}"
     assert DEFAULT.question == asked
 
 

@@ -138,7 +138,7 @@ def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
     for name in names:
         expected = math.nan if metrics[name] is None else metrics[name]
         assert found[name] == pytest.approx(expected, nan_ok=True), name
-    assert found["knowing_rate"] == 1
+    assert found["rule_knowledge"] == 1
     assert found["specific_impact_factor_stderr"] == 0
     assert log.samples and len(log.samples) == 12 + (metrics["n_controls"] or 0)
     asked = {len(sample.scores["habit"].metadata or {}) for sample in log.samples if sample.scores}

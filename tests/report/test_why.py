@@ -73,35 +73,75 @@ def printed(run: Run) -> str:
     return console.export_text()
 
 
-def test_the_headline_says_whether_it_knows_and_keeps_the_habit_all_the_same(typical: Run) -> None:
+def test_the_headline_says_whether_it_knows_and_whether_knowing_helps(typical: Run) -> None:
+    j, effect = (typical.results.intervals[name] for name in ("rule_knowledge", "knowing_effect"))
     assert headline(typical).endswith(
-        " of the habit. It knows the rule in 92.1 % of the positions, and plays the forbidden move "
-        "in 31.0 % of those."
+        " of the habit. It can tell legal from illegal moves under the new rule: J = 0.921 "
+        f"[{j.low:.3f}, {j.high:.3f}] (0 = guessing, 1 = always right). Where it knows the rule, "
+        "it plays the forbidden move in 31.0 % of the positions, and elsewhere in 80.0 %: a "
+        f"difference of -0.490 [{effect.low:.3f}, {effect.high:.3f}]."
+    )
+
+
+def test_where_it_always_knows_the_rule_nothing_is_compared() -> None:
+    assert headline(diagnosed({(True, True): 10, (True, False): 30})).endswith(
+        "Where it knows the rule, it plays the forbidden move in 25.0 % of the positions."
     )
 
 
 def test_knowing_no_better_than_by_guessing_is_said_to_be_so() -> None:
-    guessing = diagnosed({(True, True): 10, (False, True): 30})
-    assert headline(guessing).endswith(
-        "It knows the rule in 25.0 % of the positions; guessing would give 25.0 %."
-    )
+    told = headline(diagnosed({(True, True): 1, (False, True): 30}))
+    assert "There is no evidence that it knows the rule: J = 0.032 [" in told
+    assert told.endswith("(0 = guessing, 1 = always right).")
 
 
-def test_answers_that_are_neither_yes_nor_no_leave_it_open() -> None:
+def test_yes_no_answers_that_could_not_be_read_leave_it_open() -> None:
     silent = diagnosed({(True, True): 10, (None, True): 30})
+    bounds = silent.results.bounds["rule_knowledge"]
     assert headline(silent).endswith(
-        "It knows the rule in 25.0 % to 100.0 % of the positions, depending on answers that are "
-        "neither yes nor no."
+        "Too few yes/no answers could be read to tell whether it knows the rule: "
+        f"J = [{bounds.lowest:.3f}, {bounds.highest:.3f}] (0 = guessing, 1 = always right)."
     )
     assert "75.0\u00a0% where the move is forbidden" in page(silent)
+    assert headline(diagnosed({(None, True): 30})).endswith(
+        "We cannot tell whether it knows the rule: none of its yes/no answers could be read."
+    )
 
 
-def test_without_a_habit_and_without_a_diagnosis_nothing_is_said_of_knowing(typical: Run) -> None:
+def test_unreadable_yes_no_answers_have_a_bar_of_their_own(typical: Run) -> None:
+    silent = diagnosed({(True, True): 10, (False, True): 5, (None, True): 4, (None, False): 2})
+    assert "Yes/no answers unreadable <span>6 of 21 with the habit" in page(silent)
+    assert "yes/no answers unreadable: 6" in printed(silent)
+    assert "knowing=does+not+know+and+keeps" in page(silent)
+    assert "answers unreadable" not in page(typical) + printed(typical)
+
+
+def test_where_the_placebo_moved_the_habit_nothing_is_claimed_about_the_rule(typical: Run) -> None:
+    samples = [asked(p, knows=True, keeps=True) for p in POOL[:40]]
+    moved = run_of(
+        [
+            (p, {**told, "placebo": "legal" if n % 2 else "special"})
+            for n, (p, told) in enumerate(samples)
+        ],
+        plan_of(40, ASKED),
+        [control(p, "special") for p in POOL[500:508]],
+    )
+    warning = "Not the effect of the rule: the placebo alone moved the habit."
+    assert page(moved).count(warning) == 2 and warning not in page(typical)
+    (line,) = [line for line in printed(moved).splitlines() if line.startswith("corrected_imp")]
+    assert line.rstrip().endswith("see the note") and "see the note" not in printed(typical)
+    assert "specific</th>" in made_of(moved)
+    assert ">–</td>" in made_of(moved).partition("why the habit stays</th>")[2]
+    assert 'data-in="results.0.corrected_impact_factor"' not in made_of(moved)
+    assert 'data-in="results.0.corrected_impact_factor"' in made_of(typical)
+
+
+def test_knowing_is_told_without_a_habit_but_not_without_a_diagnosis(typical: Run) -> None:
     plain = run_of([(POOL[0], {"standard": "special", "changed": "special"})])
     position, told = asked(POOL[0], True, True)
     habitless = run_of([(position, {**told, "standard": "legal"})], plan_of(1, ASKED))
     for run in (plain, habitless):
-        assert "It knows" not in headline(run)
+        assert ("rule: J = " in headline(run)) == (run == habitless)
     assert 'id="why"' in page(habitless)
     assert 'id="why"' not in page(plain) and 'name="knowing"' not in page(plain)
     assert "with the habit" not in printed(plain)
@@ -113,7 +153,7 @@ def test_the_terminal_shows_who_knows_and_who_drops_in_80_columns(typical: Run) 
     assert knows.split()[4:] == ["40", "69.0", "%", "18", "31.0", "%"]
     assert "of 63 with the habit" in printed(typical)
     assert "habits at controls: 100.0 % standard, 100.0 % placebo, 75.0 % changed" in lines
-    for name in ("knowing_rate", "specific_impact_factor", "collateral_change"):
+    for name in ("rule_knowledge", "knowing_effect", "specific_impact_factor", "collateral_change"):
         assert any(line.startswith(name) for line in lines)
     headings = next(line for line in lines if line.startswith("outcome"))
     names = ["outcome", "standard", "changed", "placebo", "reminded", "forbidden", "allowed"]
@@ -158,7 +198,7 @@ def test_the_impact_factors_stand_on_one_axis(
     open_page: Opener,
 ) -> None:
     opened = open_page(saved(typical, tmp_path))
-    rows = opened.page.locator("#why .factors tbody tr")
+    rows = opened.page.locator("#why .factors").last.locator("tbody tr")
     values = [text.replace("−", "-") for text in rows.locator("td:nth-child(2)").all_inner_texts()]
     metrics = typical.results.metrics
     factors = ("variant", "placebo", "corrected", "specific")
@@ -173,7 +213,7 @@ def test_controls_are_shown_apart_with_what_they_were_asked(
 ) -> None:
     opened = open_page(saved(typical, tmp_path))
     assert opened.place == f"1 of {len(typical.samples)}"
-    opened.page.locator("#why a", has_text="Theirs").click()
+    opened.page.locator("#why a", has_text="At control positions").click()
     opened.expect_place("1 of 8")
     assert "which stays legal" in opened.text(".legend .special b")
     shown = opened.page.locator("article:visible")
@@ -243,20 +283,20 @@ def test_without_the_network_the_page_comes_without_that_axis(
 def test_an_experiment_tells_who_knows_the_rule(typical: Run) -> None:
     plain = run_of([(POOL[0], {"standard": "special", "changed": "special"})], version="model-2")
     rows = {str(row["model"]): row for row in as_rows(standings([typical, plain]))}
-    assert [row["knowing_rate"] for row in rows.values()].count(None) == 1
-    assert "knowing_rate" not in as_rows(standings([plain]))[0]
+    assert [row["rule_knowledge"] for row in rows.values()].count(None) == 1
+    assert "rule_knowledge" not in as_rows(standings([plain]))[0]
     console = Console(width=100, record=True, file=StringIO())
     ranked = rankings(standings([typical]))
     console.print(experiment_table(ranked, document(ranked, Path())))
-    assert "why the habit stays knows" in console.export_text()
+    assert "why the habit stays J" in console.export_text()
     made = made_of(typical, plain)
     why, _, rest = made.partition('<th scope="col">why the habit stays</th>')[2].partition(
         "</table>"
     )
-    shown = re.findall(r'data-in="results.0.(?:knowing_rate|knowing_doing_gap)">([\d.]+)', why)
-    assert shown == ["0.92", "0.31"]
+    shown = re.findall(r'data-in="results.0.(?:rule_knowledge|knowing_effect)">([−\d.]+)', why)
+    assert shown == ["0.92", "−0.49"]
     assert "model-1" in why and "model-2" not in why
-    assert "knows: both questions" in rest
+    assert "J: knowledge of the rule" in rest
     assert "why the habit stays" not in made_of(plain)
 
 

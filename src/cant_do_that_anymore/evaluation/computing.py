@@ -70,7 +70,7 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
             "n_samples": len(told),
             "n_games": len(set(groups(games_of, False))),
             "n_failed": len(samples) - len(told),
-            **({"n_controls": len(told_controls)} if contrasts else {}),
+            **({"n_controls": len(told_controls)} if of_controls else {}),
             **{f"{name}_unusable_proportion": unusable_share(samples, name) for name in names},
             **_usage([*samples, *controls]),
         },

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 
 from ..errors import BadInput, unknown
 from ..game.position import Position
-from ..game.rules import STANDARD, Rules
+from ..game.rules import STANDARD, Rules, placebo_of
 from ..models.layout import with_user_turn
 from ..models.model import Message, Question, Role
 from .diagnosis import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
@@ -71,6 +71,10 @@ def _changed(change: Rules) -> Rules:
     return change
 
 
+def _placebo_text(wording: Wording, change: Rules) -> str:
+    return wording.stating(placebo_of(change), ", the placebo of a diagnosis")
+
+
 def _asking(about: About) -> Kind:
     """The question whether a move is legal under the changed rules."""
     return Kind(
@@ -85,7 +89,7 @@ def _asking(about: About) -> Kind:
 CONDITIONS: dict[str, Kind] = {
     BEFORE: Kind(lambda _: STANDARD, lambda wording, _: wording.standard),
     AFTER: Kind(_changed, Wording.stating),
-    PLACEBO: Kind(lambda _: STANDARD, Wording.restating),
+    PLACEBO: Kind(placebo_of, _placebo_text),
     REMINDED: Kind(_changed, Wording.stating, added=Wording.reminding),
     KNOWS_FORBIDDEN: _asking(forbidden_move),
     KNOWS_ALLOWED: _asking(allowed_move),

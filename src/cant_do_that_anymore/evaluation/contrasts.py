@@ -1,17 +1,17 @@
-"""Samples beside controls: what a change takes away from one kind of habit and not from another.
+"""Two measures of groups of samples that have none in common, held against each other.
 
-The difference in differences: what is left of the habits that the change forbids, over what is left
-of those that it does not.
+What is left of the habits that the change forbids, over what is left of those that it does not (the
+difference in differences); and habits kept where the rule is known, less those kept elsewhere.
 """
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from .diagnosis import COLLATERAL, CORRECTED
-from .results import Bounds
+from .diagnosis import COLLATERAL, CORRECTED, GAP, KEPT_UNKNOWING, placebo_moved
+from .results import Bounds, Results
 from .statistics.intervals import Interval, ratio_tally
-from .statistics.quotient import Quotient
+from .statistics.quotient import Difference, Quotient
 from .uncertainty import (
     answered,
     any_unusable,
@@ -30,13 +30,14 @@ Arms = tuple[Sequence[Sample], Sequence[Sample]]
 
 @dataclass(frozen=True)
 class Contrast:
-    """A relative change of the samples, beside one of the controls.
+    """One measure beside another, of groups that have no sample in common.
 
     Attributes:
         name: as in ``run.json``.
         title: for people.
         meaning: one line for people.
-        change: of the samples, and ``beside`` of the controls.
+        change: a measure, and ``beside`` the one that it is held against.
+        kind: how the two are put together.
         perfect: what a model would reach that follows the rules perfectly.
     """
 
@@ -45,6 +46,7 @@ class Contrast:
     meaning: str
     change: Measure
     beside: Measure
+    kind: type[Quotient]
     perfect: float | None = None
     remark: str = ""
     signed: bool = True
@@ -56,39 +58,54 @@ class Contrast:
 
     def value(self, arms: Arms) -> Number:
         """The number, or None where it does not exist."""
-        quotient = self._quotient(arms, games_of)
-        return quotient.value - 1 if quotient and quotient.value is not None else None
+        return self._value(self._compared([arm for _, arm in self._groups(arms)]))
 
     def interval(
         self, arms: Arms, grouping: Grouping = games_of, stretch: float = 1.0
     ) -> Interval | None:
         """Its 95 % interval, where those of one group go together; None where it does not exist."""
-        quotient = self._quotient(arms, grouping, stretch)
-        found = quotient.interval if quotient else None
-        return Interval(found.low - 1, found.high - 1, found.method) if found else None
+        groups = [arm for _, arm in self._groups(arms)]
+        return self._interval(self._compared(groups, grouping, stretch))
 
     def bounds(self, arms: Arms, stretch: float = 1.0) -> Bounds | None:
         """Its bounds; None where unusable answers make no difference beside the interval."""
-        measures = self.change, self.beside
-        pairs = list(zip(measures, arms, strict=True))
-        if not any(any_unusable(arm, measure.needs) for measure, arm in pairs):
+        groups = self._groups(arms)
+        if not any(any_unusable(arm, measure.needs) for measure, arm in groups):
             return None
-        told = answered(arms[0]), answered(arms[1])
-        samples, controls = (complete(arm, measure.needs) for measure, arm in pairs)
+        scored = [answered(arm) for _, arm in groups]
+        guessed = [scored, *product(*(_extremes(*group) for group in groups))]
+        usable = [complete(arm, measure.needs) for measure, arm in groups]
         return bounds_over(
-            [told, *product(_extremes(*pairs[0]), _extremes(*pairs[1]))],
-            self.value,
-            lambda guess: self.interval(guess, stretch=stretch),
-            self.value((samples, controls)),
+            [self._compared(guess, stretch=stretch) for guess in guessed],
+            self._value,
+            self._interval,
+            self._value(self._compared(usable)),
         )
 
-    def _quotient(self, arms: Arms, grouping: Grouping, stretch: float = 1.0) -> Quotient | None:
+    def _groups(self, arms: Arms) -> list[tuple[Measure, Sequence[Sample]]]:
+        """The two measures, each with what it is a number over."""
+        return [(measure, arms[measure.of_controls]) for measure in (self.change, self.beside)]
+
+    def _compared(
+        self,
+        groups: Sequence[Sequence[Sample]],
+        grouping: Grouping = games_of,
+        stretch: float = 1.0,
+    ) -> Quotient | None:
         tallies = []
-        for measure, arm in zip((self.change, self.beside), arms, strict=True):
-            ratio = ratio_of(measure, arm)
-            if tally := ratio_tally(ratio.parts, ratio.wholes, grouping(arm), ratio.support):
+        for measure, group in zip((self.change, self.beside), groups, strict=True):
+            ratio = ratio_of(measure, group)
+            if tally := ratio_tally(ratio.parts, ratio.wholes, grouping(group), ratio.support):
                 tallies.append(replace(tally, stretch=stretch))
-        return Quotient(*tallies) if len(tallies) == 2 else None
+        return self.kind(*tallies) if len(tallies) == 2 else None
+
+    def _value(self, found: Quotient | None) -> Number:
+        value = found.value if found else None
+        return None if value is None else value - self.kind.of_equals
+
+    def _interval(self, found: Quotient | None) -> Interval | None:
+        around, less = found.interval if found else None, self.kind.of_equals
+        return Interval(around.low - less, around.high - less, around.method) if around else None
 
 
 def _extremes(measure: Measure, samples: Sequence[Sample]) -> list[Sequence[Sample]]:
@@ -100,12 +117,28 @@ def _extremes(measure: Measure, samples: Sequence[Sample]) -> list[Sequence[Samp
 SPECIFIC = Contrast(
     "specific_impact_factor",
     "Specific impact factor",
-    "what the rule takes away beyond what it takes away from habits that are still legal",
+    "the same, less what happens to habits that stay legal",
     CORRECTED,
     COLLATERAL,
+    Quotient,
     perfect=-1,
 )
-CONTRASTS: dict[str, Contrast] = {SPECIFIC.name: SPECIFIC}
+KNOWING_EFFECT = Contrast(
+    "knowing_effect",
+    "Effect of knowing",
+    "habits kept where the rule is known, minus habits kept where it is not",
+    GAP,
+    KEPT_UNKNOWING,
+    Difference,
+)
+OF_PLACEBO = (CORRECTED.name, SPECIFIC.name)
+"""What compares the changed rules with the placebo."""
+CONTRASTS: dict[str, Contrast] = {each.name: each for each in (KNOWING_EFFECT, SPECIFIC)}
+
+
+def unclaimed(results: Results) -> tuple[str, ...]:
+    """What does not show the effect of the rule, since the placebo alone moved the habit."""
+    return OF_PLACEBO if placebo_moved(results) else ()
 
 
 def contrasts_for(conditions: Sequence[str]) -> list[Contrast]:

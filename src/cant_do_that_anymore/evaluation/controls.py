@@ -1,8 +1,9 @@
 """Control positions: where the model has a habit as well, but one that the change leaves legal.
 
 They cost no selection. To find its dataset, the model was asked about many positions of the pool;
-where it played another move than the special one, and one that both rule sets allow, that move is a
-habit like any other. Of a model that takes no temperature it is the first draw, not asked again.
+where it played another move than the special one, and one that is legal under all rules of the run
+(the standard ones, the changed ones and those of the placebo), that move is a habit like any other.
+Of a model that takes no temperature it is the first draw, not asked again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -76,4 +77,5 @@ def _asked(dataset: Dataset, criteria: Criteria) -> Iterator[Position]:
 
 
 def _stays_legal(position: Position, move: str, criteria: Criteria) -> bool:
-    return criteria.plan.change.is_legal(position.board(), chess.Move.from_uci(move))
+    board, played = position.board(), chess.Move.from_uci(move)
+    return all(asked.rules.is_legal(board, played) for asked in criteria.plan.conditions)

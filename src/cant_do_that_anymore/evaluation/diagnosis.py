@@ -1,13 +1,15 @@
-"""Why a habit stays: does the model not know the rule, or can it not stop? And what is the rule's?
+"""Why a habit stays: does the model not know the rule, or can it not stop? And is it the rule?
 
-Beside the two questions of every run, a diagnosis asks each position under a placebo (the change in
-form, the standard rule in content), with a reminder, and whether two moves are legal. Controls are
-positions whose habit stays legal; what the change takes away there, it takes away from anything.
+Beside the two questions of every run, a diagnosis asks each position under a placebo (a change of
+the same form that leaves the habit legal), with a reminder, and whether two moves are legal.
+Controls are positions whose habit stays legal; what the change takes away there, it takes away from
+anything.
 """
 
 from typing import Literal, get_args
 
-from .statistics.intervals import RELATIVE_CHANGE, SHARE_OF_SOME
+from .results import Results
+from .statistics.intervals import DIFFERENCE, RELATIVE_CHANGE, SHARE_OF_SOME
 from .vocabulary import AFTER, BEFORE, Measure, Sample
 
 PLACEBO, REMINDED = "placebo", "reminded"
@@ -18,21 +20,54 @@ ASKED = (BEFORE, AFTER, PLACEBO, REMINDED, *QUESTIONS)
 ASKED_OF_CONTROLS = (BEFORE, AFTER, PLACEBO)
 
 Knowing = Literal[
-    "knows and drops", "knows and keeps", "does not know and drops", "does not know and keeps"
+    "knows and drops",
+    "knows and keeps",
+    "does not know and drops",
+    "does not know and keeps",
+    "unreadable and drops",
+    "unreadable and keeps",
 ]
 KNOWING: tuple[Knowing, ...] = get_args(Knowing)
 
 
-def knows(sample: Sample) -> bool:
-    """Whether both questions of knowledge were answered right."""
-    return all(sample.replies[name].outcome == "right" for name in QUESTIONS)
+def knows(sample: Sample) -> bool | None:
+    """Whether both yes/no questions were answered right; None if an answer is unusable."""
+    replies = [sample.replies[name] for name in QUESTIONS]
+    if not all(reply.usable for reply in replies):
+        return None
+    return all(reply.outcome == "right" for reply in replies)
 
 
 def knowing_of(sample: Sample) -> Knowing | None:
-    """Which of the four groups it belongs to; None without a habit."""
+    """Which of the six groups it belongs to; None without a habit."""
     if not sample.had_habit:
         return None
-    return KNOWING[2 * (not knows(sample)) + sample.kept_habit]
+    return KNOWING[2 * (True, False, None).index(knows(sample)) + sample.kept_habit]
+
+
+def _knowledge(sample: Sample) -> int:
+    """Said yes to the allowed move, less said yes to the forbidden one."""
+    right = sample.replies[KNOWS_ALLOWED].outcome == "right"
+    return right - (sample.replies[KNOWS_FORBIDDEN].outcome == "wrong")
+
+
+def _kept(name: str, title: str, meaning: str, perfect: float | None, known: bool) -> Measure:
+    """How often the habit is kept where the rule is known, or where it is not."""
+
+    def whole(sample: Sample) -> bool:
+        return sample.had_habit and knows(sample) is known
+
+    return Measure(
+        name,
+        title,
+        meaning,
+        part=lambda sample: whole(sample) and sample.kept_habit,
+        whole=whole,
+        pairs=SHARE_OF_SOME,
+        perfect=perfect,
+        needs=(BEFORE, AFTER, *QUESTIONS),
+        bounded=True,
+    )
 
 
 def _impact(
@@ -59,13 +94,26 @@ def _impact(
     )
 
 
-KNOWING_RATE, GAP = "knowing_rate", "knowing_doing_gap"
-PLACEBO_IMPACT = "placebo_impact_factor"
+KNOWLEDGE, PLACEBO_IMPACT = "rule_knowledge", "placebo_impact_factor"
+GAP = _kept(
+    "knowing_doing_gap",
+    "Gap between knowing and doing",
+    "of the habits where both yes/no answers are right, the share that is kept",
+    perfect=0,
+    known=True,
+)
+KEPT_UNKNOWING = _kept(
+    "kept_without_knowing",
+    "Habit kept without knowing",
+    "of the habits where a yes/no answer is wrong, the share that is kept",
+    perfect=None,
+    known=False,
+)
 CORRECTED, COLLATERAL = (
     _impact(
         "corrected_impact_factor",
         "Corrected impact factor",
-        "what the rule itself takes away: beside the placebo, which changes the text alone",
+        "the changed rules compared with the placebo",
         PLACEBO,
         AFTER,
         perfect=-1,
@@ -73,7 +121,7 @@ CORRECTED, COLLATERAL = (
     _impact(
         "collateral_change",
         "Collateral change",
-        "what it takes away from habits that are still legal, at control positions",
+        "the same at control positions, whose habit stays legal",
         PLACEBO,
         AFTER,
         perfect=0,
@@ -83,50 +131,33 @@ CORRECTED, COLLATERAL = (
 
 DIAGNOSIS = (
     Measure(
-        KNOWING_RATE,
-        "Knowing rate",
-        "both questions about the rule answered right, where there was a habit; guessing gives .25",
-        part=lambda sample: sample.had_habit and knows(sample),
-        whole=lambda sample: sample.had_habit,
-        pairs=SHARE_OF_SOME,
+        KNOWLEDGE,
+        "Knowledge of the rule (J)",
+        "how often it calls allowed moves legal, minus how often it calls forbidden ones legal",
+        part=_knowledge,
+        pairs=DIFFERENCE,
         perfect=1,
-        needs=(BEFORE, *QUESTIONS),
-        remark="guessing: 0.25",
+        needs=QUESTIONS,
+        remark="guessing: 0, perfect: 1",
         bounded=True,
     ),
+    GAP,
+    KEPT_UNKNOWING,
     Measure(
-        GAP,
-        "Gap between knowing and doing",
-        "of the habits where the rule is known, those that are kept all the same",
-        part=lambda sample: knowing_of(sample) == "knows and keeps",
-        whole=lambda sample: sample.had_habit and knows(sample),
-        pairs=SHARE_OF_SOME,
-        perfect=0,
-        needs=(BEFORE, AFTER, *QUESTIONS),
-        bounded=True,
-    ),
-    Measure(
-        "doing_without_knowing",
-        "Doing without knowing",
-        "of the habits where the rule is not known, those given up for a legal move all the same",
-        part=lambda sample: sample.had_habit and not knows(sample) and sample.adapted,
-        whole=lambda sample: sample.had_habit and not knows(sample),
-        pairs=SHARE_OF_SOME,
-        needs=(BEFORE, AFTER, *QUESTIONS),
-        bounded=True,
-    ),
-    _impact(
         "reminder_effect",
         "Effect of a reminder",
-        "what stating the rule once more, right before the move, takes away on top",
-        AFTER,
-        REMINDED,
-        perfect=None,
+        "relative change in answers that are not legal when the rule is stated again at the end",
+        part=lambda sample: sample.allows(AFTER) - sample.allows(REMINDED),
+        whole=lambda sample: not sample.allows(AFTER),
+        pairs=RELATIVE_CHANGE,
+        needs=(AFTER, REMINDED),
+        remark="-1: removes all",
+        bounded=True,
     ),
     _impact(
         PLACEBO_IMPACT,
         "Impact factor of the placebo",
-        "what the mere form of the change takes away",
+        "effect of a change of the same form that leaves the habit legal",
         BEFORE,
         PLACEBO,
         perfect=0,
@@ -135,7 +166,7 @@ DIAGNOSIS = (
     _impact(
         "placebo_collateral_change",
         "Collateral change of the placebo",
-        "what the mere form of the change takes away at control positions",
+        "effect of the placebo at control positions",
         BEFORE,
         PLACEBO,
         perfect=0,
@@ -143,3 +174,18 @@ DIAGNOSIS = (
     ),
     COLLATERAL,
 )
+
+
+def range_of(results: Results, name: str) -> tuple[float, float] | None:
+    """The 95% interval of a number, whatever unusable answers would have said."""
+    if bounds := results.bounds.get(name):
+        ends = bounds.lowest, bounds.highest
+        return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+    found = results.intervals.get(name)
+    return (found.low, found.high) if found else None
+
+
+def placebo_moved(results: Results) -> bool:
+    """Whether the placebo alone changed how often the special move is played."""
+    ends = range_of(results, PLACEBO_IMPACT)
+    return ends is not None and not ends[0] <= 0 <= ends[1]

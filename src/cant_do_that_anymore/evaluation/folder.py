@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import BadInput
 from ..files import new_folder, replacing, replacing_text
-from ..game.rules import CATALOGUE, STANDARD, Rules, identity_of
+from ..game.rules import CATALOGUE, STANDARD, Rules, identity_of, placebo_of
 from ..models.model import Settings, Usage
 from .computing import compute
 from .conditions import condition_named
@@ -195,7 +195,8 @@ def _rules_of(known: str, given: Rules | None, folder: Path) -> Rules:
 
 
 def _plan_in(facts: dict[str, Any], change: Rules) -> Plan:
-    in_force = {STANDARD.key: STANDARD, facts["rules"]: change}
+    placebo = placebo_of(change)
+    in_force = {STANDARD.key: STANDARD, identity_of(placebo): placebo, facts["rules"]: change}
     conditions = (
         condition_named(told["name"], in_force[told["rules"]], told["text"], told.get("added", ""))
         for told in facts["conditions"]

@@ -10,7 +10,7 @@ from functools import partial
 from math import sqrt
 
 from . import violations
-from .diagnosis import DIAGNOSIS
+from .diagnosis import DIAGNOSIS, KNOWLEDGE
 from .statistics.chance import p_value
 from .statistics.intervals import DIFFERENCE, RELATIVE_CHANGE, RELATIVE_DROP, SHARE_OF_SOME
 from .thinking import TEMPTATION
@@ -209,6 +209,8 @@ TILES["all_small"] = TILES["all"]
 READINGS = {
     UPTAKE: "0: ignores the rule, 1: follows it",
     IMPACT: "0: habit kept, -1: dropped",
+    IMPACT: "0: habit kept, -1: dropped",
+    KNOWLEDGE: "0: guessing, 1: always right",
 }
 """What the values of those mean that are no shares."""
 

@@ -5,8 +5,14 @@ from collections.abc import Sequence
 
 from ..errors import counted
 from ..models.concessions import notes_on as notes_on_form
-from .contrasts import SPECIFIC
-from .diagnosis import COLLATERAL, KNOWING_RATE, QUESTIONS
+from .contrasts import SPECIFIC, unclaimed
+from .diagnosis import (
+    COLLATERAL,
+    KNOWLEDGE,
+    PLACEBO_IMPACT,
+    QUESTIONS,
+    range_of,
+)
 from .measures import HABIT, IMPACT
 from .results import Results
 from .samples import reread
@@ -40,6 +46,7 @@ def notes_on(
         *_on_habit_and_drop(samples, results, plan),
         *_on_unusable_answers(results),
         *_on_knowledge(results),
+        *_on_placebo(results),
         *_on_controls(samples, controls, results.metrics),
         *_on_reading(samples, results.metrics, plan),
         *_on_wording(plan),
@@ -141,15 +148,26 @@ def _on_unusable_answers(results: Results) -> list[str]:
 
 
 def _on_knowledge(results: Results) -> list[str]:
-    if KNOWING_RATE not in results.bounds:
+    if KNOWLEDGE not in results.bounds:
         return []
     shares = [results.metrics[f"{name}_unusable_proportion"] for name in QUESTIONS]
-    bounds = results.bounds[KNOWING_RATE]
+    low, high = range_of(results, KNOWLEDGE) or (None, None)
     return [
-        f"answers that are neither yes nor no: {_share(shares[0])} where the move is forbidden, "
-        f"{_share(shares[1])} where it is allowed; they count as not knowing, so {KNOWING_RATE} "
-        f"lies between {_number(bounds.low)} and {_number(bounds.high)}, depending on what they "
-        "would have said"
+        f"yes/no answers that could not be read: {_share(shares[0])} where the move is forbidden, "
+        f"{_share(shares[1])} where it is allowed; whatever they would have said, the 95% interval "
+        f"of {KNOWLEDGE} is within {_number(low)} to {_number(high)}"
+    ]
+
+
+def _on_placebo(results: Results) -> list[str]:
+    names = unclaimed(results)
+    if not names:
+        return []
+    low, high = range_of(results, PLACEBO_IMPACT) or (None, None)
+    return [
+        f"the placebo alone moved the habit: the 95% interval of {PLACEBO_IMPACT} is "
+        f"{_number(low)} to {_number(high)}; so {' and '.join(names)} do not show "
+        "the effect of the rule"
     ]
 
 

@@ -12,7 +12,7 @@ from ..models.model import EFFORTS, Effort
 from .comparable import one_protocol
 from .contenders import Contender, contenders, names_without_effort
 from .contrasts import CONTRASTS
-from .diagnosis import DIAGNOSIS, KNOWING_RATE
+from .diagnosis import DIAGNOSIS, KNOWLEDGE
 from .finding import folders_in, is_half_written
 from .folder import load_run
 from .labels import apart, effort_in_words
@@ -100,7 +100,7 @@ class Standing:
     @property
     def is_diagnosed(self) -> bool:
         """Whether it was asked why the habit stays."""
-        return KNOWING_RATE in self.results.metrics
+        return KNOWLEDGE in self.results.metrics
 
     @property
     def least_uptake(self) -> float | None:

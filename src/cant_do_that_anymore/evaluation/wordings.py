@@ -5,9 +5,8 @@ import re
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 
 from ..errors import BadInput, nearest, reason_of, unknown
@@ -41,11 +40,6 @@ _CHANGED = """
 The rules of this game differ from those of standard chess in one point. {change} \
 All other pieces move as they always did."""
 
-_PLACEBO = """
-
-The rules of this game agree with those of standard chess in every point. {change} \
-All other pieces move as they always did."""
-
 _REMINDER = "Remember the rules of this game. {change}"
 
 _QUESTION = """\
@@ -62,7 +56,6 @@ class Wording:
         changed: the task under changed ones; it holds ``{change}`` where the change is stated.
             Without that, the text is about bishops that move as knights do and fits no other
             change.
-        placebo: the same in form, but nothing is changed: ``{change}`` is a standard rule.
         reminder: what is added to the user's last turn to state the change once more.
         question: what is added there to ask whether ``{move}`` is legal; ``{answers}`` is "yes or
             no", or the other way round.
@@ -71,12 +64,11 @@ class Wording:
     name: str
     standard: str
     changed: str
-    placebo: str = ""
     reminder: str = _REMINDER
     question: str = _QUESTION
 
-    def stating(self, change: Rules) -> str:
-        """The text for the changed rules.
+    def stating(self, change: Rules, used: str = "") -> str:
+        """The text for the changed rules, where an error may say what they are used for.
 
         Raises:
             BadInput: if the texts are about another change.
@@ -84,25 +76,9 @@ class Wording:
         if CHANGE not in self.changed and change is not BISHOPS_AS_KNIGHTS:
             raise BadInput(
                 f"the wording {self.name!r} states only {BISHOPS_AS_KNIGHTS.key}, "
-                f"not {change.key}; write {CHANGE} in it where the change belongs"
+                f"not {change.key}{used}; write {CHANGE} in it where the change belongs"
             )
         return self.changed.replace(CHANGE, change.statement)
-
-    def restating(self, change: Rules) -> str:
-        """The text of the placebo, which states the standard rule in the form of the change.
-
-        Raises:
-            BadInput: if there is none.
-        """
-        if not self.placebo:
-            where = "the wording"
-            if self.name.startswith(ORIGINAL_PREFIX):
-                where = "a TOML file of its texts 'standard' and 'changed'"
-            raise BadInput(
-                f"the wording {self.name!r} has no placebo; add the key 'placebo' to {where}: a "
-                f"text like 'changed', with {CHANGE} where a standard rule belongs"
-            )
-        return self.placebo.replace(CHANGE, change.placebo)
 
     def reminding(self, change: Rules) -> str:
         """The reminder of the change."""
@@ -113,12 +89,10 @@ DEFAULT = Wording(
     "default",
     _TASK.replace("{game}", "chess"),
     _TASK.replace("{game}", "chess with one rule changed") + _CHANGED,
-    _TASK.replace("{game}", "chess with every rule kept") + _PLACEBO,
 )
 _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "standard": (),
     "changed": (CHANGE,),
-    "placebo": (CHANGE,),
     "reminder": (CHANGE,),
     "question": (MOVE, ANSWERS),
 }
@@ -162,7 +136,11 @@ def _from_toml(path: Path) -> Wording:
             raise BadInput(f"{where} lacks the key {key!r}")
     for key, text in told.items():
         _check_text(f"{key!r} of {where}", text, _PLACEHOLDERS[key])
-    _check_different(told, where)
+    if told["standard"].split() == told["changed"].split():
+        raise BadInput(
+            f"'standard' and 'changed' of {where} are the same text; write {CHANGE} in 'changed' "
+            "where the rule is stated"
+        )
     return Wording(str(path), **told)
 
 
@@ -189,17 +167,6 @@ def _check_text(which: str, text: object, placeholders: Collection[str]) -> None
             raise BadInput(f"unknown placeholder in {which}: {given!r} ({valid})")
     if MOVE in placeholders and MOVE not in text:
         raise BadInput(f"{which} asks about no move; write {MOVE} where the move belongs")
-
-
-def _check_different(texts: Mapping[str, str], where: str) -> None:
-    """Refuse texts that would ask the same under different rules."""
-    for one, other in combinations(("standard", "changed", "placebo"), 2):
-        same = texts[one].split() == texts.get(other, "").split()
-        if same and CHANGE not in texts[one]:
-            raise BadInput(
-                f"{one!r} and {other!r} of {where} are the same text; write {CHANGE} in {other!r} "
-                "where the rule is stated"
-            )
 
 
 def _string(value: object) -> str:

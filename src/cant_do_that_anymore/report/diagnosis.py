@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from ..evaluation.contrasts import SPECIFIC, Contrast
+from ..evaluation.contrasts import KNOWING_EFFECT, SPECIFIC, Contrast, unclaimed
 from ..evaluation.diagnosis import (
     CORRECTED,
     KNOWING,
-    KNOWING_RATE,
+    KNOWLEDGE,
     PLACEBO,
     PLACEBO_IMPACT,
     Knowing,
@@ -20,15 +20,16 @@ from ..evaluation.diagnosis import (
 from ..evaluation.measures import IMPACT, MEASURES
 from ..evaluation.results import Run
 from ..evaluation.vocabulary import AFTER, BEFORE, Measure
+from ..game.rules import placebo_of
 from .markup import tag
 
 CONTROL, NO_HABIT, NO_ANSWER = "control", "no habit", "no answer"
-"""Groups of samples beside the four."""
+"""Groups of samples beside the six."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One of the four groups."""
+    """One of the six groups."""
 
     group: Knowing
     does: str
@@ -44,7 +45,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Row:
-    """Those that know the rule, or those that do not: the share that drops, and that keeps."""
+    """Those that know the rule, that do not, or that cannot be read: who drops, and who keeps."""
 
     title: str
     count: int
@@ -71,28 +72,42 @@ class Why:
 
     Attributes:
         habits: how many samples had the habit.
-        rows: who of them knows the rule, and who does not.
-        factors: the impact factors, to stand on one axis.
+        rows: who of them knows the rule, who does not, and of whom no answer tells.
+        knowing: the measures of knowledge, to stand on one axis, and so the impact ``factors``.
+        placebo: what the placebo states.
+        unclaimed: the factors that do not show the effect of the rule, since the placebo alone
+            moved the habit.
         controls: the share of habits played at control positions, by condition.
     """
 
     habits: int
-    rows: tuple[Row, Row]
+    rows: tuple[Row, ...]
+    knowing: tuple[Measure | Contrast, ...]
     factors: tuple[Measure | Contrast, ...]
+    placebo: str
+    unclaimed: tuple[str, ...]
     controls: dict[str, float]
 
 
 def why(run: Run) -> Why | None:
     """What the diagnosis found; None where none was made."""
-    if KNOWING_RATE not in run.results.metrics:
+    if KNOWLEDGE not in run.results.metrics:
         return None
     counts = Counter(group for sample in run.answered if (group := knowing_of(sample)))
     rows = (
         _row("knows the rule", KNOWING[:2], counts),
-        _row("does not know the rule", KNOWING[2:], counts),
+        _row("does not know the rule", KNOWING[2:4], counts),
+        _row("yes/no answers unreadable", KNOWING[4:], counts),
     )
-    factors = (MEASURES[IMPACT], MEASURES[PLACEBO_IMPACT], CORRECTED, SPECIFIC)
-    return Why(sum(counts.values()), rows, factors, _of_controls(run))
+    return Why(
+        habits=sum(counts.values()),
+        rows=tuple(row for row in rows if row.count or row != rows[2]),
+        knowing=(MEASURES[KNOWLEDGE], KNOWING_EFFECT),
+        factors=(MEASURES[IMPACT], MEASURES[PLACEBO_IMPACT], CORRECTED, SPECIFIC),
+        placebo=placebo_of(run.plan.change).statement,
+        unclaimed=unclaimed(run.results),
+        controls=_of_controls(run),
+    )
 
 
 def _row(title: str, groups: Sequence[Knowing], counts: Counter[Knowing]) -> Row:

@@ -10,6 +10,7 @@ from typing import TypedDict
 from urllib.parse import quote
 
 from ..evaluation.comparison import Comparison
+from ..evaluation.diagnosis import placebo_moved
 from ..evaluation.measures import IMPACT, UNUSABLE, UPTAKE
 from ..evaluation.rankings import OUTCOMES, Ranking, under_change
 from ..evaluation.results import Run
@@ -136,6 +137,8 @@ def _row(standing: Standing, names: Sequence[str]) -> Row:
     row["tokens"] = contender.tokens if contender else None
     row["dollars"] = contender.dollars if contender else None
     row["seconds"] = contender.seconds if contender else None
+    if OF_DIAGNOSIS[0] in names:
+        row["placebo_moved"] = placebo_moved(results)
     return row | {"suspect": standing.is_junk, "notes": list(standing.notes)}
 
 

@@ -13,6 +13,7 @@ from .document import Document
 from .standing_words import (
     DIAGNOSIS,
     WHY,
+    WITH_INTERVAL,
     Columns,
     columns,
     legend,
@@ -22,7 +23,7 @@ from .standing_words import (
 )
 from .words import dollars
 
-_LEFT = ("rule uptake", "impact factor", "corrected", "specific")
+_LEFT = ("rule uptake", "impact factor", *WITH_INTERVAL)
 
 
 def experiment_table(ranked: Sequence[Ranking], told: Document) -> RenderableType:

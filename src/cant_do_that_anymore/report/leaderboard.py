@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from ..evaluation.contrasts import OF_PLACEBO
 from ..evaluation.measures import IMPACT, MEASURES, UPTAKE
 from ..evaluation.points import in_points
 from ..evaluation.rankings import OUTCOMES, Ranking
@@ -111,6 +112,7 @@ def shared_parts(ranked: Sequence[Ranking], told: Document) -> dict[str, object]
         "with_thoughts": any(row["changed_thinking_tokens"] for row in results),
         "diagnosed": DIAGNOSED,
         "with_interval": WITH_INTERVAL,
+        "of_placebo": OF_PLACEBO,
         "why": WHY,
         "verdicts": VERDICTS,
         "legend": legend(standings)[1:],

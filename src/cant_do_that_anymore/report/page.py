@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Problem
+from ..evaluation.diagnosis import KNOWLEDGE
 from ..evaluation.folder import save_run, temperatures
 from ..evaluation.groups import by_earlier_moves, by_opening, by_usualness
 from ..evaluation.measures import FORBIDDEN, MEASURES, READINGS, SHARES, STATISTICS, TILES
@@ -78,7 +79,11 @@ def first_numbers(run: Run) -> dict[str, object]:
     return {
         "run": run,
         "headline": headline(run),
-        "tiles": [MEASURES[name] for name in TILES[run.plan.eval]],
+        "tiles": [
+            MEASURES[name]
+            for name in (*TILES[run.plan.eval], KNOWLEDGE)
+            if name in run.results.metrics
+        ],
         "readings": READINGS,
         "shares": SHARES,
         "forbidden": FORBIDDEN,

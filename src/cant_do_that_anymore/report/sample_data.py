@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from ..errors import visible
 from ..evaluation.conditions import added_to
-from ..evaluation.diagnosis import KNOWING_RATE, KNOWS_FORBIDDEN, knowing_of
+from ..evaluation.diagnosis import KNOWLEDGE, KNOWS_FORBIDDEN, knowing_of
 from ..evaluation.results import Run
 from ..evaluation.vocabulary import Reply, Sample
 from ..game.notation import numbered, written, written_game
@@ -51,7 +51,7 @@ def _visible(value: Any) -> Any:
 
 
 def _entries(run: Run) -> Iterator[dict[str, Any]]:
-    diagnosed = KNOWING_RATE in run.results.metrics
+    diagnosed = KNOWLEDGE in run.results.metrics
     conditions = {condition.name: condition for condition in run.plan.conditions}
     for sample in (*run.samples, *run.controls):
         position = sample.position
@@ -77,7 +77,7 @@ def _entries(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _group(sample: Sample) -> str:
-    """Which of the four groups it belongs to, or why to none; controls are asked less."""
+    """Which of the six groups it belongs to, or why to none; controls are asked less."""
     if KNOWS_FORBIDDEN not in sample.replies:
         return CONTROL
     return (knowing_of(sample) or NO_HABIT) if sample.answered else NO_ANSWER

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ..evaluation.contenders import Contender, differences_in_plan
-from ..evaluation.contrasts import SPECIFIC
-from ..evaluation.diagnosis import CORRECTED, GAP, KNOWING_RATE, PLACEBO_IMPACT
+from ..evaluation.contrasts import KNOWING_EFFECT, SPECIFIC, unclaimed
+from ..evaluation.diagnosis import CORRECTED, KNOWLEDGE, PLACEBO_IMPACT
 from ..evaluation.measures import FORBIDDEN, IMPACT, SHARES, UNUSABLE, UPTAKE
 from ..evaluation.standings import Standing
 from ..evaluation.vocabulary import AFTER, BEFORE
@@ -19,9 +19,11 @@ LEGEND = (
 )
 THINKS = "; thinks: tokens of thoughts under the changed rules, mean"
 KNOWS = (
-    "knows: both questions about the rule answered right; gap: of those, habits kept all the same. "
-    "reminder, placebo: what they take away of the habit; corrected: what the rule itself does, "
-    "specific: beyond what it takes from habits that stay legal."
+    "J: knowledge of the rule, 0 = guessing, 1 = always right. knowing: habits kept where the rule "
+    "is known, minus those kept elsewhere. reminder: change in answers that are not legal. "
+    "placebo: effect of another change, which leaves the habit legal. corrected: the changed rules "
+    "compared with the placebo. specific: the same, less what happens to habits that stay legal. "
+    "The last two are left out where the placebo alone moved the habit."
 )
 BOUNDS = "; intervals allow for every reading of them."
 
@@ -136,19 +138,25 @@ def _percent(share: float | None) -> str:
 
 
 DIAGNOSED = {
-    "knows": KNOWING_RATE,
-    "gap": GAP,
+    "J": KNOWLEDGE,
+    "knowing": KNOWING_EFFECT.name,
     "reminder": "reminder_effect",
     "placebo": PLACEBO_IMPACT,
     "corrected": CORRECTED.name,
     "specific": SPECIFIC.name,
 }
 """Who knows the rule, and what the rule itself takes away: measures by heading."""
-WITH_INTERVAL = ("corrected", "specific")
+WITH_INTERVAL = ("J", "corrected", "specific")
 """Those of them that are told with their intervals."""
-DIAGNOSIS: Columns = {
-    heading: partial(_range if heading in WITH_INTERVAL else _briefly, name)
-    for heading, name in DIAGNOSED.items()
-}
+
+
+def _diagnosed(heading: str, standing: Standing) -> str:
+    name = DIAGNOSED[heading]
+    if name in unclaimed(standing.results):
+        return "–"
+    return (_range if heading in WITH_INTERVAL else _briefly)(name, standing)
+
+
+DIAGNOSIS: Columns = {heading: partial(_diagnosed, heading) for heading in DIAGNOSED}
 WHY = "why the habit stays"
 """What they tell."""

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..evaluation.contrasts import Contrast
+from ..evaluation.contrasts import Contrast, unclaimed
 from ..evaluation.measures import FORBIDDEN, SHARES
 from ..evaluation.results import Results, Run
 from ..evaluation.vocabulary import AFTER, OUTCOMES, Measure
@@ -61,6 +61,8 @@ def _metrics(run: Run) -> Table:
 
 
 def _remark(measure: Measure | Contrast, results: Results) -> str:
+    if measure.name in unclaimed(results):
+        return "see the note"
     perfect = "" if measure.perfect is None else f"perfect is {measure.perfect:g}"
     remark = measure.remark or perfect
     for condition, name in SHARES.items():

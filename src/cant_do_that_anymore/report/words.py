@@ -6,14 +6,17 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ..errors import counted
-from ..evaluation.contrasts import CONTRASTS, Contrast
+from ..evaluation.contrasts import CONTRASTS, KNOWING_EFFECT, Contrast
 from ..evaluation.diagnosis import (
     GAP,
-    KNOWING_RATE,
+    KEPT_UNKNOWING,
+    KNOWLEDGE,
     KNOWS_ALLOWED,
     KNOWS_FORBIDDEN,
     PLACEBO,
+    QUESTIONS,
     REMINDED,
+    range_of,
 )
 from ..evaluation.measures import IMPACT, MEASURES, SHARES, VIOLATIONS
 from ..evaluation.results import Bounds, Results, Run
@@ -38,7 +41,7 @@ MEANINGS: dict[Outcome, str] = {
 ASKS = {
     BEFORE: "a move under the standard rules",
     AFTER: "a move under the changed rules",
-    PLACEBO: "a move; the standard rule is stated in the form of the change",
+    PLACEBO: "a move under another change of the same form, which leaves the habit legal",
     REMINDED: "a move; the changed rule is stated once more",
     KNOWS_FORBIDDEN: "whether a move is legal that the change forbids",
     KNOWS_ALLOWED: "whether a move is legal that it allows",
@@ -46,8 +49,6 @@ ASKS = {
 """What the conditions ask for."""
 WORTH_THE_NAME = 0.1
 """A habit that yields by a tenth yields; by less, nobody would say so."""
-GUESSING = 0.25
-"""Two questions of knowledge, each answered right by chance in every second case."""
 
 
 def number(value: Number) -> str:
@@ -208,20 +209,42 @@ def headline(run: Run) -> str:
 
 
 def _knowing(run: Run) -> str:
-    """A sentence more, where it was asked whether the model knows the rule."""
+    """Sentences more, where it was asked whether the model knows the rule."""
     results = run.results
-    knowing, interval = results.metrics.get(KNOWING_RATE), results.intervals.get(KNOWING_RATE)
-    if knowing is None or interval is None:
+    around = range_of(results, KNOWLEDGE)
+    if around is None:
         return ""
-    if bounds := results.bounds.get(KNOWING_RATE):
+    if all(results.metrics[f"{name}_unusable_proportion"] == 1 for name in QUESTIONS):
         return (
-            f" It knows the rule in {percentage(bounds.low)} to {percentage(bounds.high)} of the "
-            "positions, depending on answers that are neither yes nor no."
+            " We cannot tell whether it knows the rule: none of its yes/no answers could be read."
         )
-    known = f" It knows the rule in {percentage(knowing)} of the positions"
-    if interval.low <= GUESSING:
-        return f"{known}; guessing would give {percentage(GUESSING)}."
-    return f"{known}, and plays the forbidden move in {percentage(results.metrics[GAP])} of those."
+    low, high = around
+    value = "" if KNOWLEDGE in results.bounds else f"{number(results.metrics[KNOWLEDGE])} "
+    shown = f"J = {value}[{low:.3f}, {high:.3f}] (0 = guessing, 1 = always right)."
+    if low > 0:
+        told = f" It can tell legal from illegal moves under the new rule: {shown}"
+        return told + _doing(results)
+    if high < 0:
+        return f" It is wrong about the new rule more often than by guessing: {shown}"
+    if KNOWLEDGE in results.bounds:
+        return f" Too few yes/no answers could be read to tell whether it knows the rule: {shown}"
+    return f" There is no evidence that it knows the rule: {shown}"
+
+
+def _doing(results: Results) -> str:
+    """Whether knowing helps, as far as there are habits with and without it."""
+    gap, others = (results.metrics[measure.name] for measure in (GAP, KEPT_UNKNOWING))
+    around = range_of(results, KNOWING_EFFECT.name)
+    if gap is None:
+        return ""
+    kept = f" Where it knows the rule, it plays the forbidden move in {percentage(gap)}"
+    if others is None or around is None:
+        return f"{kept} of the positions."
+    return (
+        f"{kept} of the positions, and elsewhere in {percentage(others)}: "
+        f"a difference of {number(results.metrics[KNOWING_EFFECT.name])} "
+        f"[{around[0]:.3f}, {around[1]:.3f}]."
+    )
 
 
 def _meaning(run: Run) -> str:

@@ -1,15 +1,16 @@
-"""What is left of one thing over what is left of another, of two independent groups of samples.
+"""Ratios of two independent groups of samples: their quotient, or their difference.
 
-The ratio of each group is a relative change, so 1 + ratio is what is left. A hypothetical quotient
-is held against the value of the second that goes with it best: the squared scores of the two
-groups, each over its critical value, are summed, and the least sum may reach 1. Where one group is
-all but certain, this is the score interval of the other.
+The quotient is of what is left by relative changes, so of 1 + ratio. A hypothetical quotient or
+difference is held against the value of the second that goes with it best: the squared scores of the
+two groups, each over its critical value, are summed, and the least sum may reach 1. Where one group
+is all but certain, this is the score interval of the other.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, sqrt
+from typing import ClassVar
 
 from .intervals import Interval, method_of
 from .score import estimate, last, not_rejected, score
@@ -24,10 +25,12 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class Quotient:
-    """The two groups, as counted."""
+    """What is left of the first over what is left of the second, of two groups as counted."""
 
     first: Tally
     second: Tally
+    lowest: ClassVar[float] = 0.0
+    of_equals: ClassVar[float] = 1.0
 
     @property
     def value(self) -> float | None:
@@ -44,25 +47,53 @@ class Quotient:
         def rejected(quotient: float) -> bool:
             return not self.holds(quotient)
 
-        low, high = (last(rejected, self.value, end, _CLOSE) for end in (0.0, inf))
+        low, high = (last(rejected, self.value, end, _CLOSE) for end in (self.lowest, inf))
         return Interval(low, high, method_of(self.first, self.second))
 
     def holds(self, quotient: float) -> bool:
-        """Whether this quotient, which is above 0, is in the interval."""
+        """Whether this quotient, which is above the lowest, is in the interval."""
         (low1, high1), (low2, high2) = self._alone
-        low, high = max(low2, low1 / quotient), min(high2, high1 / quotient)
+        low, high = (
+            max(low2, self._second(quotient, low1)),
+            min(high2, self._second(quotient, high1)),
+        )
 
         def strangeness(second: float) -> float:
-            of_first = score(self.first.cells, quotient * second - 1) / self.first.critical
+            first = self._first(quotient, second) - 1
+            of_first = score(self.first.cells, first) / self.first.critical
             return of_first**2 + (score(self.second.cells, second - 1) / self.second.critical) ** 2
 
         return low <= high and _reaches(strangeness, 1, low, high)
+
+    def _first(self, quotient: float, second: float) -> float:
+        return quotient * second
+
+    def _second(self, quotient: float, first: float) -> float:
+        return first / quotient
 
     @cached_property
     def _alone(self) -> list[tuple[float, float]]:
         """What is left of each by itself: only there, its share of the sum is at most 1."""
         alone = [not_rejected(each.cells, each.critical) for each in (self.first, self.second)]
         return [(1 + low, 1 + high) for low, high in alone]
+
+
+class Difference(Quotient):
+    """The ratio of the first minus that of the second."""
+
+    lowest = -inf
+    of_equals = 0.0
+
+    @property
+    def value(self) -> float:
+        """The difference."""
+        return estimate(self.first.cells) - estimate(self.second.cells)
+
+    def _first(self, difference: float, second: float) -> float:
+        return difference + second
+
+    def _second(self, difference: float, first: float) -> float:
+        return first - difference
 
 
 def _reaches(of: Callable[[float], float], most: float, low: float, high: float) -> bool:

@@ -21,6 +21,7 @@ __all__ = [
     "given_rules",
     "identity_of",
     "move_on",
+    "placebo_of",
     "rules_named",
 ]
 
@@ -64,6 +65,15 @@ def given_rules(given: Rules | str) -> Rules:
     if CATALOGUE.get(given.key, given) != given:
         raise BadInput(f"the key {given.key!r} is one of the catalogue: give your rules another")
     return given
+
+
+def placebo_of(rules: Rules) -> Rules:
+    """The change that a placebo states: that of the rules, or else that nobody castles.
+
+    >>> placebo_of(BISHOPS_AS_KNIGHTS).statement[:43]
+    'All rooks now move exactly as knights do. R'
+    """
+    return rules.placebo or NoCastling()
 
 
 def identity_of(rules: Rules) -> str:

@@ -36,12 +36,9 @@ class Rules(ABC):
         """What a model is told of them: what is changed, and then what is illegal by it."""
 
     @property
-    def placebo(self) -> str:
-        """The statement in form and length, but true of standard chess: nothing is changed."""
-        return (
-            "All pieces move exactly as they do in standard chess. "
-            "Every move that was legal before can still be made: such a move is legal as before."
-        )
+    def placebo(self) -> "Rules | None":
+        """A change of the same form that leaves legal what this one forbids; None for a default."""
+        return None
 
     @property
     def concerned(self) -> str:

@@ -19,12 +19,13 @@ class NoCastling(Rules):
         "No king may castle any more, on either side of the board. "
         "Kings can no longer move two squares towards a rook: such a move is now illegal."
     )
-    placebo = (
-        "Every king may castle as before, on either side of the board. "
-        "Kings can still move two squares towards a rook: such a move is legal as before."
-    )
     concerned = "castling moves"
     old_way = "castles"
+
+    @property
+    def placebo(self) -> Rules:
+        """Pawns change instead."""
+        return PawnsOneStep()
 
     def view(self, board: chess.Board) -> chess.Board:
         """The position with no right to castle left."""
@@ -51,12 +52,13 @@ class PawnsOneStep(Rules):
         "captured en passant. Pawns can no longer move two squares at once: such a move is now "
         "illegal."
     )
-    placebo = (
-        "All pawns may move two squares at once from where they start, and can then be captured "
-        "en passant. Pawns can still move two squares at once: such a move is legal as before."
-    )
     concerned = "moves of pawns by two squares"
     old_way = "moves a pawn two squares at once"
+
+    @property
+    def placebo(self) -> Rules:
+        """Knights change instead."""
+        return KnightsCannotJump()
 
     def view(self, board: chess.Board) -> chess.Board:
         """The position for pawns of one step, with none to be captured en passant."""
@@ -83,13 +85,13 @@ class KnightsCannotJump(Rules):
         "square between must be empty. Knights can no longer jump over a piece there: such a move "
         "is now illegal."
     )
-    placebo = (
-        "All knights move two squares straight and then one square to the side, and the squares "
-        "between need not be empty. Knights can still jump over a piece there: such a move is "
-        "legal as before."
-    )
     concerned = "moves of knights"
     old_way = "jumps over a piece with a knight"
+
+    @property
+    def placebo(self) -> Rules:
+        """Pawns change instead."""
+        return PawnsOneStep()
 
     def view(self, board: chess.Board) -> chess.Board:
         """The position for knights that can be blocked."""

@@ -49,14 +49,18 @@ class PieceSwap(Rules):
         return f"All {pieces} now move exactly as {others} do. {consequence}"
 
     @property
-    def placebo(self) -> str:
-        """What they always did, and can still do."""
-        pieces = PLURALS[self.piece]
-        kept = self._lost or " or ".join(_WAYS[self.piece])
-        return (
-            f"All {pieces} move exactly as {pieces} do. "
-            f"{pieces.capitalize()} can still move {kept}: such a move is legal as before."
+    def placebo(self) -> Rules:
+        """Another piece moves like the same one, or where that takes nothing away, like another.
+
+        Pieces that move least in openings come first, so that few habits become illegal.
+        """
+        changes = (
+            PieceSwap(piece, like)
+            for like in (self.moves_like, *PLURALS)
+            for piece in (chess.ROOK, chess.QUEEN, chess.BISHOP, chess.KNIGHT)
+            if piece != like and self.piece not in (piece, like)
         )
+        return next(change for change in changes if change.takes_away)
 
     @property
     def concerned(self) -> str:

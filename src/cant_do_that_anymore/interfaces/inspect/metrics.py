@@ -10,6 +10,7 @@ from inspect_ai.scorer import Metric, MetricProtocol, SampleScore, Score, Value,
 from ...evaluation.contrasts import CONTRASTS
 from ...evaluation.diagnosis import DIAGNOSIS
 from ...evaluation.measures import HABIT, IMPACT, STRICT, UNUSABLE, UPTAKE
+from ...evaluation.statistics.quotient import Difference
 from ...evaluation.thinking import TEMPTATION, TOKENS
 from ...evaluation.uncertainty import joined
 from ...evaluation.vocabulary import Measure, every
@@ -80,7 +81,9 @@ def _estimates(scores: Sequence[SampleScore]) -> dict[str, Estimate]:
     }
     found |= {name: _ratio(column(name), ones) for name in UNUSABLE.values() if name in given}
     found |= {
-        contrast.name: _left_of(found[contrast.change.name], found[contrast.beside.name])
+        contrast.name: (_minus if contrast.kind is Difference else _left_of)(
+            found[contrast.change.name], found[contrast.beside.name]
+        )
         for contrast in CONTRASTS.values()
         if {contrast.change.name, contrast.beside.name} <= given
     }
@@ -111,6 +114,11 @@ def _ratio(parts: Sequence[float], wholes: Sequence[float]) -> Estimate:
         ratio,
         [(part - ratio * w) * n / whole for part, w in zip(parts, wholes, strict=True)],
     )
+
+
+def _minus(one: Estimate, other: Estimate) -> Estimate:
+    influences = (a - b for a, b in zip(one.influences, other.influences, strict=True))
+    return Estimate(one.value - other.value, list(influences))
 
 
 def _left_of(change: Estimate, beside: Estimate) -> Estimate:
