@@ -4,8 +4,9 @@
 
 A mixture plays as `cdta/pocket` does, but in a planted share of positions it heeds the changed
 rules, as `cdta/pocket-rules` does. It knows the rule in the same share of positions, though not in
-the same ones, and a reminder makes it heed the rule in half of the other positions. All else
-follows from the likelihoods of the network.
+the same ones, and elsewhere answers by the old one; a reminder makes it heed the rule in half of
+the other positions, and the placebo changes nothing. All else follows from the likelihoods of the
+network.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from matplotlib.figure import Figure
 from measuring import print_heading, print_row
 
 from cant_do_that_anymore import Position, Run, Spec, evaluate
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.models.model import CHAT_TOKENS, Answer, Form, Question, Settings
 from cant_do_that_anymore.models.pocket import POCKET, POCKET_RULES, PocketModel, the_network
 
@@ -36,12 +37,13 @@ TITLES = {
     "specific_impact_factor": "specific",
     "collateral_change": "collateral change",
     "reminder_effect": "reminder",
-    "knowing_rate": "knowing rate",
+    "rule_knowledge": "knowledge of the rule (J)",
     "knowing_doing_gap": "gap between knowing and doing",
+    "knowing_effect": "effect of knowing",
 }
 SHOWN = (
     ("variant_impact_factor", "corrected_impact_factor", "specific_impact_factor"),
-    ("knowing_rate", "knowing_doing_gap"),
+    ("rule_knowledge", "knowing_doing_gap"),
 )
 COLOURS = ("#0072b2", "#c44f00", "#009e73")
 
@@ -83,7 +85,7 @@ class Mixture:
             said = "yes" if question.is_legal == knows else "no"
             return Answer(said, version=self.name)
         reminded = "Remember" in question.messages[-1].content and minds
-        adapts = question.rules != STANDARD and (heeds or reminded)
+        adapts = question.rules == BISHOPS_AS_KNIGHTS and (heeds or reminded)
         answer = await (self._rules if adapts else self._habit).answer(question, settings)
         return Answer(answer.text, version=self.name)
 
@@ -107,8 +109,9 @@ def planted(share: float, run: Run) -> dict[str, float]:
         "specific_impact_factor": (1 - share) / (1 + collateral) - 1,
         "collateral_change": collateral,
         "reminder_effect": -REMINDED,
-        "knowing_rate": share,
+        "rule_knowledge": 2 * share - 1,
         "knowing_doing_gap": (1 - share) * float((habits**2).sum() / habits.sum()),
+        "knowing_effect": 0.0,
     }
 
 
@@ -143,7 +146,7 @@ def draw(found: Mapping[float, Mapping[str, Numbers]], path: Path) -> None:
             numbers = [step[name] for step in found.values() if name in step]
             shift = 0.012 * (number - (len(names) - 1) / 2)
             _points(axes, numbers, shift, COLOURS[number], TITLES[name])
-        low, high = (-1, 0) if names == SHOWN[0] else (0, 1)
+        low, high = (-1, 0) if names == SHOWN[0] else (-1, 1)
         axes.plot([low, high], [low, high], color="#1c1d1f", linewidth=0.8, zorder=0)
         axes.set_xlabel("planted")
         axes.set_ylabel("measured, with 95 % interval")

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-from coverage_of_diagnosis import print_shares_of_some, print_specific
+from coverage_of_diagnosis import print_knowing, print_shares_of_some, print_specific
 from coverage_of_precision import print_precision
 from known_models import COPYING, DESIGNS, Experiment, Model, experiments, random, restart
 from measuring import print_heading, print_row
@@ -216,6 +216,8 @@ def main() -> None:
     if everything or given.diagnosis:
         restart()
         print_shares_of_some(sizes, times)
+        restart()
+        print_knowing(sizes, times)
         restart()
         print_specific(sizes, times)
     if everything or given.precision:

@@ -2,8 +2,8 @@
 
 The impact factors of the placebo and of the reminder, the corrected one and the collateral change
 are ratios like the impact factor itself, whose table is there. New are shares of some of the
-samples (who knows, and who of those keeps the habit), and the specific impact factor, of samples
-and controls.
+samples (who of those that know the rule keeps the habit), the difference that knowing makes, and
+the specific impact factor, of samples and controls.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from cant_do_that_anymore.evaluation.statistics.intervals import (
     SHARE_OF_SOME,
     ratio_tally,
 )
-from cant_do_that_anymore.evaluation.statistics.quotient import Quotient
+from cant_do_that_anymore.evaluation.statistics.quotient import Difference, Quotient
 from cant_do_that_anymore.evaluation.statistics.tally import Tally
 
 LOWEST, HIGHEST = 0.93, 0.99
@@ -29,6 +29,8 @@ HITS = (0.02, 0.25, 0.5, 0.92, 1.0)
 SAMPLES = ((0.3, -0.5), (0.67, 0.0), (0.67, -0.5), (0.95, -0.02), (0.95, -0.5), (0.95, -0.98))
 CONTROLS = ((0.67, 0.0), (0.95, -0.1), (0.67, -0.5))
 """The share of habits under the placebo, and how much of them the change takes away."""
+KEPT = ((0.5, 0.5), (0.1, 0.9), (0.02, 0.02), (0.3, 0.98), (0.0, 1.0))
+"""The share of habits kept where the rule is known, and elsewhere."""
 BOTH_DESIGNS = ("1 sample a game", "2 samples a game", "24 games")
 
 
@@ -87,6 +89,45 @@ def _shares(counted: float, hit: float, sizes: list[int], times: int) -> Iterato
             hits = np.where(copied, common_hits[games], hits)
         parts = (wholes & hits).astype(int)
         yield parts.tolist(), wholes.astype(int).tolist(), games.tolist()
+
+
+def print_knowing(sizes: tuple[int, ...], times: int) -> None:
+    print("\nThe effect of knowing, by the share of habits kept; coverage in %:\n")
+    heading = (f"known {known:g}, elsewhere {other:g}" for known, other in KEPT)
+    print_heading("design", "n", "share that knows", *heading)
+    below: list[str] = []
+    for name, n, share in product(BOTH_DESIGNS, sizes, (0.1, 0.5, 0.9)):
+        if name == "24 games" and n < 24:
+            continue
+        fewer = name != "1 sample a game"
+        design, some = DESIGNS[name](n), times // (4 if fewer else 1)
+        row = {kept: _settled(partial(_of_knowing, share, kept, design), some) for kept in KEPT}
+        print_row(name, n, f"{share:g}", *(f"{100 * each:.1f}" for each in row.values()))
+        below += [
+            f"{name}, n = {n}, {share:g} know, kept {kept[0]:g} and {kept[1]:g}: {100 * each:.1f} %"
+            for kept, each in row.items()
+            if each < LOWEST
+        ]
+    _print_below(below)
+
+
+def _of_knowing(share: float, kept: tuple[float, float], sizes: list[int], times: int) -> float:
+    games = np.repeat(np.arange(len(sizes)), sizes)
+    held = []
+    for _ in range(times):
+        draws = random.random((2, len(games)))
+        if max(sizes) > 1:
+            common = random.random((2, len(sizes)))[:, games]
+            draws = np.where(random.random(len(games)) < COPYING, common, draws)
+        knows = draws[0] < share
+        keeps = draws[1] < np.where(knows, *kept)
+        known, others = (
+            ratio_tally((some & keeps).tolist(), some.tolist(), games.tolist(), SHARE_OF_SOME)
+            for some in (knows, ~knows)
+        )
+        if known and others:
+            held.append(Difference(known, others).holds(kept[0] - kept[1]))
+    return float(np.mean(held))
 
 
 def print_specific(sizes: tuple[int, ...], times: int) -> None:

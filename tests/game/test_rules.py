@@ -10,6 +10,7 @@ import pyffish
 import pytest
 
 from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import (
     BISHOPS_AS_KNIGHTS,
     CATALOGUE,

@@ -138,7 +138,7 @@ DIAGNOSIS = (
         pairs=DIFFERENCE,
         perfect=1,
         needs=QUESTIONS,
-        remark="guessing: 0, perfect: 1",
+        remark="guessing: 0",
         bounded=True,
     ),
     GAP,

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ..errors import counted
-from ..evaluation.contrasts import CONTRASTS, KNOWING_EFFECT, Contrast
+from ..evaluation.contrasts import CONTRASTS, KNOWING_EFFECT, Contrast, unclaimed
 from ..evaluation.diagnosis import (
     GAP,
     KEPT_UNKNOWING,
@@ -209,16 +209,18 @@ def headline(run: Run) -> str:
 
 
 def _knowing(run: Run) -> str:
-    """Sentences more, where it was asked whether the model knows the rule."""
+    """More sentences, where it was asked why the habit stays."""
     results = run.results
     around = range_of(results, KNOWLEDGE)
-    if around is None:
-        return ""
+    placebo = " The placebo alone changed the habit: see the notes." if unclaimed(results) else ""
+    return placebo if around is None else placebo + _knowledge(results, *around)
+
+
+def _knowledge(results: Results, low: float, high: float) -> str:
     if all(results.metrics[f"{name}_unusable_proportion"] == 1 for name in QUESTIONS):
         return (
             " We cannot tell whether it knows the rule: none of its yes/no answers could be read."
         )
-    low, high = around
     value = "" if KNOWLEDGE in results.bounds else f"{number(results.metrics[KNOWLEDGE])} "
     shown = f"J = {value}[{low:.3f}, {high:.3f}] (0 = guessing, 1 = always right)."
     if low > 0:
