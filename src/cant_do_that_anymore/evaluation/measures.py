@@ -209,7 +209,6 @@ TILES["all_small"] = TILES["all"]
 READINGS = {
     UPTAKE: "0: ignores the rule, 1: follows it",
     IMPACT: "0: habit kept, -1: dropped",
-    IMPACT: "0: habit kept, -1: dropped",
     KNOWLEDGE: "0: guessing, 1: always right",
 }
 """What the values of those mean that are no shares."""
