@@ -32,7 +32,7 @@ NUMBERS = PAPER / "numbers.json"
 
 MODELS = ("cdta/pocket", "cdta/pocket-rules", "cdta/random")
 SAMPLES = 1000
-KEPT = ("variant_impact_factor", "rule_uptake")
+KEPT = ("rule_uptake", "variant_impact_factor")
 """The measures of the table of rules."""
 TIMES = 2000
 """How many runs are simulated for each model."""
@@ -84,9 +84,12 @@ def figure(value: float) -> str:
     return f"{round(value, 3) or 0.0:.3f}".replace("-", "−")
 
 
-def interval(found: Mapping[str, float]) -> str:
-    """A value and how sure it is."""
-    return f"{figure(found['value'])} [{figure(found['low'])}, {figure(found['high'])}]"
+def interval(found: Mapping[str, float | None]) -> str:
+    """A value and its interval; a dash where it does not exist."""
+    value, low, high = (found[name] for name in ("value", "low", "high"))
+    if value is None or low is None or high is None:
+        return "–"
+    return f"{figure(value)} [{figure(low)}, {figure(high)}]"
 
 
 def percent(share: float) -> str:

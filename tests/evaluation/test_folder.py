@@ -12,6 +12,7 @@ from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import BadInput, Problem
 from cant_do_that_anymore.evaluation.folder import FORMAT, facts_of, load_run, rescored, save_run
 from cant_do_that_anymore.evaluation.places import check_free, free_folder
+from cant_do_that_anymore.evaluation.results import PROTOCOL
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.models.model import Answer
@@ -169,12 +170,15 @@ def test_a_number_that_this_version_does_not_know_is_left_alone(run: Run, tmp_pa
 def test_a_run_of_another_protocol_may_have_judged_and_measured_otherwise(
     run: Run, tmp_path: Path
 ) -> None:
-    save_run(replace(run, protocol="3"), tmp_path / "run")
+    save_run(replace(run, protocol="2"), tmp_path / "run")
     path = tmp_path / "run" / "run.json"
     facts = json.loads(path.read_text())
     facts["metrics"]["predicted_move_proportion"] = 0.987
     path.write_text(json.dumps(facts))
-    assert load_run(tmp_path / "run").protocol == "3"
+    old = load_run(tmp_path / "run")
+    assert old.protocol == "2"
+    again = rescored(old, old.plan.reading)
+    assert (again.protocol, again.results) == (PROTOCOL, run.results)
 
 
 def test_a_position_that_was_drawn_twice_is_two_samples(tmp_path: Path) -> None:

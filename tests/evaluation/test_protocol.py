@@ -68,7 +68,7 @@ def test_beside_its_numbers_stands_what_they_mean() -> None:
         "predicted_move_proportion": "forbidden: 1.000",
         "predicted_move_in_variant_proportion": "forbidden: 1.000",
         "adaptation_rate": "perfect is 1",
-        "rule_uptake": "ignores the rule: 0",
+        "rule_uptake": "ignores rule: 0",
     }
 
 

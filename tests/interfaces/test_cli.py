@@ -79,7 +79,7 @@ def test_the_catalogue_is_listed() -> None:
 def test_run_prints_a_table_and_writes_the_folder(tmp_path: Path) -> None:
     done = command("run", "--model", "cdta/random", "-n", "5", "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
-    for words in ("variant_impact_factor", "95 % interval", "adaptation_rate", "cdta/random plays"):
+    for words in ("variant_impact_factor", "95% interval", "adaptation_rate", "cdta/random plays"):
         assert words in done.stdout
     assert max(map(len, done.stdout.splitlines()[:-1])) <= 80
     assert json.loads((tmp_path / "run" / "run.json").read_text())["protocol"] == "3"

@@ -152,7 +152,8 @@ def recomputed(
         "n_samples": n,
         "n_games": len({sample["game_idx"] for sample in samples}),
         "n_failed": 0,
-        "rule_uptake": (sum(legal) - counted(samples, "standard_under_change", LEGAL)) / n,
+        "rule_uptake": 1
+        - (n - sum(legal)) / (n - counted(samples, "standard_under_change", LEGAL)),
         "standard_forbidden_proportion": counted(samples, "standard_under_change", FORBIDDEN) / n,
         "changed_forbidden_proportion": counted(samples, "variant_under_change", FORBIDDEN) / n,
         "standard_unusable_proportion": counted(samples, "standard_outcome", UNUSABLE) / n,

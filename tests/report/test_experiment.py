@@ -146,18 +146,23 @@ def test_a_model_that_chats_does_not_win_and_is_marked(server: Loopback, tmp_pat
     models = ("--model", "chatty", "--model", "other", "--model", "adapts", "--eval", "all")
     printed = measure(server, tmp_path, *models, "--runs", "1").stdout.splitlines()
     assert max(map(len, printed)) <= 80
-    assert " ".join(printed[:2]).startswith("adapts adapts most; its lead over other is sure: ")
-    assert "chatty's drop is chatter: 100 % of its answers are no move." in " ".join(printed[:5])
+    assert " ".join(printed[:2]).startswith(
+        "adapts adapts most; its lead over other is significant: "
+    )
+    assert "chatty's drop is off-task replies: 100% of its answers contain no" in " ".join(
+        printed[:5]
+    )
     rows = printed[printed.index("all: Bishops move as knights do") :]
     first, *_, last = (line for line in rows if line.startswith(("chatty", "other", "adapts")))
     assert first.startswith("adapts ")
     assert last.startswith("chatty (!) ")
-    assert "-1.00 to 0.00" in last
+    assert " -1.00 " in last
     assert last.endswith("100 %")
     assert any("answers that name no move" in line for line in printed)
     row = table(tmp_path)["chatty", "all"]
     assert float(row["variant_impact_factor"]) == -1
     assert float(row["variant_impact_factor_bounds_high"]) == 0
+    assert float(row["variant_impact_factor_high"]) > 0 > float(row["rule_uptake_low"])
     assert float(row["changed_unusable_proportion"]) == 1
     assert float(row["rule_uptake"]) == 0
     assert "answers that name no move" in row["notes"]
@@ -306,7 +311,7 @@ def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Pat
     assert again.returncode == 0
     assert len(server.requests) == asked + LOOK
     verdict, table = again.stdout.strip().split("\n\n")
-    assert verdict.startswith("**all: Bishops move as knights do.** It is not sure that other ")
+    assert verdict.startswith("**all: Bishops move as knights do.** other does not adapt ")
     assert [line.count("|") for line in table.splitlines()] == [11, 11, 11]
 
 
@@ -416,7 +421,7 @@ def test_records_of_the_original_give_results_and_plots(tmp_path: Path) -> None:
     assert not row["changed_unusable_proportion"]
     assert (out / "diagonal-bishops-as-knights.png").exists()
     page = (out / "index.html").read_text()
-    assert "generation/direct/gpt-4 cannot be ranked: a record of the original tells no" in page
+    assert "generation/direct/gpt-4 cannot be ranked: a record of the original does not" in page
     assert 'data-in="results.0.variant_impact_factor">−0.50</data>' in page
     assert 'data-in="results.0.rule_uptake">–</data>' in page
     assert "All answers" not in page
@@ -630,7 +635,7 @@ def test_the_original_s_records_tell_of_no_other_forbidden_moves(tmp_path: Path)
     screen.print(shown([of_the_original(tmp_path)]))
     told = screen.file.getvalue()  # type: ignore[attr-defined]
     assert told.startswith(
-        "Nobody can be ranked; m cannot be ranked: a record of the original tells"
+        "No model can be ranked; m cannot be ranked: a record of the original does not"
     )
     above, below = (line.split() for line in of_table(told)[3:5])
     assert above[3:5] == ["1.00", "0.00"]

@@ -21,6 +21,7 @@ from cant_do_that_anymore.progress import duration
 from cant_do_that_anymore.report.document import Document, document
 from cant_do_that_anymore.report.experiment import write
 from cant_do_that_anymore.report.experiment_page import experiment_page
+from cant_do_that_anymore.report.leaderboard import VERDICTS
 from loopback import serving
 from processes import cdta
 from runs import plan_of, run_of
@@ -176,8 +177,8 @@ def test_rows_are_sorted_by_any_column_with_mouse_and_keyboard(
     names = page.locator("table.board-of tbody th").all_inner_texts()
     assert names == sorted(names)
     for reverse in (False, True):
-        page.get_by_role("button", name="legal gain").click()
-        cells = page.locator("td[data-head='legal gain']").all()
+        page.get_by_role("button", name="rule uptake").click()
+        cells = page.locator("td[data-head='rule uptake']").all()
         keys = [float(str(cell.get_attribute("data-sort"))) for cell in cells]
         assert keys == sorted(keys, reverse=reverse)
         assert len(set(keys)) > 1
@@ -206,17 +207,16 @@ def test_links_lead_to_the_pages_of_the_runs(
     assert page.locator("h1").inner_text() == "yielding"
 
 
-def test_the_matrix_says_of_every_pair_whether_it_is_sure(
+def test_the_matrix_says_of_every_pair_whether_it_is_significant(
     browser: Browser, experiment: Path, told: Document
 ) -> None:
     page = opened(browser, experiment / "index.html", 390)
-    words = {"different": "significant"}
     pairs = [pair for pair in told["pairs"] if pair["measure"] == "rule_uptake"]
     cells = page.locator(".matrix td:not(:empty)").all()
     assert len(cells) == len(pairs) == 6
     for cell, pair in zip(cells, pairs, strict=True):
         told_in_text = cell.locator("small").inner_text()
-        assert told_in_text.startswith(f"{words[str(pair['verdict'])]}, p ")
+        assert told_in_text.startswith(f"{VERDICTS[str(pair['verdict'])]}, p ")
         assert str(pair["sentence"]) in str(cell.get_attribute("title"))
         assert "p " in str(cell.get_attribute("title"))
 

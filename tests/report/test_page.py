@@ -399,7 +399,9 @@ def test_tiles_name_the_ends_of_their_scales(habitual_page: Path, open_page: Ope
     tiles = open_page(habitual_page).page.locator(".tile")
     labels = tiles.locator(".axis-labels").all_inner_texts()
     assert [" ".join(text.split()) for text in labels[1:3]] == ["−1 0 1", "0 % 50 % 100 %"]
-    assert tiles.first.locator(".reading").inner_text() == "0:\u00a0habit kept, −1:\u00a0dropped"
+    uptake, impact = tiles.locator(".reading").all_inner_texts()
+    assert uptake == "0:\u00a0ignores the rule, 1:\u00a0follows it"
+    assert impact == "0:\u00a0habit kept, −1:\u00a0dropped"
 
 
 @pytest.mark.parametrize("eval", get_args(Eval))
@@ -407,16 +409,14 @@ def test_the_tiles_are_the_numbers_that_the_eval_is_about(eval: Eval) -> None:
     run = run_of([pair(shipped_pool("pool")[0], "a2a3", "a2a3")], plan_of(1, eval=eval))
     titles = re.findall(r'<div class="tile">\s*<dt>(.*)</dt>', page(run))
     readings = re.findall(r'class="reading">(.*)</dd>', page(run))
-    shares, deaf = (
-        ["Special move, changed rules", "Special move, standard rules"],
-        "0:\u00a0deaf to rules",
-    )
+    shares = ["Special move, changed rules", "Special move, standard rules"]
+    uptake = "0:\u00a0ignores the rule, 1:\u00a0follows it"
     if eval == "all_diagonal":
-        assert titles == [*shares, "Legal answers, changed rules", "Legal gain"]
-        assert readings == [deaf]
+        assert titles == ["Rule uptake", *shares, "Legal answers, changed rules"]
+        assert readings == [uptake]
     else:
-        assert titles == ["Impact factor", "Legal gain", *reversed(shares)]
-        assert readings == ["0:\u00a0habit kept, −1:\u00a0dropped", deaf]
+        assert titles == ["Rule uptake", "Impact factor", *reversed(shares)]
+        assert readings == [uptake, "0:\u00a0habit kept, −1:\u00a0dropped"]
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
@@ -727,7 +727,7 @@ def test_runs_with_little_in_them_have_a_page(
 ) -> None:
     position = Position(1, (), ("f1b5",))
     opened = open_page(saved(run_of([pair(position, *both) for both in answers]), tmp_path))
-    assert opened.text(".tile .value >> nth=0") == "–"
+    assert opened.text(".tile .value >> nth=1") == "–"
     assert opened.place == (f"1 of {len(answers)}" if answers else "none matches")
 
 

@@ -43,7 +43,7 @@ STRICT = (
         whole=lambda sample: sample.breaks(BEFORE),
         pairs=RELATIVE_DROP,
         perfect=1,
-        remark="ignores the rule: 0",
+        remark="ignores rule: 0",
         compared="follows the changed rules more often",
         bounded=True,
     ),
