@@ -190,10 +190,24 @@ def test_the_design_effect_is_the_one_worked_out_by_hand() -> None:
     """Games of 3, 2 and 1 samples, whose deviations from 1/2 sum to 1/2, 0 and -1/2."""
     tally = ratio_tally([1, 1, 0, 1, 0, 0], [1] * 6, "aaabbc", RATE)
     assert tally
-    size, n_games = 14 / 6, 36 / 14
+    added, n_games = (27 + 8 + 1) / (9 + 4 + 1), 36 / 14
     between = (1 / 4 + 1 / 4) * n_games / (n_games - 1)
     assert tally.freedom == pytest.approx(n_games)
-    assert tally.effect == pytest.approx((between + size**2 / 4) / (6 / 4 + size / 4))
+    assert tally.effect == pytest.approx((between + added**2 / 4) / (6 / 4 + added / 4))
+
+
+def test_many_singles_do_not_hide_that_large_games_are_few() -> None:
+    """900 games of one sample and 30 of twenty that are all alike; the habit drops by 94 %."""
+    random, held = Random(1), 0
+    games = [*range(900), *(900 + sample // 20 for sample in range(600))]
+    for _ in range(300):
+        had = [random.random() < 0.9 for _ in range(930)]
+        kept = [random.random() < 0.9 * 0.06 for _ in range(930)]
+        first = [(int(had[game]), int(kept[game])) for game in games]
+        parts, wholes, support = relative(first)
+        tally = ratio_tally(parts, wholes, games, support)
+        held += tally is not None and tally.holds(-0.94)
+    assert held / 300 > 0.93
 
 
 def errors_away(p: float) -> float:

@@ -93,12 +93,15 @@ def counted(
 
     ratio = estimate(cells)
     deviations = np.array([cell.part - ratio * cell.whole for cell in cells])
-    size = float((by_game.sum(axis=1) ** 2).sum()) / len(games)
-    n_games = len(games) / size
+    sizes = by_game.sum(axis=1)
+    squares = float((sizes**2).sum())
+    n_games = len(games) ** 2 / squares
+    # The mean size, each game weighted by its squared size: many singles do not pull it down.
+    added = float((sizes**3).sum()) / squares
     together = float(((by_game @ deviations) ** 2).sum())
     if n_games > 1:
         together *= n_games / (n_games - 1)
     apart = float((by_game.sum(axis=0) * deviations**2).sum())
     furthest = float((deviations**2).max())
-    effect = (together + furthest * size**2) / (apart + furthest * size)
+    effect = (together + furthest * added**2) / (apart + furthest * added)
     return Tally(cells, max(1.0, effect), n_games)
