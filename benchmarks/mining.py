@@ -109,7 +109,7 @@ def rate_of_python_chess(file: Path, every: bool) -> float:
     for game in games_of(file):
         board = chess.Board()
         for move in game.mainline_moves():
-            if BISHOPS_AS_KNIGHTS.forbids(board, move) and not every:
+            if BISHOPS_AS_KNIGHTS.is_special(board, move) and not every:
                 break
             board.push(move)
         games += 1

@@ -55,12 +55,12 @@ def pool_games(count: int, random: Random) -> Iterator[list[chess.Move]]:
 
 
 def special_moves(games: Sequence[Sequence[chess.Move]], rules: Rules, every: bool) -> list[Line]:
-    """What is to be found in games: those moves that the rules forbid."""
+    """What is to be found in games: their special moves."""
     found = []
     for index, moves in enumerate(games):
         board = chess.Board()
         for move in moves:
-            if rules.forbids(board, move):
+            if rules.is_special(board, move):
                 found.append((index, [m.uci() for m in board.move_stack], move.uci()))
                 if not every:
                     break

@@ -65,7 +65,7 @@ def test_the_same_positions_are_drawn_everywhere(key: str) -> None:
     for position in found:
         (special,) = position.special_moves
         move = chess.Move.from_uci(special)
-        assert rules.forbids(position.board(), move) and rules.concerns(position.board(), move)
+        assert rules.is_special(position.board(), move)
 
 
 def test_positions_differ_and_reach_from_the_opening_into_the_middlegame() -> None:

@@ -149,13 +149,13 @@ def test_games_without_tags_are_told_apart(games: list[list[chess.Move]]) -> Non
 
 
 @given(GAMES, CHANGES)
-def test_a_move_is_special_exactly_if_the_rules_forbid_it(
+def test_a_move_is_special_exactly_if_the_rules_say_so(
     moves: list[chess.Move], rules: Rules
 ) -> None:
     expected, written = [], []
     board = chess.Board()
     for move in moves:
-        expected.append((move.uci(), rules.forbids(board, move)))
+        expected.append((move.uci(), rules.is_special(board, move)))
         written.append(board.san(move).rstrip("+#").encode())
         board.push(move)
     tree = Openings(rules)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import chess
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +24,11 @@ from named_pipes import open_pipe
 
 GOOD = {"game_idx": 4, "previous_moves": ["e2e4", "b7b6", "d2d4"], "next_filtered_moves": ["c8b7"]}
 POSITION = Position(4, ("e2e4", "b7b6", "d2d4"), ("c8b7",))
+KING_INTO_CHECK = {
+    "game_idx": 4,
+    "previous_moves": ["e2e4", "e7e5", "e1e2", "d7d6", "a2a3", "c8g4"],
+    "next_filtered_moves": ["e2e3"],
+}
 
 
 def written(folder: Path, *lines: object) -> Path:
@@ -72,6 +78,7 @@ def test_written_lines_have_the_keys_of_the_original(tmp_path: Path) -> None:
         ({**GOOD, "previous_moves": ["e2e4", 7]}, "move 2 is no UCI move"),
         ({**GOOD, "next_filtered_moves": ["c8h3"]}, "'c8h3' is impossible there"),
         ({**GOOD, "next_filtered_moves": ["g8f6"]}, "'g8f6' is no special move"),
+        (KING_INTO_CHECK, "'e2e3' is no special move: it is not one of the moves of bishops"),
     ],
 )
 def test_a_bad_line_is_named_with_its_reason(tmp_path: Path, line: object, reason: str) -> None:
@@ -80,6 +87,17 @@ def test_a_bad_line_is_named_with_its_reason(tmp_path: Path, line: object, reaso
         read_positions(path, BISHOPS_AS_KNIGHTS)
     assert f"{path}, line 2" in str(problem.value)
     assert reason in str(problem.value)
+
+
+def test_a_listed_move_may_leave_its_king_in_check_as_in_the_files_of_the_original(
+    tmp_path: Path,
+) -> None:
+    """After 1. d4 e6 2. Bf4 Bb4+ a bishop moves, and the king stays in check."""
+    moves = ["d2d4", "e7e6", "c1f4", "f8b4"]
+    line = {"game_idx": 4, "previous_moves": moves, "next_filtered_moves": ["f4d2", "f4g5"]}
+    (read,) = read_positions(written(tmp_path, line), BISHOPS_AS_KNIGHTS)
+    assert read.special_moves == ("f4d2", "f4g5")
+    assert not STANDARD.is_legal(read.board(), chess.Move.from_uci("f4g5"))
 
 
 def test_a_position_is_read_back_from_its_fields() -> None:

@@ -13,7 +13,7 @@ c3b5 c6b5 c4b5 b8d7 e1c1 a8d8 d1d7 d8d7 h1d1 e7e6 b5d7 f6d7 b3b8 d7b8 d1d8
 
 
 def example_of(rules: Rules) -> Position | None:
-    """A position of the game with a move that the change is about and forbids, if there is one.
+    """A position of the game with a special move, if there is one.
 
     Of several, the one where the same piece has the most moves now.
     """
@@ -21,7 +21,7 @@ def example_of(rules: Rules) -> Position | None:
     found: list[tuple[int, Position]] = []
     for ply, uci in enumerate(moves):
         move = chess.Move.from_uci(uci)
-        if rules.concerns(board, move) and rules.forbids(board, move):
+        if rules.is_special(board, move):
             others = (m for m in rules.legal_moves(board) if m.from_square == move.from_square)
             found.append((len(list(others)), Position(0, tuple(moves[:ply]), (uci,))))
         board.push(move)

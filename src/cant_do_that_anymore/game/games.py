@@ -72,13 +72,9 @@ def positions_in_games(rules: Rules) -> Iterator[Position]:
 
 
 def _special_plies(game: str, rules: Rules) -> Iterator[tuple[int, chess.Board]]:
-    """How many moves come before each that the change is about and forbids, and the board then.
-
-    A game is one of standard chess, so half of ``forbids`` is enough.
-    """
+    """How many moves come before each special one, and the board then."""
     board = chess.Board()
     for ply, move in enumerate(map(move_of, game)):
-        forbidden = rules.may_forbid(board, move) and not rules.is_legal(board, move)
-        if forbidden and rules.concerns(board, move):
+        if rules.is_special(board, move):
             yield ply, board.copy(stack=False)
         board.push(move)

@@ -25,7 +25,7 @@ from chess.engine import INFO_PV, INFO_SCORE, EngineError, SimpleEngine
 
 from ..errors import BadInput, Unfinished, reason_of
 from .position import Position
-from .rules import STANDARD, PieceSwap, Rules, check_takes_away
+from .rules import PieceSwap, Rules, check_takes_away
 
 STRATA = 9
 """0, 1, ..., 7 earlier moves, and 8 or more."""
@@ -165,10 +165,10 @@ def is_over(view: chess.Board) -> bool:
 
 
 def special_moves(board: chess.Board, rules: Rules) -> tuple[str, ...]:
-    """The moves of the side to move that the change of ``rules``, and nothing else, forbids.
+    """The special moves of the side to move; none where one of them is doubtful.
 
-    Empty where any of them is doubtful: a move that captures the king, or that leaves its own
-    king in check under the standard or the changed rules, is special in one reading only.
+    It is if it captures the king, or leaves its own king in check under the standard or the changed
+    rules, which forbid it then for another reason as well.
     """
     view = rules.view(board)
     moves = [
@@ -176,7 +176,7 @@ def special_moves(board: chess.Board, rules: Rules) -> tuple[str, ...]:
         for move in board.generate_pseudo_legal_moves()
         if rules.concerns(board, move) and not view.is_pseudo_legal(move)
     ]
-    if not all(STANDARD.is_legal(board, move) and _is_safe(board, move, rules) for move in moves):
+    if not all(rules.is_special(board, move) and _is_safe(board, move, rules) for move in moves):
         return ()
     return tuple(sorted(move.uci() for move in moves))
 

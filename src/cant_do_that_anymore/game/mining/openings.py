@@ -80,8 +80,7 @@ class Openings:
             move = _find_move(board, written)
         except ValueError:
             raise Damaged(f"illegal or ambiguous move {written.decode()!r}") from None
-        # The standard rules allow it, or else the game is damaged: half of ``forbids`` is enough.
-        special = self._rules.may_forbid(board, move) and not self._rules.is_legal(board, move)
+        special = self._rules.is_special(board, move)
         board.push(move)
         if board.was_into_check():
             raise Damaged(f"illegal move {written.decode()!r}")

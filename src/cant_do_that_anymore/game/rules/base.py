@@ -63,10 +63,6 @@ class Rules(ABC):
         """Whether ``move`` is of the kind that the change is about."""
         return self.forbids(board, move)
 
-    def may_forbid(self, board: chess.Board, move: chess.Move) -> bool:
-        """A quick guess at ``forbids`` of a legal move, never wrong where it says no."""
-        return True
-
     def legal_moves(self, board: chess.Board) -> Iterator[chess.Move]:
         """All legal moves of the side to move.
 
@@ -85,6 +81,15 @@ class Rules(ABC):
     def forbids(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether ``move`` is legal under the standard rules and illegal under these."""
         return STANDARD.is_legal(board, move) and not self.is_legal(board, move)
+
+    def is_special(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether ``move`` is a special move, one of the habit that these rules are to break.
+
+        That is a move that they forbid and that is of the kind that the change is about. A king's
+        move to a square that the changed piece attacks now is forbidden as well, but is no such
+        habit.
+        """
+        return self.concerns(board, move) and self.forbids(board, move)
 
     def _look(self, board: chess.Board) -> chess.Board:
         """The view, for reading only."""
@@ -106,10 +111,6 @@ class Standard(Rules):
 
     def concerns(self, board: chess.Board, move: chess.Move) -> bool:
         """Never: nothing is changed."""
-        return False
-
-    def may_forbid(self, board: chess.Board, move: chess.Move) -> bool:
-        """Never."""
         return False
 
     def _look(self, board: chess.Board) -> chess.Board:

@@ -37,10 +37,6 @@ class NoCastling(Rules):
         """Whether it castles."""
         return board.is_castling(move)
 
-    def may_forbid(self, board: chess.Board, move: chess.Move) -> bool:
-        """Whether it castles."""
-        return board.is_castling(move)
-
 
 class PawnsOneStep(Rules):
     """Pawns never move two squares, so nothing can be captured en passant either."""
@@ -70,10 +66,6 @@ class PawnsOneStep(Rules):
         """Whether a pawn moves two squares."""
         return _is_double_step(board, move)
 
-    def may_forbid(self, board: chess.Board, move: chess.Move) -> bool:
-        """Whether a pawn moves two squares or captures en passant."""
-        return _is_double_step(board, move) or board.is_en_passant(move)
-
 
 class KnightsCannotJump(Rules):
     """A knight's first, straight step must be free, as for the horse of xiangqi."""
@@ -100,11 +92,6 @@ class KnightsCannotJump(Rules):
     def concerns(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether a knight moves."""
         return board.piece_type_at(move.from_square) == chess.KNIGHT
-
-    def may_forbid(self, board: chess.Board, move: chess.Move) -> bool:
-        """Whether a knight jumps; no attack is new, so no other move is forbidden."""
-        is_knight = self.concerns(board, move)
-        return is_knight and bool(board.occupied & _first_step(move.from_square, move.to_square))
 
 
 class _OneStep(chess.Board):

@@ -95,33 +95,9 @@ class PieceSwap(Rules):
         """Whether it is made with the changed piece."""
         return board.piece_type_at(move.from_square) == self.piece
 
-    def may_forbid(self, board: chess.Board, move: chess.Move) -> bool:
-        """Whether the changed piece moves, or one of the other side might attack the king."""
-        start = chess.BB_SQUARES[move.from_square]
-        changed: chess.Bitboard = getattr(board, _BITBOARDS[self.piece])
-        if changed & start:
-            return True
-        own = board.occupied_co[board.turn]
-        king = board.kings & own
-        if king & start:
-            if board.is_castling(move):
-                return True
-            king = chess.BB_SQUARES[move.to_square]
-        return bool(_REACHES[self.moves_like][chess.msb(king)] & changed & ~own)
-
 
 class _Relabelled(chess.Board):
     """A position whose labels say how pieces move, with the castling rights of the real one."""
 
     def clean_castling_rights(self) -> chess.Bitboard:
         return self.castling_rights  # cleaned before relabelling; a relabelled rook still castles
-
-
-def _reach(kind: chess.PieceType, square: chess.Square) -> chess.Bitboard:
-    """The squares a piece of that kind attacks from ``square`` if nothing is in the way."""
-    board = chess.BaseBoard.empty()
-    board.set_piece_at(square, chess.Piece(kind, chess.WHITE))
-    return board.attacks_mask(square)
-
-
-_REACHES = {kind: [_reach(kind, square) for square in chess.SQUARES] for kind in PLURALS}
