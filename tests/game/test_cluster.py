@@ -56,7 +56,7 @@ def test_the_blocks_of_a_file_give_the_positions_that_one_process_finds(
     games.write_text("".join(map(plain, pool_games(1000, Random(2)))) * 4, encoding="utf-8")
     local, spread = tmp_path / "local.jsonl", tmp_path / "spread.jsonl"
     for output, options in ((local, []), (spread, ["--cluster", cluster])):
-        result = cdta("mine", games, "--unique", *options, "-o", output)
+        result = cdta("mine", games, *options, "-o", output)
         assert result.returncode == 0, result.stderr
     assert spread.read_text() == local.read_text()
     assert len(local.read_text().splitlines()) == 1000

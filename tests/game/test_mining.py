@@ -246,13 +246,16 @@ def test_a_position_says_where_its_game_can_be_found(tags: str, source: str | No
     assert json.loads(found.line).get("source") == source
 
 
-def test_unique_goes_by_the_order_of_moves() -> None:
+def test_a_position_is_kept_once_by_the_order_of_its_moves_or_as_often_as_played(
+    tmp_path: Path,
+) -> None:
     transposed = TAGS + "1. Nf3 Nc6 2. e4 e5 3. Bc4 *\n\n"
     other_move = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n\n"
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "x.pgn"
-        path.write_text(ITALIAN + transposed + ITALIAN + other_move, encoding="utf-8")
-        assert [index for index, *_ in lines(mined(path, unique=True))] == [0, 1]
+    games = tmp_path / "x.pgn"
+    games.write_text(ITALIAN + transposed + ITALIAN + other_move, encoding="utf-8")
+    for options, kept in (([], [0, 1]), (["--duplicates"], [0, 1, 2, 3])):
+        found = cli(games, *options).stdout.splitlines()
+        assert [json.loads(line)["game_idx"] for line in found] == kept
 
 
 def test_processes_find_the_same_positions_in_the_same_order(collection: Path) -> None:
@@ -316,7 +319,8 @@ def test_several_inputs_are_numbered_through(tmp_path: Path) -> None:
     first, second = tmp_path / "1.pgn", tmp_path / "2.pgn"
     first.write_text(ITALIAN * 3)
     second.write_text(ITALIAN * 2)
-    numbers = [json.loads(line)["game_idx"] for line in cli(first, second).stdout.splitlines()]
+    found = cli(first, second, "--duplicates").stdout.splitlines()
+    numbers = [json.loads(line)["game_idx"] for line in found]
     assert numbers == [0, 1, 2, 3, 4]
 
 
@@ -328,7 +332,7 @@ def test_a_cut_off_input_gives_what_could_be_read_and_exit_code_1(
     cut, after, output = tmp_path / "cut.pgn", tmp_path / "after.pgn", tmp_path / "pool.jsonl"
     cut.write_bytes(data[: len(data) * 3 // 4])
     after.write_text(ITALIAN)
-    result = cli(cut, after, "-o", output)
+    result = cli(cut, after, "--duplicates", "-o", output)
     assert result.returncode == 1
     assert f"cannot read {cut} to its end" in result.stderr
     *found, last = read_positions(output, BISHOPS_AS_KNIGHTS)

@@ -31,6 +31,9 @@ MOST_PLIES = 1000
 LONGEST_SOURCE = 300
 """It is kept with every position of a game, and a tag may hold anything."""
 
+_MOST_MEMORY = 64_000
+"""KB for digests of positions; more of them lie in a temporary file."""
+
 NOT_STANDARD = "set-up position or other variant"
 LOW_RATING = "rating too low or unknown"
 _STANDARD_NAMES = {"standard", "chess", "normal"}
@@ -83,7 +86,7 @@ def mine(
     inputs: Sequence[str],
     wanted: Wanted,
     *,
-    unique: bool = False,
+    unique: bool = True,
     limit: int | None = None,
     jobs: int = 1,
     cluster: str | None = None,
@@ -201,6 +204,8 @@ class _Seen:
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("")
+        self._database.execute("PRAGMA journal_mode = OFF")  # nothing is ever taken back
+        self._database.execute(f"PRAGMA cache_size = -{_MOST_MEMORY}")
         self._database.execute("CREATE TABLE seen (digest BLOB PRIMARY KEY) WITHOUT ROWID")
 
     def add(self, digest: bytes) -> bool:

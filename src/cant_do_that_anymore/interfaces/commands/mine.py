@@ -35,10 +35,10 @@ MOST_REPORTS = 20
             help="Take the first special move of a game (the default), or every one.",
         ),
         Option(
-            ["--unique"],
+            ["--unique/--duplicates"],
             heading=ASKED,
-            is_flag=True,
-            help="Only one position with the same moves in the same order.",
+            default=True,
+            help="Keep one position with the same moves so far (the default), or duplicates too.",
         ),
         Option(
             ["--min-elo"],
