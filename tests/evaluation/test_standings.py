@@ -67,6 +67,24 @@ def test_asking_the_same_again_makes_no_interval_narrower() -> None:
     assert once.error_over_seeds(IMPACT) is None
 
 
+def test_what_two_runs_of_one_seed_share_is_counted_once_everywhere() -> None:
+    """The second repeats the last ten samples of the first, and adds ten that think first."""
+    first = run("m", [*KEEPS[:10], *ADAPTS[:10]])
+    longer = run("m", [*KEEPS[:10], *ADAPTS])
+    thought = {name: Answer(usage=Usage(0, 300, 300)) for name in (BEFORE, AFTER)}
+    added = [replace(sample, said=thought) for sample in longer.samples[20:]]
+    second = replace(first, samples=[*first.samples[10:], *added])
+    (found,) = standings([first, second])
+    assert len(found.samples) == found.results.metrics["n_samples"] == 30
+    assert [len(samples) for samples in found.runs] == [20, 10]
+    assert found.thinking_tokens(AFTER) == 100
+    assert found.error_over_seeds(IMPACT) is None
+    assert found.contender and found.contender.wanted == 30
+    (apart,) = standings([first, replace(second, plan=run("m", KEEPS, seed=2).plan)])
+    assert len(apart.samples) == 40
+    assert apart.error_over_seeds(IMPACT) == pytest.approx(0.5 / 2)
+
+
 def test_without_a_habit_there_is_no_impact_factor_and_no_error_of_it() -> None:
     none: list[Outcome] = ["legal"] * 20
     (found,) = standings([run("m", ADAPTS, before=none, seed=s) for s in (1, 2)])

@@ -26,15 +26,22 @@ class Contender:
     Attributes:
         label: what it is called among the others.
         runs: in the order of their seeds.
-        samples: of all runs, each once.
+        samples_by_run: of each run, those that no earlier one has; whatever is counted, measured or
+            drawn of the model goes by these, and so do the ``controls``.
         results: what they come to together; askings of one position in several runs stay samples
             of one game, so intervals do not shrink merely because the same was asked again.
     """
 
     label: str
     runs: tuple[Run, ...]
-    samples: list[Sample]
+    samples_by_run: tuple[list[Sample], ...]
+    controls: list[Sample]
     results: Results
+
+    @property
+    def samples(self) -> list[Sample]:
+        """Of all runs, each once."""
+        return [sample for samples in self.samples_by_run for sample in samples]
 
     @property
     def plan(self) -> Plan:
@@ -62,14 +69,14 @@ class Contender:
     @property
     def notes_together(self) -> list[str]:
         """As on a run: the same about each of its runs would be much to read."""
-        samples = [sample for run in self.runs for sample in run.samples]
-        controls = [control for run in self.runs for control in run.controls]
-        return notes_on(samples, self.results, replace(self.plan, wanted=self.wanted), controls)
+        plan = replace(self.plan, wanted=self.wanted)
+        return notes_on(self.samples, self.results, plan, self.controls)
 
     @property
     def wanted(self) -> int:
-        """How many samples were asked for; of a run that stops by itself, as many as it has."""
-        return sum(len(r.samples) if r.plan.precision else r.plan.wanted for r in self.runs)
+        """How many samples there would be if no run, but for those that stop, lacked any."""
+        lacking = (r.plan.wanted - len(r.samples) for r in self.runs if not r.plan.precision)
+        return len(self.samples) + sum(lacking)
 
     @property
     def has_junk(self) -> bool:
@@ -79,7 +86,7 @@ class Contender:
     @property
     def positions(self) -> frozenset[str]:
         """The ids of all it was asked about."""
-        return frozenset(sample.position.id for run in self.runs for sample in run.samples)
+        return frozenset(sample.position.id for sample in self.samples)
 
     @property
     def tokens(self) -> int:
@@ -88,10 +95,16 @@ class Contender:
 
     @property
     def dollars(self) -> float | None:
-        """What those answers cost; None where a price is unknown."""
-        costs = [run.cost.measuring for run in self.runs]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if len(known) == len(costs) else None
+        """What those answers cost; None where a price is unknown.
+
+        Of a run that repeats others in part, it is as large a share as its own samples are.
+        """
+        total = 0.0
+        for run, samples in zip(self.runs, self.samples_by_run, strict=True):
+            if run.cost.measuring is None:
+                return None
+            total += run.cost.measuring * len(samples) / max(1, len(run.samples))
+        return total
 
     @property
     def seconds(self) -> float:
@@ -145,7 +158,7 @@ def _contender(label: str, runs: Sequence[Run]) -> Contender:
     # Where one of them stopped by itself, intervals allow for that.
     plan = max((run.plan for run in runs_kept), key=lambda plan: bool(plan.precision))
     results = compute(samples, plan, controls)
-    return Contender(label, tuple(runs_kept), samples, results)
+    return Contender(label, tuple(runs_kept), tuple(new for _, new in kept), controls, results)
 
 
 def _new(

@@ -41,7 +41,7 @@ class Standing:
         label: the same with its effort, where that is not the same for all.
         eval: the eval.
         change: the changed rules.
-        runs: the samples of each run that enter the measures.
+        runs: the samples of each run that enter the measures, none of them twice.
         results: of all of them together; of the original's records, what those can tell.
         notes: what a reader of the numbers should know.
         effort: how much it was asked to think; None for as much as it does by itself.
@@ -117,14 +117,19 @@ class Standing:
         return fmean(tokens(condition, sample) for sample in self.samples)
 
     def error_over_seeds(self, metric: str) -> float | None:
-        """The standard error of the runs' mean; None for one run, or where a run has no value.
+        """The standard error of the mean over seeds; None for one, or where one has no value.
 
         Those of controls are not told apart by run, and have none.
         """
         measure = MEASURES.get(metric)
         if metric not in self.results.metrics or not measure or measure.of_controls:
             return None
-        values = [measure.value(samples) for samples in self.runs]
+        runs = self.contender.runs if self.contender else ()
+        seeds = [run.plan.settings.seed for run in runs] or range(len(self.runs))
+        by_seed: dict[int, list[Sample]] = {seed: [] for seed in seeds}
+        for seed, samples in zip(seeds, self.runs, strict=True):
+            by_seed[seed] += samples
+        values = [measure.value(samples) for samples in by_seed.values()]
         known = [value for value in values if value is not None]
         return stdev(known) / sqrt(len(known)) if len(known) == len(values) > 1 else None
 
@@ -196,7 +201,7 @@ def of_one_place(runs: Sequence[Run]) -> list[Standing]:
             label=label,
             eval=contender.plan.eval,
             change=contender.plan.change,
-            runs=[run.answered for run in contender.runs],
+            runs=[[s for s in samples if s.answered] for samples in contender.samples_by_run],
             results=contender.results,
             notes=_notes_on(contender),
             effort=contender.plan.settings.reasoning_effort,
