@@ -5,7 +5,8 @@ from sys import intern
 import chess
 
 from ..game.position import Position
-from ..game.reading import bare_move, move_in, named_moves
+from ..game.mentions import bare_move
+from ..game.move_parser import move_in, named_moves
 from ..game.rules import STANDARD, Rules
 from ..models.model import Answer
 from .vocabulary import Judgement, Outcome, Reading

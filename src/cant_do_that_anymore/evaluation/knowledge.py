@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import chess
 
 from ..game.position import Position
-from ..game.reading import DECORATION
 from ..game.rules import STANDARD, Rules
 from ..models.model import Answer
 from .judging import unread
 from .vocabulary import About, Judgement, Reading
 
+DECORATION = " \t\r\n\f\v\u00a0\u200b\ufeff\"'`*_~.,;:!?+#()[]{}<>|$\\" + "«»‘’“”"
 MOVE, ANSWERS = "{move}", "{answers}"
 """Stand in a question for the move it is about, and for what may be answered."""
 

@@ -11,7 +11,7 @@ from itertools import islice
 
 from ..errors import Problem, Stopped
 from ..game.position import Position
-from ..game.reading import move_in
+from ..game.move_parser import move_in
 from ..game.rules import board_after
 from ..models.asking import Asking
 from ..models.asks import Ask

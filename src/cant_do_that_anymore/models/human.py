@@ -9,7 +9,7 @@ import chess
 
 from ..errors import Stopped
 from ..game.notation import numbered, written_game
-from ..game.reading import move_in
+from ..game.move_parser import move_in
 from ..game.rules import board_after
 from .model import CHAT_TOKENS, Answer, Form, Known, Question, Settings
 

@@ -4,7 +4,7 @@ import chess
 import click
 
 from ...errors import BadInput
-from ...game.reading import moves_in
+from ...game.move_parser import moves_in
 from ...game.rules import STANDARD, Rules, board_after, rules_named
 
 

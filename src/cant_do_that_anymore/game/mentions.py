@@ -1,0 +1,256 @@
+"""Find every move that a text mentions, in any common notation, and resolve it on the board."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import chess
+
+from .rules import STANDARD, Rules
+
+_SQUARE, _ANY_SQUARE = "[a-h][1-8]", "[a-hA-H][1-8]"
+_NOTHING_BEFORE, _NOTHING_AFTER = r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])"
+_PROMOTION = (
+    r"(?:(?P<letter>[nbrqNBRQ])|[ \t]*[=/(][ \t]*(?P<marked>[nbrqNBRQ])\)?"
+    r"|[ \t]*(?:[=(]|,? ?(?:and )?promot\w+ (?:in)?to)?[ \t]*(?:an? )?"
+    r"(?P<word>[Qq]ueen|[Rr]ook|[Bb]ishop|[Kk]night)\)?)"
+    + _NOTHING_AFTER
+)
+_COORDINATES = re.compile(
+    rf"(?P<piece>[NBRQKPSLTDCFA](?={_SQUARE}))?(?P<origin>{_ANY_SQUARE})"
+    r"(?P<between>[\"']?[ \t]+to[ \t]+[\"']?|[ \t]*[-=]?>[ \t]*"
+    r"|[ \t]*(?:-|x|X|takes|captures)[ \t]*|:|[ \t]*)"
+    rf"(?P<target>{_ANY_SQUARE})(?:(?={_PROMOTION})|{_NOTHING_AFTER})"
+)
+_SAN = re.compile(
+    r"(?:(?P<short>O-?O|0-0|o-o)(?P<long>-?O|-0|-o)?"
+    rf"|(?P<piece>[NBRQKSLTDCFA])(?P<file>[a-h])?(?P<rank>[1-8])?[x:]?(?P<target>{_SQUARE})"
+    r"|(?P<upper_piece>[NBRQK])X?(?P<upper_target>[A-H][1-8])"
+    rf"|(?P<lower_piece>[nrqk])[x:]?(?P<lower_target>{_SQUARE})"
+    rf"){_NOTHING_AFTER}"
+)
+_PAWN = re.compile(
+    rf"(?:(?P<file>[a-h])[1-8]?[x:])?(?P<target>{_SQUARE}|[AC-H][1-8])"
+    rf"(?:(?={_PROMOTION})|{_NOTHING_AFTER})"
+)
+_PROMOTED = re.compile(_PROMOTION)
+_TO = r"(?:to|x|(?:takes|captures)(?:[ \t]+the)?(?:[ \t]+[a-z]{4,6})?(?:[ \t]+on)?)"
+_IN_WORDS = re.compile(
+    r"(?:(?P<piece>[Kk]night|[Bb]ishop|[Rr]ook|[Qq]ueen|[Kk]ing|[Pp]awn)[ \t]+"
+    rf"(?:{_TO}[ \t]+)?(?P<target>{_SQUARE})(?![ \t]*(?:to|-|x|->)?[ \t]*{_SQUARE})"
+    r"|[Cc]astl(?:e|es|ed|ing)[ \t]+(?:king-?[ ]?side|short|(?P<long>queen-?[ ]?side|long))"
+    r"|(?:[Kk]ing-?[ ]?side|[Ss]hort|(?P<also_long>[Qq]ueen-?[ ]?side|[Ll]ong))[ ]castl(?:e|es|ing)"
+    rf"){_NOTHING_AFTER}"
+)
+_START = re.compile(
+    rf"{_NOTHING_BEFORE}(?:[A-Z]?[a-h]?[1-8]?[xX:]?{_ANY_SQUARE}|[nrqk][x:]?{_SQUARE}"
+    r"|[oO0]-[oO0]|OO|[Cc]astl|(?:[Kk]ing|[Qq]ueen)-?[ ]?side[ ]c|(?:[Ss]hort|[Ll]ong)[ ]c"
+    r"|(?:[Kk]night|[Bb]ishop|[Rr]ook|[Qq]ueen|[Kk]ing|[Pp]awn)[ \t])"
+)
+_PATH = re.compile(
+    rf"{_SQUARE}(?:-{_SQUARE}){{2,}}|{_SQUARE}-{_SQUARE}(?=[ -](?:diagonal|file|rank|line))"
+)
+"""Squares in a row, which are a way across the board and no move."""
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A move that a text mentions.
+
+    Attributes:
+        start: where it begins in the text.
+        end: where it ends.
+        text: how it is written.
+        move: the move it means; None if no legal move fits, or several do.
+        weak: whether only the words around it can make it a move, as with a bare square.
+    """
+
+    start: int
+    end: int
+    text: str
+    move: chess.Move | None
+    weak: bool = False
+
+
+class Resolver:
+    """What notation means on a board: a move of standard chess, else one of the rules in force.
+
+    In this order, since otherwise a habit in standard notation could be read as a move of the
+    changed rules.
+    """
+
+    def __init__(
+        self, board: chess.Board, rules: Rules, letters: Mapping[str, str] | None = None
+    ) -> None:
+        self.board, self.rules, self.letters = board, rules, letters or {}
+
+    @cached_property
+    def _legal(self) -> list[list[chess.Move]]:
+        kinds = dict.fromkeys((STANDARD, self.rules))
+        return [list(rules.legal_moves(self.board)) for rules in kinds]
+
+    def allows(self, move: chess.Move) -> bool:
+        """Whether a move is legal, in standard chess or under the rules in force."""
+        return any(move in legal for legal in self._legal)
+
+    def promotes(self, origin: str, target: str) -> bool:
+        """Whether a move between two squares takes a pawn to the last rank."""
+        piece = self.board.piece_type_at(chess.parse_square(origin.lower()))
+        return piece == chess.PAWN and target[1] in "18"
+
+    def piece_moves(
+        self, piece: str, target: str, file: str = "", rank: str = "", promotion: str = ""
+    ) -> chess.Move | None:
+        """The one move of a piece (P, N, B, R, Q, K) to a square; a pawn stays on its file."""
+        letter = self.letters.get(piece, piece)
+        if letter not in "PNBRQK":
+            return None
+        kind, to = chess.PIECE_SYMBOLS.index(letter.lower()), chess.parse_square(target.lower())
+        file = file or (target[0].lower() if letter == "P" else "")
+
+        def fits(move: chess.Move) -> bool:
+            origin = chess.square_name(move.from_square)
+            return (
+                move.to_square == to
+                and self.board.piece_type_at(move.from_square) == kind
+                and origin.startswith(file)
+                and origin.endswith(rank)
+                and (chess.piece_symbol(move.promotion) if move.promotion else "") == promotion
+            )
+
+        return self._only(fits)
+
+    def castling(self, *, long: bool) -> chess.Move | None:
+        """The move that castles to one side."""
+        squares = [("e1", "c1" if long else "g1"), ("e8", "c8" if long else "g8")]
+        kings = [chess.Move.from_uci(origin + target) for origin, target in squares]
+        return self._only(lambda move: move in kings and bool(self.board.kings & _bit(move)))
+
+    def _only(self, fits: Callable[[chess.Move], bool]) -> chess.Move | None:
+        for legal in self._legal:
+            meant = [move for move in legal if fits(move)]
+            if meant:
+                return meant[0] if len(meant) == 1 else None
+        return None
+
+
+def _bit(move: chess.Move) -> int:
+    return chess.BB_SQUARES[move.from_square]
+
+
+def bare_move(text: str) -> chess.Move | None:
+    """The move that a text is in UCI, or None.
+
+    >>> bare_move("e2e4"), bare_move("e4")
+    (Move.from_uci('e2e4'), None)
+    """
+    try:
+        return chess.Move.from_uci(text) or None
+    except chess.InvalidMoveError:
+        return None
+
+
+def as_castling(move: chess.Move, board: chess.Board) -> chess.Move:
+    """The move, or castling if it takes a king from its first square onto a rook of its own.
+
+    >>> as_castling(chess.Move.from_uci("e1h1"), chess.Board())
+    Move.from_uci('e1g1')
+    """
+    own = board.occupied_co[board.turn]
+    onto_rook = chess.BB_SQUARES[move.to_square] & own & board.rooks
+    if not onto_rook or not _bit(move) & own & board.kings or move.from_square not in (4, 60):
+        return move
+    step = 2 if move.to_square > move.from_square else -2
+    return chess.Move(move.from_square, move.from_square + step)
+
+
+def mentions_in(text: str, resolver: Resolver) -> list[Mention]:
+    """All that looks like a move in a text, in its order.
+
+    >>> board = chess.Board()
+    >>> [m.text for m in mentions_in("Nf3, e2-e4 or pawn to d4", Resolver(board, STANDARD))]
+    ['Nf3', 'e2-e4', 'pawn to d4']
+    """
+    found: list[Mention] = []
+    position = 0
+    while start := _START.search(text, position):
+        at = start.start()
+        path = _PATH.match(text, at)
+        mention = None if path else _mention(text, at, resolver)
+        if mention:
+            found.append(mention)
+        position = path.end() if path else mention.end if mention else at + 1
+    return found
+
+
+def _mention(text: str, at: int, resolver: Resolver) -> Mention | None:
+    for reading in (_in_coordinates, _in_algebra, _of_pawn, _in_words):
+        mention = reading(text, at, resolver)
+        if mention:
+            return mention
+    return None
+
+
+def _in_coordinates(text: str, at: int, resolver: Resolver) -> Mention | None:
+    """Two squares; those with white space between them only if they make a legal move."""
+    match = _COORDINATES.match(text, at)
+    if not match:
+        return None
+    origin, between, target = match["origin"], match["between"], match["target"]
+    spaced = between != between.strip() and not re.search("to|>", between)
+    promotion, end = _promotion(text, match.end(), resolver.promotes(origin, target))
+    move = bare_move(f"{origin}{target}{promotion}".lower())
+    if move is None:
+        return None
+    if spaced and not resolver.allows(move):
+        return None
+    return Mention(at, end, text[at:end], as_castling(move, resolver.board))
+
+
+def _in_algebra(text: str, at: int, resolver: Resolver) -> Mention | None:
+    match = _SAN.match(text, at)
+    if not match:
+        return None
+    if match["short"]:
+        move = resolver.castling(long=bool(match["long"]))
+    elif match["piece"]:
+        move = resolver.piece_moves(
+            match["piece"], match["target"], match["file"] or "", match["rank"] or ""
+        )
+    else:
+        piece = match["upper_piece"] or match["lower_piece"].upper()
+        move = resolver.piece_moves(piece, match["upper_target"] or match["lower_target"])
+    return Mention(at, match.end(), match[0], move, weak=bool(match["lower_piece"]))
+
+
+def _of_pawn(text: str, at: int, resolver: Resolver) -> Mention | None:
+    match = _PAWN.match(text, at)
+    if not match:
+        return None
+    promotion, end = _promotion(text, match.end(), match["target"][1] in "18")
+    move = resolver.piece_moves("P", match["target"], match["file"] or "", "", promotion)
+    weak = not (match["file"] or promotion)
+    return Mention(at, end, text[at:end], move, weak)
+
+
+def _promotion(text: str, end: int, promotes: bool) -> tuple[str, int]:
+    """The letter of the piece promoted to, and where its mention ends."""
+    match = _PROMOTED.match(text, end)
+    if not match or not (promotes or match["letter"]):
+        return "", end
+    if match["word"]:
+        return {"q": "q", "r": "r", "b": "b", "k": "n"}[match["word"][0].lower()], match.end()
+    return (match["letter"] or match["marked"]).lower(), match.end()
+
+
+def _in_words(text: str, at: int, resolver: Resolver) -> Mention | None:
+    match = _IN_WORDS.match(text, at)
+    if not match:
+        return None
+    if match["piece"]:
+        letter = "N" if match["piece"].lower() == "knight" else match["piece"][0].upper()
+        move = resolver.piece_moves(letter, match["target"])
+    else:
+        move = resolver.castling(long=bool(match["long"] or match["also_long"]))
+    return Mention(at, match.end(), match[0], move, weak=True)

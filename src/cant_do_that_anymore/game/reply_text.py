@@ -1,0 +1,72 @@
+"""Make a reply plain text: without markup, thoughts, struck-out words and other speakers."""
+
+import re
+
+MOVE_NUMBER = r"(?<![\w.])\d{1,3}\)+"
+"""The number of a move in a plain text: "7)" for White, "7))" for Black."""
+_MOVE = r"(?:[\"'(]*(?:[A-Z]?[a-h]?[1-8]?x?[a-h][1-8]|[A-H][1-8]|[O0o]-[O0o]))"
+_CHARACTERS = str.maketrans(
+    dict.fromkeys("\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u202f", " ")
+    | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\ufe0e\ufe0f\u00ad*`$", "")
+    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
+    | dict.fromkeys("‘’‚´", "'")
+    | dict.fromkeys("“”„«»", '"')
+    | dict.fromkeys("→⇒➔➜➡⟶↦", "->")
+    | {"×": "x", "…": "...", "\r": "\n", "\u2028": "\n", "\u2029": "\n", "\v": "\n", "\f": "\n"}
+    | dict(zip("♔♕♖♗♘♙♚♛♜♝♞♟", ["K", "Q", "R", "B", "N", ""] * 2, strict=True))
+)
+_THOUGHTS = r"(?:think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad)"
+_CHANGES = [
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), by)
+    for pattern, by in (
+        (rf"^.*</{_THOUGHTS}>(?=.*\w)", ""),
+        (rf"<{_THOUGHTS}>.*", ""),
+        (r"<\|[^|<>]{0,40}\|>", "\n"),
+        (r"~~[^~]{1,200}~~|<(s|del|strike)>.{0,200}?</\1>", " "),
+        (r"```[a-z_+-]*[ \t]*(?=\n|$)", ""),
+        (r"</?(?:b|i|u|em|strong|code|pre|p|span|kbd)>", ""),
+        (r"<br ?/?>", "\n"),
+        (r"\\(?:text\w*|math\w+|mbox)\s*\{([^{}]*)\}", r"\1"),
+        (r"\\([()\[\]_#])", r"\1"),
+        (r"[\"']from[\"']\s*:\s*[\"']([a-h][1-8])[\"']\s*,\s*[\"']to[\"']\s*:\s*[\"']", '"move": "\\1'),
+        (r"\b(e)\.\s?g\b\.?|\b(i)\.\s?e\b\.?", lambda m: "eg" if m[1] else "ie"),
+    )
+]
+_NUMBER = re.compile(rf"(?<![\w.])(\d{{1,3}})[ ]?\.(\.\.?)?[ ]*(?={_MOVE})")
+_DOTS = re.compile(r"(?<![\w.])\.{2,3}[ ]?(?=[KQRBNa-hO0])")
+_OTHER_SPEAKER = re.compile(
+    r"(?<=\S)\s*\n\W*(?:user|human|player|you|opponent|question|system|instruction)\W*:.*",
+    re.IGNORECASE | re.DOTALL,
+)
+_LANGUAGES = (
+    (r"ich|mein|meine|zug|spiele|ziehe|nicht|läufer|springer|ist", "SN LB TR DQ"),
+    (r"je|joue|mon|coup|le|cavalier|fou|tour|dame|est", "CN FB TR DQ RK"),
+    (r"juego|mi|jugada|muevo|el|caballo|alfil|torre|es", "CN AB TR DQ RK"),
+    (r"gioco|mia|mossa|muovo|il|cavallo|alfiere|torre|è", "CN AB TR DQ RK"),
+)
+"""Words that tell a language, two of which must occur, and its piece letters with the English."""
+
+
+def plain_text(reply: str) -> str:
+    """The reply without markup, thoughts, struck-out words and what other speakers say.
+
+    >>> plain_text("**Move:** `e2\u2013e4` ~~d2d4~~\\n```\\n")
+    'Move: e2-e4'
+    """
+    text = reply
+    if "<" in text or "~" in text or "`" in text or "\\" in text or "." in text or '"' in text:
+        for pattern, by in _CHANGES:
+            text = pattern.sub(by, text)
+    text = text.translate(_CHARACTERS)
+    text = _NUMBER.sub(lambda m: f"{m[1]}{'))' if m[2] else ')'} ", text)
+    return _OTHER_SPEAKER.sub("", _DOTS.sub("", text)).strip()
+
+
+def letters_of(text: str) -> dict[str, str]:
+    """The piece letters of the one language other than English that a text is in, if any."""
+    found = [
+        letters
+        for words, letters in _LANGUAGES
+        if len({word.lower() for word in re.findall(rf"\b(?:{words})\b", text, re.IGNORECASE)}) > 1
+    ]
+    return {pair[0]: pair[1] for pair in found[0].split()} if len(set(found)) == 1 else {}

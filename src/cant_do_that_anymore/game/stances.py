@@ -1,0 +1,271 @@
+"""Tell how a text speaks of each move that it mentions: chosen, rejected, supposed or just named."""
+
+import re
+from collections.abc import Sequence
+from enum import Enum
+from itertools import pairwise
+
+import chess
+
+from .mentions import Mention
+
+
+class Stance(Enum):
+    """How a text speaks of a move.
+
+    Attributes:
+        REJECTED: it says that the move is illegal, or that it is not played.
+        ASIDE: the move is an example, a condition, a consequence or one of the opponent.
+        DOUBTFUL: the move is one of several considered, or asked about.
+        PLAIN: the move is named and nothing more is said of it.
+        CHOSEN: the text says that it plays the move.
+    """
+
+    REJECTED = "rejected"
+    ASIDE = "aside"
+    DOUBTFUL = "doubtful"
+    PLAIN = "plain"
+    CHOSEN = "chosen"
+
+
+_SENTENCE_END = re.compile(r"[.!?]+(?=[\s\"')\]]|$)|\n+")
+_CLAUSE_END = re.compile(
+    r"[,;:()\[\]]|\s-+\s|\b(?:but|so|therefore|thus|hence|then|however|because|since|while|whereas"
+    r"|and (?=I\b|we\b|instead\b|therefore\b|thus\b|so\b|play\b|will\b))",
+    re.IGNORECASE,
+)
+_FORBIDDEN = (
+    r"illegal|impossible|forbidden|invalid|unavailable|disallowed|prohibited|banned|unplayable"
+    r"|no longer|against the rules|out\b(?= of the question| now|[^\w ]|$)|off the table|ruled out"
+    r"|rejected|gone"
+    r"|not (?:actually |even |now |currently |a |an |any |strictly |anymore |really )*"
+    r"(?:legal|allowed|possible|permitted|valid|available|playable|option|move\b|choice)"
+)
+_OLD_RULES = (
+    r"normal(?:ly)?|usual(?:ly)?|ordinar(?:y|ily)|typical(?:ly)?|habitual(?:ly)?|otherwise"
+    r"|traditional(?:ly)?|instinct\w*|temp(?:ted|ting|tation)"
+    r"|(?:standard|regular|classical|orthodox|conventional|real|old) (?:chess|rules|move|play)"
+)
+_REJECTED_BEFORE = re.compile(
+    rf"\b(?:not(?! only)|never|\w+n't|cannot|instead of|rather than|in place of|unlike|neither|nor"
+    r"|avoid(?:s|ing)?|without|unable to|except|would have|would've|wanted to|hoped to|meant to"
+    r"|intended to|planned to|was going to|about to play|used to|wish|reject\w*|discard\w*"
+    rf"|dismiss\w*|abandon\w*|forget|can no longer|initially|originally|at first|{_FORBIDDEN}"
+    rf"|{_OLD_RULES})\b|\bno\s+$|\bexcluding\b",
+    re.IGNORECASE,
+)
+_SUPPOSED_CHOICE = re.compile(
+    rf"(?:\b(?:if|were)\b.*\b(?:would|could)\b|\b(?:{_OLD_RULES})\b)"
+    r"(?!.*\b(?:so|but|here|instead|therefore|now|however)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+_FILLER = (
+    r"(?:(?:but|however|yet|though|although|unfortunately|sadly|alas|which|that|this|it|both|all"
+    r"|(?:the )?move|here|now|also|again|actually|obviously|clearly|simply|just|then|is|'s|are|was"
+    r"|were|has|have|had|been|be|being|become|becomes|became|seems|appears|would|will|can|does|to"
+    r"|a|an|still|currently|strictly|technically|as|in fact|of course|therefore|already)\b[^\w.!?\n]*)"
+)
+_REJECTED_AFTER = re.compile(
+    rf"[ \t\"'\])+#]*[?!,;:>-]*[ \t]*[(\[]?[ \t]*(?:{_FILLER}{{0,7}}?(?:{_FORBIDDEN}|would(?! like)|can't"
+    r"|cannot|isn't|wasn't|aren't|won't|wouldn't|doesn't|couldn't|violates|breaks|wait\b|oops"
+    rf"|if (?:it|that|this)\b|no[,.!]|hmm|scratch)|{_FILLER}{{1,7}}?not\b(?! only))"
+    r"|[\s\"')\]]*[❌✗✘🚫⛔]",
+    re.IGNORECASE,
+)
+_REJECTED_NEXT = re.compile(
+    r"[\s\"')\]+#.!?]*[(\[]?\s*"
+    r"(?:(?:wait|oops|scratch that|correction|on second thought|hold on|no[,.!-])"
+    rf"|(?:(?:hmm|actually|but|now|oh|ah|sorry|unfortunately|however)\W+)?(?:{_FORBIDDEN})"
+    r"|(?:(?:hmm|actually|but|however|unfortunately|sorry|oh|ah)\W+)?"
+    r"(?:that|this|it|which|the move|that move|this move)"
+    rf"(?:(?:'s| is| was| would be| has become)(?: now| actually| also| of course)*"
+    rf" (?:{_FORBIDDEN})|(?: isn't| wasn't| can't| cannot| won't)(?: be)?"
+    r" (?:a )?(?:legal|allowed|possible|permitted|valid|played|done|an option)))",
+    re.IGNORECASE,
+)
+_BUT_NEXT = re.compile(r"[\s\"')\]]*[,;.]?[\s-]*(?:but|however|except)\b", re.IGNORECASE)
+_BUT_FORBIDDEN = re.compile(
+    rf"[^.!?\n]*\b(?:but|however|though)\b[^.!?\n]*\b(?:{_FORBIDDEN}|forbids?|prohibits?|\w+n't|cannot)",
+    re.IGNORECASE,
+)
+_ASIDE = (
+    r"if|unless|whether|once|when|after|before|eg|for example|for instance|such as|example"
+    r"|threat\w*|allow\w*|followed by|follow up|prepar\w*|plan\w*|later|next|eventually|expect\w*"
+    r"|anticipat\w*|respon(?:d|ds|se|ding) to|repl(?:y|ies|ying) to|in response|answer to|against"
+    r"|you|your|they|their|he|his|opponent\w*|then|previous\w*|last|earlier|idea of|future|enabl\w*"
+    r"|potential\w*|support\w*|than|stop\w*|prevent\w*|legal moves?|format|options? of|chance of"
+)
+_DOUBT_BEFORE = re.compile(
+    r"\b(?:could|might|may|can|perhaps|maybe|possib\w*|consider\w*|candidate\w*|option\w*|also|or"
+    r"|alternativ\w*|either|like|compare\w*|looking|thought|think\w* about|tried|between)\b",
+    re.IGNORECASE,
+)
+_DOUBT_AFTER = re.compile(
+    r"[\"')\]]*\?|[\s\"')\]]*(?:(?:is|was|are|were|looks|seems|could|might) )?"
+    r"(?:also|another|possible|an option|tempting|an alternative|playable|interesting|or)\b",
+    re.IGNORECASE,
+)
+_VERB = (
+    r"(?:play(?:ed|ing)?|cho(?:ose|osing|se|sen)|select(?:ed|ing)?|pick(?:ed)?|go(?:ing)?"
+    r"|mak(?:e|ing)|made|mov(?:e|ed|ing)|opt(?:ed|ing)?|decid(?:e|ed)|respond|answer|reply|continue"
+    r"|try|recommend|suggest|captur(?:e|ing)|take|castle|push|advance|develop|attempt|submit"
+    r"|proceed|settled?|prefer|promote|start|open|begin|bring|retreat|place|execut(?:e|ed))"
+)
+_CHOICE = re.compile(
+    r"(?:\b(?:I|we)(?:'ll| will| shall|'m| am|'d| would|'ve| have| must| should)?"
+    r"(?: (?:going|like|want|need|have|choose|decide|decided|chose|opt|now|then|therefore|thus"
+    r"|hence|instead|simply|just|finally|to|also|still|tentatively|again|only|be))*"
+    rf" {_VERB}\b"
+    rf"|\blet(?:'s| us| me)(?: \w+)? {_VERB}\b"
+    r"|\b(?:best|strongest|right|correct|legal|safest|only|better|chosen|final|reasonable|good)"
+    r" (?:\w+ ){0,2}?(?:move|choice|answer|option|reply|response|continuation|alternative)\b"
+    r"[^.!?\n]{0,30}?\b(?:is|be|seems|remains)\b"
+    r"|\b(?:so|therefore|thus|hence|instead|accordingly|consequently|going with)\b"
+    r"|^\W*(?:play|push|move|answer)\b|[-=]>)",
+    re.IGNORECASE,
+)
+_CONNECTIVE = re.compile(
+    r"so|therefore|thus|hence|instead|accordingly|consequently|[-=]>", re.IGNORECASE
+)
+_PREDICATE = re.compile(
+    r"[\s\"')\]]*(?:is|are|was|were|will|would|can|could|has|looks|seems|might|may|does|fails|loses"
+    r"|no|makes)\b(?! (?:my|the) (?:move|choice|answer))",
+    re.IGNORECASE,
+)
+_TAKEN_AFTER = re.compile(
+    r"[\s\"')\]]*(?:it is|instead|then it is|is (?:my|the) (?:move|choice|answer))\b", re.IGNORECASE
+)
+_LAST_PART = re.compile(r".*\b(?:with|by|is|I play|I'll play)\b|.*:", re.IGNORECASE | re.DOTALL)
+_SHORT_REST = re.compile(
+    r"(?:\W|\b(?:with|for|to|decide on|settle on|my|the|a|move|pawn|[a-h]-pawn|king's|queen's"
+    r"|forward|up|simply|just|instead|now|here|I|I'll|I'd|play|push|go|will|by|two|one|squares?"
+    r"|legal|solid|quiet|safe|simple|central|rather)\b|\d)*",
+    re.IGNORECASE,
+)
+_IF = re.compile(r"\b(?:if|whether)\W+(?:the move\W+)?$", re.IGNORECASE)
+_ENDS = re.compile(r"[\"')\]+#]*(?:[.!?]|\n|$)")
+_JOINED = re.compile(
+    r"[\s\"'(),/&=:]*(?:(?:or|nor|and|ie|in|uci|notation|san|move)\b[\s\"'(),/:]*)*", re.IGNORECASE
+)
+_OR = re.compile(r"\b(?:or|nor|and)\b|/", re.IGNORECASE)
+
+
+class Speech:
+    """A text with its mentions of moves, and how it speaks of each.
+
+    Args:
+        text: the text.
+        mentions: the moves it mentions.
+        opponent: the side that is not to move, "White" or "Black".
+    """
+
+    def __init__(self, text: str, mentions: Sequence[Mention], opponent: str) -> None:
+        self.text, self.mentions = text, mentions
+        self._aside = re.compile(rf"\b(?:{_ASIDE}|{opponent})\b", re.IGNORECASE)
+        self._begin, self._before, self._after = self._surroundings()
+        self.stances = [self._stance(index) for index in range(len(mentions))]
+        self._carry()
+        self._last_rejected = {
+            mention.move: index
+            for index, mention in enumerate(mentions)
+            if self.stances[index] is Stance.REJECTED
+        }
+
+    def _surroundings(self) -> tuple[list[int], list[str], list[str]]:
+        """Where the sentence of each mention begins; what of it precedes; and what follows."""
+        begin, before, after = [], [], []
+        ends = _SENTENCE_END.finditer(self.text)
+        end, sentence, last, last_strong = next(ends, None), 0, 0, 0
+        for mention in self.mentions:
+            while end and end.end() <= mention.start:
+                sentence, end = end.end(), next(ends, None)
+            begin.append(sentence)
+            start = max(sentence, last if mention.weak else last_strong)
+            before.append(self.text[max(start, mention.start - 200) : mention.start])
+            last = mention.end
+            last_strong = last_strong if mention.weak else last
+        following = len(self.text)
+        for mention in reversed(self.mentions):
+            after.append(self.text[mention.end : min(following, mention.end + 150)])
+            following = following if mention.weak else mention.start
+        return begin, before, after[::-1]
+
+    def _stance(self, index: int) -> Stance:
+        before, after = self._before[index], self._after[index]
+        clause = _CLAUSE_END.split(before)[-1]
+        if _REJECTED_BEFORE.search(clause) or _SUPPOSED_CHOICE.search(before):
+            return Stance.REJECTED
+        if _IF.search(clause) or self._is_rejected_after(index):
+            return Stance.REJECTED
+        if self._is_chosen(index, clause):
+            return Stance.CHOSEN
+        sentence = self.text[self._begin[index] : self.mentions[index].start]
+        alone = not re.search(r"[^\W\d]", sentence) and _ENDS.match(after)
+        if self._aside.search(before) or self._is_asked(index, before):
+            return Stance.ASIDE
+        if self.mentions[index].weak and not alone:
+            return Stance.ASIDE
+        doubtful = _DOUBT_BEFORE.search(before) or _DOUBT_AFTER.match(after)
+        return Stance.DOUBTFUL if doubtful else Stance.PLAIN
+
+    def _is_chosen(self, index: int, clause: str) -> bool:
+        mention, before, after = self.mentions[index], self._before[index], self._after[index]
+        if _TAKEN_AFTER.match(after) and not re.search(r"[^\W\d]", clause):
+            return True
+        verb = mention.text.split()[0] if mention.text[0] in "Cc" and mention.weak else ""
+        choice = None
+        for choice in _CHOICE.finditer(before + verb):
+            pass
+        if not choice or _DOUBT_AFTER.match(after):
+            return False
+        if _CONNECTIVE.fullmatch(choice[0]) and _PREDICATE.match(after):
+            return False
+        rest = before[choice.end() :]
+        if mention.weak and not _SHORT_REST.fullmatch(rest):
+            return False
+        return len(rest) <= 90 and not self._aside.search(_LAST_PART.sub("", rest))
+
+    def _is_asked(self, index: int, before: str) -> bool:
+        """Whether it is part of a question, of more words than the move."""
+        end = _SENTENCE_END.search(self.text, self.mentions[index].end)
+        rest = self.text[self.mentions[index].end : end.end()] if end else ""
+        return "?" in rest and bool(re.search(r"[^\W\d]", before + rest))
+
+    def _is_rejected_after(self, index: int) -> bool:
+        after = self._after[index]
+        if _REJECTED_AFTER.match(after) or _REJECTED_NEXT.match(after):
+            return True
+        others = [m for m in self.mentions[index + 1 : index + 40] if not m.weak]
+        if not others and _BUT_FORBIDDEN.match(after):
+            return True
+        return bool(_BUT_NEXT.match(after)) and any(
+            other.move != self.mentions[index].move for other in others
+        )
+
+    def _carry(self) -> None:
+        """What is said of one move holds for those joined to it: "Bb5 (f1b5) is illegal"."""
+        gaps = [self.text[one.end : two.start] for one, two in pairwise(self.mentions)]
+        for index, gap in enumerate(gaps):
+            one, two = self.mentions[index : index + 2]
+            alike = one.move == two.move or _OR.search(gap)
+            if self.stances[index] is Stance.REJECTED and alike and _JOINED.fullmatch(gap):
+                self.stances[index + 1] = Stance.REJECTED
+        for index, gap in reversed(list(enumerate(gaps))):
+            one, two = self.mentions[index : index + 2]
+            alike = one.move == two.move or _OR.search(gap)
+            rejected = self.stances[index + 1] is Stance.REJECTED
+            if rejected and alike and _JOINED.fullmatch(gap) and self._is_rejected_after(index + 1):
+                self.stances[index] = Stance.REJECTED
+
+    def is_rejected_later(self, index: int) -> bool:
+        """Whether the text rejects the same move after this mention of it."""
+        return self._last_rejected.get(self.mentions[index].move, -1) > index
+
+    def rejects(self, move: chess.Move | None) -> bool:
+        """Whether the text rejects a move anywhere."""
+        return move in self._last_rejected
+
+    def is_finished(self, index: int) -> bool:
+        """Whether the sentence of a mention goes on to its end, or ends with it."""
+        rest = self.text[self.mentions[index].end :]
+        return bool(_SENTENCE_END.search(rest)) or not re.search(r"\w", rest)
