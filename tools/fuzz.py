@@ -24,10 +24,11 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     from cant_do_that_anymore import Spec, evaluate
     from cant_do_that_anymore.errors import BadInput
     from cant_do_that_anymore.evaluation.folder import load_run
-    from cant_do_that_anymore.evaluation.judging import read_move
     from cant_do_that_anymore.evaluation.records import records_in
     from cant_do_that_anymore.evaluation.wordings import wording_named
+    from cant_do_that_anymore.evaluation.yes_no import read_yes_no
     from cant_do_that_anymore.game.mining import Wanted, mine
+    from cant_do_that_anymore.game.move_parser import move_in
     from cant_do_that_anymore.game.position import read_positions
     from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
     from cant_do_that_anymore.models.registry import read_registry, solver_fields
@@ -52,7 +53,9 @@ WORDING = 'name = "mine"\nstandard = "Play."\nchanged = "Bishops move as knights
 def moves(data: bytes) -> None:
     """A reply, in a position where much is possible."""
     board = chess.Board("r3k2r/pPppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/P1PBBPPP/R3K2R w KQkq - 0 1")
-    read_move(data.decode("utf-8", "replace"), board, BISHOPS_AS_KNIGHTS)
+    reply = data.decode("utf-8", "replace")
+    move_in(reply, board, BISHOPS_AS_KNIGHTS, previous="a8c8")
+    read_yes_no(reply)
 
 
 def positions(data: bytes) -> None:

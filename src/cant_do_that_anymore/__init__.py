@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .evaluation.conditions import question
     from .evaluation.judging import judge
     from .evaluation.spec import Spec
+    from .evaluation.yes_no import read_yes_no
+    from .game.move_parser import read_move
     from .game.position import Position, read_positions, shipped_pool
     from .game.rules import Rules, rules_named
     from .interfaces.python import Comparisons, Run, compare, evaluate, load
@@ -30,7 +32,9 @@ __all__ = [
     "judge",
     "load",
     "question",
+    "read_move",
     "read_positions",
+    "read_yes_no",
     "rules_named",
     "shipped_pool",
 ]
@@ -47,7 +51,9 @@ _HOMES = {
     "judge": "evaluation.judging",
     "load": "interfaces.python",
     "question": "evaluation.conditions",
+    "read_move": "game.move_parser",
     "read_positions": "game.position",
+    "read_yes_no": "evaluation.yes_no",
     "rules_named": "game.rules",
     "shipped_pool": "game.position",
 }

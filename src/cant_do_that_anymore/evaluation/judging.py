@@ -4,9 +4,9 @@ from sys import intern
 
 import chess
 
-from ..game.position import Position
 from ..game.mentions import bare_move
 from ..game.move_parser import move_in, named_moves
+from ..game.position import Position
 from ..game.rules import STANDARD, Rules
 from ..models.model import Answer
 from .vocabulary import Judgement, Outcome, Reading
@@ -24,25 +24,25 @@ def judge(
     """
     if answer.stop_reason == "error":
         return Judgement("error", None)
-    board = position.board()
-    move = read_move(answer.text, board, rules, reading, cut_off=answer.stop_reason == "length")
+    move = answered_move(answer, position, rules, reading)
     if move is None:
         return Judgement(unread(answer), None)
     return Judgement(outcome_of(move, position, rules), intern(move.uci()))
 
 
-def read_move(
-    reply: str,
-    board: chess.Board,
-    rules: Rules,
-    reading: Reading = "lenient",
-    *,
-    cut_off: bool = False,
+def answered_move(
+    answer: Answer, position: Position, rules: Rules, reading: Reading = "lenient"
 ) -> chess.Move | None:
-    """The one move a reply names, or None; the exact reader takes a bare UCI move alone."""
+    """The move that an answer names, or None; the exact reader takes a bare UCI move alone."""
     if reading == "exact":
-        return bare_move(reply.strip())
-    return move_in(reply, board, rules, cut_off=cut_off)
+        return bare_move(answer.text.strip())
+    return move_in(
+        answer.text,
+        position.board(),
+        rules,
+        cut_off=answer.stop_reason == "length",
+        previous=position.moves[-1] if position.moves else None,
+    )
 
 
 def names_special(text: str, position: Position) -> bool:

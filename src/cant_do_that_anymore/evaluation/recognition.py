@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 from ..errors import Problem, Stopped
-from ..game.position import Position
 from ..game.move_parser import move_in
+from ..game.position import Position
 from ..game.rules import board_after
 from ..models.asking import Asking
 from ..models.asks import Ask
@@ -225,7 +225,9 @@ def _difference(
 def _said(ask: Ask, answer: Answer) -> str:
     """The move, or else the words."""
     question = ask.question
-    move = move_in(answer.text, board_after(question.moves), question.rules)
+    previous = question.moves[-1] if question.moves else None
+    board = board_after(question.moves)
+    move = move_in(answer.text, board, question.rules, previous=previous)
     return move.uci() if move else answer.text.strip()[:80]
 
 

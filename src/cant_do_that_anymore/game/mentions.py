@@ -14,8 +14,7 @@ _NOTHING_BEFORE, _NOTHING_AFTER = r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])"
 _PROMOTION = (
     r"(?:(?P<letter>[nbrqNBRQ])|[ \t]*[=/(][ \t]*(?P<marked>[nbrqNBRQ])\)?"
     r"|[ \t]*(?:[=(]|,? ?(?:and )?promot\w+ (?:in)?to)?[ \t]*(?:an? )?"
-    r"(?P<word>[Qq]ueen|[Rr]ook|[Bb]ishop|[Kk]night)\)?)"
-    + _NOTHING_AFTER
+    r"(?P<word>[Qq]ueen|[Rr]ook|[Bb]ishop|[Kk]night)\)?)" + _NOTHING_AFTER
 )
 _COORDINATES = re.compile(
     rf"(?P<piece>[NBRQKPSLTDCFA](?={_SQUARE}))?(?P<origin>{_ANY_SQUARE})"
@@ -84,6 +83,7 @@ class Resolver:
         self, board: chess.Board, rules: Rules, letters: Mapping[str, str] | None = None
     ) -> None:
         self.board, self.rules, self.letters = board, rules, letters or {}
+        self._known: dict[tuple[str, ...], chess.Move | None] = {}
 
     @cached_property
     def _legal(self) -> list[list[chess.Move]]:
@@ -103,6 +103,14 @@ class Resolver:
         self, piece: str, target: str, file: str = "", rank: str = "", promotion: str = ""
     ) -> chess.Move | None:
         """The one move of a piece (P, N, B, R, Q, K) to a square; a pawn stays on its file."""
+        asked = (piece, target, file, rank, promotion)
+        if asked not in self._known:
+            self._known[asked] = self._piece_moves(*asked)
+        return self._known[asked]
+
+    def _piece_moves(
+        self, piece: str, target: str, file: str, rank: str, promotion: str
+    ) -> chess.Move | None:
         letter = self.letters.get(piece, piece)
         if letter not in "PNBRQK":
             return None
@@ -123,9 +131,12 @@ class Resolver:
 
     def castling(self, *, long: bool) -> chess.Move | None:
         """The move that castles to one side."""
+        if (asked := ("castling", str(long))) in self._known:
+            return self._known[asked]
         squares = [("e1", "c1" if long else "g1"), ("e8", "c8" if long else "g8")]
         kings = [chess.Move.from_uci(origin + target) for origin, target in squares]
-        return self._only(lambda move: move in kings and bool(self.board.kings & _bit(move)))
+        found = self._only(lambda move: move in kings and bool(self.board.kings & _bit(move)))
+        return self._known.setdefault(asked, found)
 
     def _only(self, fits: Callable[[chess.Move], bool]) -> chess.Move | None:
         for legal in self._legal:
@@ -230,7 +241,8 @@ def _of_pawn(text: str, at: int, resolver: Resolver) -> Mention | None:
         return None
     promotion, end = _promotion(text, match.end(), match["target"][1] in "18")
     move = resolver.piece_moves("P", match["target"], match["file"] or "", "", promotion)
-    weak = not (match["file"] or promotion)
+    numbered = re.search(r"\d\)+ $", text[max(0, at - 5) : at])
+    weak = not (match["file"] or promotion or numbered)
     return Mention(at, end, text[at:end], move, weak)
 
 

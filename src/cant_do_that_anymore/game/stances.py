@@ -43,21 +43,36 @@ _FORBIDDEN = (
 )
 _OLD_RULES = (
     r"normal(?:ly)?|usual(?:ly)?|ordinar(?:y|ily)|typical(?:ly)?|habitual(?:ly)?|otherwise"
-    r"|traditional(?:ly)?|instinct\w*|temp(?:ted|ting|tation)"
-    r"|(?:standard|regular|classical|orthodox|conventional|real|old) (?:chess|rules|move|play)"
+    r"|traditional(?:ly)?|instinct\w*|temp(?:ted|ting|tation)|habits?"
+    r"|(?:standard|regular|classical|orthodox|conventional|real|old) (?:chess|rules|move|play|game)"
+)
+_OLD_SCOPE = re.compile(
+    r"[^.!?\n;]{0,40}?\b(?:in|under|by|with|for) (?:the |a )?(?:standard|regular|normal|ordinary|usual"
+    r"|classical|orthodox|traditional|conventional|old|original)\b|[^.!?\n;,]{0,20}\bwhat (?:I|one)"
+    r"(?:'d| would)\b",
+    re.IGNORECASE,
 )
 _REJECTED_BEFORE = re.compile(
     rf"\b(?:not(?! only)|never|\w+n't|cannot|instead of|rather than|in place of|unlike|neither|nor"
     r"|avoid(?:s|ing)?|without|unable to|except|would have|would've|wanted to|hoped to|meant to"
     r"|intended to|planned to|was going to|about to play|used to|wish|reject\w*|discard\w*"
     rf"|dismiss\w*|abandon\w*|forget|can no longer|initially|originally|at first|{_FORBIDDEN}"
-    rf"|{_OLD_RULES})\b|\bno\s+$|\bexcluding\b",
+    rf"|{_OLD_RULES})\b|(?<!\bI )(?<!\bwe )\bwould (?:play|have|go)\b|\bno\s+$|\bexcluding\b",
+    re.IGNORECASE,
+)
+_LABELED_REJECTED = re.compile(
+    r"\b(?:illegal|rejected|forbidden|not (?:legal|allowed|possible)|wrong|avoid|previously|standard)"
+    r"(?: move| chess| rules)?\s*:\W*$",
     re.IGNORECASE,
 )
 _SUPPOSED_CHOICE = re.compile(
     rf"(?:\b(?:if|were)\b.*\b(?:would|could)\b|\b(?:{_OLD_RULES})\b)"
     r"(?!.*\b(?:so|but|here|instead|therefore|now|however)\b)",
     re.IGNORECASE | re.DOTALL,
+)
+_FOREIGN_NO = (
+    r"ist (?:nicht|illegal|verboten|unmöglich)|nicht (?:mehr )?(?:erlaubt|legal|möglich)|n'est"
+    r"|est (?:illégal|interdit|impossible)|es ilegal|no es|è illegale|non è|不|非法|违法|違法"
 )
 _FILLER = (
     r"(?:(?:but|however|yet|though|although|unfortunately|sadly|alas|which|that|this|it|both|all"
@@ -68,19 +83,25 @@ _FILLER = (
 _REJECTED_AFTER = re.compile(
     rf"[ \t\"'\])+#]*[?!,;:>-]*[ \t]*[(\[]?[ \t]*(?:{_FILLER}{{0,7}}?(?:{_FORBIDDEN}|would(?! like)|can't"
     r"|cannot|isn't|wasn't|aren't|won't|wouldn't|doesn't|couldn't|violates|breaks|wait\b|oops"
-    rf"|if (?:it|that|this)\b|no[,.!]|hmm|scratch)|{_FILLER}{{1,7}}?not\b(?! only))"
+    rf"|if (?:it|that|this)\b|no[,.!:-]|hmm|scratch|{_FOREIGN_NO})|{_FILLER}{{1,7}}?not\b(?! only))"
     r"|[\s\"')\]]*[❌✗✘🚫⛔]",
     re.IGNORECASE,
 )
 _REJECTED_NEXT = re.compile(
     r"[\s\"')\]+#.!?]*[(\[]?\s*"
-    r"(?:(?:wait|oops|scratch that|correction|on second thought|hold on|no[,.!-])"
+    r"(?:(?:(?:hmm|oh|ah|no|but)\W+)?(?:wait(?! for)|oops|scratch that|correction|hold on"
+    r"|on second thought|no[,.!-])"
     rf"|(?:(?:hmm|actually|but|now|oh|ah|sorry|unfortunately|however)\W+)?(?:{_FORBIDDEN})"
     r"|(?:(?:hmm|actually|but|however|unfortunately|sorry|oh|ah)\W+)?"
     r"(?:that|this|it|which|the move|that move|this move)"
     rf"(?:(?:'s| is| was| would be| has become)(?: now| actually| also| of course)*"
     rf" (?:{_FORBIDDEN})|(?: isn't| wasn't| can't| cannot| won't)(?: be)?"
     r" (?:a )?(?:legal|allowed|possible|permitted|valid|played|done|an option)))",
+    re.IGNORECASE,
+)
+_TAKEN_BACK = re.compile(
+    r"\b(?:wait(?! for)|hold on|scratch that|on second thought|oops|correction|my mistake"
+    r"|(?:that|this|it)(?:'s| is) (?:illegal|not legal|not allowed|forbidden))\b",
     re.IGNORECASE,
 )
 _BUT_NEXT = re.compile(r"[\s\"')\]]*[,;.]?[\s-]*(?:but|however|except)\b", re.IGNORECASE)
@@ -120,12 +141,14 @@ _CHOICE = re.compile(
     r"|\b(?:best|strongest|right|correct|legal|safest|only|better|chosen|final|reasonable|good)"
     r" (?:\w+ ){0,2}?(?:move|choice|answer|option|reply|response|continuation|alternative)\b"
     r"[^.!?\n]{0,30}?\b(?:is|be|seems|remains)\b"
-    r"|\b(?:so|therefore|thus|hence|instead|accordingly|consequently|going with)\b"
+    r"|\b(?:so|therefore|thus|hence|instead|accordingly|consequently|going with|also|donc)\b(?! as\b)"
+    r"|\b(?:new rules|this variant|this game|these rules|now|here|legal)\s*:"
+    r"|\b(?:ich (?:spiele|ziehe|wähle)|je joue|je choisis|juego|muevo|gioco)\b"
     r"|^\W*(?:play|push|move|answer)\b|[-=]>)",
     re.IGNORECASE,
 )
 _CONNECTIVE = re.compile(
-    r"so|therefore|thus|hence|instead|accordingly|consequently|[-=]>", re.IGNORECASE
+    r".*:|also|donc|so|therefore|thus|hence|instead|accordingly|consequently|[-=]>", re.IGNORECASE
 )
 _PREDICATE = re.compile(
     r"[\s\"')\]]*(?:is|are|was|were|will|would|can|could|has|looks|seems|might|may|does|fails|loses"
@@ -143,7 +166,9 @@ _SHORT_REST = re.compile(
     re.IGNORECASE,
 )
 _IF = re.compile(r"\b(?:if|whether)\W+(?:the move\W+)?$", re.IGNORECASE)
-_ENDS = re.compile(r"[\"')\]+#]*(?:[.!?]|\n|$)")
+_ENDS = re.compile(
+    r"[\"')\]+#]*(?:[.!?]|\n|$|[ ]?[(:;]|[ ]-|,(?! ?(?:and )?[a-h][1-8])|[ ](?:since|because|as|to)\b)"
+)
 _JOINED = re.compile(
     r"[\s\"'(),/&=:]*(?:(?:or|nor|and|ie|in|uci|notation|san|move)\b[\s\"'(),/:]*)*", re.IGNORECASE
 )
@@ -169,6 +194,7 @@ class Speech:
             mention.move: index
             for index, mention in enumerate(mentions)
             if self.stances[index] is Stance.REJECTED
+            and (not mention.weak or self._is_rejected_after(index))
         }
 
     def _surroundings(self) -> tuple[list[int], list[str], list[str]]:
@@ -195,12 +221,16 @@ class Speech:
         clause = _CLAUSE_END.split(before)[-1]
         if _REJECTED_BEFORE.search(clause) or _SUPPOSED_CHOICE.search(before):
             return Stance.REJECTED
+        if _LABELED_REJECTED.search(before):
+            return Stance.REJECTED
         if _IF.search(clause) or self._is_rejected_after(index):
             return Stance.REJECTED
         if self._is_chosen(index, clause):
             return Stance.CHOSEN
-        sentence = self.text[self._begin[index] : self.mentions[index].start]
-        alone = not re.search(r"[^\W\d]", sentence) and _ENDS.match(after)
+        place = self.mentions[index].start
+        sentence = self.text[max(self._begin[index], place - 200) : place]
+        part = re.split(r";|\s-+\s", sentence)[-1]
+        alone = not re.search(r"[^\W\d]", part) and _ENDS.match(after)
         if self._aside.search(before) or self._is_asked(index, before):
             return Stance.ASIDE
         if self.mentions[index].weak and not alone:
@@ -227,16 +257,23 @@ class Speech:
 
     def _is_asked(self, index: int, before: str) -> bool:
         """Whether it is part of a question, of more words than the move."""
-        end = _SENTENCE_END.search(self.text, self.mentions[index].end)
-        rest = self.text[self.mentions[index].end : end.end()] if end else ""
+        place = self.mentions[index].end
+        end = _SENTENCE_END.search(self.text, place, place + 300)
+        rest = self.text[place : end.end()] if end else ""
         return "?" in rest and bool(re.search(r"[^\W\d]", before + rest))
 
     def _is_rejected_after(self, index: int) -> bool:
         after = self._after[index]
-        if _REJECTED_AFTER.match(after) or _REJECTED_NEXT.match(after):
+        rejected = _REJECTED_AFTER.match(after) or _REJECTED_NEXT.match(after)
+        if rejected:  # "illegal in standard chess" says nothing of this game
+            supposed = rejected[0].lower().endswith("would")
+            return supposed or not _OLD_SCOPE.match(after[rejected.end() :])
+        if _OLD_SCOPE.match(after):
             return True
         others = [m for m in self.mentions[index + 1 : index + 40] if not m.weak]
         if not others and _BUT_FORBIDDEN.match(after):
+            return True
+        if others and _TAKEN_BACK.search(after):
             return True
         return bool(_BUT_NEXT.match(after)) and any(
             other.move != self.mentions[index].move for other in others
@@ -267,5 +304,6 @@ class Speech:
 
     def is_finished(self, index: int) -> bool:
         """Whether the sentence of a mention goes on to its end, or ends with it."""
-        rest = self.text[self.mentions[index].end :]
-        return bool(_SENTENCE_END.search(rest)) or not re.search(r"\w", rest)
+        place = self.mentions[index].end
+        ended = _SENTENCE_END.search(self.text, place)
+        return bool(ended) or not re.search(r"\w", self.text[place:])

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import chess
 
 from ..errors import Stopped
-from ..game.notation import numbered, written_game
 from ..game.move_parser import move_in
+from ..game.notation import numbered, written_game
 from ..game.rules import board_after
 from .model import CHAT_TOKENS, Answer, Form, Known, Question, Settings
 

@@ -12,8 +12,8 @@ from ..evaluation.conditions import added_to
 from ..evaluation.diagnosis import KNOWLEDGE, KNOWS_FORBIDDEN, knowing_of
 from ..evaluation.results import Run
 from ..evaluation.vocabulary import Reply, Sample
-from ..game.notation import numbered, written, written_game
 from ..game.move_parser import named_moves
+from ..game.notation import numbered, written, written_game
 from ..game.rules import Rules
 from ..models.model import Answer
 from .diagnosis import CONTROL, NO_ANSWER, NO_HABIT

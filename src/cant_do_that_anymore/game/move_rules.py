@@ -1,0 +1,359 @@
+"""The rules of the move reader, in order: which of the moves that a reply mentions is its answer.
+
+The first rule that applies decides: it gives the move, or says that the reply is unreadable. A
+wrong move is worse than an unreadable reply, since bounds account for the latter.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import chess
+
+from .mentions import Mention, Resolver, mentions_in
+from .reply_text import MOVE_NUMBER, letters_of
+from .rules import STANDARD, Rules
+from .stances import Speech, Stance
+
+UNREADABLE = chess.Move.null()
+"""What a rule gives that decides against every move."""
+MAX_MENTIONS = 2_000
+"""A reply that names more moves answers with none of them."""
+_MARK = r"(?:make_move|bestmove|move|uci|play)"
+_VALUE = rf"[\s\"'(\[<:=>-]*(?:(?:{_MARK}|I play|I'll play)\b[\s\"'(\[:=-]*)?(?:\d+\)+[ ]*)?"
+_NOT_OURS = (
+    r"(?:opponent'?s?|your|last|previous|candidate|possible|legal|available|their|alternative|other"
+    r"|illegal|forbidden|example|expected|normal|usual|standard|natural|old|invalid|considered)"
+)
+_NOUN = (
+    r"(?:move|answer|action|decision|choice|bestmove|response|reply|output|result|solution|play"
+    r"|conclusion|best|pick|verdict|final)"
+)
+_LABEL = re.compile(
+    rf"(?<![\w-])(?P<words>(?:[A-Za-z']+[ ]){{0,4}}?){_NOUN}(?:[ ](?:\([^)\n]{{0,25}}\)|played|chosen"
+    r"|made|selected|completed|decision|choice|uci|san|in|for|notation|format|here|now|as|white|black"
+    rf"|to|play|make|under|these|the|new|rules))*[ ]?(?::|=(?!=)|[-=]>|[ ]is\b|[ ]will be\b){_VALUE}",
+    re.IGNORECASE,
+)
+_COMMAND = re.compile(rf"(?:make[_ ]move|bestmove|play_move|submit_move)\b{_VALUE}", re.IGNORECASE)
+_FIELD = re.compile(
+    r"[\"'](?:\w*move\w*|uci|san|action|action_input|answer|final_answer|choice|command|content"
+    rf"|\w*response|result|output|play|final|best|pick)[\"']\s*:\s*[\"']{_VALUE}",
+    re.IGNORECASE,
+)
+_BOXED = re.compile(r"\\boxed\s*\{([^{}]{0,200})\}")
+_TAG = re.compile(
+    r"<(?:answer|move|final|final_answer|uci|action|best_?move|output|response|result)>",
+    re.IGNORECASE,
+)
+_CORRECTION = re.compile(
+    r"\b(?:wait|actually|instead|no,|correction|rather|on second thought|however|oops|sorry|hmm"
+    r"|reconsider\w*|re-?evaluat\w*|try again|better|mistake|illegal|not (?:legal|allowed|valid))",
+    re.IGNORECASE,
+)
+_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9])(?:[KQRBN]?[a-h]?[1-8]?x?[a-h][1-8](?:=?[QRBNqrbn])?"
+    r"|[a-h][1-8]-[a-h][1-8]|(?:O-O|0-0)(?:-[O0])?)(?![A-Za-z0-9])"
+)
+_RESIDUE = re.compile(rf"{MOVE_NUMBER}|\b(?:e\.?p|1-0|0-1|1/2-1/2|check|checkmate|mate)\b")
+_SPEAKER = re.compile(
+    r"\W*(?:(?P<colour>white|black)(?:'s move)?|assistant|me|I)\s*:", re.IGNORECASE
+)
+
+
+def decided(reply: "Reply") -> chess.Move | None:
+    """The move that the first rule gives that applies to a reply, or None."""
+    for rule in RULES:
+        move = rule.read(reply)
+        if move is not None:
+            return move or None
+    return None
+
+
+def may_promote(move: chess.Move, board: chess.Board) -> bool:
+    """Whether a move takes a pawn to the last rank and does not say what it becomes."""
+    pawn = board.piece_type_at(move.from_square) == chess.PAWN
+    return pawn and not move.promotion and chess.square_rank(move.to_square) in (0, 7)
+
+
+class Reply:
+    """A reply to be read: its plain text, the moves it mentions and how it speaks of them."""
+
+    def __init__(
+        self, text: str, board: chess.Board, rules: Rules, cut_off: bool, previous: str | None
+    ) -> None:
+        self.text, self.board, self.rules = text, board, rules
+        self.cut_off, self.previous = cut_off, previous
+        self.resolver = Resolver(board, rules, letters_of(text))
+
+    @cached_property
+    def mentions(self) -> list[Mention]:
+        """What looks like a move, without a last one that the cut may have made another."""
+        found = mentions_in(self.text, self.resolver)
+        if len(found) > MAX_MENTIONS:
+            return []
+        if self.cut_off and found and found[-1].end == len(self.text):
+            last = found[-1]
+            castles = last.text.upper() in ("O-O", "0-0", "OO")
+            if castles or last.move is None or may_promote(last.move, self.board):
+                return found[:-1]
+        return found
+
+    @cached_property
+    def speech(self) -> Speech:
+        """How it speaks of each."""
+        return Speech(self.text, self.mentions, "Black" if self.board.turn else "White")
+
+    @cached_property
+    def by_start(self) -> dict[int, int]:
+        """The number of the mention that begins at a place."""
+        return {mention.start: index for index, mention in enumerate(self.mentions)}
+
+    def stance(self, index: int) -> Stance:
+        """How it speaks of a mention."""
+        return self.speech.stances[index]
+
+    def stands(self, index: int) -> bool:
+        """Whether a mention is neither rejected, there or later, nor an aside of an example."""
+        before = self.text[max(0, self.mentions[index].start - 60) : self.mentions[index].start]
+        example = re.search(r"\b(?:eg|example|for instance|such as|format)\b[^.\n]*$", before)
+        rejected = self.stance(index) is Stance.REJECTED or self.speech.is_rejected_later(index)
+        return not rejected and not example
+
+    def is_own(self, index: int) -> bool:
+        """Whether a mention moves no piece of the opponent."""
+        move = self.mentions[index].move
+        return not move or self.board.color_at(move.from_square) != (not self.board.turn)
+
+    def is_echo(self, mention: Mention) -> bool:
+        """Whether a mention is the last move of the game, which was the opponent's."""
+        if not self.previous:
+            return False
+        last = chess.Move.from_uci(self.previous)
+        if mention.move:
+            return mention.move == last
+        return mention.text.rstrip("+#").endswith(chess.square_name(last.to_square))
+
+    def within(self, text: str) -> chess.Move | None:
+        """The move that a part of it answers with."""
+        part = text.replace("<", " ").replace("\\boxed", " ").strip()
+        return decided(Reply(part, self.board, self.rules, self.cut_off, self.previous))
+
+    def goes_on(self, first: Mention, second: Mention) -> bool:
+        """Whether the second move is a legal reply to the first, by the other side."""
+        move, between = first.move, self.text[first.end : second.start]
+        sides = r"\)\)" if self.board.turn else r"\)(?!\))"
+        if "\n" not in between and not re.fullmatch(rf"[\s,+#!?]*(?:\d+{sides}\s*)?", between):
+            return False
+        if not move or self.board.color_at(move.from_square) != self.board.turn:
+            return False
+        after = self.board.copy(stack=False)
+        after.push(move)
+        replies = mentions_in(second.text, Resolver(after, self.rules))
+        legal = {each for rules in (STANDARD, self.rules) for each in rules.legal_moves(after)}
+        return len(replies) == 1 and replies[0].move in legal
+
+
+def _agreed(reply: Reply, marked: Sequence[int]) -> chess.Move | None:
+    """The move of the marked mentions that stand: one, or the last if it corrects the others."""
+    standing = [index for index in marked if reply.stands(index)]
+    if not standing:
+        return None
+    moves = [reply.mentions[index].move for index in standing]
+    if len(set(moves)) == 1:
+        return moves[0] or UNREADABLE
+    first, second = (reply.mentions[index] for index in standing[:2])
+    if len(standing) == 2 and reply.goes_on(first, second):
+        return moves[0] or UNREADABLE
+    last = standing[-1]
+    between = reply.text[reply.mentions[standing[-2]].end : reply.mentions[last].start]
+    return (_CORRECTION.search(between) and moves[-1]) or UNREADABLE
+
+
+def _marked(reply: Reply, marks: Iterable["re.Match[str]"]) -> chess.Move | None:
+    return _agreed(reply, [reply.by_start[m.end()] for m in marks if m.end() in reply.by_start])
+
+
+def boxed(reply: Reply) -> chess.Move | None:
+    """The move in ``\\boxed{}``; of several boxes, in the last."""
+    found = _BOXED.findall(reply.text)
+    return (reply.within(found[-1]) or UNREADABLE) if found else None
+
+
+def tagged(reply: Reply) -> chess.Move | None:
+    """The move between tags such as ``<answer>`` and ``</answer>``; the last pair counts."""
+    opening = None
+    for opening in _TAG.finditer(reply.text):
+        pass
+    if not opening:
+        return None
+    return reply.within(reply.text[opening.end() :].partition("</")[0]) or UNREADABLE
+
+
+def final_label(reply: Reply) -> chess.Move | None:
+    """The move after a label that is called final."""
+    marks = (m for m in _labels(reply) if re.search(r"\bfinal\b", m["words"], re.IGNORECASE))
+    return _marked(reply, marks)
+
+
+def field(reply: Reply) -> chess.Move | None:
+    """The move in a field of JSON, or of a call of a tool."""
+    return _marked(reply, _FIELD.finditer(reply.text))
+
+
+def command(reply: Reply) -> chess.Move | None:
+    """The move after a command such as ``bestmove`` or ``make_move``."""
+    return _marked(reply, _COMMAND.finditer(reply.text))
+
+
+def label(reply: Reply) -> chess.Move | None:
+    """The move after a label such as ``Move:`` or "My move is"."""
+    return _marked(reply, _labels(reply))
+
+
+def _labels(reply: Reply) -> Iterator["re.Match[str]"]:
+    not_ours = re.compile(rf"\b{_NOT_OURS}\b", re.IGNORECASE)
+    opponent = "black" if reply.board.turn else "white"
+    for match in _LABEL.finditer(reply.text):
+        words = match["words"].lower()
+        if not not_ours.search(words) and opponent not in words:
+            yield match
+
+
+def repeated_game(reply: Reply) -> chess.Move | None:
+    """The first new move after the moves of the game, repeated from its beginning."""
+    board, target = chess.Board(), reply.board
+    first = re.search(r"(?<![\w)])1\)", reply.text)
+    for ply, token in enumerate(_TOKEN.finditer(reply.text, first.end() if first else 0)):
+        if ply and board.turn == target.turn and board.board_fen() == target.board_fen():
+            new = mentions_in(token[0], reply.resolver)
+            index = reply.by_start.get(token.start())
+            if index is not None and not reply.stands(index):
+                return None
+            return (new and new[0].move) or UNREADABLE
+        found = mentions_in(token[0], Resolver(board, reply.rules))
+        move = found[0].move if found else None
+        if not move or board.color_at(move.from_square) != board.turn:
+            return None
+        board.push(move)
+    return None
+
+
+def lone_move(reply: Reply) -> chess.Move | None:
+    """The move that is a line of its own; the first of those that go on with the game."""
+    lines = list(_lone_lines(reply))
+    found = [(index, line) for index, line in lines if reply.stands(index)]
+    if len({reply.mentions[index].move for index, _ in found}) > 1:
+        echoes = [n for n, each in enumerate(found) if reply.is_echo(reply.mentions[each[0]])]
+        found = found[echoes[-1] + 1 :] if echoes else found
+    moves = [reply.mentions[index].move for index, _ in found]
+    if not moves or _is_corrected(reply, found[-1][0]):
+        return None
+    if len(set(moves)) == 1:
+        return moves[0] or UNREADABLE
+    for (one, _), (two, _) in pairwise(found):
+        if moves[0] != reply.mentions[two].move:
+            return moves[0] if reply.goes_on(reply.mentions[one], reply.mentions[two]) else None
+    return None
+
+
+def _is_corrected(reply: Reply, last: int) -> bool:
+    """Whether the text chooses another move later and says that this is a correction."""
+    for index in range(last + 1, len(reply.mentions)):
+        other = reply.mentions[index]
+        if reply.stance(index) is Stance.CHOSEN and other.move != reply.mentions[last].move:
+            between = reply.text[reply.mentions[last].end : other.end + 12]
+            return bool(_CORRECTION.search(between))
+    return False
+
+
+def _lone_lines(reply: Reply) -> Iterator[tuple[int, int]]:
+    """The mentions of the lines that consist of moves, with the number of the line."""
+    start, numbers = 0, iter(range(len(reply.mentions)))
+    index = next(numbers, None)
+    lines = reply.text.split("\n")
+    last = max((n for n, line in enumerate(lines) if re.search(r"\w", line)), default=0)
+    first = next((n for n, line in enumerate(lines) if re.search(r"\w", line)), 0)
+    for number, line in enumerate(lines):
+        end, inside = start + len(line), []
+        while index is not None and reply.mentions[index].start < end:
+            inside.append(index)
+            index = next(numbers, None)
+        if inside and _is_only_moves(reply, line, start, inside):
+            for each in inside:
+                if number in (first, last) or not reply.mentions[each].weak or len(inside) > 1:
+                    yield each, number
+        start = end + 1
+
+
+def _is_only_moves(reply: Reply, line: str, start: int, inside: Sequence[int]) -> bool:
+    rest, place = "", 0
+    for each in inside:
+        rest += line[place : reply.mentions[each].start - start] + " "
+        place = reply.mentions[each].end - start
+    rest += line[place:]
+    speaker = _SPEAKER.match(rest)
+    if speaker:
+        if (speaker["colour"] or "").lower() == ("black" if reply.board.turn else "white"):
+            return False
+        rest = rest[speaker.end() :]
+    return not re.search(r"\w", _RESIDUE.sub("", rest)) and "?" not in rest
+
+
+def chosen(reply: Reply) -> chess.Move | None:
+    """The move of which the text says that it plays it: "I play", "let's go with", "so"."""
+    return _agreed(
+        reply,
+        [
+            index
+            for index, stance in enumerate(reply.speech.stances)
+            if stance is Stance.CHOSEN and not reply.is_echo(reply.mentions[index])
+        ],
+    )
+
+
+def only_move(reply: Reply) -> chess.Move | None:
+    """The one move that is named, where the text does not reject it."""
+    named = [
+        index
+        for index, stance in enumerate(reply.speech.stances)
+        if stance in (Stance.PLAIN, Stance.DOUBTFUL) and not reply.is_echo(reply.mentions[index])
+    ]
+    moves = {reply.mentions[index].move for index in named}
+    if len(moves) != 1 or any(reply.speech.rejects(move) for move in moves):
+        return None
+    if not all(reply.stands(index) and reply.is_own(index) for index in named):
+        return None
+    if reply.cut_off and not all(reply.speech.is_finished(index) for index in named):
+        return None
+    return moves.pop()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule of the reader.
+
+    Attributes:
+        read: gives the move, `UNREADABLE`, or None where the rule does not apply.
+        examples: replies after 1. e4 e6 2. Nf3 c5 3. c3 b6, when bishops move like knights, and
+            the move that each is read as.
+    """
+
+    read: Callable[[Reply], chess.Move | None]
+    examples: dict[str, str | None]
+
+
+RULES = (
+    Rule(boxed, {r"Bb5 is illegal. \boxed{\text{d4}}": "d2d4", r"$$\boxed{f1g3}$$": "f1g3"}),
+    Rule(tagged, {"<answer>d2d4</answer>": "d2d4", "Not f1b5.\n<move>Bg3</move>": "f1g3"}),
+    Rule(final_label, {"Move: d2d4 looks good\n\n**Final answer:** `f1g3`": "f1g3"}),
+    Rule(field, {'{"thought": "Bb5 is out", "move": "d2d4"}': "d2d4"}),
+    Rule(command, {"bestmove f1g3 ponder c8e7": "f1g3", "Action: make_move d4": "d2d4"}),
+    Rule(label, {"**Move:** `d2d4`\n\nNow f1b5 is illegal.": "d2d4", "My move is Bg3.": "f1g3"}),
+    Rule(repeated_game, {"1. e4 e6 2. Nf3 c5 3. c3 b6 4. d4 cxd4 5. cxd4": "d2d4"}),
+    Rule(lone_move, {"d4\n\n(f1b5 is illegal now.)": "d2d4", "4. Bb5 a6": "f1b5"}),
+    Rule(chosen, {"Instead of Bb5, I play d4.": "d2d4", "f1b5? Illegal now, so f1g3.": "f1g3"}),
+    Rule(only_move, {"f1g3 attacks h5.": "f1g3", "f1b5 is illegal.": None, "d2d4 or f1g3": None}),
+)
