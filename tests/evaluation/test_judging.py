@@ -5,15 +5,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.evaluation.judging import judge, read_move
-from cant_do_that_anymore.evaluation.vocabulary import OUTCOMES
+from cant_do_that_anymore.evaluation.judging import answered_move, judge
+from cant_do_that_anymore.evaluation.vocabulary import OUTCOMES, Reading
+from cant_do_that_anymore.game.move_parser import move_in
 from cant_do_that_anymore.game.position import Position
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules, board_after
 from cant_do_that_anymore.models.model import Answer, StopReason
 
 MOVES = ("e2e4", "e7e6", "g1f3", "c7c5", "c2c3", "b7b6")
 POSITION = Position(0, MOVES, ("f1b5",))
 BOARD = POSITION.board()
+
+
+def read_move(
+    reply: str, board: chess.Board, rules: Rules, reading: Reading = "lenient"
+) -> chess.Move | None:
+    """The move that an answer names in the position of a board."""
+    if reading == "exact":
+        return answered_move(Answer(reply), POSITION, rules, reading)
+    return move_in(reply, board, rules)
 
 
 @pytest.mark.parametrize(
@@ -103,21 +113,6 @@ def test_a_habit_in_standard_notation_never_passes_for_a_move_of_the_changed_rul
         assert read_move("Bb5", BOARD, rules) == chess.Move.from_uci("f1b5")
     assert read_move("Bg3", BOARD, BISHOPS_AS_KNIGHTS) == chess.Move.from_uci("f1g3")
     assert read_move("Bg3", BOARD, STANDARD) is None
-
-
-@pytest.mark.parametrize(
-    ("reply", "move"),
-    [
-        ("Since bishops move like knights, f1b5 is ill", None),
-        ("f1b5", "f1b5"),
-        ("f1b5\nUs", "f1b5"),
-    ],
-)
-def test_a_reply_that_was_cut_off_counts_only_by_its_first_line(
-    reply: str, move: str | None
-) -> None:
-    read = read_move(reply, BOARD, BISHOPS_AS_KNIGHTS, cut_off=True)
-    assert (read.uci() if read else None) == move
 
 
 @given(st.text())

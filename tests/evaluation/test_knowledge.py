@@ -12,10 +12,12 @@ from cant_do_that_anymore.evaluation.knowledge import (
     allowed_move,
     answers_for,
     forbidden_move,
-    read_yes_or_no,
+    said_in,
 )
 from cant_do_that_anymore.evaluation.wordings import DEFAULT
+from cant_do_that_anymore.evaluation.yes_no import RULES, Rule, read_yes_no
 from cant_do_that_anymore.game.position import Position, shipped_pool
+from cant_do_that_anymore.game.reply_text import plain_text
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
 from cant_do_that_anymore.models.model import Answer
 from cant_do_that_anymore.models.pocket import CANNOT_READ
@@ -38,7 +40,7 @@ FORBIDDEN, ALLOWED = conditions_for(QUESTIONS, BISHOPS_AS_KNIGHTS, DEFAULT)
     ],
 )
 def test_yes(reply: str) -> None:
-    assert read_yes_or_no(reply) is True
+    assert read_yes_no(reply) is True
 
 
 @pytest.mark.parametrize(
@@ -56,36 +58,137 @@ def test_yes(reply: str) -> None:
     ],
 )
 def test_no(reply: str) -> None:
-    assert read_yes_or_no(reply) is False
+    assert read_yes_no(reply) is False
 
 
 @pytest.mark.parametrize(
     "reply",
     [
         *("", "f1b5", "Yes or no", "yes and no", "Perhaps.", "I cannot tell whether it is legal."),
-        *(
-            "No idea.",
-            "It depends.",
-            "Is it legal? It is legal.",
-            "f1b5 is illegal, f1g3 is legal.",
-        ),
+        *("No idea.", "It depends.", "f1b5 is illegal, f1g3 is legal."),
         *("<think>yes", "It would be legal if bishops moved.", "Knowing is easy.", CANNOT_READ),
-        "It is not only legal but illegal.",
     ],
 )
 def test_neither(reply: str) -> None:
-    assert read_yes_or_no(reply) is None
+    assert read_yes_no(reply) is None
 
 
-def test_of_a_reply_that_was_cut_off_only_the_beginning_counts() -> None:
-    assert read_yes_or_no("No, because bishops", cut_off=True) is False
-    assert read_yes_or_no(" Yes", cut_off=True) is True
-    assert read_yes_or_no("It is legal", cut_off=True) is None
-    assert read_yes_or_no("Let me see.\nYes", cut_off=True) is None
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("c1b3 is illegal in standard chess but legal under these rules", True),
+        ("It is legal in standard chess, but here it is illegal.", False),
+        ("c1b3 would normally be legal, but not here.", False),
+        ("In ordinary chess yes, but here no.", False),
+        ("In standard chess no, but under these rules yes.", True),
+        ("There is nothing illegal about c1b3.", True),
+        ("It's not illegal.", True),
+        ("It isn't allowed.", False),
+        ("c1b3 cannot legally be played.", False),
+        ("It can't be played.", False),
+        ("This is possible.", True),
+        ("The move is permitted.", True),
+        ("It is valid.", True),
+        ("No problem, yes it is legal.", True),
+        ("Yes, it is illegal.", None),
+        ("Is c1b3 legal? Yes.", True),
+        ("Is c1b3 legal? No, it isn't.", False),
+        ("Is c1b3 a legal move?", None),
+        ("Answer: no", False),
+        ("Final answer: **yes**", True),
+        ("The bishop moves like a knight, so c1b3 is legal.", True),
+        ("Bishops now move like knights. c1 to b3 is a knight's move. Therefore yes.", True),
+        ("Therefore, the answer is no.", False),
+        ('{"answer": "no"}', False),
+        ('{"legal": true}', True),
+        ("\\boxed{No}", False),
+        ("<answer>yes</answer>", True),
+        ("I first thought it is legal, but it is not.", False),
+        (
+            "Normally f1b5 would be legal. Under the new rules, bishops move like knights, so it is not.",
+            False,
+        ),
+        ("f1b5 is illegal, f1g3 is legal.", None),
+        ("Yes and no.", None),
+        ("It depends.", None),
+        ("I'm not sure whether it is legal.", None),
+        ("No, it's legal.", None),
+        ("No. It would be legal in standard chess.", False),
+        ("Yes. It would be illegal in standard chess.", True),
+        ("Yes — although it is illegal in standard chess.", True),
+        ("No: legal in standard chess, illegal here.", False),
+        ("Not legal.", False),
+        ("no longer legal", False),
+        ("Ja", True),
+        ("Nein.", False),
+        ("Oui, c'est légal.", None),
+        (
+            "Yes, f1g3 is a legal move because bishops move like knights and f1b5 would be illegal.",
+            True,
+        ),
+        ("The move c1b3 is a legal knight-like jump.", True),
+        ("It's legal.", True),
+        ("It is against the rules.", False),
+        ("It violates the rule.", False),
+        ("It does not violate any rule.", True),
+        (
+            "Let me think. Bishops move like knights. From c1, b3 is reachable. It's legal.\n\nYes",
+            True,
+        ),
+        ("yes\n\nExplanation: in standard chess this is illegal.", True),
+        ("No\n\nBishops can no longer move diagonally.", False),
+        ("The answer is not yes.", None),
+        ("Yes, that's right: the move isn't legal.", None),
+        ("Under standard rules it would be illegal. Under these rules: legal.", True),
+        ("This move is not just legal, it is strong.", True),
+        ("No, you can't.", False),
+        ("Hmm, I believe it's fine: yes.", True),
+        ("My answer: yes", True),
+        ("I would say no.", False),
+        ("I'd answer yes", True),
+        ('The correct reply is "no".', False),
+        ("no or yes", None),
+        ("Legal: no", False),
+        ("Legal? Yes.", True),
+        ("Verdict: illegal", False),
+        ("That's a legal move in both standard chess and this variant.", True),
+        (
+            "c1b3 is not a legal move in standard chess. In this game, bishops move like knights. So it is a legal move.",
+            True,
+        ),
+        ("In this game it's illegal for bishops to move diagonally, so f1b5 is illegal.", False),
+        (
+            "It is illegal to move bishops diagonally; f1g3 is a knight move, so f1g3 is legal.",
+            True,
+        ),
+        ("Diagonal bishop moves are illegal, but c1b3 is not diagonal.", None),
+        ("Bishops cannot move diagonally. c1b3 is a knight's jump, which is allowed.", True),
+        ("Bishops no longer move diagonally, so no.", False),
+        ("Yes, because bishops can no longer move diagonally but like knights.", True),
+    ],
+)
+def test_what_a_sentence_says_of_this_game_counts(reply: str, said: bool | None) -> None:
+    assert read_yes_no(reply) is said
+
+
+@pytest.mark.parametrize(
+    ("rule", "reply", "said"), [(r, *example) for r in RULES for example in r.examples.items()]
+)
+def test_each_rule_reads_its_examples(rule: Rule, reply: str, said: bool | None) -> None:
+    assert read_yes_no(reply) is said
+    assert said is None or rule.read(plain_text(reply)) is said
+
+
+def test_of_a_reply_that_was_cut_off_an_unfinished_sentence_says_nothing() -> None:
+    assert read_yes_no("No, because bishops", cut_off=True) is False
+    assert read_yes_no(" Yes", cut_off=True) is True
+    assert read_yes_no("It is legal", cut_off=True) is None
+    assert read_yes_no("Let me see.\nYes", cut_off=True) is True
+    assert read_yes_no("It is legal. It is", cut_off=True) is True
 
 
 def test_read_exactly_only_the_bare_word_counts() -> None:
-    found = [read_yes_or_no(reply, "exact") for reply in ("yes", " No\n", "No.", "no way", "")]
+    found = [said_in(reply, "exact") for reply in ("yes", " No\n", "No.", "no way", "")]
     assert found == [True, False, None, None, None]
 
 

@@ -27,20 +27,24 @@ _WORDS = {
 }
 _YES_OR_NO = r"(?:(?P<yes>yes|true|legal)|no|false|illegal|not legal)\b(?! (?:or|and) (?:no|yes)\b)"
 _MARKED = re.compile(
-    rf"(?:\\boxed\s*\{{|<(?:answer|final|output)>|[\"'](?:\w*answer|legal|is_legal|result|verdict)[\"']\s*:"
-    rf"|\b(?:answer|verdict|conclusion|final|response|result|reply)(?: is| would be| must be)?\s*[:=]?"
+    rf"(?:\\boxed\s*\{{|<(?:answer|final|output)>|[\"'](?:\w*answer|legal|is_legal|result"
+    rf"|verdict)[\"']\s*:"
+    rf"|\b(?:answer|verdict|conclusion|final|response|result|reply)(?: is| would be"
+    rf"| must be)?\s*[:=]?"
     rf"|\b(?:legal|legality|allowed)\s*[:=?])"
     rf"[\s\"'(\[:]*{_YES_OR_NO}",
     re.IGNORECASE,
 )
 _BEGINNING = re.compile(
     r"\W*(?:(?P<yes>yes|yeah|yep|yup)|no|nope|nah)\b"
-    r"(?!\s+(?:or|and|doubt|idea|issue|problem|question|reason|way|matter|longer|worries|need|one)\b)",
+    r"(?!\s+(?:or|and|doubt|idea|issue|problem|question|reason|way|matter|longer|worries|need"
+    r"|one)\b)",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]?")
 _CLAUSE = re.compile(
-    r";|,? \b(?:but|however|while|whereas|although|though|yet|so|therefore|thus|hence)\b|, and\b|\s-+\s",
+    r"(;|, and\b|\s-+\s|,? \b(?:but|however|while|whereas|although|though|yet|so|therefore|thus"
+    r"|hence)\b)",
     re.IGNORECASE,
 )
 _DOUBTS = re.compile(r"\?|\b(?:unsure|unclear|depends|not sure)\b", re.IGNORECASE)
@@ -50,7 +54,8 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 _STANDARD = re.compile(
-    r"\b(?:standard|normal|regular|ordinary|usual|traditional|classical|conventional|orthodox|original"
+    r"\b(?:standard|normal|regular|ordinary|usual|traditional|classical|conventional|orthodox"
+    r"|original"
     r"|old|real)(?: \w+)? (?:chess|rules?|game|circumstances|play)\b|\bnormally|usually|ordinarily"
     r"|traditionally\b",
     re.IGNORECASE,
@@ -73,23 +78,30 @@ _ILLEGAL = (
 )
 _SAYS = re.compile(
     rf"(?P<not_illegal>{_NOT}\b ?(?:[\w']+ ){{0,3}}?{_ILLEGAL}\b)"
-    rf"|(?P<illegal>{_ILLEGAL}\b|{_NOT}\b ?(?:[\w']+ ){{0,4}}?(?:{_LEGAL}|be (?:played|made|done))\b)"
-    rf"|(?P<legal>\b{_LEGAL}\b(?! (?:moves?|positions?|openings?|squares?) (?:for|of|are|available|in chess))"
-    r"|\bcan (?:indeed |legally )?be (?:played|made)\b|(?:^\W*|(?<=[\s:\"(]))(?<!not )(?<!or )(?<!and )yes(?=[\"'.!)]*\s*$|,))"
+    rf"|(?P<illegal>{_ILLEGAL}\b|{_NOT}\b ?(?:[\w']+ ){{0,4}}?(?:{_LEGAL}|be (?:played|made"
+    rf"|done))\b)"
+    rf"|(?P<legal>\b{_LEGAL}\b(?! (?:moves?|positions?|openings?|squares?) (?:for|of|are"
+    rf"|available|in chess))"
+    r"|\bcan (?:indeed |legally )?be (?:played|made)\b|(?:^\W*"
+    r"|(?<=[\s:\"(]))(?<!not )(?<!or )(?<!and )yes(?=[\"'.!)]*\s*$|,))"
     r"|(?P<no>(?:^\W*|(?<=[\s:\"(]))(?<!or )(?<!and )no(?=[\"'.!)]*\s*$|,)"
     r"|^\W*(?:(?:it|this|that|the move) )?(?:is not|isn't|'s not|not)"
     r"(?: here| now| anymore| in this game| under these rules)?\W*$)",
     re.IGNORECASE,
 )
 _THEREFORE = re.compile(
-    r"\W*(?:therefore|thus|so|hence|overall|in (?:conclusion|summary|short)|consequently|as a result"
+    r"\W*(?:therefore|thus|so|hence|overall|in (?:conclusion|summary|short)|consequently"
+    r"|as a result"
     r"|accordingly|conclusion|to conclude)\b",
     re.IGNORECASE,
 )
 _CONCLUDES = re.compile(
-    r"\W*(?:therefore|thus|so|hence|overall|in (?:conclusion|summary|short)|consequently|as a result"
-    r"|finally|in total|to (?:conclude|summarize|sum up)|since|because|based on|given|all|both|every"
-    r"|however|but|the (?:entire|whole|given|opening|answer|move)|accordingly|conclusion|this opening"
+    r"\W*(?:therefore|thus|so|hence|overall|in (?:conclusion|summary|short)|consequently"
+    r"|as a result"
+    r"|finally|in total|to (?:conclude|summarize|sum up)|since|because|based on|given|all|both"
+    r"|every"
+    r"|however|but|the (?:entire|whole|given|opening|answer|move)|accordingly|conclusion"
+    r"|this opening"
     r"|\S*\s?-?\s?under|in this|with|according)\b",
     re.IGNORECASE,
 )
@@ -147,14 +159,15 @@ def _verdict(sentence: str) -> str:
 
     What holds in standard chess alone does not count.
     """
-    verdict = ""
-    for clause in _CLAUSE.split(sentence):
+    verdict, parts = "", ["", *_CLAUSE.split(sentence)]
+    for joint, clause in zip(parts[::2], parts[1::2], strict=True):
         found = [match.lastgroup for match in _SAYS.finditer(clause)]
         standard = _STANDARD.search(clause) and not _BOTH.search(clause)
         if not found or standard or _GENERAL.match(clause):
             continue
         kinds = {"illegal" if kind in ("illegal", "no") else "legal" for kind in found}
-        verdict = kinds.pop() if len(kinds) == 1 and not _OPEN.search(clause) else "open"
+        said = kinds.pop() if len(kinds) == 1 and not _OPEN.search(clause) else "open"
+        verdict = said if verdict in ("", said) or re.search(r"\w", joint) else "open"
     return "open" if _DOUBTS.search(sentence) else verdict
 
 

@@ -37,7 +37,8 @@ _PROMOTED = re.compile(_PROMOTION)
 _TO = r"(?:to|x|(?:takes|captures)(?:[ \t]+the)?(?:[ \t]+[a-z]{4,6})?(?:[ \t]+on)?)"
 _IN_WORDS = re.compile(
     r"(?:(?P<piece>[Kk]night|[Bb]ishop|[Rr]ook|[Qq]ueen|[Kk]ing|[Pp]awn)[ \t]+"
-    rf"(?:{_TO}[ \t]+)?(?P<target>{_SQUARE})(?![ \t]*(?:to|-|x|->)?[ \t]*{_SQUARE})"
+    rf"(?:{_TO}[ \t]+(?P<target>{_SQUARE})"
+    rf"|(?P<there>{_SQUARE})(?![ \t]*(?:to|-|x|->)?[ \t]*{_SQUARE}))"
     r"|[Cc]astl(?:e|es|ed|ing)[ \t]+(?:king-?[ ]?side|short|(?P<long>queen-?[ ]?side|long))"
     r"|(?:[Kk]ing-?[ ]?side|[Ss]hort|(?P<also_long>[Qq]ueen-?[ ]?side|[Ll]ong))[ ]castl(?:e|es|ing)"
     rf"){_NOTHING_AFTER}"
@@ -262,7 +263,7 @@ def _in_words(text: str, at: int, resolver: Resolver) -> Mention | None:
         return None
     if match["piece"]:
         letter = "N" if match["piece"].lower() == "knight" else match["piece"][0].upper()
-        move = resolver.piece_moves(letter, match["target"])
+        move = resolver.piece_moves(letter, match["target"] or match["there"])
     else:
         move = resolver.castling(long=bool(match["long"] or match["also_long"]))
     return Mention(at, match.end(), match[0], move, weak=True)

@@ -23,23 +23,30 @@ MAX_MENTIONS = 2_000
 """A reply that names more moves answers with none of them."""
 _MARK = r"(?:make_move|bestmove|move|uci|play)"
 _VALUE = rf"[\s\"'(\[<:=>-]*(?:(?:{_MARK}|I play|I'll play)\b[\s\"'(\[:=-]*)?(?:\d+\)+[ ]*)?"
-_NOT_OURS = (
-    r"(?:opponent'?s?|your|last|previous|candidate|possible|legal|available|their|alternative|other"
-    r"|illegal|forbidden|example|expected|normal|usual|standard|natural|old|invalid|considered)"
+_NOT_OURS = re.compile(
+    r"\b(?:opponent'?s?|your|last|previous|candidate|possible|legal|available|their|alternative"
+    r"|other"
+    r"|illegal|forbidden|example|expected|normal|usual|standard|natural|old|invalid|considered"
+    r"|second|third|future|following|follow-up)\b",
+    re.IGNORECASE,
 )
 _NOUN = (
     r"(?:move|answer|action|decision|choice|bestmove|response|reply|output|result|solution|play"
-    r"|conclusion|best|pick|verdict|final)"
+    r"|conclusion|best|pick|verdict|final|correction|edit)"
 )
 _LABEL = re.compile(
-    rf"(?<![\w-])(?P<words>(?:[A-Za-z']+[ ]){{0,4}}?){_NOUN}(?:[ ](?:\([^)\n]{{0,25}}\)|played|chosen"
-    r"|made|selected|completed|decision|choice|uci|san|in|for|notation|format|here|now|as|white|black"
-    rf"|to|play|make|under|these|the|new|rules))*[ ]?(?::|=(?!=)|[-=]>|[ ]is\b|[ ]will be\b){_VALUE}",
+    rf"(?<![\w-])(?P<words>(?:[A-Za-z']+[ ]){{0,4}}?){_NOUN}(?:[ ](?:\([^)\n]{{0,25}}\)|played"
+    rf"|chosen"
+    r"|made|selected|completed|decision|choice|uci|san|in|for|notation|format|here|now|as|white"
+    r"|black"
+    rf"|to|play|make|under|these|the|new|rules))*[ ]?(?::|=(?!=)|[-=]>|[ ]is\b"
+    rf"|[ ]will be\b){_VALUE}",
     re.IGNORECASE,
 )
 _COMMAND = re.compile(rf"(?:make[_ ]move|bestmove|play_move|submit_move)\b{_VALUE}", re.IGNORECASE)
 _FIELD = re.compile(
-    r"[\"'](?:\w*move\w*|uci|san|action|action_input|answer|final_answer|choice|command|content"
+    r"[\"'](?P<words>\w*move\w*|uci|san|action|action_input|answer|final_answer|choice|command"
+    r"|content"
     rf"|\w*response|result|output|play|final|best|pick)[\"']\s*:\s*[\"']{_VALUE}",
     re.IGNORECASE,
 )
@@ -57,7 +64,9 @@ _TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?:[KQRBN]?[a-h]?[1-8]?x?[a-h][1-8](?:=?[QRBNqrbn])?"
     r"|[a-h][1-8]-[a-h][1-8]|(?:O-O|0-0)(?:-[O0])?)(?![A-Za-z0-9])"
 )
-_RESIDUE = re.compile(rf"{MOVE_NUMBER}|\b(?:e\.?p|1-0|0-1|1/2-1/2|check|checkmate|mate)\b")
+_RESIDUE = re.compile(
+    rf"{MOVE_NUMBER}|\[[ xX]\]|\b(?:e\.?p|1-0|0-1|1/2-1/2|check|checkmate|mate)\b"
+)
 _SPEAKER = re.compile(
     r"\W*(?:(?P<colour>white|black)(?:'s move)?|assistant|me|I)\s*:", re.IGNORECASE
 )
@@ -118,7 +127,11 @@ class Reply:
     def stands(self, index: int) -> bool:
         """Whether a mention is neither rejected, there or later, nor an aside of an example."""
         before = self.text[max(0, self.mentions[index].start - 60) : self.mentions[index].start]
-        example = re.search(r"\b(?:eg|example|for instance|such as|format)\b[^.\n]*$", before)
+        example = re.search(
+            r"\b(?:eg|example|for instance|such as|format)\b[^.\n]*$"
+            r"|\blike\W*$",
+            before,
+        )
         rejected = self.stance(index) is Stance.REJECTED or self.speech.is_rejected_later(index)
         return not rejected and not example
 
@@ -164,8 +177,8 @@ def _agreed(reply: Reply, marked: Sequence[int]) -> chess.Move | None:
     moves = [reply.mentions[index].move for index in standing]
     if len(set(moves)) == 1:
         return moves[0] or UNREADABLE
-    first, second = (reply.mentions[index] for index in standing[:2])
-    if len(standing) == 2 and reply.goes_on(first, second):
+    first, following = standing[0], standing[0] + 1
+    if reply.goes_on(reply.mentions[first], reply.mentions[following]):
         return moves[0] or UNREADABLE
     last = standing[-1]
     between = reply.text[reply.mentions[standing[-2]].end : reply.mentions[last].start]
@@ -184,12 +197,10 @@ def boxed(reply: Reply) -> chess.Move | None:
 
 def tagged(reply: Reply) -> chess.Move | None:
     """The move between tags such as ``<answer>`` and ``</answer>``; the last pair counts."""
-    opening = None
-    for opening in _TAG.finditer(reply.text):
-        pass
-    if not opening:
+    opened = [match.end() for match in _TAG.finditer(reply.text)]
+    if not opened:
         return None
-    return reply.within(reply.text[opening.end() :].partition("</")[0]) or UNREADABLE
+    return reply.within(reply.text[opened[-1] :].partition("</")[0]) or UNREADABLE
 
 
 def final_label(reply: Reply) -> chess.Move | None:
@@ -200,7 +211,8 @@ def final_label(reply: Reply) -> chess.Move | None:
 
 def field(reply: Reply) -> chess.Move | None:
     """The move in a field of JSON, or of a call of a tool."""
-    return _marked(reply, _FIELD.finditer(reply.text))
+    marks = _FIELD.finditer(reply.text)
+    return _marked(reply, (m for m in marks if _is_ours(reply, m["words"].replace("_", " "))))
 
 
 def command(reply: Reply) -> chess.Move | None:
@@ -214,12 +226,17 @@ def label(reply: Reply) -> chess.Move | None:
 
 
 def _labels(reply: Reply) -> Iterator["re.Match[str]"]:
-    not_ours = re.compile(rf"\b{_NOT_OURS}\b", re.IGNORECASE)
-    opponent = "black" if reply.board.turn else "white"
+    first = reply.mentions[0].start if reply.mentions else 0
     for match in _LABEL.finditer(reply.text):
-        words = match["words"].lower()
-        if not not_ours.search(words) and opponent not in words:
+        later = re.search(r"\bnext\b", match["words"], re.IGNORECASE) and match.end() > first
+        if _is_ours(reply, match["words"]) and not later:
             yield match
+
+
+def _is_ours(reply: Reply, words: str) -> bool:
+    """Whether a label does not speak of the opponent's moves, or of rejected ones."""
+    opponent = "black" if reply.board.turn else "white"
+    return not _NOT_OURS.search(words) and opponent not in words.lower()
 
 
 def repeated_game(reply: Reply) -> chess.Move | None:
@@ -242,35 +259,36 @@ def repeated_game(reply: Reply) -> chess.Move | None:
 
 
 def lone_move(reply: Reply) -> chess.Move | None:
-    """The move that is a line of its own; the first of those that go on with the game."""
-    lines = list(_lone_lines(reply))
-    found = [(index, line) for index, line in lines if reply.stands(index)]
-    if len({reply.mentions[index].move for index, _ in found}) > 1:
-        echoes = [n for n, each in enumerate(found) if reply.is_echo(reply.mentions[each[0]])]
+    """The move that is a line of its own; the first of several that go on with the game."""
+    lone = list(_lone_lines(reply))
+    found = [index for index in lone if reply.stands(index)]
+    if len({reply.mentions[index].move for index in found}) > 1:
+        echoes = [n for n, index in enumerate(found) if reply.is_echo(reply.mentions[index])]
         found = found[echoes[-1] + 1 :] if echoes else found
-    moves = [reply.mentions[index].move for index, _ in found]
-    if not moves or _is_corrected(reply, found[-1][0]):
+    moves = [reply.mentions[index].move for index in found]
+    if not moves or _is_corrected(reply, found[-1]):
         return None
     if len(set(moves)) == 1:
         return moves[0] or UNREADABLE
-    for (one, _), (two, _) in pairwise(found):
-        if moves[0] != reply.mentions[two].move:
-            return moves[0] if reply.goes_on(reply.mentions[one], reply.mentions[two]) else None
-    return None
+    second = next(index for index in found if reply.mentions[index].move != moves[0])
+    if reply.goes_on(reply.mentions[second - 1], reply.mentions[second]):
+        return moves[0]
+    return UNREADABLE if len(lone) == len(reply.mentions) else None
 
 
 def _is_corrected(reply: Reply, last: int) -> bool:
     """Whether the text chooses another move later and says that this is a correction."""
     for index in range(last + 1, len(reply.mentions)):
         other = reply.mentions[index]
-        if reply.stance(index) is Stance.CHOSEN and other.move != reply.mentions[last].move:
+        named = reply.stance(index) in (Stance.CHOSEN, Stance.PLAIN)
+        if named and other.move != reply.mentions[last].move:
             between = reply.text[reply.mentions[last].end : other.end + 12]
             return bool(_CORRECTION.search(between))
     return False
 
 
-def _lone_lines(reply: Reply) -> Iterator[tuple[int, int]]:
-    """The mentions of the lines that consist of moves, with the number of the line."""
+def _lone_lines(reply: Reply) -> Iterator[int]:
+    """The mentions in lines that consist of moves; a weak one must be in the first or last."""
     start, numbers = 0, iter(range(len(reply.mentions)))
     index = next(numbers, None)
     lines = reply.text.split("\n")
@@ -284,7 +302,7 @@ def _lone_lines(reply: Reply) -> Iterator[tuple[int, int]]:
         if inside and _is_only_moves(reply, line, start, inside):
             for each in inside:
                 if number in (first, last) or not reply.mentions[each].weak or len(inside) > 1:
-                    yield each, number
+                    yield each
         start = end + 1
 
 
@@ -321,12 +339,13 @@ def only_move(reply: Reply) -> chess.Move | None:
         for index, stance in enumerate(reply.speech.stances)
         if stance in (Stance.PLAIN, Stance.DOUBTFUL) and not reply.is_echo(reply.mentions[index])
     ]
-    moves = {reply.mentions[index].move for index in named}
+    plain = [index for index in named if not reply.speech.is_asked_alone(index)] or named
+    moves = {reply.mentions[index].move for index in plain}
     if len(moves) != 1 or any(reply.speech.rejects(move) for move in moves):
         return None
-    if not all(reply.stands(index) and reply.is_own(index) for index in named):
+    if not all(reply.stands(index) and reply.is_own(index) for index in plain):
         return None
-    if reply.cut_off and not all(reply.speech.is_finished(index) for index in named):
+    if reply.cut_off and not all(reply.speech.is_finished(index) for index in plain):
         return None
     return moves.pop()
 

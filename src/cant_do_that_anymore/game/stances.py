@@ -1,4 +1,4 @@
-"""Tell how a text speaks of each move that it mentions: chosen, rejected, supposed or just named."""
+"""Tell how a text speaks of each move it mentions: chosen, rejected, supposed or just named."""
 
 import re
 from collections.abc import Sequence
@@ -47,7 +47,8 @@ _OLD_RULES = (
     r"|(?:standard|regular|classical|orthodox|conventional|real|old) (?:chess|rules|move|play|game)"
 )
 _OLD_SCOPE = re.compile(
-    r"[^.!?\n;]{0,40}?\b(?:in|under|by|with|for) (?:the |a )?(?:standard|regular|normal|ordinary|usual"
+    r"(?:[^.!?\n;]{0,40}?\b(?:in|under|by|with|for) (?:the |a )?|[ (\[]*)(?:standard|regular"
+    r"|normal|ordinary|usual"
     r"|classical|orthodox|traditional|conventional|old|original)\b|[^.!?\n;,]{0,20}\bwhat (?:I|one)"
     r"(?:'d| would)\b",
     re.IGNORECASE,
@@ -61,7 +62,8 @@ _REJECTED_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _LABELED_REJECTED = re.compile(
-    r"\b(?:illegal|rejected|forbidden|not (?:legal|allowed|possible)|wrong|avoid|previously|standard)"
+    r"\b(?:illegal|rejected|forbidden|not (?:legal|allowed|possible)|wrong|avoid|previously"
+    r"|standard)"
     r"(?: move| chess| rules)?\s*:\W*$",
     re.IGNORECASE,
 )
@@ -78,19 +80,22 @@ _FILLER = (
     r"(?:(?:but|however|yet|though|although|unfortunately|sadly|alas|which|that|this|it|both|all"
     r"|(?:the )?move|here|now|also|again|actually|obviously|clearly|simply|just|then|is|'s|are|was"
     r"|were|has|have|had|been|be|being|become|becomes|became|seems|appears|would|will|can|does|to"
-    r"|a|an|still|currently|strictly|technically|as|in fact|of course|therefore|already)\b[^\w.!?\n]*)"
+    r"|a|an|still|currently|strictly|technically|as|in fact|of course|therefore"
+    r"|already)\b[^\w.!?\n]*)"
 )
 _REJECTED_AFTER = re.compile(
-    rf"[ \t\"'\])+#]*[?!,;:>-]*[ \t]*[(\[]?[ \t]*(?:{_FILLER}{{0,7}}?(?:{_FORBIDDEN}|would(?! like)|can't"
+    rf"[ \t\"'\])+#]*[?!,;:=>-]*[ \t]*[(\[]?[ \t]*(?:{_FILLER}{{0,7}}?(?:{_FORBIDDEN}"
+    rf"|would(?! like)(?! be (?:illegal|forbidden|impossible|not))|can't"
     r"|cannot|isn't|wasn't|aren't|won't|wouldn't|doesn't|couldn't|violates|breaks|wait\b|oops"
-    rf"|if (?:it|that|this)\b|no[,.!:-]|hmm|scratch|{_FOREIGN_NO})|{_FILLER}{{1,7}}?not\b(?! only))"
+    rf"|if (?:it|that|this)\b|no[,.!:-]|hmm|scratch|I mean\b|{_FOREIGN_NO})"
+    rf"|{_FILLER}{{1,7}}?not\b(?! only| just| an? (?!legal|valid)| the best| very))"
     r"|[\s\"')\]]*[❌✗✘🚫⛔]",
     re.IGNORECASE,
 )
 _REJECTED_NEXT = re.compile(
     r"[\s\"')\]+#.!?]*[(\[]?\s*"
     r"(?:(?:(?:hmm|oh|ah|no|but)\W+)?(?:wait(?! for)|oops|scratch that|correction|hold on"
-    r"|on second thought|no[,.!-])"
+    r"|on second thought|no[,.!-]|sorry|I meant?\b|edit\b|make that)"
     rf"|(?:(?:hmm|actually|but|now|oh|ah|sorry|unfortunately|however)\W+)?(?:{_FORBIDDEN})"
     r"|(?:(?:hmm|actually|but|however|unfortunately|sorry|oh|ah)\W+)?"
     r"(?:that|this|it|which|the move|that move|this move)"
@@ -101,20 +106,25 @@ _REJECTED_NEXT = re.compile(
 )
 _TAKEN_BACK = re.compile(
     r"\b(?:wait(?! for)|hold on|scratch that|on second thought|oops|correction|my mistake"
+    r"|let me correct"
     r"|(?:that|this|it)(?:'s| is) (?:illegal|not legal|not allowed|forbidden))\b",
     re.IGNORECASE,
 )
 _BUT_NEXT = re.compile(r"[\s\"')\]]*[,;.]?[\s-]*(?:but|however|except)\b", re.IGNORECASE)
 _BUT_FORBIDDEN = re.compile(
-    rf"[^.!?\n]*\b(?:but|however|though)\b[^.!?\n]*\b(?:{_FORBIDDEN}|forbids?|prohibits?|\w+n't|cannot)",
+    rf"[^.!?\n]*\b(?:but|however|though)\b[^.!?\n]*\b(?:{_FORBIDDEN}|forbids?|prohibits?|\w+n't"
+    rf"|cannot)",
     re.IGNORECASE,
 )
 _ASIDE = (
-    r"if|unless|whether|once|when|after|before|eg|for example|for instance|such as|example"
+    r"if|unless|whether|once|when|before|eg|(?:moves?|look|one|something) like(?! (?:a )?knight)"
+    r"|after(?! (?:careful|analy|consider|evaluat|review|think|look|reflect|some|much|all|a\b))"
+    r"|for example|for instance|such as|example"
     r"|threat\w*|allow\w*|followed by|follow up|prepar\w*|plan\w*|later|next|eventually|expect\w*"
     r"|anticipat\w*|respon(?:d|ds|se|ding) to|repl(?:y|ies|ying) to|in response|answer to|against"
     r"|you|your|they|their|he|his|opponent\w*|then|previous\w*|last|earlier|idea of|future|enabl\w*"
-    r"|potential\w*|support\w*|than|stop\w*|prevent\w*|legal moves?|format|options? of|chance of"
+    r"|potential\w*|support\w*|than|stop\w*|prevent\w*|legal moves?(?= *(?:are|include|:))"
+    r"|format|options? of|chance of"
 )
 _DOUBT_BEFORE = re.compile(
     r"\b(?:could|might|may|can|perhaps|maybe|possib\w*|consider\w*|candidate\w*|option\w*|also|or"
@@ -141,12 +151,15 @@ _CHOICE = re.compile(
     r"|\b(?:best|strongest|right|correct|legal|safest|only|better|chosen|final|reasonable|good)"
     r" (?:\w+ ){0,2}?(?:move|choice|answer|option|reply|response|continuation|alternative)\b"
     r"[^.!?\n]{0,30}?\b(?:is|be|seems|remains)\b"
-    r"|\b(?:so|therefore|thus|hence|instead|accordingly|consequently|going with|also|donc)\b(?! as\b)"
+    r"|\b(?:so|therefore|thus|hence|instead|accordingly|consequently|going with|also"
+    r"|donc)\b(?! as\b| far\b)"
+    r"|\bmy (?:reply|answer|response|move|choice|pick)\b[^.!?\n]{0,30}?\bis\b"
     r"|\b(?:new rules|this variant|this game|these rules|now|here|legal)\s*:"
     r"|\b(?:ich (?:spiele|ziehe|wähle)|je joue|je choisis|juego|muevo|gioco)\b"
     r"|^\W*(?:play|push|move|answer)\b|[-=]>)",
     re.IGNORECASE,
 )
+_I_PLAY = re.compile(r"I\b|we\b|let|my|ich|je|juego|muevo|gioco|[-=]>", re.IGNORECASE)
 _CONNECTIVE = re.compile(
     r".*:|also|donc|so|therefore|thus|hence|instead|accordingly|consequently|[-=]>", re.IGNORECASE
 )
@@ -167,7 +180,8 @@ _SHORT_REST = re.compile(
 )
 _IF = re.compile(r"\b(?:if|whether)\W+(?:the move\W+)?$", re.IGNORECASE)
 _ENDS = re.compile(
-    r"[\"')\]+#]*(?:[.!?]|\n|$|[ ]?[(:;]|[ ]-|,(?! ?(?:and )?[a-h][1-8])|[ ](?:since|because|as|to)\b)"
+    r"[\"')\]+#]*(?:[.!?]|\n|$|[ ]?[(:;]|[ ]-|,(?! ?(?:and )?[a-h][1-8])|[ ](?:since|because|as"
+    r"|to)\b)"
 )
 _JOINED = re.compile(
     r"[\s\"'(),/&=:]*(?:(?:or|nor|and|ie|in|uci|notation|san|move)\b[\s\"'(),/:]*)*", re.IGNORECASE
@@ -243,12 +257,14 @@ class Speech:
         if _TAKEN_AFTER.match(after) and not re.search(r"[^\W\d]", clause):
             return True
         verb = mention.text.split()[0] if mention.text[0] in "Cc" and mention.weak else ""
-        choice = None
-        for choice in _CHOICE.finditer(before + verb):
-            pass
-        if not choice or _DOUBT_AFTER.match(after):
+        choices = list(_CHOICE.finditer(before + verb))
+        if not choices or _DOUBT_AFTER.match(after):
             return False
+        choice = choices[-1]
         if _CONNECTIVE.fullmatch(choice[0]) and _PREDICATE.match(after):
+            return False
+        subject = _CLAUSE_END.split(before[: choice.start()])[-1]
+        if not _I_PLAY.match(choice[0]) and self._aside.search(subject):
             return False
         rest = before[choice.end() :]
         if mention.weak and not _SHORT_REST.fullmatch(rest):
@@ -301,6 +317,10 @@ class Speech:
     def rejects(self, move: chess.Move | None) -> bool:
         """Whether the text rejects a move anywhere."""
         return move in self._last_rejected
+
+    def is_asked_alone(self, index: int) -> bool:
+        """Whether a question mark follows the move at once: "Bb5?"."""
+        return bool(re.match(r"[\"')\]+]*\?", self._after[index]))
 
     def is_finished(self, index: int) -> bool:
         """Whether the sentence of a mention goes on to its end, or ends with it."""

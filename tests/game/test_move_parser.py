@@ -1,0 +1,209 @@
+"""From replies to moves: the rules of the reader, hard replies, and what must never be read."""
+
+import chess
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cant_do_that_anymore import read_move
+from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.game.mentions import Resolver, mentions_in
+from cant_do_that_anymore.game.move_parser import move_in, named_moves
+from cant_do_that_anymore.game.move_rules import MAX_MENTIONS, RULES, Reply, Rule
+from cant_do_that_anymore.game.reply_text import letters_of, plain_text
+from cant_do_that_anymore.game.rules import (
+    BISHOPS_AS_KNIGHTS,
+    STANDARD,
+    board_after,
+    rules_named,
+)
+from hard_replies import GAMES, REPLIES
+from hard_replies import RULES as RULES_OF
+
+MOVES = GAMES["W"].split()
+BOARD = board_after(MOVES)
+
+
+def read(reply: str, *, cut_off: bool = False) -> str | None:
+    """What a reply after 1. e4 e6 2. Nf3 c5 3. c3 b6 is read as, when bishops jump."""
+    move = move_in(reply, BOARD, BISHOPS_AS_KNIGHTS, cut_off=cut_off, previous=MOVES[-1])
+    return move.uci() if move else None
+
+
+EXAMPLES = [(rule, *example) for rule in RULES for example in rule.examples.items()]
+
+
+@pytest.mark.parametrize(("rule", "reply", "move"), EXAMPLES)
+def test_each_rule_reads_its_examples(rule: Rule, reply: str, move: str | None) -> None:
+    whole = Reply(plain_text(reply), BOARD, BISHOPS_AS_KNIGHTS, False, MOVES[-1])
+    assert read(reply) == move
+    decides = next((each for each in RULES if each.read(whole) is not None), None)
+    assert decides is (rule if move else None)
+
+
+@pytest.mark.parametrize(("game", "reply", "move"), REPLIES)
+def test_hard_replies_are_read_as_a_person_reads_them(
+    game: str, reply: str, move: str | None
+) -> None:
+    assert read_move(reply, moves=GAMES[game], rules=RULES_OF[game]) == move
+
+
+CHOSEN = (
+    *("{}", "{}.", "**{}**", "`{}`", "```\n{}\n```", "4. {}", "My move: {}", "I play {}."),
+    *("Move: {}\n\nIt develops a piece.", "{}\n\nThis is a good move.", "Let me think.\n\n{}"),
+    *(
+        "\\boxed{{{}}}",
+        '{{"move": "{}"}}',
+        "<answer>{}</answer>",
+        "bestmove {}",
+        "You played b6. {}",
+    ),
+    *("f1b5 is illegal, so {}", "Instead of f1b5, I play {}.", "{} (f1b5 is illegal)"),
+    *("~~f1b5~~ {}", "{}\n\nf1b5 is no longer legal.", "I can't play f1b5. I'll go with {}."),
+    *("1. e4 e6 2. Nf3 c5 3. c3 b6 4. {}", "e2e4 e7e6 g1f3 c7c5 c2c3 b7b6 {}", "b7b6 {}"),
+    *("I would normally play f1b5, but bishops now move like knights, so {}.", "White: {}"),
+)
+REJECTED = (
+    *("{} is illegal.", "I can't play {}.", "{} is no longer possible.", "Not {}.", "~~{}~~"),
+    *("In standard chess I would play {}.", "{} would be my move in a normal game.", "e.g. {}"),
+    *("If {} were legal, I would play it.", "Instead of {}", "Is {} legal?", "Rather than {}"),
+    *("{} isn't allowed here.", "{} (illegal)", "{}? No longer legal.", "I cannot play {} now."),
+)
+LEGAL = sorted(
+    move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(BOARD) if move.uci() not in ("f1b5",)
+)
+
+
+@given(st.sampled_from(CHOSEN), st.sampled_from(LEGAL))
+def test_a_legal_move_is_read_from_every_form(form: str, uci: str) -> None:
+    assert read(form.format(uci)) == uci
+
+
+@given(st.sampled_from(CHOSEN), st.sampled_from(sorted(BOARD.legal_moves, key=str)))
+def test_a_move_in_standard_notation_is_read_from_every_form(form: str, move: chess.Move) -> None:
+    if move.uci() != "f1b5":
+        assert read(form.format(BOARD.san(move))) == move.uci()
+
+
+@given(st.sampled_from(REJECTED), st.sampled_from(LEGAL), st.booleans())
+def test_a_rejected_move_is_never_read(form: str, uci: str, in_san: bool) -> None:
+    move = chess.Move.from_uci(uci)
+    written = BOARD.san(move) if in_san and STANDARD.is_legal(BOARD, move) else uci
+    assert read(form.format(written)) is None
+
+
+@given(st.sampled_from(REJECTED), st.sampled_from(CHOSEN[:11]), st.sampled_from(["d2d4", "f1g3"]))
+def test_a_rejected_habit_before_the_answer_does_not_hide_it(
+    rejected: str, chosen: str, uci: str
+) -> None:
+    assert read(rejected.format("f1b5") + "\n\n" + chosen.format(uci)) in (uci, None)
+    assert read(rejected.format("f1b5") + "\n\n" + f"I play {uci}.") == uci
+
+
+@pytest.mark.parametrize("habit", ["f1b5", "Bb5", "4. Bb5", "bishop to b5"])
+@pytest.mark.parametrize("then", [" a6", " a7a6", "\n\na7a6", "\na6", " 4... a6", "\nUser: a7a6"])
+def test_a_habit_and_the_reply_to_it_are_two_moves(habit: str, then: str) -> None:
+    assert read(habit + then) == "f1b5"
+
+
+@pytest.mark.parametrize(
+    ("reply", "move"),
+    [
+        ("f1b5", "f1b5"),
+        ("f1b5\nUs", "f1b5"),
+        ("I play f1b5 bec", "f1b5"),
+        ("Bb5 is out. I play d2d4 because it is str", "d2d4"),
+        ("Let me think.\n\nf1b5", "f1b5"),
+        ("Since bishops move like knights, f1b5 is ill", None),
+        ("f1b", None),
+        ("I play f1", None),
+    ],
+)
+def test_a_reply_that_was_cut_off_is_read_as_far_as_it_reaches(
+    reply: str, move: str | None
+) -> None:
+    assert read(reply, cut_off=True) == move
+    if move:
+        assert read(reply) == move
+
+
+def test_a_last_move_that_the_cut_may_have_changed_does_not_count() -> None:
+    promoting = board_after(GAMES["P"].split())
+    castling = board_after(
+        [
+            "d2d4",
+            "d7d5",
+            "b1c3",
+            "b8c6",
+            "c1f4",
+            "c8f5",
+            "d1d2",
+            "d8d7",
+            "g1f3",
+            "g8f6",
+            "e2e3",
+            "e7e6",
+            "f1d3",
+            "a7a6",
+        ]
+    )
+    for board, reply in ((promoting, "b7a8"), (promoting, "I play b7a8"), (castling, "O-O")):
+        assert move_in(reply, board, STANDARD, cut_off=True) is None
+        assert move_in(reply, board, STANDARD) is not None
+    assert move_in("b7a8q", promoting, STANDARD, cut_off=True) == chess.Move.from_uci("b7a8q")
+
+
+def test_standard_notation_means_a_move_of_standard_chess_if_it_can() -> None:
+    for rules in (STANDARD, BISHOPS_AS_KNIGHTS):
+        assert move_in("Be2", BOARD, rules) == chess.Move.from_uci("f1e2")
+    assert move_in("Bg3", BOARD, BISHOPS_AS_KNIGHTS) == chess.Move.from_uci("f1g3")
+    assert move_in("Bg3", BOARD, STANDARD) is None
+
+
+def test_a_reply_that_names_too_many_moves_names_none() -> None:
+    reply = "I play d2d4. " + "f1b5 is illegal. " * MAX_MENTIONS
+    assert read(reply) is None
+    assert read(reply[: MAX_MENTIONS * 8]) == "d2d4"
+
+
+def test_squares_over_white_space_are_one_move_only_if_it_is_legal() -> None:
+    resolver = Resolver(BOARD, STANDARD)
+    assert [each.text for each in mentions_in("d2 d4", resolver)] == ["d2 d4"]
+    assert [each.text for each in mentions_in("Bb5 a6", resolver)] == ["Bb5", "a6"]
+    assert [each.text for each in mentions_in("d2 d5", resolver)] == ["d2", "d5"]
+    assert mentions_in("the a2-g8 diagonal, a4-a5-a6", resolver) == []
+
+
+def test_the_text_tells_the_language_of_piece_letters_or_none() -> None:
+    assert letters_of("Ich spiele Sf3. Mein Zug.")["S"] == "N"
+    assert letters_of("Je joue mon coup")["F"] == "B"
+    assert letters_of("I play Nf3.") == {}
+
+
+def test_named_moves_are_those_of_running_text_whatever_is_said_of_them() -> None:
+    found = named_moves("Bb5? Not f1b5. The bishop to b5, d4, exd5 or O-O.", BOARD, STANDARD)
+    assert list(found) == ["Bb5", "f1b5", "exd5", "O-O"]
+
+
+def test_a_position_may_be_given_as_fen_with_the_moves_before_it() -> None:
+    fen = BOARD.fen()
+    assert read_move("Bb5", fen=fen) == "f1b5"
+    assert read_move("b7b6 d2d4", fen=fen, moves=["b7b6"]) == "d2d4"
+    assert read_move("b7b6 d2d4", moves=GAMES["W"]) == "d2d4"
+    assert read_move("Bg3", fen=fen, rules=BISHOPS_AS_KNIGHTS) == "f1g3"
+    assert read_move("Bg3", fen=fen, rules=rules_named("standard")) is None
+
+
+@pytest.mark.parametrize(
+    ("given_as", "problem"),
+    [
+        ({"fen": "nonsense"}, "not a position in FEN: 'nonsense'"),
+        ({"moves": "e2e9"}, "e2e9"),
+        ({"moves": ["e2e4", "e2e4"]}, "moves no piece"),
+        ({"rules": "no-such-rule"}, "unknown rules"),
+        ({"fen": chess.STARTING_FEN, "moves": "hm"}, "not a move in UCI such as 'e2e4': 'hm'"),
+    ],
+)
+def test_bad_input_is_told_in_one_sentence(given_as: dict[str, str], problem: str) -> None:
+    with pytest.raises(BadInput, match=problem):
+        read_move("e2e4", **given_as)  # type: ignore[arg-type]
