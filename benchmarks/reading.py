@@ -3,9 +3,9 @@
     python benchmarks/reading.py moves.jsonl yes_no.jsonl
 
 A line of a file of moves is an object with ``reply``, ``kind`` ("move" where the reply names a
-move that was ``meant``, else why there is none), ``style``, ``family``, ``fen`` and ``moves``, which
-may be null. Any other line with a ``reply`` is read for yes or no. Prints Markdown: right, unread
-and wrong by family and by style; of replies without a move, how many were read as one.
+move that was ``meant``, else why there is none), ``style``, ``family``, ``fen`` and ``moves``,
+which may be null. Any other line with a ``reply`` is read for yes or no. Prints Markdown: right,
+unread and wrong by family and by style; of replies without a move, how many were read as one.
 """
 
 import json

@@ -105,7 +105,7 @@ def test_neither(reply: str) -> None:
         ("<answer>yes</answer>", True),
         ("I first thought it is legal, but it is not.", False),
         (
-            "Normally f1b5 would be legal. Under the new rules, bishops move like knights, so it is not.",
+            "Normally f1b5 would be legal. Now bishops move like knights, so it is not.",
             False,
         ),
         ("f1b5 is illegal, f1g3 is legal.", None),
@@ -123,7 +123,7 @@ def test_neither(reply: str) -> None:
         ("Nein.", False),
         ("Oui, c'est légal.", None),
         (
-            "Yes, f1g3 is a legal move because bishops move like knights and f1b5 would be illegal.",
+            "Yes, f1g3 is a legal move because bishops jump and f1b5 would be illegal.",
             True,
         ),
         ("The move c1b3 is a legal knight-like jump.", True),
@@ -153,7 +153,7 @@ def test_neither(reply: str) -> None:
         ("Verdict: illegal", False),
         ("That's a legal move in both standard chess and this variant.", True),
         (
-            "c1b3 is not a legal move in standard chess. In this game, bishops move like knights. So it is a legal move.",
+            "c1b3 is not legal in standard chess. Here bishops jump. So it is a legal move.",
             True,
         ),
         ("In this game it's illegal for bishops to move diagonally, so f1b5 is illegal.", False),

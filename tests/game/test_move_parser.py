@@ -206,4 +206,4 @@ def test_a_position_may_be_given_as_fen_with_the_moves_before_it() -> None:
 )
 def test_bad_input_is_told_in_one_sentence(given_as: dict[str, str], problem: str) -> None:
     with pytest.raises(BadInput, match=problem):
-        read_move("e2e4", **given_as)  # type: ignore[arg-type]
+        read_move("e2e4", **given_as)

@@ -70,7 +70,7 @@ _GENERAL = re.compile(
     re.IGNORECASE,
 )
 """A clause about all moves of a kind, which says nothing of the move in question."""
-_NOT = r"(?:not(?! only| just| merely)|n't|no longer|never|cannot|can't|nor|neither|nothing|no|without)"
+_NOT = r"(?:not(?! only| just| merely)|n't|never|cannot|can't|nor|neither|nothing|no|without)"
 _LEGAL = r"(?:legal(?:ly)?|allowed|permitted|permissible|valid|possible|lawful|playable|acceptable)"
 _ILLEGAL = (
     r"(?:illegal(?:ly)?|forbidden|prohibited|disallowed|invalid|impossible|unlawful|impermissible"

@@ -1,0 +1,69 @@
+"""Models that say why: what they do decides their scores, not how they put it."""
+
+from collections.abc import Callable
+
+import chess
+import pytest
+
+from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.game.notation import turn_of
+from cant_do_that_anymore.game.rules import board_after
+from loopback import Loopback, Request, is_changed, moves_in, serving
+from players import habit, legal_under_both
+
+EXPLAINED = (
+    "{move}\n\n({habit} is illegal now.)",
+    "Instead of {habit}, I play {move}.",
+    "{habit}? No longer possible. {move}.",
+    "~~{habit}~~ {move}",
+    "I would normally play {habit}, but bishops now move like knights, so {move}.",
+    "{habit} is not allowed under these rules.\n\n**Move:** `{move}`",
+    "Bishops can no longer move diagonally, which rules out {habit}.\n\n{move}",
+    "I'll go with {move} rather than {habit}, since bishops cannot move diagonally.",
+)
+
+
+def measured(respond: Callable[[Request], str]) -> Run:
+    with serving(Loopback(respond)) as server:
+        return evaluate(Spec(model="m", base_url=server.url, n=40), quiet=True)
+
+
+def written(request: Request, uci: str, *, in_san: bool) -> str:
+    board = board_after(moves_in(request))
+    return board.san(chess.Move.from_uci(uci)) if in_san else uci
+
+
+@pytest.mark.parametrize("in_san", [False, True])
+@pytest.mark.parametrize("text", EXPLAINED)
+def test_a_model_that_always_adapts_and_says_why_is_perfect(text: str, in_san: bool) -> None:
+    def adapts(request: Request) -> str:
+        if not is_changed(request):
+            return habit(request)
+        move = legal_under_both(moves_in(request))[0]
+        old = written(request, habit(request), in_san=in_san)
+        return text.format(move=written(request, move, in_san=in_san), habit=old)
+
+    metrics = measured(adapts).results.metrics
+    assert (metrics["variant_impact_factor"], metrics["adaptation_rate"]) == (-1, 1)
+
+
+def two_half_moves(request: Request) -> str:
+    """The habit and a reply to it, as in the text of a game."""
+    board = board_after(moves_in(request))
+    played = turn_of(board) + board.san_and_push(chess.Move.from_uci(habit(request)))
+    return f"{played} {board.san(min(board.legal_moves, key=str))}"
+
+
+def both_sides_in_uci(request: Request) -> str:
+    board = board_after(moves_in(request))
+    board.push_uci(habit(request))
+    return f"{habit(request)}\n\n{min(board.legal_moves, key=str).uci()}"
+
+
+@pytest.mark.parametrize("plays", [two_half_moves, both_sides_in_uci])
+def test_a_model_that_never_adapts_and_plays_on_for_both_sides_scores_0(
+    plays: Callable[[Request], str],
+) -> None:
+    run = measured(plays)
+    assert run.results.metrics["variant_impact_factor"] == 0
+    assert run.results.outcomes["changed"]["special"] == len(run.samples)
