@@ -1,6 +1,7 @@
 """Legality under changed rules, checked against Fairy-Stockfish and by counting positions."""
 
 import pickle
+from collections import Counter
 from functools import cache
 from random import Random
 
