@@ -12,7 +12,6 @@ from cant_do_that_anymore.evaluation.knowledge import (
     allowed_move,
     answers_for,
     forbidden_move,
-    said_in,
 )
 from cant_do_that_anymore.evaluation.wordings import DEFAULT
 from cant_do_that_anymore.evaluation.yes_no import RULES, Rule, read_yes_no
@@ -65,7 +64,7 @@ def test_no(reply: str) -> None:
     "reply",
     [
         *("", "f1b5", "Yes or no", "yes and no", "Perhaps.", "I cannot tell whether it is legal."),
-        *("No idea.", "It depends.", "f1b5 is illegal, f1g3 is legal."),
+        *("No idea.", "It depends."),
         *("<think>yes", "It would be legal if bishops moved.", "Knowing is easy.", CANNOT_READ),
     ],
 )
@@ -108,7 +107,7 @@ def test_neither(reply: str) -> None:
             "Normally f1b5 would be legal. Now bishops move like knights, so it is not.",
             False,
         ),
-        ("f1b5 is illegal, f1g3 is legal.", None),
+        ("f1b5 is illegal, f1g3 is legal.", True),
         ("Yes and no.", None),
         ("It depends.", None),
         ("I'm not sure whether it is legal.", None),
@@ -137,7 +136,7 @@ def test_neither(reply: str) -> None:
         ),
         ("yes\n\nExplanation: in standard chess this is illegal.", True),
         ("No\n\nBishops can no longer move diagonally.", False),
-        ("The answer is not yes.", None),
+        ("The answer is not yes.", False),
         ("Yes, that's right: the move isn't legal.", None),
         ("Under standard rules it would be illegal. Under these rules: legal.", True),
         ("This move is not just legal, it is strong.", True),
@@ -188,8 +187,18 @@ def test_of_a_reply_that_was_cut_off_an_unfinished_sentence_says_nothing() -> No
 
 
 def test_read_exactly_only_the_bare_word_counts() -> None:
-    found = [said_in(reply, "exact") for reply in ("yes", " No\n", "No.", "no way", "")]
-    assert found == [True, False, None, None, None]
+    replies = [Answer(reply) for reply in ("yes", " No\n", "No.", "no way", "")]
+    read = [FORBIDDEN.read(reply, POOL[0], BISHOPS_AS_KNIGHTS, "exact") for reply in replies]
+    assert [each.outcome for each in read] == ["wrong", "right", *3 * ["unreadable"]]
+
+
+def test_what_is_said_of_another_move_does_not_count() -> None:
+    reply = "f1b5 is illegal, f1g3 is legal."
+    assert [read_yes_no(reply, move=move) for move in ("f1b5", "f1g3", "d2d4")] == [
+        False,
+        True,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -54,15 +54,12 @@ def judge_knowledge(
     """Judge the answer to whether the move that ``about`` gives is legal under ``rules``."""
     if answer.stop_reason == "error":
         return Judgement("error", None)
-    said = said_in(answer.text, reading, cut_off=answer.stop_reason == "length")
+    move = about(position, rules)
+    if reading == "exact":
+        said = {"yes": True, "no": False}.get(answer.text.strip().lower())
+    else:
+        said = read_yes_no(answer.text, move=move, cut_off=answer.stop_reason == "length")
     if said is None:
         return Judgement(unread(answer), None)
-    legal = rules.is_legal(position.board(), chess.Move.from_uci(about(position, rules)))
+    legal = rules.is_legal(position.board(), chess.Move.from_uci(move))
     return Judgement("right" if said == legal else "wrong", None)
-
-
-def said_in(reply: str, reading: Reading, *, cut_off: bool = False) -> bool | None:
-    """Whether a reply says yes or no, or None; the exact reader takes the bare word alone."""
-    if reading == "exact":
-        return {"yes": True, "no": False}.get(reply.strip().lower())
-    return read_yes_no(reply, cut_off=cut_off)

@@ -4,7 +4,7 @@ The first rule that applies decides: yes, no, or that the reply contradicts itse
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..game.reply_text import plain_text
@@ -13,169 +13,215 @@ CONTRADICTS = "contradicts"
 """What a rule gives that decides neither for yes nor for no."""
 Said = bool | str | None
 _WORDS = {
-    "yes": True,
-    "legal": True,
-    "true": True,
-    "no": False,
-    "illegal": False,
-    "false": False,
-} | {
+    **dict.fromkeys(("yes", "legal", "true", "yeah", "yep", "yup", "correct", "allowed"), True),
     **dict.fromkeys(("ja", "oui", "sí", "si", "да", "是", "はい"), True),
-    **dict.fromkeys(("nein", "non", "нет", "否", "いいえ", "not legal", "not allowed"), False),
-    **dict.fromkeys(("yeah", "yep", "yup", "correct", "allowed"), True),
-    **dict.fromkeys(("nope", "nah", "incorrect", "no it is not", "no it isn't"), False),
+    **dict.fromkeys(("no", "illegal", "false", "nope", "nah", "incorrect"), False),
+    **dict.fromkeys(("not legal", "not allowed", "no it is not", "no it isn't"), False),
+    **dict.fromkeys(("nein", "non", "нет", "否", "いいえ"), False),
 }
-_YES_OR_NO = r"(?:(?P<yes>yes|true|legal)|no|false|illegal|not legal)\b(?! (?:or|and) (?:no|yes)\b)"
+_SURELY = r"(?:absolutely|certainly|definitely|of course|clearly|obviously|surely|most)"
+_YES_OR_NO = r"(?:(?P<yes>yes|true|legal)|no|false|illegal|not legal)\b"
 _MARKED = re.compile(
-    rf"(?:\\boxed\s*\{{|<(?:answer|final|output)>|[\"'](?:\w*answer|legal|is_legal|result"
-    rf"|verdict)[\"']\s*:"
-    rf"|\b(?:answer|verdict|conclusion|final|response|result|reply)(?: is| would be"
-    rf"| must be)?\s*[:=]?"
-    rf"|\b(?:legal|legality|allowed)\s*[:=?])"
-    rf"[\s\"'(\[:]*{_YES_OR_NO}",
+    r"(?:\\boxed\s*\{|<(?:answer|final|output)>|[\"'](?:\w*answer|result|verdict)[\"']\s*:"
+    r"|\b(?:answer|verdict|conclusion|final|response|result|reply)(?: is| would be| must be)?\s*"
+    r"[:=]?|(?P<illegal>\b(?:illegal|forbidden)[\"']?\s*[:=?])"
+    r"|(?:\b|[\"'])(?:is_)?(?:legal|legality|allowed)[\"']?\s*[:=?])"
+    rf"[\s\"'(\[:]*(?P<inverted>not )?{_YES_OR_NO}",
     re.IGNORECASE,
 )
+_QUOTED = re.compile(r"[\"'(]*\b(?:yes[\"']? or [\"']?no|no[\"']? or [\"']?yes)\b[\"')]*", re.I)
+"""The two possible answers, as the question names them."""
 _BEGINNING = re.compile(
     r"\W*(?:(?P<yes>yes|yeah|yep|yup)|no|nope|nah)\b"
-    r"(?!\s+(?:or|and|doubt|idea|issue|problem|question|reason|way|matter|longer|worries|need"
-    r"|one)\b)",
+    r"(?!\s+(?:and|doubt|idea|issue|problem|question|reason|way|matter|longer|worries|need|one"
+    r"|rule|move|piece)\b|\. \d| in \w+ chess)",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]?")
+_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]*")
+_CONTRAST = (
+    r"but|however|yet|though|although|while|whereas|actually|instead|wait|hmm|sorry|correction|oops"
+    r"|hold on|on (?:closer|second|reflection|further)"
+)
+_CONCLUSION = (
+    r"so|therefore|thus|hence|overall|in (?:conclusion|summary|short|the end)|consequently"
+    r"|as a result|accordingly|conclusion|to (?:conclude|summarize|sum up)|finally|in total"
+    r"|all moves|both moves|every move"
+)
 _CLAUSE = re.compile(
-    r"(;|, and\b|\s-+\s|,? \b(?:but|however|while|whereas|although|though|yet|so|therefore|thus"
-    r"|hence)\b)",
+    rf"[;:()]|\s-+\s|,(?=\s)(?! (?:too|as well))|(?=\b(?:{_CONTRAST}|so|therefore|thus|hence"
+    r"|because|since|which|as (?=it|the|this|that|there|move|a|an|bishops|knights|we|you\b))\b)",
     re.IGNORECASE,
 )
-_DOUBTS = re.compile(r"\?|\b(?:unsure|unclear|depends|not sure)\b", re.IGNORECASE)
-_OPEN = re.compile(
-    r"\b(?:whether|if|unless|let's|need to|would(?! not| be| say| answer)"
-    r"|(?:can't|cannot|don't) (?:tell|know|determine|say))\b",
+_MARKER = re.compile(rf"\W*(?:and )?(?P<contrast>{_CONTRAST})\b|\W*(?:{_CONCLUSION})\b", re.I)
+_DOUBTS = re.compile(
+    r"\?|\b(?:unsure|unclear|depends|not sure|whether|if|unless|might|may|could|perhaps|maybe|let's"
+    r"|only (?:for|if|when)|at first"
+    r"|(?:can't|cannot|don't) (?:tell|know|determine|say)(?! that))\b",
     re.IGNORECASE,
 )
 _STANDARD = re.compile(
     r"\b(?:standard|normal|regular|ordinary|usual|traditional|classical|conventional|orthodox"
-    r"|original"
-    r"|old|real)(?: \w+)? (?:chess|rules?|game|circumstances|play)\b|\bnormally|usually|ordinarily"
-    r"|traditionally\b",
+    r"|original|old|real)(?: \w+)? (?:chess|rules?|game|circumstances|play)\b"
+    r"|\b(?:normally|usually|ordinarily|traditionally|used to|was|were|before)\b",
     re.IGNORECASE,
 )
-_BOTH = re.compile(
-    r"\b(?:both|also|as well as|too|(?:and|or) (?:in |under )?(?:this|these|the|our))\b",
+_HERE = re.compile(
+    r"\b(?:here|now|this (?:game|variant|position)|these rules|the rules of"
+    r"|(?:changed|new|modified|given|current) rules?|both|also|as well|too|neither|anymore)\b",
     re.IGNORECASE,
 )
 _GENERAL = re.compile(
-    r"\W*(?:(?:since|because|as|now|here|in this game|under \w+ rules),? )*"
-    r"(?:diagonal|bishops|knights|rooks|queens|pieces|(?:it is|it's) (?:il)?legal (?:for|to))\b",
+    r"\W*(?:(?:since|because|as|but|and|now|here|in this game|under \w+ rules),? )*"
+    r"(?:diagonals?|bishops|knights|rooks|queens|pieces|(?:it is|it's) (?:il)?legal (?:for|to))\b",
     re.IGNORECASE,
 )
 """A clause about all moves of a kind, which says nothing of the move in question."""
-_NOT = r"(?:not(?! only| just| merely)|n't|never|cannot|can't|nor|neither|nothing|no|without)"
-_LEGAL = r"(?:legal(?:ly)?|allowed|permitted|permissible|valid|possible|lawful|playable|acceptable)"
-_ILLEGAL = (
-    r"(?:illegal(?:ly)?|forbidden|prohibited|disallowed|invalid|impossible|unlawful|impermissible"
-    r"|violat\w+|break(?:s|ing)?|against the rules|banned)"
-)
-_SAYS = re.compile(
-    rf"(?P<not_illegal>{_NOT}\b ?(?:[\w']+ ){{0,3}}?{_ILLEGAL}\b)"
-    rf"|(?P<illegal>{_ILLEGAL}\b|{_NOT}\b ?(?:[\w']+ ){{0,4}}?(?:{_LEGAL}|be (?:played|made"
-    rf"|done))\b)"
-    rf"|(?P<legal>\b{_LEGAL}\b(?! (?:moves?|positions?|openings?|squares?) (?:for|of|are"
-    rf"|available|in chess))"
-    r"|\bcan (?:indeed |legally )?be (?:played|made)\b|(?:^\W*"
-    r"|(?<=[\s:\"(]))(?<!not )(?<!or )(?<!and )yes(?=[\"'.!)]*\s*$|,))"
-    r"|(?P<no>(?:^\W*|(?<=[\s:\"(]))(?<!or )(?<!and )no(?=[\"'.!)]*\s*$|,)"
-    r"|^\W*(?:(?:it|this|that|the move) )?(?:is not|isn't|'s not|not)"
-    r"(?: here| now| anymore| in this game| under these rules)?\W*$)",
+_NOT = re.compile(
+    r"\b(?:not(?! only| just| merely)|never|cannot|neither\b.*?\bnor|nor|neither|nothing|no"
+    r"|without|wrong|false|incorrect|untrue)\b|n't\b",
     re.IGNORECASE,
 )
-_THEREFORE = re.compile(
-    r"\W*(?:therefore|thus|so|hence|overall|in (?:conclusion|summary|short)|consequently"
-    r"|as a result"
-    r"|accordingly|conclusion|to conclude)\b",
+_DENIED = re.compile(r"\b(?:is|are|would be) (?:false|wrong|incorrect|untrue)\b", re.IGNORECASE)
+_REASON = re.compile(r"\W*(?:as|because|since)\b", re.IGNORECASE)
+_PREDICATE = re.compile(
+    r"\b(?:(?P<illegal>illegal(?:ly)?|forbidden|prohibited|disallowed|invalid|impossible|unlawful"
+    r"|impermissible|violat\w+|break(?:s|ing)?|broken|against the rules|banned|forbids?|prohibits?)"
+    r"|legal(?:ly)?(?! moves?\b (?:are|is|for|available))|allowed|permitted|permissible|valid"
+    r"|possible|lawful|playable|acceptable|fine|okay|allows?|permits?"
+    r"|(?:can|may|could)(?P<cannot>not|'t)? (?:\w+ ){0,2}?(?:play(?:ed)?|make|made|do|done|go)"
+    r"|(?P<yes>yes(?=\W*$| here\b))|(?P<no>no(?=\W*$| here\b)))\b",
     re.IGNORECASE,
 )
-_CONCLUDES = re.compile(
-    r"\W*(?:therefore|thus|so|hence|overall|in (?:conclusion|summary|short)|consequently"
-    r"|as a result"
-    r"|finally|in total|to (?:conclude|summarize|sum up)|since|because|based on|given|all|both"
-    r"|every"
-    r"|however|but|the (?:entire|whole|given|opening|answer|move)|accordingly|conclusion"
-    r"|this opening"
-    r"|\S*\s?-?\s?under|in this|with|according)\b",
+_ELLIPSIS = re.compile(
+    r"\W*(?:[\w' ]+ )?(?:it|this|that|the move)(?:'s| is| does| can)"
+    r"(?P<not>n't|'t| not|not)?(?: here| now| anymore| in this game| under \w+ rules)?\W*"
+    r"|\W*(?:but |and )?(?P<bare>not)(?: here| now| anymore| in this game| under \w+ rules)?\W*",
     re.IGNORECASE,
 )
+"""A clause such as "here it is" or "not anymore", which takes up what was said before."""
+_SUBJECT = re.compile(r"\b(?:[a-h][1-8]-?[a-h][1-8]|[KQRBN]?[a-h]?x?[a-h][1-8])\b|^\W*\d+\)")
+_UCI = re.compile(r"(?:[a-h][1-8]){2}")
 
 
-def _lone(text: str) -> Said:
+@dataclass(frozen=True)
+class Statement:
+    """What a clause says of the move.
+
+    Attributes:
+        legal: whether it says that the move is legal.
+        contrasts: whether it corrects what was said before.
+        concludes: whether it is introduced as a conclusion, or takes back what was said.
+        subject: the move or the item of a list that it names, if any.
+    """
+
+    legal: bool
+    contrasts: bool
+    concludes: bool
+    subject: str
+
+
+def _lone(text: str, move: str) -> Said:
     """The whole reply, its first or its last line is yes or no, or a word for it."""
     lines = [line for line in text.splitlines() if re.search(r"\w", line)]
-    for part in [text, *lines[:1], *lines[-1:]]:
-        word = " ".join(re.findall(r"[\w']+", part)).lower()
-        if word in _WORDS:
-            others = {_WORDS.get(" ".join(re.findall(r"[\w']+", line)).lower()) for line in lines}
-            return CONTRADICTS if {True, False} <= others else _WORDS[word]
-    return None
+    words = [" ".join(re.findall(r"[\w']+", line)).lower() for line in lines]
+    words = [re.sub(rf"^{_SURELY} (?=\w)", "", word) for word in words]
+    said = {_WORDS[word] for word in words if word in _WORDS}
+    ends = [word for word in words[:1] + words[-1:] if word in _WORDS]
+    if not ends:
+        return False if len(words) == 1 and words[0] == "not" else None
+    if len(said) > 1:
+        return CONTRADICTS
+    return _WORDS[ends[0]] if len(words) == 1 or words[-1] in _WORDS else _begins(text, move)
 
 
-def _marked(text: str) -> Said:
-    """It is marked as the answer: "Answer: no", a box, a field of JSON; the last mark counts."""
-    found = [bool(match["yes"]) for match in _MARKED.finditer(text)]
-    return found[-1] if found else None
+def _marked(text: str, move: str) -> Said:
+    """It is marked as the answer: "Answer: no", a box, a field of JSON."""
+    said = [
+        bool(match["yes"]) != bool(match["illegal"] or match["inverted"])
+        for match in _MARKED.finditer(_QUOTED.sub("", text))
+    ]
+    return said[0] if len(set(said)) == 1 else CONTRADICTS if said else None
 
 
-def _begins(text: str) -> Said:
-    """It begins with yes or no, and nothing it concludes contradicts that."""
+def _begins(text: str, move: str) -> Said:
+    """It begins with yes or no, and what it says later agrees, or corrects it."""
+    text = _QUOTED.sub(" ", text)
     match = _BEGINNING.match(text)
     if not match:
+        return CONTRADICTS if re.match(r"\W*yes and no\b", text, re.IGNORECASE) else None
+    said, found = bool(match["yes"]), list(statements(text[match.end() :], move))
+    repeated = any(each.legal == said and not each.subject for each in found)
+    others = [each for each in found if each.legal != said and not (repeated and each.subject)]
+    if not others:
+        return said
+    return not said if others[-1].contrasts else CONTRADICTS
+
+
+def _stated(text: str, move: str) -> Said:
+    """It says that the move is legal, or that it is not; the final statement decides."""
+    found = list(statements(_QUOTED.sub(" ", text), move))
+    if not found:
         return None
-    said, concluded = bool(match["yes"]), _stated(text[match.end() :])
-    return said if concluded in (None, CONTRADICTS, said) else CONTRADICTS
+    concluding = [each for each in found if each.concludes]
+    last = concluding[-1] if concluding and not found[-1].contrasts else found[-1]
+    against = [each for each in found if each.legal != last.legal and each.subject == last.subject]
+    if last.contrasts or not against:
+        return last.legal
+    if last.concludes and not any(each.concludes or each is found[-1] for each in against):
+        return last.legal
+    return CONTRADICTS
 
 
-def _stated(text: str) -> Said:
-    """It says that the move is legal, or that it is not; what it concludes counts most."""
-    said = [(sentence, verdict) for sentence in _sentences(text) if (verdict := _verdict(sentence))]
-    verdicts = [verdict for _, verdict in said]
-    if not verdicts:
-        return None
-    clear = set(verdicts) - {"open"}
-    if len(clear) == 1 and verdicts[-1] in clear:
-        return clear == {"legal"}
-    concluding = [verdict for sentence, verdict in said if _THEREFORE.match(sentence)]
-    if _CONCLUDES.match(said[-1][0]) or not concluding:
-        concluding = verdicts[-1:] if _CONCLUDES.match(said[-1][0]) else []
-    if concluding and concluding[-1] != "open":
-        return concluding[-1] == "legal"
-    return CONTRADICTS if clear else None
+def statements(text: str, move: str = "") -> Iterator[Statement]:
+    """What the clauses of a text say of the move, under the rules of this game.
 
+    What holds in standard chess alone, what is asked or doubted, and what is said of another move
+    or of all moves of a kind do not count.
 
-def _sentences(text: str) -> list[str]:
-    return [sentence for sentence in _SENTENCE.findall(text) if re.search(r"\w", sentence)]
-
-
-def _verdict(sentence: str) -> str:
-    """What a sentence says of the move: "legal", "illegal", "open", or nothing.
-
-    What holds in standard chess alone does not count.
+    >>> [each.legal for each in statements("Illegal in normal chess, but legal here.")]
+    [True]
     """
-    verdict, parts = "", ["", *_CLAUSE.split(sentence)]
-    for joint, clause in zip(parts[::2], parts[1::2], strict=True):
-        found = [match.lastgroup for match in _SAYS.finditer(clause)]
-        standard = _STANDARD.search(clause) and not _BOTH.search(clause)
-        if not found or standard or _GENERAL.match(clause):
-            continue
-        kinds = {"illegal" if kind in ("illegal", "no") else "legal" for kind in found}
-        said = kinds.pop() if len(kinds) == 1 and not _OPEN.search(clause) else "open"
-        verdict = said if verdict in ("", said) or re.search(r"\w", joint) else "open"
-    return "open" if _DOUBTS.search(sentence) else verdict
+    base_illegal: bool | None = None
+    for sentence in _SENTENCE.findall(text):
+        standard, marker = False, None
+        for clause in _CLAUSE.split(sentence):
+            marker = _MARKER.match(clause) or marker
+            here = bool(_HERE.search(clause))
+            standard = bool(_STANDARD.search(clause) and not here) or (
+                standard and not here and not (marker and marker["contrast"])
+            )
+            found = list(_PREDICATE.finditer(clause))
+            ellipsis = _ELLIPSIS.fullmatch(clause)
+            if found:
+                base_illegal = bool(found[0]["illegal"])
+                legal = _says_legal(clause, found[0])
+            elif ellipsis and base_illegal is not None:
+                legal = base_illegal == bool(ellipsis["not"] or ellipsis["bare"])
+            else:
+                continue
+            if standard or "?" in sentence or _DOUBTS.search(clause):
+                continue
+            if _GENERAL.match(clause) or _REASON.match(clause):
+                continue
+            contrasts = bool(marker and marker["contrast"]) or not found
+            named = _SUBJECT.search(clause) or _SUBJECT.search(sentence)
+            subject = named[0].replace("-", "") if named else ""
+            if not move or subject == move or not _UCI.fullmatch(subject):
+                yield Statement(legal, contrasts, bool(marker), subject)
+
+
+def _says_legal(clause: str, predicate: "re.Match[str]") -> bool:
+    """Whether a clause says that the move is legal: each negation turns it round."""
+    negations = len(_NOT.findall(clause[: predicate.start()])) + bool(predicate["cannot"])
+    negations += bool(_DENIED.search(clause, predicate.end()))
+    return bool(predicate["illegal"] or predicate["no"]) == bool(negations % 2)
 
 
 @dataclass(frozen=True)
 class Rule:
     """A rule of the reader, with replies and what each is read as."""
 
-    read: Callable[[str], Said]
+    read: Callable[[str, str], Said]
     examples: dict[str, bool | None]
 
 
@@ -190,11 +236,12 @@ RULES = (
 )
 
 
-def read_yes_no(reply: str, *, cut_off: bool = False) -> bool | None:
+def read_yes_no(reply: str, *, move: str = "", cut_off: bool = False) -> bool | None:
     """Read whether a reply says yes, the move is legal, or no, or neither.
 
     Args:
         reply: the text of the reply.
+        move: the move that was asked about, in UCI; what is said of others then does not count.
         cut_off: whether a limit cut it off; then its last sentence, unless finished, says nothing.
 
     Returns:
@@ -206,7 +253,7 @@ def read_yes_no(reply: str, *, cut_off: bool = False) -> bool | None:
     text = plain_text(reply)
     for rule in RULES:
         unfinished = cut_off and rule.read is _stated
-        said = rule.read(_finished(text) if unfinished else text)
+        said = rule.read(_finished(text) if unfinished else text, move)
         if said is not None:
             return said if isinstance(said, bool) else None
     return None
