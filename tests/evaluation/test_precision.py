@@ -336,3 +336,20 @@ def test_it_is_within_reach_exactly_if_both_ends_of_the_interval_are(
 def test_an_interval_that_goes_further_down_than_up_is_within_reach_by_its_lower_end() -> None:
     tally = ratio_tally([1] * 8 + [0] * 2, [1] * 10, range(10), RATE)  # .49 to .94
     assert tally and tally.within(0.32) and not tally.within(0.3)
+
+
+def test_it_waits_while_unusable_answers_leave_the_impact_factor_open(server: Loopback) -> None:
+    """What is told of the stop is the interval that is printed, not the one without them."""
+
+    def often_silent(request: Request) -> str:
+        coin = Random(str(request["messages"])).random()
+        return "Hm." if is_changed(request) and coin < 0.2 else habit(request)
+
+    usual, silent = measured(server, habit), measured(server, often_silent, model="s", n=300)
+    assert len(usual.samples) < len(silent.samples) == 300
+    as_scored = interval_of(MEASURES[IMPACT], silent.samples, STRETCH)
+    value = silent.results.metrics[IMPACT]
+    assert as_scored and value is not None
+    assert max(value - as_scored.low, as_scored.high - value) < 0.1 < reach(silent)
+    assert silent.notes[0].startswith("the precision asked for, 0.1, is not reached: after 300 ")
+    assert silent.notes[0].endswith("answers that name no move make the interval wider")

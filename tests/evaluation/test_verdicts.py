@@ -83,7 +83,8 @@ def test_who_gave_no_answer_is_not_ranked() -> None:
 
 def test_who_has_nothing_to_adapt_is_not_ranked() -> None:
     """No answer under the standard rules is one that the change forbids."""
-    asked = [(position, {BEFORE: "legal", AFTER: "legal"}) for position in POOL[:50]]
+    said_always: dict[str, Outcome] = {BEFORE: "legal", AFTER: "legal"}
+    asked = [(position, said_always) for position in POOL[:50]]
     calm = run_that_said(asked, model="b", identity={"name": "b"})
     assert calm.results.metrics["rule_uptake"] is None
     assert said(run_of("a", keeps(40)), calm).endswith(
