@@ -1,38 +1,56 @@
-"""How often 95 % intervals hold the truth, and how often tests and verdicts err.
+"""How often 95% intervals hold the truth, and how often tests and verdicts err.
 
-    python benchmarks/coverage.py                # about half an hour
-    python benchmarks/coverage.py --quick        # two minutes, rougher
-    python benchmarks/coverage.py --diagnosis    # the measures of a diagnosis alone
-    python benchmarks/coverage.py --precision    # runs that stop by themselves alone
+    python benchmarks/coverage.py --quick --jobs 2             # fewer experiments, no n of 1,000
+    python benchmarks/coverage.py --jobs 16 --out tables       # a Markdown file for each part
+    python benchmarks/coverage.py --jobs 16 --part precision   # one part, to standard output
+    python benchmarks/coverage.py --insert tables docs/protocol.md    # put them into the document
 
+The same cell has the same numbers in every part, on every machine and with any number of jobs.
 The models that are made up for this are in `known_models.py`.
 """
 
 import argparse
+import sys
 from collections import Counter
-from functools import cache
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache, partial
+from io import StringIO
 from itertools import product
+from pathlib import Path
 
 import numpy as np
+from coverage_of_comparisons import print_differences, print_false_equality
 from coverage_of_diagnosis import print_knowing, print_shares_of_some, print_specific
-from coverage_of_precision import print_precision
-from known_models import COPYING, DESIGNS, Experiment, Model, experiments, random, restart
+from coverage_of_precision import print_differences_of_stopped, print_precision
+from known_models import (
+    COPYING,
+    DESIGNS,
+    FEW_LARGE,
+    Design,
+    Experiment,
+    design,
+    designs,
+    experiments,
+)
 from measuring import print_heading, print_row
+from simulating import Simulator, print_below, settled
 
 from cant_do_that_anymore.evaluation.statistics.chance import p_value
 from cant_do_that_anymore.evaluation.statistics.intervals import (
     DIFFERENCE,
     RELATIVE_CHANGE,
-    Ratio,
-    difference_tally,
     ratio_interval,
     ratio_tally,
 )
 
 SIZES = (20, 100, 1000)
 SHARES = (0.1, 0.3, 0.67, 0.95, 1.0)
-IMPACTS = (0.0, -0.02, -0.5, -0.98, -1.0)
+IMPACTS = (0.0, -0.02, -0.5, -0.7, -0.85, -0.9, -0.95, -0.98, -1.0)
 LOWEST, HIGHEST = 0.93, 0.99
+MEASURES = ("impact factor", "delta")
 
 Counts = tuple[tuple[tuple[int, int], int], ...]
 
@@ -61,168 +79,164 @@ def _holds_of_counts(truth: float, kinds: Counts, is_delta: bool) -> bool | None
     return holds(truth, (before, after, list(range(len(pairs)))), is_delta)
 
 
-def coverage(model: Model, sizes: list[int], times: int) -> tuple[float, float]:
+def coverage(of: Design, p: float, impact: float, tied: bool, times: int) -> list[float]:
     """The share of intervals that hold the truth, of the impact factor's and of delta's."""
-    p, impact, _ = model
+    _holds_of_counts.cache_clear()
+    return settled(partial(_coverage, of, p, impact, tied), times, LOWEST + 0.01)
+
+
+def _coverage(of: Design, p: float, impact: float, tied: bool, times: int) -> list[float]:
     found: tuple[list[bool], list[bool]] = ([], [])
-    for experiment in experiments(model, sizes, times):
+    for experiment in experiments((p, impact, tied), of, times):
         for kept, truth, is_delta in zip(found, (impact, p * impact), (False, True), strict=True):
-            held = (_holds_alone if max(sizes) == 1 else holds)(truth, experiment, is_delta)
+            held = (_holds_alone if of.is_alone else holds)(truth, experiment, is_delta)
             if held is not None:
                 kept.append(held)
-    return float(np.mean(found[0])), float(np.mean(found[1]))
+    return [float(np.mean(held)) for held in found]
 
 
-def settled_coverage(model: Model, sizes: list[int], times: int) -> tuple[float, float]:
-    """The same, measured anew and longer where it is low: the lowest of many is unlucky too."""
-    found = coverage(model, sizes, times)
-    return coverage(model, sizes, 5 * times) if min(found) < LOWEST + 0.01 else found
+def experiments_of(of: Design, times: int) -> int:
+    """How many experiments a cell takes: fewer of those that take long."""
+    return times // 4 if of.n >= 1000 and not of.is_alone else times
 
 
-def print_coverage(sizes: tuple[int, ...], times: int) -> None:
-    below: list[str] = []
-    print("Lowest coverage over p and both kinds of answers, in %:\n")
-    print_heading(
-        "design", "n", "of", *(f"impact {impact:g}" for impact in IMPACTS), "mean", "above 99"
-    )
-    for (name, design), n in product(DESIGNS.items(), sizes):
-        if name == "24 games" and n < 24:
-            continue
-        lowest = {"impact factor": [1.0] * len(IMPACTS), "delta": [1.0] * len(IMPACTS)}
-        every: dict[str, list[float]] = {measure: [] for measure in lowest}
-        for (column, impact), p, tied in product(enumerate(IMPACTS), SHARES, (False, True)):
-            fewer = n == 1000 and name != "1 sample a game"
-            found = settled_coverage((p, impact, tied), design(n), times // 4 if fewer else times)
-            for measure, share in zip(lowest, found, strict=True):
-                lowest[measure][column] = min(lowest[measure][column], share)
-                every[measure].append(share)
-                if share < LOWEST:
-                    kind = "correlated" if tied else "independent"
-                    below.append(
-                        f"{name}, n = {n}, {measure}, p = {p:g}, impact {impact:g}, "
-                        f"{kind}: {100 * share:.1f} %"
-                    )
-        for measure, shares in lowest.items():
-            shown = (f"{100 * share:.1f}" for share in (*shares, float(np.mean(every[measure]))))
-            above = sum(share > HIGHEST for share in every[measure])
-            print_row(name, n, measure, *shown, f"{above} of {len(every[measure])}")
-    print(f"\nBelow {100 * LOWEST:.0f} %:\n")
-    print("\n".join(f"- {line}" for line in below) if below else "- none")
-
-
-def print_widths(times: int) -> None:
-    print("\nMean width of the impact factor's interval (p = .67, impact -.5):\n")
-    print_heading("n", "design", "no copying", f"{COPYING:.0%} copying")
-    for n, (name, design) in product((100, 1000), DESIGNS.items()):
-        widths = []
-        for copying in (0.0, COPYING):
-            found = []
-            for before, after, games in experiments((0.67, -0.5, False), design(n), times, copying):
-                parts = [b - a for a, b in zip(before, after, strict=True)]
-                interval = ratio_interval(parts, before, games, RELATIVE_CHANGE)
-                found.append(interval.high - interval.low if interval else np.nan)
-            widths.append(f"{np.nanmean(found):.2f}")
-        print_row(n, name, *widths)
-
-
-def print_false_positives(sizes: tuple[int, ...], times: int) -> None:
-    print("\nTests at 5 %: share of p < .05 where nothing changes, answers independent:\n")
-    print_heading("design", *(f"n = {n}, p = {p:g}" for n, p in product(sizes, (0.3, 0.95))))
-    for name, design in DESIGNS.items():
-        row = []
-        for n, p in product(sizes, (0.3, 0.95)):
-            wrong = [
-                p_value([b - a for a, b in zip(before, after, strict=True)], games) < 0.05
-                for before, after, games in experiments((p, 0.0, False), design(n), times)
-            ]
-            row.append(f"{100 * float(np.mean(wrong)):.1f} %")
-        print_row(name, *row)
-
-
-def print_differences(sizes: tuple[int, ...], times: int) -> None:
-    print(
-        "\nImpact factors of two models on shared positions; equal ones share half their answers:\n"
-    )
-    print_heading("p and impact of one", "of the other", "design", "n", "coverage", "p < .05")
-    models = [
-        ((0.67, -0.5), (0.67, -0.5)),
-        ((0.95, -0.02), (0.95, -0.02)),
-        ((0.9, -0.1), (0.3, -0.1)),
-        ((0.9, -0.98), (0.3, -0.98)),
-        ((0.67, -0.1), (0.67, -0.9)),
+def print_intervals(simulator: Simulator, sizes: tuple[int, ...], times: int) -> None:
+    places = designs(sizes)
+    cells = [
+        (of, p, impact, tied, experiments_of(of, times))
+        for of, impact, p, tied in product(places, IMPACTS, SHARES, (False, True))
     ]
-    designs = ("1 sample a game", "2 samples a game", "24 games")
-    for (one, other), name, n in product(models, designs, sizes):
-        if name == "24 games" and n < 24:
-            continue
-        held, different = [], []
-        mine = experiments((*one, True), DESIGNS[name](n), times)
-        yours = experiments((*other, True), DESIGNS[name](n), times)
-        for (before1, after1, games), (before2, after2, _) in zip(mine, yours, strict=True):
-            if one == other:
-                shared = (random.random(n) < 0.5).tolist()
-                before2 = [a if s else b for a, b, s in zip(before1, before2, shared, strict=True)]
-                after2 = [a if s else b for a, b, s in zip(after1, after2, shared, strict=True)]
-            tally = difference_tally(relative(before1, after1), relative(before2, after2), games)
-            if tally:
-                held.append(tally.holds(other[1] - one[1]))
-                different.append(tally.p(0.0) < 0.05)
-        shares = (f"{100 * float(np.mean(found)):.1f} %" for found in (held, different))
-        print_row(f"{one[0]:g}, {one[1]:g}", f"{other[0]:g}, {other[1]:g}", name, n, *shares)
+    found = simulator.each(coverage, cells)
+    print("Lowest coverage over p and both kinds of answers, in %:\n")
+    columns = (f"impact {impact:g}" for impact in IMPACTS)
+    print_heading("design", "n", "of", *columns, "mean", "above 99")
+    every: dict[str, float] = {}
+    for of, (number, measure) in product(places, enumerate(MEASURES)):
+        here = {cell: shares[number] for cell, shares in found.items() if cell[0] == of}
+        lowest = [min(share for cell, share in here.items() if cell[2] == i) for i in IMPACTS]
+        shown = (f"{100 * share:.1f}" for share in (*lowest, float(np.mean(list(here.values())))))
+        above = sum(share > HIGHEST for share in here.values())
+        print_row(of.name, of.n, measure, *shown, f"{above} of {len(here)}")
+        every |= {
+            f"{of.name}, n = {of.n}, {measure}, p = {p:g}, impact {impact:g}, "
+            f"{'correlated' if tied else 'independent'}": share
+            for (_, p, impact, tied, _), share in here.items()
+        }
+    print_below(LOWEST, every)
 
 
-def relative(before: list[int], after: list[int]) -> Ratio:
-    return Ratio([b - a for a, b in zip(before, after, strict=True)], before, RELATIVE_CHANGE)
+def width(of: Design, times: int) -> float:
+    found = []
+    for before, after, games in experiments((0.67, -0.5, False), of, times):
+        parts = [b - a for a, b in zip(before, after, strict=True)]
+        interval = ratio_interval(parts, before, games, RELATIVE_CHANGE)
+        found.append(interval.high - interval.low if interval else np.nan)
+    return float(np.nanmean(found))
 
 
-def print_false_equality(times: int) -> None:
-    print("\nFalse “equal to within 5 points” at a true difference of 5 points:\n")
-    sizes = (29, 40, 72, 73, 100, 150, 200, 500, 1000)
-    print_heading("differ, one way and the other", *(f"n = {n}" for n in sizes))
-    for won, lost in ((0.05, 0.0), (0.06, 0.01), (0.1, 0.05), (0.3, 0.25)):
-        row = []
-        for n in sizes:
-            drawn = random.multinomial(n, (won, lost, 1 - won - lost), size=times)
-            wrong = [_equal(more, less, n) for more, less, _ in drawn.tolist()]
-            row.append(f"{100 * float(np.mean(wrong)):.1f} %")
-        print_row(f"{100 * won:.0f} %, {100 * lost:.0f} %", *row)
+def print_widths(simulator: Simulator, _: tuple[int, ...], times: int) -> None:
+    places = [design(name, n) for n, name in product((100, 1000), DESIGNS)]
+    copying = (0.0, COPYING, 1.0)
+    kinds = {of: [replace(of, copying=share) for share in copying] for of in (*places, FEW_LARGE)}
+    found = simulator.each(width, [(each, times // 20) for of in kinds.values() for each in of])
+    print("Mean width of the impact factor's interval (p = .67, impact -.5), by copying:\n")
+    print_heading("design", "n", *(f"{share:.0%} copying" for share in copying))
+    for of, each in kinds.items():
+        print_row(of.name, of.n, *(f"{found[one, times // 20]:.2f}" for one in each))
 
 
-@cache
-def _equal(won: int, lost: int, n: int) -> bool:
-    differences = [1] * won + [-1] * lost + [0] * (n - won - lost)
-    interval = ratio_interval(differences, [1] * n, range(n), DIFFERENCE)
-    return interval is not None and interval.low >= -0.05 and interval.high <= 0.05
+def false_positives(of: Design, p: float, times: int) -> float:
+    wrong = [
+        p_value([b - a for a, b in zip(before, after, strict=True)], games) < 0.05
+        for before, after, games in experiments((p, 0.0, False), of, times)
+    ]
+    return float(np.mean(wrong))
+
+
+def print_tests(simulator: Simulator, sizes: tuple[int, ...], times: int) -> None:
+    places = designs(sizes)
+    found = simulator.each(false_positives, product(places, (0.3, 0.95), (times,)))
+    print("Tests at 5%: share of p < .05 where nothing changes, answers independent:\n")
+    print_heading("design", "n", "p = 0.3", "p = 0.95")
+    for of in places:
+        shares = (found[of, p, times] for p in (0.3, 0.95))
+        print_row(of.name, of.n, *(f"{100 * share:.1f}%" for share in shares))
+
+
+Print = Callable[[Simulator, tuple[int, ...], int], None]
+PARTS: dict[str, tuple[Print, ...]] = {
+    "intervals": (print_intervals, print_widths, print_tests),
+    "comparisons": (print_differences, print_false_equality),
+    "diagnosis": (print_shares_of_some, print_knowing, print_specific),
+    "precision": (print_precision, print_differences_of_stopped),
+}
+EXPERIMENTS = {
+    "intervals": "{0:,} experiments a cell ({1:,} with several samples a game and n of 1,000 or "
+    "more), and five times as many, drawn anew, wherever the first count came out under 94%. "
+    "Widths: {2:,}.",
+    "comparisons": "Differences: {1:,} experiments a cell. False equality: {3:,} with one sample a "
+    "game, else {0:,}.",
+    "diagnosis": "{0:,} experiments a cell (with several samples a game {1:,}, for shares of some "
+    "only where n is 1,000 or more), and five times as many, drawn anew, wherever the first count "
+    "came out under 94%.",
+    "precision": "{0:,} experiments a cell (at most 4,000 samples: half as many; several samples a "
+    "game: {1:,}), and five times as many, drawn anew, wherever a first count came out under "
+    "94.5%. Samples come in random order, whatever their games.",
+}
+
+
+def text_of(part: str, simulator: Simulator, sizes: tuple[int, ...], times: int) -> str:
+    """The tables of a part, and what made them."""
+    made = f"`python benchmarks/coverage.py --part {part}`, {datetime.now(UTC):%Y-%m-%d}."
+    counts = (times, times // 4, times // 20, 10 * times)
+    texts = [f"{made} {EXPERIMENTS[part].format(*counts)}"]
+    for table in PARTS[part]:
+        with redirect_stdout(StringIO()) as told:
+            table(simulator, sizes, times)
+        texts.append(told.getvalue().strip())
+    return "\n\n".join(texts) + "\n"
+
+
+def insert(folder: Path, document: Path) -> None:
+    """Replace what stands between the marks of each part whose file is in the folder."""
+    text = document.read_text()
+    for part in PARTS:
+        if (file := folder / f"{part}.md").exists():
+            begin, end = f"<!-- coverage: {part} -->\n", f"<!-- end of coverage: {part} -->"
+            _, marked, after = text.partition(begin)
+            old, ended, _ = after.partition(end)
+            if not marked or not ended:
+                sys.exit(f"{document} has no marks {begin.strip()} and {end}")
+            text = text.replace(begin + old + end, f"{begin}\n{file.read_text()}\n{end}")
+    document.write_text(text)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer experiments, no n of 1,000")
-    parser.add_argument("--diagnosis", action="store_true", help="its measures alone")
-    parser.add_argument("--precision", action="store_true", help="runs that stop alone")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes to use")
+    parser.add_argument("--part", action="append", choices=PARTS, help="only this one; repeatable")
+    parser.add_argument("--out", type=Path, help="a folder for a Markdown file of each part")
+    parser.add_argument(
+        "--insert",
+        nargs=2,
+        type=Path,
+        metavar=("FOLDER", "DOCUMENT"),
+        help="simulate nothing, but put the files of a folder into a document",
+    )
     given = parser.parse_args()
+    if given.insert:
+        insert(*given.insert)
+        return
     sizes, times = (SIZES[:2], 200) if given.quick else (SIZES, 2000)
-    everything = not given.diagnosis and not given.precision
-    if everything:
-        print_coverage(sizes, times)
-        restart()
-        print_widths(times // 20)
-        restart()
-        print_false_positives(sizes, times)
-        restart()
-        print_differences(sizes, times // 4)
-        restart()
-        print_false_equality(10 * times)
-    if everything or given.diagnosis:
-        restart()
-        print_shares_of_some(sizes, times)
-        restart()
-        print_knowing(sizes, times)
-        restart()
-        print_specific(sizes, times)
-    if everything or given.precision:
-        restart()
-        print_precision(times)
+    simulator = Simulator(given.jobs)
+    for part in given.part or PARTS:
+        text = text_of(part, simulator, sizes, times)
+        if given.out:
+            given.out.mkdir(parents=True, exist_ok=True)
+            (given.out / f"{part}.md").write_text(text)
+        else:
+            print(text)
 
 
 if __name__ == "__main__":

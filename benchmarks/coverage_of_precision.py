@@ -12,8 +12,19 @@ from itertools import product
 from math import inf, sqrt
 
 import numpy as np
-from known_models import DESIGNS, Experiment, Model, experiments, random, restart
+from known_models import (
+    ALONE,
+    FEW_LARGE,
+    TENS,
+    TWOS,
+    Design,
+    Experiment,
+    design,
+    experiments,
+    random,
+)
 from measuring import print_heading, print_row
+from simulating import Simulator, print_below
 
 from cant_do_that_anymore.evaluation.precision import STRETCH, looks
 from cant_do_that_anymore.evaluation.statistics.intervals import (
@@ -29,16 +40,16 @@ from cant_do_that_anymore.evaluation.statistics.tally import Tally
 
 PRECISIONS = (0.1, 0.05, 0.02)
 SHARES = (0.1, 0.3, 0.67, 0.95, 1.0)
-IMPACTS = (0.0, -0.02, -0.1, -0.5, -0.9, -0.98, -1.0)
-"""Those of `coverage.py`, and two more near the ends, where the width tells of the estimate."""
-ALONE = "1 sample a game"
+IMPACTS = (0.0, -0.02, -0.1, -0.5, -0.7, -0.85, -0.9, -0.95, -0.98, -1.0)
+"""Those of `coverage.py`, and one more near 0, where the width tells of the estimate."""
 PLACES = {
-    (ALONE, 1000): 1,
-    (ALONE, 4000): 2,
-    ("2 samples a game", 1000): 4,
-    ("half singles, half games of 10", 1000): 4,
+    design(ALONE, 1000): 1,
+    design(ALONE, 4000): 2,
+    design(TWOS, 1000): 4,
+    design(TENS, 1000): 4,
+    FEW_LARGE: 4,
 }
-"""Designs, samples at most, and how many times fewer runs are made up: the others take longer."""
+"""Designs with so many samples at most, and how many times fewer runs: others take longer."""
 PAIRS = (
     *(((0.67, -0.5), (0.67, -0.5)), ((0.95, -0.02), (0.95, -0.02)), ((0.95, -0.9), (0.95, -0.9))),
     *(((0.9, -0.1), (0.3, -0.1)), ((0.9, -0.98), (0.3, -0.98)), ((0.67, -0.1), (0.67, -0.9))),
@@ -74,24 +85,23 @@ class Outcome:
         return float(np.mean(self.sizes[precision]))
 
 
-def settled(model: Model, games: list[int], times: int) -> Outcome:
+def stopped(of: Design, p: float, impact: float, tied: bool, times: int) -> Outcome:
     """Measured anew and longer where it is low: the lowest of many is unlucky too."""
-    cell = cell_of(model, games, times)
-    if min(float(np.mean(held)) for held in cell.held.values() if held) < LOWEST + 0.005:
-        cell = cell_of(model, games, 5 * times)
     _of_counts.cache_clear()
+    cell = _stopped(of, p, impact, tied, times)
+    if min(float(np.mean(held)) for held in cell.held.values() if held) < LOWEST + 0.005:
+        cell = _stopped(of, p, impact, tied, 5 * times)
     return cell
 
 
-def cell_of(model: Model, games: list[int], times: int) -> Outcome:
-    p, impact, _ = model
+def _stopped(of: Design, p: float, impact: float, tied: bool, times: int) -> Outcome:
     truth = {IMPACT: impact, DELTA: p * impact, BEFORE: p, AFTER: p * (1 + impact)}
-    cell, alone = Outcome(), max(games) == 1
-    for experiment in experiments(model, games, times):
-        seen = _seen_alone(experiment) if alone else _seen(_shuffled(experiment))
-        for precision, size in stops(seen, len(experiment[0])):
+    cell = Outcome()
+    for experiment in experiments((p, impact, tied), of, times):
+        seen = _seen_alone(experiment) if of.is_alone else _seen(_shuffled(experiment))
+        for precision, size in stops(seen, of.n):
             cell.sizes[precision].append(size)
-            for measure in MEASURES if alone else [IMPACT]:
+            for measure in MEASURES if of.is_alone else [IMPACT]:
                 if tally := seen(measure, size):
                     held = _by_normal(tally).holds(truth[measure]) or tally.holds(truth[measure])
                     cell.held[precision, measure].append(held)
@@ -167,67 +177,72 @@ def _of_counts(measure: str, n: int, had: int, kept: int, both: int) -> Tally | 
     return Tally(cells, stretch=STRETCH) if had or measure != IMPACT else None
 
 
-Cells = dict[Model, Outcome]
+Cells = dict[tuple[float, float, bool], Outcome]
 
 
-def print_precision(times: int) -> None:
-    print("\nRuns that stop by themselves: lowest coverage over p and both kinds of answers, %:\n")
+def print_precision(simulator: Simulator, _: tuple[int, ...], times: int) -> None:
+    cells = [
+        (of, p, impact, tied, times // fewer)
+        for (of, fewer), p, impact, tied in product(PLACES.items(), SHARES, IMPACTS, (False, True))
+    ]
+    found = simulator.each(stopped, cells)
+    places: dict[Design, Cells] = {of: {} for of in PLACES}
+    for (of, p, impact, tied, _), outcome in found.items():
+        places[of][p, impact, tied] = outcome
+    print("Runs that stop by themselves: lowest coverage over p and both kinds of answers, in %:\n")
     columns = (f"impact {impact:g}" for impact in IMPACTS)
     print_heading("design", "at most", "precision", "of", *columns, "mean")
-    places: dict[tuple[str, int], Cells] = {}
-    below: list[str] = []
-    for (name, most), fewer in PLACES.items():
-        restart()
-        cells = places[name, most] = {
-            (p, impact, tied): settled((p, impact, tied), DESIGNS[name](most), times // fewer)
-            for p, impact, tied in product(SHARES, IMPACTS, (False, True))
-        }
-        for precision, measure in product(PRECISIONS, MEASURES if name == ALONE else [IMPACT]):
-            found = {model: cell.coverage(precision, measure) for model, cell in cells.items()}
-            lowest = [min(found[model] for model in found if model[1] == i) for i in IMPACTS]
-            shares = (*lowest, float(np.mean(list(found.values()))))
-            shown = (f"{100 * share:.1f}" for share in shares)
-            print_row(name, most, f"{precision:g}", measure, *shown)
-            below += [
-                f"{name}, at most {most}, precision {precision:g}, {measure}, p = {p:g}, impact "
-                f"{impact:g}, {'correlated' if tied else 'independent'}: {100 * share:.1f} %"
-                for (p, impact, tied), share in found.items()
-                if share < LOWEST
-            ]
-    print(f"\nBelow {100 * LOWEST:.0f} %:\n")
-    print("\n".join(f"- {line}" for line in below) if below else "- none")
+    every: dict[str, float] = {}
+    for of, outcomes in places.items():
+        for precision, measure in product(PRECISIONS, MEASURES if of.is_alone else [IMPACT]):
+            shares = {model: each.coverage(precision, measure) for model, each in outcomes.items()}
+            lowest = [min(shares[model] for model in shares if model[1] == i) for i in IMPACTS]
+            shown = (f"{100 * c:.1f}" for c in (*lowest, float(np.mean(list(shares.values())))))
+            print_row(of.name, of.n, f"{precision:g}", measure, *shown)
+            every |= {
+                f"{of.name}, at most {of.n}, precision {precision:g}, {measure}, p = {p:g}, impact "
+                f"{impact:g}, {'correlated' if tied else 'independent'}": share
+                for (p, impact, tied), share in shares.items()
+            }
+    print_below(LOWEST, every)
     _print_samples(places)
-    restart()
-    print_differences(times)
 
 
-def _print_samples(places: dict[tuple[str, int], Cells]) -> None:
+def _print_samples(places: dict[Design, Cells]) -> None:
     print("\nMean samples until such a run stops, answers independent:\n")
     heading = (f"impact {impact:g}" for impact in IMPACTS)
     print_heading("design", "at most", "precision", "p", *heading)
-    for ((name, most), cells), precision, p in product(places.items(), PRECISIONS, SHARES):
+    for (of, cells), precision, p in product(places.items(), PRECISIONS, SHARES):
         row = (cells[p, impact, False].samples(precision) for impact in IMPACTS)
-        print_row(name, most, f"{precision:g}", f"{p:g}", *(f"{samples:.0f}" for samples in row))
+        print_row(of.name, of.n, f"{precision:g}", f"{p:g}", *(f"{samples:.0f}" for samples in row))
 
 
-def print_differences(times: int) -> None:
+def print_differences_of_stopped(simulator: Simulator, _: tuple[int, ...], times: int) -> None:
+    found = simulator.each(differences_of_stopped, [(*pair, times) for pair in PAIRS])
     print(
-        "\nImpact factors of two such models on the positions both were asked about; coverage, %:\n"
+        "Impact factors of two such models on the positions both were asked about; coverage, %:\n"
     )
     print_heading("p and impact of one", "of the other", *map("precision {:g}".format, PRECISIONS))
-    for one, other in PAIRS:
-        held: dict[float, list[bool]] = {precision: [] for precision in PRECISIONS}
-        mine = experiments((*one, True), [1] * 1000, times)
-        yours = experiments((*other, True), [1] * 1000, times)
-        for first, second in zip(mine, yours, strict=True):
-            both = (stops(_seen_alone(each), len(each[0])) for each in (first, second))
-            for (precision, size1), (_, size2) in zip(*both, strict=True):
-                n = min(size1, size2)
-                if tally := difference_tally(_relative(first, n), _relative(second, n), range(n)):
-                    looked_at = replace(tally, stretch=STRETCH)
-                    held[precision].append(looked_at.holds(other[1] - one[1]))
-        told = (f"{100 * float(np.mean(each)):.1f}" for each in held.values())
-        print_row(f"{one[0]:g}, {one[1]:g}", f"{other[0]:g}, {other[1]:g}", *told)
+    for (one, other, _), shares in found.items():
+        models = (f"{model[0]:g}, {model[1]:g}" for model in (one, other))
+        print_row(*models, *(f"{100 * share:.1f}" for share in shares))
+
+
+def differences_of_stopped(
+    one: tuple[float, float], other: tuple[float, float], times: int
+) -> list[float]:
+    held: dict[float, list[bool]] = {precision: [] for precision in PRECISIONS}
+    mine = experiments((*one, True), design(ALONE, 1000), times)
+    yours = experiments((*other, True), design(ALONE, 1000), times)
+    for first, second in zip(mine, yours, strict=True):
+        both = (stops(_seen_alone(each), len(each[0])) for each in (first, second))
+        for (precision, size1), (_, size2) in zip(*both, strict=True):
+            n = min(size1, size2)
+            if tally := difference_tally(_relative(first, n), _relative(second, n), range(n)):
+                looked_at = replace(tally, stretch=STRETCH)
+                held[precision].append(looked_at.holds(other[1] - one[1]))
+    _of_counts.cache_clear()
+    return [float(np.mean(each)) for each in held.values()]
 
 
 def _relative(experiment: Experiment, n: int) -> Ratio:

@@ -154,16 +154,16 @@ def calibration() -> dict[str, Any]:
 
 def coverage() -> dict[str, Any]:
     """How often simulated runs with one sample a game hold the truth, as in the protocol."""
-    from coverage import IMPACTS, LOWEST, SHARES, SIZES, settled_coverage
-    from known_models import one_each, restart
+    from coverage import IMPACTS, LOWEST, SHARES, SIZES
+    from coverage import coverage as coverage_of_cell
+    from known_models import ALONE, design
+    from simulating import Simulator
 
-    restart()
-    found = []
+    simulator, found = Simulator(os.cpu_count() or 1), []
     for n in SIZES:
-        cells = [
-            settled_coverage((p, impact, tied), one_each(n), TIMES)
-            for impact, p, tied in product(IMPACTS, SHARES, (False, True))
-        ]
+        models = product(SHARES, IMPACTS, (False, True))
+        every = [(design(ALONE, n), *model, TIMES) for model in models]
+        cells = simulator.each(coverage_of_cell, every).values()
         for measure, held in zip(("impact factor", "delta"), zip(*cells, strict=True), strict=True):
             found.append(
                 {

@@ -175,7 +175,7 @@ def test_what_a_sentence_says_of_this_game_counts(reply: str, said: bool | None)
 )
 def test_each_rule_reads_its_examples(rule: Rule, reply: str, said: bool | None) -> None:
     assert read_yes_no(reply) is said
-    assert said is None or rule.read(plain_text(reply)) is said
+    assert said is None or rule.read(plain_text(reply), "") is said
 
 
 def test_of_a_reply_that_was_cut_off_an_unfinished_sentence_says_nothing() -> None:

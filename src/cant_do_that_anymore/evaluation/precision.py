@@ -4,7 +4,7 @@ It looks at the interval of the impact factor, bounds included, after some sampl
 whenever there are half as many more. Who looks several times and stops when the interval is narrow
 is wrong more often than once in twenty: where the estimate is extreme, the interval is narrow. So
 in such a run every interval is a little wider, by as much as simulations ask for:
-``benchmarks/coverage.py --precision``.
+``benchmarks/coverage.py --part precision``.
 """
 
 from collections.abc import Iterator, Sequence
