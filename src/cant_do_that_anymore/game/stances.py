@@ -30,14 +30,15 @@ class Stance(Enum):
 
 _SENTENCE_END = re.compile(r"[.!?]+(?=[\s\"')\]]|$)|\n+")
 _CLAUSE_END = re.compile(
-    r"[,;:()\[\]]|\s-+\s|\b(?:but|so|therefore|thus|hence|then|however|because|since|while|whereas"
+    r"[,;:()\[\]]|\s-+\s|[-=]>|\b(?:but|so|therefore|thus|hence|then|however|because|since|while"
+    r"|whereas"
     r"|and (?=I\b|we\b|instead\b|therefore\b|thus\b|so\b|play\b|will\b))",
     re.IGNORECASE,
 )
 _FORBIDDEN = (
     r"illegal|impossible|forbidden|invalid|unavailable|disallowed|prohibited|banned|unplayable"
     r"|no longer|against the rules|out\b(?= of the question| now|[^\w ]|$)|off the table|ruled out"
-    r"|rejected|gone"
+    r"|rejected|gone|violat\w+|contradict\w+|used to"
     r"|not (?:actually |even |now |currently |a |an |any |strictly |anymore |really )*"
     r"(?:legal|allowed|possible|permitted|valid|available|playable|option|move\b|choice)"
 )
@@ -54,7 +55,10 @@ _OLD_SCOPE = re.compile(
     re.IGNORECASE,
 )
 _REJECTED_BEFORE = re.compile(
-    rf"\b(?:not(?! only)|never|\w+n't|cannot|instead of|rather than|in place of|unlike|neither|nor"
+    rf"\b(?:forbids?|prohibits?|rules? out|excludes?|disregard\w*|ignor(?:e|ing)|no way to|miss"
+    r"|give up|statt|anstatt|normalerweise|normalement|au lieu de|en lugar de|en vez de|invece di"
+    rf"|вместо|not(?! only)|never|\w+n't|cannot|instead of|rather than|in place of|unlike"
+    rf"|neither|nor"
     r"|avoid(?:s|ing)?|without|unable to|except|would have|would've|wanted to|hoped to|meant to"
     r"|intended to|planned to|was going to|about to play|used to|wish|reject\w*|discard\w*"
     rf"|dismiss\w*|abandon\w*|forget|can no longer|initially|originally|at first|{_FORBIDDEN}"
@@ -151,7 +155,7 @@ _CHOICE = re.compile(
     r"|\b(?:best|strongest|right|correct|legal|safest|only|better|chosen|final|reasonable|good)"
     r" (?:\w+ ){0,2}?(?:move|choice|answer|option|reply|response|continuation|alternative)\b"
     r"[^.!?\n]{0,30}?\b(?:is|be|seems|remains)\b"
-    r"|\b(?:so|therefore|thus|hence|instead|accordingly|consequently|going with|also"
+    r"|\b(?:so|therefore|thus|hence|instead(?! of)|accordingly|consequently|going with|also"
     r"|donc)\b(?! as\b| far\b)"
     r"|\bmy (?:reply|answer|response|move|choice|pick)\b[^.!?\n]{0,30}?\bis\b"
     r"|\b(?:new rules|this variant|this game|these rules|now|here|legal)\s*:"
@@ -178,10 +182,15 @@ _SHORT_REST = re.compile(
     r"|legal|solid|quiet|safe|simple|central|rather)\b|\d)*",
     re.IGNORECASE,
 )
+_NUMBER_AT_END = re.compile(r"\d+\)+\s*$")
+_NEGATION = re.compile(
+    rf"\b(?:not|no|never|\w+n't|cannot|without|forbid\w*|old|rules?|{_FORBIDDEN}|{_OLD_RULES})\b",
+    re.IGNORECASE,
+)
 _IF = re.compile(r"\b(?:if|whether)\W+(?:the move\W+)?$", re.IGNORECASE)
 _ENDS = re.compile(
-    r"[\"')\]+#]*(?:[.!?]|\n|$|[ ]?[(:;]|[ ]-|,(?! ?(?:and )?[a-h][1-8])|[ ](?:since|because|as"
-    r"|to)\b)"
+    r"[\"')\]+#]*(?:[.!?]|\n|$|[ ]?[(:;]|[ ]-|,(?! ?(?:and )?[a-h][1-8])"
+    r"|[ ](?:since|because|as|to|rather|instead|over|not|is (?:best|my|the))\b)"
 )
 _JOINED = re.compile(
     r"[\s\"'(),/&=:]*(?:(?:or|nor|and|ie|in|uci|notation|san|move)\b[\s\"'(),/:]*)*", re.IGNORECASE
@@ -202,7 +211,9 @@ class Speech:
         self.text, self.mentions = text, mentions
         self._aside = re.compile(rf"\b(?:{_ASIDE}|{opponent})\b", re.IGNORECASE)
         self._begin, self._before, self._after = self._surroundings()
-        self.stances = [self._stance(index) for index in range(len(mentions))]
+        self.stances: list[Stance] = []
+        for index in range(len(mentions)):
+            self.stances.append(self._stance(index))
         self._carry()
         self._last_rejected = {
             mention.move: index
@@ -221,7 +232,8 @@ class Speech:
                 sentence, end = end.end(), next(ends, None)
             begin.append(sentence)
             start = max(sentence, last if mention.weak else last_strong)
-            before.append(self.text[max(start, mention.start - 200) : mention.start])
+            text = self.text[max(start, mention.start - 200) : mention.start]
+            before.append(_NUMBER_AT_END.sub("", text))
             last = mention.end
             last_strong = last_strong if mention.weak else last
         following = len(self.text)
@@ -233,7 +245,7 @@ class Speech:
     def _stance(self, index: int) -> Stance:
         before, after = self._before[index], self._after[index]
         clause = _CLAUSE_END.split(before)[-1]
-        if _REJECTED_BEFORE.search(clause) or _SUPPOSED_CHOICE.search(before):
+        if _REJECTED_BEFORE.search(clause) or _SUPPOSED_CHOICE.search(before.split(";")[-1]):
             return Stance.REJECTED
         if _LABELED_REJECTED.search(before):
             return Stance.REJECTED
@@ -247,10 +259,23 @@ class Speech:
         alone = not re.search(r"[^\W\d]", part) and _ENDS.match(after)
         if self._aside.search(before) or self._is_asked(index, before):
             return Stance.ASIDE
-        if self.mentions[index].weak and not alone:
+        if self.mentions[index].weak and not alone and not self._is_left(index, sentence):
             return Stance.ASIDE
         doubtful = _DOUBT_BEFORE.search(before) or _DOUBT_AFTER.match(after)
         return Stance.DOUBTFUL if doubtful else Stance.PLAIN
+
+    def _is_left(self, index: int, sentence: str) -> bool:
+        """Whether a bare square is called a move, or is what is left: "Since Bb5 is out, d4."."""
+        if re.search(r"\bmove\W*$", sentence):
+            return True
+        after_comma = re.search(r"[,:;]\s*$", sentence)
+        ends = re.match(r"[\"')+#]*(?:[.!]|\n|$)", self._after[index])
+        earlier = zip(self.mentions[max(0, index - 9) : index], self.stances[-9:], strict=True)
+        rejected = any(
+            stance is Stance.REJECTED and mention.start >= self._begin[index]
+            for mention, stance in earlier
+        )
+        return bool(after_comma and ends and rejected)
 
     def _is_chosen(self, index: int, clause: str) -> bool:
         mention, before, after = self.mentions[index], self._before[index], self._after[index]
@@ -317,6 +342,13 @@ class Speech:
     def rejects(self, move: chess.Move | None) -> bool:
         """Whether the text rejects a move anywhere."""
         return move in self._last_rejected
+
+    def has_negation(self, index: int) -> bool:
+        """Whether the sentence of a mention, or the next one, denies or forbids anything."""
+        place = self.mentions[index].end
+        ends = list(_SENTENCE_END.finditer(self.text, place, place + 300))[:2]
+        end = ends[-1].end() if ends else place + 300
+        return bool(_NEGATION.search(self.text[max(self._begin[index], place - 300) : end]))
 
     def is_asked_alone(self, index: int) -> bool:
         """Whether a question mark follows the move at once: "Bb5?"."""
