@@ -346,7 +346,9 @@ def only_move(reply: Reply) -> chess.Move | None:
         return None
     if reply.cut_off and not all(reply.speech.is_finished(index) for index in plain):
         return None
-    return moves.pop()
+    move = moves.pop()
+    forbidden = move and reply.rules.forbids(reply.board, move)
+    return None if forbidden and any(map(reply.speech.may_be_refused, plain)) else move
 
 
 @dataclass(frozen=True)

@@ -182,6 +182,17 @@ _SHORT_REST = re.compile(
     r"|legal|solid|quiet|safe|simple|central|rather)\b|\d)*",
     re.IGNORECASE,
 )
+_JUDGED = re.compile(
+    r"[\s\"')\]]*(?:is|are|was|were|has|have|had|must|might|may|could|should|needs?|can|would|drops"
+    r"|falls|goes|fails)\b",
+    re.IGNORECASE,
+)
+_PRAISED = re.compile(
+    r"[\s\"')\]]*(?:is|was) (?:also |still |clearly |simply |just |now |my |the |an? )*"
+    r"(?:legal|best|strong\w*|good|great|fine|well|natural|solid|active|develop\w+|move|choice"
+    r"|answer)\b",
+    re.IGNORECASE,
+)
 _NUMBER_AT_END = re.compile(r"\d+\)+\s*$")
 _NEGATION = re.compile(
     rf"\b(?:not|no|never|\w+n't|cannot|without|forbid\w*|old|rules?|{_FORBIDDEN}|{_OLD_RULES})\b",
@@ -343,12 +354,14 @@ class Speech:
         """Whether the text rejects a move anywhere."""
         return move in self._last_rejected
 
-    def has_negation(self, index: int) -> bool:
-        """Whether the sentence of a mention, or the next one, denies or forbids anything."""
-        place = self.mentions[index].end
-        ends = list(_SENTENCE_END.finditer(self.text, place, place + 300))[:2]
-        end = ends[-1].end() if ends else place + 300
-        return bool(_NEGATION.search(self.text[max(self._begin[index], place - 300) : end]))
+    def may_be_refused(self, index: int) -> bool:
+        """Whether the text denies anything near a mention, or judges it and does not praise it."""
+        if _JUDGED.match(self._after[index]) and not _PRAISED.match(self._after[index]):
+            return True
+        after = self._after[index]
+        ends = [match.end() for match in _SENTENCE_END.finditer(after)][:2]
+        near = self._before[index] + " " + (after[: ends[-1]] if len(ends) == 2 else after)
+        return bool(_NEGATION.search(near))
 
     def is_asked_alone(self, index: int) -> bool:
         """Whether a question mark follows the move at once: "Bb5?"."""
