@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.evaluation.statistics.intervals import (
+    RATE,
     RELATIVE_CHANGE,
     ratio_interval,
     ratio_tally,
 )
-from cant_do_that_anymore.evaluation.statistics.quotient import Quotient
+from cant_do_that_anymore.evaluation.statistics.quotient import Difference, Quotient
 from cant_do_that_anymore.evaluation.statistics.score import score
 from cant_do_that_anymore.evaluation.statistics.tally import Tally
 
@@ -57,6 +58,32 @@ def test_a_quotient_turned_over_has_the_interval_turned_over(one: Counts, other:
     low, high = ends(tally_of(*one), tally_of(*other))
     low_over, high_over = ends(tally_of(*other), tally_of(*one))
     assert (1 / high_over, 1 / low_over) == pytest.approx((low, high), rel=1e-3)
+
+
+def share_of(hits: int, n: int) -> Tally:
+    tally = ratio_tally([1] * hits + [0] * (n - hits), [1] * n, range(n), RATE)
+    assert tally
+    return tally
+
+
+@settings(deadline=None, max_examples=8)
+@given(st.integers(0, 9), st.integers(0, 14))
+def test_a_difference_turned_over_has_the_interval_turned_over(one: int, other: int) -> None:
+    difference = Difference(share_of(one, 9), share_of(other, 14))
+    interval, over = difference.interval, Difference(share_of(other, 14), share_of(one, 9)).interval
+    assert interval and over
+    assert interval.low <= difference.value <= interval.high
+    assert difference.value == pytest.approx(one / 9 - other / 14)
+    assert (-over.high, -over.low) == pytest.approx((interval.low, interval.high), abs=1e-6)
+    assert interval.low >= -1 and interval.high <= 1
+    assert interval.high == 1 or not difference.holds(interval.high + 1e-3)
+
+
+def test_a_difference_from_a_share_that_is_all_but_certain_has_the_interval_of_the_other() -> None:
+    alone = ratio_interval([1] * 20 + [0] * 30, [1] * 50, range(50), RATE)
+    found = Difference(share_of(20, 50), share_of(10**5, 2 * 10**5)).interval
+    assert alone and found
+    assert (found.low, found.high) == pytest.approx((alone.low - 0.5, alone.high - 0.5), abs=1e-3)
 
 
 def test_beside_a_group_that_is_all_but_certain_it_is_the_interval_of_the_other() -> None:
