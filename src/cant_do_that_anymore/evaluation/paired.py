@@ -76,7 +76,7 @@ def paired(
 def _extremes(measure: Measure, samples: Sequence[Sample]) -> list[Ratio]:
     """The measure at its least, at its greatest, and where there is least to divide by.
 
-    What one model said binds no other. Nothing where unusable answers are all there is to divide by.
+    What one model said binds no other. Nothing where only unusable answers are there to divide by.
     """
     imagined = [ratio_of(measure, guess) for guess in guesses(measure, samples)]
     fewest = min(imagined, key=lambda ratio: sum(ratio.wholes))
