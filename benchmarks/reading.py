@@ -3,9 +3,10 @@
     python benchmarks/reading.py moves.jsonl yes_no.jsonl
 
 A line of a file of moves is an object with ``reply``, ``kind`` ("move" where the reply names a
-move that was ``meant``, else why there is none), ``style``, ``family``, ``fen`` and ``moves``,
-which may be null. Any other line with a ``reply`` is read for yes or no. Prints Markdown: right,
-unread and wrong by family and by style; of replies without a move, how many were read as one.
+move that was ``meant``, else why there is none), and perhaps ``style``, ``family``, ``fen``,
+``moves`` and ``rules``. Any other line with a ``reply`` is read for yes or no. Prints Markdown:
+right, unread and wrong by family and by style; of replies without a move, how many were read as
+one.
 """
 
 import json
@@ -22,7 +23,12 @@ COLUMNS = ("right", "unread", "wrong", "no move", "read as a move")
 
 def result_of(line: dict[str, Any]) -> str:
     """How a reply about a move was read."""
-    move = read_move(line["reply"], moves=line["moves"] or (), fen=line["fen"])
+    move = read_move(
+        line["reply"],
+        moves=line.get("moves") or (),
+        fen=line.get("fen"),
+        rules=line.get("rules", "standard"),
+    )
     if line["kind"] != "move":
         return "read as a move" if move else "no move"
     return "unread" if move is None else "right" if move == line["meant"] else "wrong"
@@ -39,7 +45,7 @@ def print_moves(lines: Iterable[dict[str, Any]]) -> None:
         result = result_of(line)
         total[result] += 1
         for name, table in tables.items():
-            table[line[name]][result] += 1
+            table[line.get(name, "")][result] += 1
     for name, table in tables.items():
         print(f"\n| {name} | {' | '.join(COLUMNS)} |")
         print("| --- |" + " --- |" * len(COLUMNS))

@@ -20,6 +20,7 @@ from cant_do_that_anymore.game.reply_text import plain_text
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
 from cant_do_that_anymore.models.model import Answer
 from cant_do_that_anymore.models.pocket import CANNOT_READ
+from replies import HARD_YES_NO
 
 POOL = shipped_pool("pool")[:300]
 FORBIDDEN, ALLOWED = conditions_for(QUESTIONS, BISHOPS_AS_KNIGHTS, DEFAULT)
@@ -184,6 +185,14 @@ def test_of_a_reply_that_was_cut_off_an_unfinished_sentence_says_nothing() -> No
     assert read_yes_no("It is legal", cut_off=True) is None
     assert read_yes_no("Let me see.\nYes", cut_off=True) is True
     assert read_yes_no("It is legal. It is", cut_off=True) is True
+
+
+def test_of_hard_replies_few_are_unread_and_hardly_any_misread() -> None:
+    rows = [(row["says"], read_yes_no(row["reply"])) for row in HARD_YES_NO]
+    clear = [(says, read) for says, read in rows if says is not None]
+    assert sum(read is says for says, read in clear) / len(clear) > 0.9
+    assert sum(read not in (None, says) for says, read in clear) / len(clear) < 0.003
+    assert sum(read is not None for says, read in rows if says is None) < 3
 
 
 def test_read_exactly_only_the_bare_word_counts() -> None:

@@ -43,19 +43,19 @@ _CONTRAST = (
     r"|hold on|on (?:closer|second|reflection|further)"
 )
 _CONCLUSION = (
-    r"so|therefore|thus|hence|overall|in (?:conclusion|summary|short|the end)|consequently"
+    r"so|then|therefore|thus|hence|overall|in (?:conclusion|summary|short|the end)|consequently"
     r"|as a result|accordingly|conclusion|to (?:conclude|summarize|sum up)|finally|in total"
     r"|all moves|both moves|every move"
 )
 _CLAUSE = re.compile(
     rf"[;:()]|\s-+\s|,(?=\s)(?! (?:too|as well))|(?=\b(?:{_CONTRAST}|so|therefore|thus|hence"
-    r"|because|since|which|as (?=it|the|this|that|there|move|a|an|bishops|knights|we|you\b))\b)",
+    r"|because|since|which|as (?=it|the|this|that|there|move|a|an|we|you\b))\b)",
     re.IGNORECASE,
 )
 _MARKER = re.compile(rf"\W*(?:and )?(?P<contrast>{_CONTRAST})\b|\W*(?:{_CONCLUSION})\b", re.I)
 _DOUBTS = re.compile(
     r"\?|\b(?:unsure|unclear|depends|not sure|whether|if|unless|might|may|could|perhaps|maybe|let's"
-    r"|only (?:for|if|when)|at first"
+    r"|only (?:for|if|when)|at first|for an? (?:knight|bishop|rook|queen|king)"
     r"|(?:can't|cannot|don't) (?:tell|know|determine|say)(?! that))\b",
     re.IGNORECASE,
 )
@@ -72,7 +72,8 @@ _HERE = re.compile(
 )
 _GENERAL = re.compile(
     r"\W*(?:(?:since|because|as|but|and|now|here|in this game|under \w+ rules),? )*"
-    r"(?:diagonals?|bishops|knights|rooks|queens|pieces|(?:it is|it's) (?:il)?legal (?:for|to))\b",
+    r"(?:(?:no|all|any) )?(?:diagonals?|bishops|knights|rooks|queens|pieces"
+    r"|(?:it is|it's) (?:il)?legal (?:for|to))\b",
     re.IGNORECASE,
 )
 """A clause about all moves of a kind, which says nothing of the move in question."""
@@ -86,16 +87,17 @@ _REASON = re.compile(r"\W*(?:as|because|since)\b", re.IGNORECASE)
 _PREDICATE = re.compile(
     r"\b(?:(?P<illegal>illegal(?:ly)?|forbidden|prohibited|disallowed|invalid|impossible|unlawful"
     r"|impermissible|violat\w+|break(?:s|ing)?|broken|against the rules|banned|forbids?|prohibits?)"
-    r"|legal(?:ly)?(?! moves?\b (?:are|is|for|available))|allowed|permitted|permissible|valid"
+    r"|legal(?:ly)?(?! moves (?:are|for|available))|allowed|permitted|permissible|valid"
     r"|possible|lawful|playable|acceptable|fine|okay|allows?|permits?"
     r"|(?:can|may|could)(?P<cannot>not|'t)? (?:\w+ ){0,2}?(?:play(?:ed)?|make|made|do|done|go)"
-    r"|(?P<yes>yes(?=\W*$| here\b))|(?P<no>no(?=\W*$| here\b)))\b",
+    r"|(?P<yes>yes(?=\W*$| here\b| in this))|(?P<no>no(?=\W*$| here\b| in this)))\b",
     re.IGNORECASE,
 )
+_PLACE = r"(?: (?:here|now|anymore|any more|in this \w+|under [\w ]+))?"
 _ELLIPSIS = re.compile(
-    r"\W*(?:[\w' ]+ )?(?:it|this|that|the move)(?:'s| is| does| can)"
-    r"(?P<not>n't|'t| not|not)?(?: here| now| anymore| in this game| under \w+ rules)?\W*"
-    r"|\W*(?:but |and )?(?P<bare>not)(?: here| now| anymore| in this game| under \w+ rules)?\W*",
+    r"\W*(?:[\w' ]+ )?(?:it|this|that|the move|[a-h][1-8][a-h][1-8])(?P<no_longer> no longer)?"
+    rf"(?:'s| is| does| can)(?P<not>n't|'t| not|not)?{_PLACE}\W*"
+    rf"|\W*(?:but |and )?(?P<bare>not){_PLACE}\W*",
     re.IGNORECASE,
 )
 """A clause such as "here it is" or "not anymore", which takes up what was said before."""
@@ -150,8 +152,14 @@ def _begins(text: str, move: str) -> Said:
     if not match:
         return CONTRADICTS if re.match(r"\W*yes and no\b", text, re.IGNORECASE) else None
     said, found = bool(match["yes"]), list(statements(text[match.end() :], move))
-    repeated = any(each.legal == said and not each.subject for each in found)
-    others = [each for each in found if each.legal != said and not (repeated and each.subject)]
+    if found and found[-1].legal == said:
+        return said
+    agreed = {each.subject for each in found if each.legal == said}
+    others = [
+        each
+        for each in found
+        if each.legal != said and not (each.subject and agreed - {each.subject})
+    ]
     if not others:
         return said
     return not said if others[-1].contrasts else CONTRADICTS
@@ -181,7 +189,7 @@ def statements(text: str, move: str = "") -> Iterator[Statement]:
     >>> [each.legal for each in statements("Illegal in normal chess, but legal here.")]
     [True]
     """
-    base_illegal: bool | None = None
+    base_illegal = False
     for sentence in _SENTENCE.findall(text):
         standard, marker = False, None
         for clause in _CLAUSE.split(sentence):
@@ -195,8 +203,8 @@ def statements(text: str, move: str = "") -> Iterator[Statement]:
             if found:
                 base_illegal = bool(found[0]["illegal"])
                 legal = _says_legal(clause, found[0])
-            elif ellipsis and base_illegal is not None:
-                legal = base_illegal == bool(ellipsis["not"] or ellipsis["bare"])
+            elif ellipsis:
+                legal = base_illegal == any(ellipsis.groups())
             else:
                 continue
             if standard or "?" in sentence or _DOUBTS.search(clause):

@@ -12,7 +12,7 @@ from .rules import STANDARD, Rules
 _SQUARE, _ANY_SQUARE = "[a-h][1-8]", "[a-hA-H][1-8]"
 _NOTHING_BEFORE, _NOTHING_AFTER = r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])"
 _PROMOTION = (
-    r"(?:(?P<letter>[nbrqNBRQ])|[ \t]*[=/(][ \t]*(?P<marked>[nbrqNBRQ])\)?"
+    r"(?:(?P<letter>[nbrqNBRQ])|[ \t]*[=/(]=?[ \t]*(?P<marked>[nbrqNBRQ])\)?"
     r"|[ \t]*(?:[=(]|,? ?(?:and )?promot\w+ (?:in)?to)?[ \t]*(?:an? )?"
     r"(?P<word>[Qq]ueen|[Rr]ook|[Bb]ishop|[Kk]night)\)?)" + _NOTHING_AFTER
 )
@@ -30,7 +30,7 @@ _SAN = re.compile(
     rf"){_NOTHING_AFTER}"
 )
 _PAWN = re.compile(
-    rf"(?:(?P<file>[a-h])[1-8]?[x:])?(?P<target>{_SQUARE}|[AC-H][1-8])"
+    rf"P?(?:(?P<file>[a-h])[1-8]?[x:])?(?P<target>{_SQUARE}|[AC-H][1-8])"
     rf"(?:(?={_PROMOTION})|{_NOTHING_AFTER})"
 )
 _PROMOTED = re.compile(_PROMOTION)

@@ -26,7 +26,7 @@ _NOT_OURS = re.compile(
     r"\b(?:opponent'?s?|your|last|previous|candidate|possible|legal|available|their|alternative"
     r"|other"
     r"|illegal|forbidden|example|expected|normal|usual|standard|natural|old|invalid|considered"
-    r"|second|third|future|following|follow-up)\b",
+    r"|second|third|future|following|follow-up|user'?s?|human'?s?|king's)\b",
     re.IGNORECASE,
 )
 _NOUN = (
@@ -59,6 +59,9 @@ _CORRECTION = re.compile(
     r"|reconsider\w*|re-?evaluat\w*|try again|better|mistake|illegal|not (?:legal|allowed|valid))",
     re.IGNORECASE,
 )
+_LISTED = re.compile(r"\s*(?:[,/]|\band\b|\bor\b)[\s,]*(?:and |or )?[KQRBN]?[a-h]?x?[a-h][1-8]\b")
+_EXPLAINED = re.compile(r"[+#!]*(?:\s*[.,:;(\[]|\s*\n|\s+-|\s*//|\s+(?:because|since|as|to)\b)")
+"""What follows a move that an explanation follows."""
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?:[KQRBN]?[a-h]?[1-8]?x?[a-h][1-8](?:=?[QRBNqrbn])?"
     r"|[a-h][1-8]-[a-h][1-8]|(?:O-O|0-0)(?:-[O0])?)(?![A-Za-z0-9])"
@@ -127,7 +130,7 @@ class Reply:
         """Whether a mention is neither rejected, there or later, nor an aside of an example."""
         before = self.text[max(0, self.mentions[index].start - 60) : self.mentions[index].start]
         example = re.search(
-            r"\b(?:eg|example|for instance|such as|format)\b[^.\n]*$"
+            r"\b(?:eg|example|for instance|such as|format)\b[^.,;)\n]*$"
             r"|\blike\W*$",
             before,
         )
@@ -189,17 +192,24 @@ def _marked(reply: Reply, marks: Iterable["re.Match[str]"]) -> chess.Move | None
 
 
 def boxed(reply: Reply) -> chess.Move | None:
-    """The move in ``\\boxed{}``; of several boxes, in the last."""
-    found = _BOXED.findall(reply.text)
-    return (reply.within(found[-1]) or UNREADABLE) if found else None
+    """The move in ``\\boxed{}``."""
+    return _same(reply, _BOXED.findall(reply.text))
 
 
 def tagged(reply: Reply) -> chess.Move | None:
-    """The move between tags such as ``<answer>`` and ``</answer>``; the last pair counts."""
+    """The move between tags such as ``<answer>`` and ``</answer>``."""
     opened = [match.end() for match in _TAG.finditer(reply.text)]
-    if not opened:
+    return _same(reply, [reply.text[place:].partition("</")[0] for place in opened])
+
+
+def _same(reply: Reply, parts: Sequence[str]) -> chess.Move | None:
+    """The move that marked parts answer with; none if they, or a final label, disagree."""
+    if not parts:
         return None
-    return reply.within(reply.text[opened[-1] :].partition("</")[0]) or UNREADABLE
+    moves = {reply.within(part) for part in parts} | ({final_label(reply)} - {None})
+    if len(moves) == 1 or _CORRECTION.search(reply.text):
+        return reply.within(parts[-1]) or UNREADABLE
+    return UNREADABLE
 
 
 def final_label(reply: Reply) -> chess.Move | None:
@@ -240,10 +250,12 @@ def _is_ours(reply: Reply, words: str) -> bool:
 
 def repeated_game(reply: Reply) -> chess.Move | None:
     """The first new move after the moves of the game, repeated from its beginning."""
-    board, target = chess.Board(), reply.board
+    board, target, end = chess.Board(), reply.board, 0
     first = re.search(r"(?<![\w)])1\)", reply.text)
     for ply, token in enumerate(_TOKEN.finditer(reply.text, first.end() if first else 0)):
         if ply and board.turn == target.turn and board.board_fen() == target.board_fen():
+            if re.search(r"[^\W\d]{2}", reply.text[end : token.start()]):
+                return None
             new = mentions_in(token[0], reply.resolver)
             index = reply.by_start.get(token.start())
             if index is not None and not reply.stands(index):
@@ -254,6 +266,7 @@ def repeated_game(reply: Reply) -> chess.Move | None:
         if not move or board.color_at(move.from_square) != board.turn:
             return None
         board.push(move)
+        end = token.end()
     return None
 
 
@@ -269,6 +282,8 @@ def lone_move(reply: Reply) -> chess.Move | None:
         return None
     if len(set(moves)) == 1:
         return moves[0] or UNREADABLE
+    if reply.goes_on(*(reply.mentions[index] for index in found[:2])):
+        return moves[0]
     second = next(index for index in found if reply.mentions[index].move != moves[0])
     if reply.goes_on(reply.mentions[second - 1], reply.mentions[second]):
         return moves[0]
@@ -331,6 +346,25 @@ def chosen(reply: Reply) -> chess.Move | None:
     )
 
 
+def leading_move(reply: Reply) -> chess.Move | None:
+    """The move that a reply begins with, before an explanation that does not take it back."""
+    if not reply.mentions or re.search(r"[^\W\d]", reply.text[: reply.mentions[0].start]):
+        return None
+    first, rest = reply.mentions[0], reply.text[reply.mentions[0].end :]
+    if not _EXPLAINED.match(rest) or not reply.stands(0) or not reply.is_own(0):
+        return None
+    if not first.move or reply.is_echo(first) or reply.speech.rejects(first.move):
+        return None
+    if len(reply.mentions) > 1:
+        between = reply.text[first.end : reply.mentions[1].start]
+        listed = not re.search(r"[^\W\d]{3}", between) and reply.stance(1) is not Stance.REJECTED
+        lines = any(re.search(r"\n\W*$", reply.text[: m.start]) for m in reply.mentions[1:])
+        if listed or lines or re.search(r"\bor\b|\?", between):
+            return None
+    forbidden = reply.rules.forbids(reply.board, first.move)
+    return None if forbidden and reply.speech.may_be_refused(0) else first.move
+
+
 def only_move(reply: Reply) -> chess.Move | None:
     """The one move that is named, where the text does not reject it."""
     named = [
@@ -345,6 +379,10 @@ def only_move(reply: Reply) -> chess.Move | None:
     if not all(reply.stands(index) and reply.is_own(index) for index in plain):
         return None
     if reply.cut_off and not all(reply.speech.is_finished(index) for index in plain):
+        return None
+    if any(_LISTED.match(reply.text, reply.mentions[index].end) for index in plain):
+        return None
+    if any(re.search(r"\bor\b[\w ]{0,20}$", reply.text[: reply.mentions[i].start]) for i in plain):
         return None
     move = moves.pop()
     forbidden = move and reply.rules.forbids(reply.board, move)
@@ -375,5 +413,6 @@ RULES = (
     Rule(repeated_game, {"1. e4 e6 2. Nf3 c5 3. c3 b6 4. d4 cxd4 5. cxd4": "d2d4"}),
     Rule(lone_move, {"d4\n\n(f1b5 is illegal now.)": "d2d4", "4. Bb5 a6": "f1b5"}),
     Rule(chosen, {"Instead of Bb5, I play d4.": "d2d4", "f1b5? Illegal now, so f1g3.": "f1g3"}),
+    Rule(leading_move, {"d2d4, since after c5d4 c3d4 I have the center.": "d2d4"}),
     Rule(only_move, {"f1g3 attacks h5.": "f1g3", "f1b5 is illegal.": None, "d2d4 or f1g3": None}),
 )

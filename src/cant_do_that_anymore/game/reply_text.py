@@ -1,6 +1,7 @@
 """Make a reply plain text: without markup, thoughts, struck-out words and other speakers."""
 
 import re
+import unicodedata
 
 MOVE_NUMBER = r"(?<![\w.])\d{1,3}\)+"
 """The number of a move in a plain text: "7)" for White, "7))" for Black."""
@@ -29,8 +30,10 @@ _CHANGES = [
         (r"\\(?:text\w*|math\w+|mbox)\s*\{([^{}]*)\}", r"\1"),
         (r"\\([()\[\]_#])", r"\1"),
         (
-            r"[\"']from[\"']\s*:\s*[\"']([a-h][1-8])[\"']\s*,\s*[\"']to[\"']\s*:\s*[\"']",
-            '"move": "\\1',
+            r"[\"']from[\"']\s*:\s*[\"']([a-h][1-8])[\"']\s*,\s*[\"']to[\"']\s*:\s*[\"']"
+            r"([a-h][1-8])"
+            r"(?:[\"']\s*,\s*[\"']promotion[\"']\s*:\s*[\"']([nbrq]))?",
+            r'"move": "\1\2\3',
         ),
         (r"\b(e)\.\s?g\b\.?|\b(i)\.\s?e\b\.?", lambda m: "eg" if m[1] else "ie"),
     )
@@ -60,6 +63,8 @@ def plain_text(reply: str) -> str:
     if "<" in text or "~" in text or "`" in text or "\\" in text or "." in text or '"' in text:
         for pattern, by in _CHANGES:
             text = pattern.sub(by, text)
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
     text = text.translate(_CHARACTERS)
     text = _NUMBER.sub(lambda m: f"{m[1]}{'))' if m[2] else ')'} ", text)
     return _OTHER_SPEAKER.sub("", _DOTS.sub("", text)).strip()

@@ -59,16 +59,18 @@ _REJECTED_BEFORE = re.compile(
     r"|give up|statt|anstatt|normalerweise|normalement|au lieu de|en lugar de|en vez de|invece di"
     rf"|вместо|not(?! only)|never|\w+n't|cannot|instead of|rather than|in place of|unlike"
     rf"|neither|nor"
-    r"|avoid(?:s|ing)?|without|unable to|except|would have|would've|wanted to|hoped to|meant to"
+    r"|avoid(?:s|ing)?|anything but|skip|refrain\w*|love to"
+    r"|wrong to|without|unable to|except|would have|would've|wanted to|hoped to|meant to"
     r"|intended to|planned to|was going to|about to play|used to|wish|reject\w*|discard\w*"
     rf"|dismiss\w*|abandon\w*|forget|can no longer|initially|originally|at first|{_FORBIDDEN}"
-    rf"|{_OLD_RULES})\b|(?<!\bI )(?<!\bwe )\bwould (?:play|have|go)\b|\bno\s+$|\bexcluding\b",
+    rf"|{_OLD_RULES})\b|(?<!\bI )(?<!\bwe )\bwould (?:play|have|go)\b|\bno\s+$"
+    r"|\bexcluding\b|\bover\s+$",
     re.IGNORECASE,
 )
 _LABELED_REJECTED = re.compile(
     r"\b(?:illegal|rejected|forbidden|not (?:legal|allowed|possible)|wrong|avoid|previously"
     r"|standard)"
-    r"(?: move| chess| rules)?\s*:\W*$",
+    r"(?: moves?| chess| rules)?[\"']?\s*:\W*$|\banything but\W*$",
     re.IGNORECASE,
 )
 _SUPPOSED_CHOICE = re.compile(
@@ -79,26 +81,31 @@ _SUPPOSED_CHOICE = re.compile(
 _FOREIGN_NO = (
     r"ist (?:nicht|illegal|verboten|unmöglich)|nicht (?:mehr )?(?:erlaubt|legal|möglich)|n'est"
     r"|est (?:illégal|interdit|impossible)|es ilegal|no es|è illegale|non è|不|非法|违法|違法"
+    r"|禁|反則|запрещ|нельзя|невозмож|não é|mag niet|niet meer|불가"
 )
 _FILLER = (
     r"(?:(?:but|however|yet|though|although|unfortunately|sadly|alas|which|that|this|it|both|all"
     r"|(?:the )?move|here|now|also|again|actually|obviously|clearly|simply|just|then|is|'s|are|was"
     r"|were|has|have|had|been|be|being|become|becomes|became|seems|appears|would|will|can|does|to"
     r"|a|an|still|currently|strictly|technically|as|in fact|of course|therefore"
-    r"|already)\b[^\w.!?\n]*)"
+    r"|already|double step|two squares|two steps|diagonal|bishop|one|and(?! not)|thus|tempting"
+    r"|natural|nice|attractive)\b[^\w.!?\n]*)"
 )
 _REJECTED_AFTER = re.compile(
     rf"[ \t\"'\])+#]*[?!,;:=>-]*[ \t]*[(\[]?[ \t]*(?:{_FILLER}{{0,7}}?(?:{_FORBIDDEN}"
     rf"|would(?! like)(?! be (?:illegal|forbidden|impossible|not))|can't"
-    r"|cannot|isn't|wasn't|aren't|won't|wouldn't|doesn't|couldn't|violates|breaks|wait\b|oops"
-    rf"|if (?:it|that|this)\b|no[,.!:-]|hmm|scratch|I mean\b|{_FOREIGN_NO})"
-    rf"|{_FILLER}{{1,7}}?not\b(?! only| just| an? (?!legal|valid)| the best| very))"
+    r"|cannot(?! be (?:answered|met|refused|stopped|taken|challenged))|isn't(?! affected| a bishop)"
+    r"|wasn't|aren't|won't|wouldn't|doesn't(?! jump| break| violate| involve| move| use)|couldn't"
+    r"|violates|breaks|contradicts|was my (?:plan|idea|first|intention)|wait\b|oops"
+    rf"|if\b|no[,.!:-]|hmm|scratch|I mean\b|{_FOREIGN_NO})"
+    rf"|{_FILLER}{{1,7}}?not\b(?! only| just| an? (?!legal|valid)| the best| very| affected"
+    r"| changed))"
     r"|[\s\"')\]]*[❌✗✘🚫⛔]",
     re.IGNORECASE,
 )
 _REJECTED_NEXT = re.compile(
     r"[\s\"')\]+#.!?]*[(\[]?\s*"
-    r"(?:(?:(?:hmm|oh|ah|no|but)\W+)?(?:wait(?! for)|oops|scratch that|correction|hold on"
+    r"(?:(?:(?:hmm|oh|ah|no|but|actually)\W+)?(?:wait(?! for)|oops|scratch that|correction|hold on"
     r"|on second thought|no[,.!-]|sorry|I meant?\b|edit\b|make that)"
     rf"|(?:(?:hmm|actually|but|now|oh|ah|sorry|unfortunately|however)\W+)?(?:{_FORBIDDEN})"
     r"|(?:(?:hmm|actually|but|however|unfortunately|sorry|oh|ah)\W+)?"
@@ -156,7 +163,7 @@ _CHOICE = re.compile(
     r" (?:\w+ ){0,2}?(?:move|choice|answer|option|reply|response|continuation|alternative)\b"
     r"[^.!?\n]{0,30}?\b(?:is|be|seems|remains)\b"
     r"|\b(?:so|therefore|thus|hence|instead(?! of)|accordingly|consequently|going with|also"
-    r"|donc)\b(?! as\b| far\b)"
+    r"|donc)\b(?! as\b| far\b| is\b| are\b| does\b| do\b)"
     r"|\bmy (?:reply|answer|response|move|choice|pick)\b[^.!?\n]{0,30}?\bis\b"
     r"|\b(?:new rules|this variant|this game|these rules|now|here|legal)\s*:"
     r"|\b(?:ich (?:spiele|ziehe|wähle)|je joue|je choisis|juego|muevo|gioco)\b"
@@ -177,7 +184,8 @@ _TAKEN_AFTER = re.compile(
 )
 _LAST_PART = re.compile(r".*\b(?:with|by|is|I play|I'll play)\b|.*:", re.IGNORECASE | re.DOTALL)
 _SHORT_REST = re.compile(
-    r"(?:\W|\b(?:with|for|to|decide on|settle on|my|the|a|move|pawn|[a-h]-pawn|king's|queen's"
+    r"(?:\W|\b(?:[a-h]-|with|for|to|decide on|settle on|my|the|a|move|pawn|[a-h]-pawn"
+    r"|king's|queen's"
     r"|forward|up|simply|just|instead|now|here|I|I'll|I'd|play|push|go|will|by|two|one|squares?"
     r"|legal|solid|quiet|safe|simple|central|rather)\b|\d)*",
     re.IGNORECASE,
