@@ -131,7 +131,7 @@ def _within(tally: Tally, precision: float) -> bool:
 
 def _by_normal(tally: Tally) -> Tally:
     """With a smaller critical value, and a quicker one: quantiles of Student's t take long."""
-    return replace(tally, freedom=inf, stretch=tally.stretch * sqrt(tally.effect))
+    return replace(tally, freedom=inf, critical_factor=tally.critical_factor * sqrt(tally.effect))
 
 
 def _seen(experiment: Experiment) -> Seen:
@@ -145,7 +145,7 @@ def _seen(experiment: Experiment) -> Seen:
             AFTER: (after, ones, RATE),
         }[measure]
         tally = ratio_tally(parts, wholes, games, support)
-        return replace(tally, stretch=STRETCH) if tally else None
+        return replace(tally, critical_factor=STRETCH) if tally else None
 
     return seen
 
@@ -174,7 +174,7 @@ def _of_counts(measure: str, n: int, had: int, kept: int, both: int) -> Tally | 
     if measure == IMPACT and had in (0, n):
         counts = {(-1, 1): lost, (0, 1): both, (1, 1): 0}
     cells = tuple(Cell(*pair, count) for pair, count in counts.items())
-    return Tally(cells, stretch=STRETCH) if had or measure != IMPACT else None
+    return Tally(cells, critical_factor=STRETCH) if had or measure != IMPACT else None
 
 
 Cells = dict[tuple[float, float, bool], Outcome]
@@ -239,7 +239,7 @@ def differences_of_stopped(
         for (precision, size1), (_, size2) in zip(*both, strict=True):
             n = min(size1, size2)
             if tally := difference_tally(_relative(first, n), _relative(second, n), range(n)):
-                looked_at = replace(tally, stretch=STRETCH)
+                looked_at = replace(tally, critical_factor=STRETCH)
                 held[precision].append(looked_at.holds(other[1] - one[1]))
     _of_counts.cache_clear()
     return [float(np.mean(each)) for each in held.values()]

@@ -70,7 +70,7 @@ def cases() -> Iterator[tuple[str, ...]]:
     for rules in CATALOGUE.values():
         if rules == BISHOPS_AS_KNIGHTS:
             yield ("--pool", "games")
-        elif rules.takes_away:
+        elif rules.forbids_something:
             yield ("--rules", rules.key)
 
 

@@ -15,5 +15,5 @@ class NoEnPassant(Rules):
         view.ep_square = None
         return view
 
-    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+    def affects(self, board: chess.Board, move: chess.Move) -> bool:
         return board.is_en_passant(move)

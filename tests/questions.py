@@ -10,6 +10,6 @@ from cant_do_that_anymore.models.model import Question
 def question(moves: tuple[str, ...], rules: Rules = STANDARD) -> Question:
     """What is asked after these moves under these rules, in the default wording."""
     standard = rules == STANDARD
-    text = DEFAULT.standard if standard else DEFAULT.stating(rules)
+    text = DEFAULT.standard if standard else DEFAULT.changed_prompt(rules)
     condition = condition_named("standard" if standard else "changed", rules, text)
     return condition.question(Position(0, moves, ()))

@@ -54,7 +54,7 @@ def ends_of_the_scale(rules: str) -> list[object]:
     return [run.results.metrics[name] for run in runs for name in names]
 
 
-@pytest.mark.parametrize("key", [key for key in CATALOGUE if CATALOGUE[key].takes_away])
+@pytest.mark.parametrize("key", [key for key in CATALOGUE if CATALOGUE[key].forbids_something])
 def test_every_rule_runs_out_of_the_box(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(games, "POOL", 40)
     assert ends_of_the_scale(key) == [0, 0, -1, 1]

@@ -110,7 +110,7 @@ def rules() -> list[dict[str, Any]]:
     return [
         {"rules": key, "models": _of(key, found)}
         for key, each in CATALOGUE.items()
-        if each.takes_away
+        if each.forbids_something
     ]
 
 

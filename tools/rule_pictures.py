@@ -44,7 +44,7 @@ def main() -> None:
 def table() -> Iterator[str]:
     yield "\n| key | statement | a special move |\n| --- | --- | --- |\n"
     for rules in CATALOGUE.values():
-        if rules.takes_away:
+        if rules.forbids_something:
             yield f"| `{rules.key}` | {rules.statement} | {shown(rules)} |\n"
     yield "\n"
 

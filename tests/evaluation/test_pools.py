@@ -91,7 +91,7 @@ def test_a_pool_that_cannot_be_kept_is_a_problem(home: Path) -> None:
 class NothingNew(NoEnPassant):
     key = "nothing-new"
 
-    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+    def affects(self, board: chess.Board, move: chess.Move) -> bool:
         return False
 
 

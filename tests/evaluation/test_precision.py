@@ -329,7 +329,7 @@ def test_it_is_within_reach_exactly_if_both_ends_of_the_interval_are(
     reached = max(value - around.low, around.high - value)
     if abs(reached - far) > 1e-9:
         assert tally.within(far) == (reached < far)
-    wider = replace(tally, stretch=STRETCH)
+    wider = replace(tally, critical_factor=STRETCH)
     assert (wider.p(0.0) < 0.05) == (not wider.holds(0.0))
 
 

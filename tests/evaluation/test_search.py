@@ -226,7 +226,12 @@ def test_the_order_of_a_pool_is_always_the_same_and_that_of_a_mixed_one_its_own(
 
 def test_a_question_of_the_search_is_asked_for_selection_under_the_baseline() -> None:
     ask = CRITERIA.ask(Which(3, 2))
-    assert (ask.purpose, ask.condition, ask.draw, ask.anew) == ("selection", "standard", 2, False)
+    assert (ask.purpose, ask.condition, ask.draw, ask.same_limit_only) == (
+        "selection",
+        "standard",
+        2,
+        False,
+    )
     assert ask.question.moves == ORDERED[3].moves
 
 

@@ -101,7 +101,7 @@ def test_useless_answers_never_make_a_model_the_best() -> None:
     found = standings(runs)
     assert [each.model for each in found[:2]] == ["adapts", "half"]
     assert found[-1].model == "shy"
-    assert {each.model for each in found if each.is_junk} == {"chatty", "wrong", "shy"}
+    assert {each.model for each in found if each.is_suspect} == {"chatty", "wrong", "shy"}
     chatty = next(each for each in found if each.model == "chatty")
     assert chatty.results.metrics[IMPACT] == -1
     assert (chatty.results.bounds[IMPACT].low, chatty.results.bounds[IMPACT].high) == (-1, 0)

@@ -219,7 +219,7 @@ def test_equal_games_of_one_sample_have_the_usual_interval() -> None:
     reach = 2.776445 * stdev(values) / 5**0.5
     assert around
     assert (around.low, around.high) == pytest.approx((5 - reach, 5 + reach), rel=1e-6)
-    wider = mean_interval(values, range(5), signed=True, stretch=1.1)
+    wider = mean_interval(values, range(5), signed=True, critical_factor=1.1)
     assert wider and wider.high == pytest.approx(5 + 1.1 * reach, rel=1e-6)
     least = mean_interval([1, 3], [1, 2], signed=False)  # two games are the fewest
     assert least and least.method == "t over games"

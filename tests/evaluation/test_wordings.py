@@ -71,7 +71,7 @@ def test_a_user_turn_is_put_first_only_where_the_assistant_would_begin() -> None
 @pytest.mark.parametrize("key", CATALOGUE)
 def test_the_default_wording_states_the_task_and_the_change(key: str) -> None:
     change = rules_named(key)
-    text = DEFAULT.standard if change == STANDARD else DEFAULT.stating(change)
+    text = DEFAULT.standard if change == STANDARD else DEFAULT.changed_prompt(change)
     for example in ("e2e4", "e1g1", "e7e8q", "UCI", "nothing else"):
         assert example in text
     assert ("differ" in text) == (key != "standard")
@@ -85,7 +85,7 @@ def test_the_protocol_quotes_the_default_wording() -> None:
     task, change, placebo, asked = re.findall(r"```text\n(.*?)\n```", text, re.S)
     changed = task.replace("chess", "chess with one rule changed")
     assert DEFAULT.standard == task
-    assert DEFAULT.stating(BISHOPS_AS_KNIGHTS) == f"{changed}\n{change}"
+    assert DEFAULT.changed_prompt(BISHOPS_AS_KNIGHTS) == f"{changed}\n{change}"
     (told,) = conditions_for(["placebo"], BISHOPS_AS_KNIGHTS, DEFAULT)
     assert told.text == f"{changed}\n{placebo}"
     assert DEFAULT.question == asked
@@ -107,7 +107,7 @@ def test_a_wording_is_read_from_toml(tmp_path: Path) -> None:
     path.write_text('standard = "Play."\nchanged = "Play. {change}"\n')
     wording = wording_named(str(path))
     assert wording.standard == "Play."
-    assert wording.stating(BISHOPS_AS_KNIGHTS) == f"Play. {BISHOPS_AS_KNIGHTS.statement}"
+    assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == f"Play. {BISHOPS_AS_KNIGHTS.statement}"
 
 
 SOURCE = '''"""Texts."""
@@ -130,9 +130,9 @@ def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path, pac
         (place / inside).write_text(SOURCE)
     wording = wording_named(f"openai-evals:{place}")
     assert wording.standard == 'One\n"quoted" text'
-    assert wording.stating(BISHOPS_AS_KNIGHTS) == "Another"
+    assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == "Another"
     with pytest.raises(BadInput, match="states only bishops-as-knights, not rooks-as-bishops"):
-        wording.stating(rules_named("rooks-as-bishops"))
+        wording.changed_prompt(rules_named("rooks-as-bishops"))
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_braces_that_are_no_placeholder_are_sent_as_they_are(tmp_path: Path) -> 
     wording = wording_named(written_to(tmp_path / "braces.toml", **texts))
     assert wording.standard == f"Play. {braces}"
     statement = BISHOPS_AS_KNIGHTS.statement
-    assert wording.stating(BISHOPS_AS_KNIGHTS) == f"Play. {statement} {braces}"
+    assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == f"Play. {statement} {braces}"
 
 
 def test_a_wording_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
 def test_the_example_is_a_move_that_the_rules_forbid(rules: Rules) -> None:
     example = example_of(rules)
-    assert bool(example) == rules.takes_away
+    assert bool(example) == rules.forbids_something
     if example:
         board = board_after(example.moves, STANDARD)
         (special,) = example.special_moves
@@ -25,8 +25,8 @@ def test_the_example_is_a_move_that_the_rules_forbid(rules: Rules) -> None:
 def test_the_documentation_shows_the_rule_as_it_is(rules: Rules) -> None:
     """As ``tools/rule_pictures.py`` writes it."""
     row = f"| `{rules.key}` | {rules.statement} |"
-    assert (row in (DOCS / "rules.md").read_text(encoding="utf-8")) == rules.takes_away
-    assert (DOCS / "images" / "rules" / f"{rules.key}.png").exists() == rules.takes_away
+    assert (row in (DOCS / "rules.md").read_text(encoding="utf-8")) == rules.forbids_something
+    assert (DOCS / "images" / "rules" / f"{rules.key}.png").exists() == rules.forbids_something
 
 
 def test_the_example_is_the_one_that_shows_most_moves() -> None:

@@ -211,8 +211,8 @@ def test_a_placebo_forbids_something_and_has_about_the_length_of_the_statement(
     rules: Rules,
 ) -> None:
     placebo = placebo_of(rules)
-    assert placebo.takes_away and placebo != rules
-    if rules.takes_away:
+    assert placebo.forbids_something and placebo != rules
+    if rules.forbids_something:
         assert 0.75 < len(placebo.statement) / len(rules.statement) < 1.35
 
 
@@ -223,7 +223,7 @@ def test_a_placebo_leaves_legal_nearly_all_that_the_change_forbids(rules: Rules)
         placebo_of(rules).is_legal(board, move)
         for board in (position.board() for position in shipped_pool("pool")[::200])
         for move in STANDARD.legal_moves(board)
-        if rules.concerns(board, move) and rules.forbids(board, move)
+        if rules.affects(board, move) and rules.forbids(board, move)
     )
     assert still_legal[False] <= 0.02 * still_legal[True]
 
@@ -250,7 +250,7 @@ def test_a_view_is_a_new_board_that_may_be_changed(rules: Rules) -> None:
 @pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)
 def test_a_statement_ends_with_what_is_illegal_now(rules: Rules) -> None:
     _, _, consequence = rules.statement.partition(". ")
-    if rules.takes_away:
+    if rules.forbids_something:
         assert consequence.endswith(": such a move is now illegal.")
     else:
         assert rules.key in ("bishops-as-queens", "rooks-as-queens")
@@ -293,6 +293,6 @@ def test_a_special_move_is_of_the_kind_that_the_change_is_about() -> None:
 
 def test_a_change_concerns_the_moves_of_the_changed_piece() -> None:
     board = board_after(["e2e4", "e7e5"])
-    assert BISHOPS_AS_KNIGHTS.concerned == "moves of bishops"
-    assert BISHOPS_AS_KNIGHTS.concerns(board, chess.Move.from_uci("f1c4"))
-    assert not BISHOPS_AS_KNIGHTS.concerns(board, chess.Move.from_uci("g1f3"))
+    assert BISHOPS_AS_KNIGHTS.affected_moves_label == "moves of bishops"
+    assert BISHOPS_AS_KNIGHTS.affects(board, chess.Move.from_uci("f1c4"))
+    assert not BISHOPS_AS_KNIGHTS.affects(board, chess.Move.from_uci("g1f3"))

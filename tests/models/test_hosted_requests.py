@@ -53,7 +53,7 @@ def test_model_can_be_asked_again_after_it_was_closed(server: Loopback) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "given_up"),
+    ("fault", "maybe_billed"),
     [
         ("HTTP 408", True),
         ("HTTP 429", False),
@@ -69,7 +69,7 @@ def test_model_can_be_asked_again_after_it_was_closed(server: Loopback) -> None:
     ],
 )
 def test_a_provider_is_asked_once_and_what_may_have_been_answered_is_known(
-    fault: str, given_up: bool, server: Loopback, monkeypatch: pytest.MonkeyPatch
+    fault: str, maybe_billed: bool, server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client would ask three times, and tell nobody."""
 
@@ -81,7 +81,7 @@ def test_a_provider_is_asked_once_and_what_may_have_been_answered_is_known(
     with pytest.raises(Passing) as passing:
         answer("openai-api/loop/someone", "e2e4")
     assert len(server.requests) == 1
-    assert passing.value.given_up == given_up
+    assert passing.value.maybe_billed == maybe_billed
 
 
 def test_an_empty_account_is_known_by_the_code_of_the_fault(server: Loopback) -> None:
@@ -103,7 +103,7 @@ def test_a_server_that_is_not_there_was_asked_nothing(server: Loopback) -> None:
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Passing) as passing:
         patch.setenv("LOOP_BASE_URL", gone.url)
         answer("openai-api/loop/someone", "e2e4")
-    assert not passing.value.given_up
+    assert not passing.value.maybe_billed
 
 
 def test_a_provider_may_think_for_half_an_hour(

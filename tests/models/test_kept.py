@@ -55,10 +55,10 @@ def test_of_smaller_limits_the_largest_counts_unless_it_cut_the_answer_off(store
             save(kept, ask, MIDDLE, at_middle)
     found = [kept.answer(ask, LARGE) for ask in (whole, cut, grown, cut_later)]
     assert found == [WHOLE, None, WHOLE, None]
-    assert [kept.was_cut_off([ask], LARGE) for ask in (whole, cut, grown, cut_later)] == [
+    assert [kept.had_truncation([ask], LARGE) for ask in (whole, cut, grown, cut_later)] == [
         *(False, True, False, True)
     ]
-    assert not kept.was_cut_off([replace(ASK, draw=9), whole], LARGE)
+    assert not kept.had_truncation([replace(ASK, draw=9), whole], LARGE)
 
 
 def test_room_to_think_is_part_of_the_limit(store: Store) -> None:
@@ -73,8 +73,8 @@ def test_under_its_own_limit_an_answer_counts_however_it_ended(store: Store) -> 
     kept = Kept(RandomModel(), store)
     save(kept, ASK, SMALL, CUT_OFF)
     assert kept.answer(ASK, SMALL) == CUT_OFF
-    assert not kept.was_cut_off([ASK], SMALL)
-    assert kept.answer(replace(ASK, anew=True), SMALL) == CUT_OFF
+    assert not kept.had_truncation([ASK], SMALL)
+    assert kept.answer(replace(ASK, same_limit_only=True), SMALL) == CUT_OFF
 
 
 def test_a_larger_limit_and_for_who_asks_anew_a_smaller_one_does_not_count(store: Store) -> None:
@@ -82,7 +82,7 @@ def test_a_larger_limit_and_for_who_asks_anew_a_smaller_one_does_not_count(store
     save(kept, ASK, MIDDLE, WHOLE)
     assert kept.answer(ASK, SMALL) is None
     assert kept.answer(ASK, LARGE) == WHOLE
-    assert kept.answer(replace(ASK, anew=True), LARGE) is None
+    assert kept.answer(replace(ASK, same_limit_only=True), LARGE) is None
     assert kept.answer(ASK, replace(LARGE, temperature=0.0)) is None
 
 

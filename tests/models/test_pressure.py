@@ -96,7 +96,7 @@ def test_those_who_wait_can_be_let_in_to_be_sent_home() -> None:
 
         waiting = [asyncio.create_task(request()) for _ in range(5)]
         await asyncio.sleep(0)
-        pressure.let_all_in()
+        pressure.release_all()
         await asyncio.gather(*waiting)
 
     asyncio.run(asyncio.wait_for(scenario(), 5))

@@ -87,7 +87,7 @@ def test_a_status_in_passing_is_retried_and_what_may_be_paid_is(name: str) -> No
     body = response.body if isinstance(response.body, bytes) else b""
     with pytest.raises(Passing) as fault:
         model.answer_in(Response(response.status, None, body), ())
-    assert fault.value.given_up == (name != "HTTP 425")
+    assert fault.value.maybe_billed == (name != "HTTP 425")
 
 
 @pytest.mark.parametrize("status", [200, 201, 203])

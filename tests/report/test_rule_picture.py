@@ -51,8 +51,8 @@ def test_dots_are_new_moves_and_crosses_lost_ones() -> None:
 
 @pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
 def test_every_rule_that_forbids_anything_has_a_picture(rules: Rules) -> None:
-    assert bool(rule_picture(rules)) == rules.takes_away
-    if rules.takes_away:
+    assert bool(rule_picture(rules)) == rules.forbids_something
+    if rules.forbids_something:
         assert marks(rules)["lost"]
 
 

@@ -204,8 +204,8 @@ def _of_pair(
     ours, theirs = [mine[key] for key in shared], [yours[key] for key in shared]
     answered = [key for key in shared if mine[key].answered and yours[key].answered]
     n_games = len(set(games_of([mine[key] for key in answered])))
-    stretch = stretch_of(*(run.plan for model in (first, second) for run in model.runs))
-    found = [(measure, paired(measure, ours, theirs, stretch)) for measure in measures]
+    critical_factor = stretch_of(*(run.plan for model in (first, second) for run in model.runs))
+    found = [(measure, paired(measure, ours, theirs, critical_factor)) for measure in measures]
     return [
         Comparison(
             first=first,

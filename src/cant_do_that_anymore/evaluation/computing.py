@@ -32,7 +32,7 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
     arms = told, told_controls = answered(samples), answered(controls)
     names = [condition.name for condition in plan.conditions]
     amounts, contrasts = amounts_for(names, told), contrasts_for(names)
-    stretch, known = stretch_of(plan), measures_for(names)
+    critical_factor, known = stretch_of(plan), measures_for(names)
     of_samples = [measure for measure in known if not measure.of_controls]
     of_controls = [measure for measure in known if measure.of_controls]
     ratios = ratios_of(of_samples, told) | ratios_of(of_controls, told_controls)
@@ -46,7 +46,7 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
 
     def interval(measure: Measure, grouping: Grouping) -> Interval | None:
         together = groups(grouping, measure.of_controls)
-        return interval_in(ratios[measure.name], together, stretch)
+        return interval_in(ratios[measure.name], together, critical_factor)
 
     measures = [
         measure
@@ -55,11 +55,18 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
     ]
     bounded = [measure for measure in measures if measure.bounded]
     bounds = _existing(
-        {measure.name: bounds_of(measure, also_failed(measure), stretch) for measure in bounded}
-        | {contrast.name: contrast.bounds((samples, controls), stretch) for contrast in contrasts}
+        {
+            measure.name: bounds_of(measure, also_failed(measure), critical_factor)
+            for measure in bounded
+        }
+        | {
+            contrast.name: contrast.bounds((samples, controls), critical_factor)
+            for contrast in contrasts
+        }
     )
     as_scored = {measure.name: interval(measure, games_of) for measure in measures} | {
-        contrast.name: contrast.interval(arms, stretch=stretch) for contrast in contrasts
+        contrast.name: contrast.interval(arms, critical_factor=critical_factor)
+        for contrast in contrasts
     }
     return Results(
         metrics={
@@ -76,11 +83,11 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
         },
         intervals=_existing(
             {name: widened(found, bounds.get(name)) for name, found in as_scored.items()}
-            | {amount.name: amount.interval(told, stretch) for amount in amounts}
+            | {amount.name: amount.interval(told, critical_factor) for amount in amounts}
         ),
         by_special_move=_existing(
             {measure.name: interval(measure, special_moves_of) for measure in bounded}
-            | {c.name: c.interval(arms, special_moves_of, stretch) for c in contrasts}
+            | {c.name: c.interval(arms, special_moves_of, critical_factor) for c in contrasts}
         ),
         bounds=bounds,
         outcomes={each.name: _outcomes(samples, each) for each in plan.conditions},

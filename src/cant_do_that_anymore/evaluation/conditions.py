@@ -72,14 +72,14 @@ def _changed(change: Rules) -> Rules:
 
 
 def _placebo_text(wording: Wording, change: Rules) -> str:
-    return wording.stating(placebo_of(change), ", the placebo of a diagnosis")
+    return wording.changed_prompt(placebo_of(change), ", the placebo of a diagnosis")
 
 
 def _asking(about: About) -> Kind:
     """The question whether a move is legal under the changed rules."""
     return Kind(
         _changed,
-        Wording.stating,
+        Wording.changed_prompt,
         added=lambda wording, _: wording.question,
         about=about,
         read=partial(judge_knowledge, about),
@@ -88,9 +88,9 @@ def _asking(about: About) -> Kind:
 
 CONDITIONS: dict[str, Kind] = {
     BEFORE: Kind(lambda _: STANDARD, lambda wording, _: wording.standard),
-    AFTER: Kind(_changed, Wording.stating),
+    AFTER: Kind(_changed, Wording.changed_prompt),
     PLACEBO: Kind(placebo_of, _placebo_text),
-    REMINDED: Kind(_changed, Wording.stating, added=Wording.reminding),
+    REMINDED: Kind(_changed, Wording.changed_prompt, added=Wording.reminder_prompt),
     KNOWS_FORBIDDEN: _asking(forbidden_move),
     KNOWS_ALLOWED: _asking(allowed_move),
 }

@@ -61,13 +61,13 @@ class Contrast:
         return self._value(self._compared([arm for _, arm in self._groups(arms)]))
 
     def interval(
-        self, arms: Arms, grouping: Grouping = games_of, stretch: float = 1.0
+        self, arms: Arms, grouping: Grouping = games_of, critical_factor: float = 1.0
     ) -> Interval | None:
         """Its 95 % interval, where those of one group go together; None where it does not exist."""
         groups = [arm for _, arm in self._groups(arms)]
-        return self._interval(self._compared(groups, grouping, stretch))
+        return self._interval(self._compared(groups, grouping, critical_factor))
 
-    def bounds(self, arms: Arms, stretch: float = 1.0) -> Bounds | None:
+    def bounds(self, arms: Arms, critical_factor: float = 1.0) -> Bounds | None:
         """Its bounds; None where unusable answers make no difference beside the interval."""
         groups = self._groups(arms)
         if not any(any_unusable(arm, measure.needs) for measure, arm in groups):
@@ -76,7 +76,7 @@ class Contrast:
         guessed = [scored, *product(*(_extremes(*group) for group in groups))]
         usable = [complete(arm, measure.needs) for measure, arm in groups]
         return bounds_over(
-            [self._compared(guess, stretch=stretch) for guess in guessed],
+            [self._compared(guess, critical_factor=critical_factor) for guess in guessed],
             self._value,
             self._interval,
             self._value(self._compared(usable)),
@@ -90,13 +90,13 @@ class Contrast:
         self,
         groups: Sequence[Sequence[Sample]],
         grouping: Grouping = games_of,
-        stretch: float = 1.0,
+        critical_factor: float = 1.0,
     ) -> Quotient | None:
         tallies = []
         for measure, group in zip((self.change, self.beside), groups, strict=True):
             ratio = ratio_of(measure, group)
             if tally := ratio_tally(ratio.parts, ratio.wholes, grouping(group), ratio.support):
-                tallies.append(replace(tally, stretch=stretch))
+                tallies.append(replace(tally, critical_factor=critical_factor))
         return self.kind(*tallies) if len(tallies) == 2 else None
 
     def _value(self, found: Quotient | None) -> Number:

@@ -42,7 +42,7 @@ def evals_and_rules(
     the usual ones alone, so neither other rules nor a pool that is given are asked about them
     unless that is wanted.
     """
-    every = [key for key, rules in CATALOGUE.items() if rules.takes_away]
+    every = [key for key, rules in CATALOGUE.items() if rules.forbids_something]
     given = list(changes) or [BISHOPS_AS_KNIGHTS.key]
     wanted = list(dict.fromkeys(chain(*(every if key == ALL else [key] for key in given))))
     shipped = wanted == [BISHOPS_AS_KNIGHTS.key] and not own_pool

@@ -132,8 +132,8 @@ def foresee(spec: Spec, plan: Plan, known: Known, kept: Kept, under_way: int) ->
     samples: list[Sample] = []
     for place, (draw, conditions) in enumerate(asked_of(positions, controls, plan)):
         asks = list(draw.asks(conditions))
-        anew = kept.was_cut_off(asks, plan.settings)
-        asks = [replace(ask, anew=anew) for ask in asks]
+        same_limit_only = kept.had_truncation(asks, plan.settings)
+        asks = [replace(ask, same_limit_only=same_limit_only) for ask in asks]
         answers = [kept.answer(ask, plan.settings) for ask in asks]
         for ask, answer in zip(asks, answers, strict=True):
             measuring.add(ask, answer)
@@ -200,8 +200,8 @@ def _imagined(
         if search.done or (search.is_hopeless and not patient):
             break
     if under_way is None:
-        in_waves = asked_in_waves(criteria.plan.wanted, len(search.hits) / search.asked)
-        under_way = max(0, in_waves - search.asked)
+        is_batched = asked_in_waves(criteria.plan.wanted, len(search.hits) / search.asked)
+        under_way = max(0, is_batched - search.asked)
     for ask in islice(search.asks(), under_way if basis else 0):  # when the last hit is found
         part.add(ask, kept.answer(ask, settings))
     version = _likely_version(criteria.model)

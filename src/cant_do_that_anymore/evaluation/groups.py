@@ -58,17 +58,21 @@ def by_earlier_moves(run: Run) -> tuple[str, list[Group]]:
     Moves are counted, or where the positions come from games under the changed rules, moves of
     the changed piece: there the habit has already been broken before the model's eyes.
     """
-    samples, change, stretch = run.answered, run.plan.change, stretch_of(run.plan)
+    samples, change, critical_factor = run.answered, run.plan.change, stretch_of(run.plan)
     if run.plan.eval == "all_diagonal":
-        return f"earlier {change.concerned}", by_concerned_moves(samples, change, stretch)
+        return f"earlier {change.affected_moves_label}", by_concerned_moves(
+            samples, change, critical_factor
+        )
     counts = [len(sample.position.moves) for sample in samples]
-    return "earlier moves", _labelled(samples, counts, _even_bins(counts), stretch)
+    return "earlier moves", _labelled(samples, counts, _even_bins(counts), critical_factor)
 
 
-def by_concerned_moves(samples: Sequence[Sample], change: Rules, stretch: float) -> list[Group]:
+def by_concerned_moves(
+    samples: Sequence[Sample], change: Rules, critical_factor: float
+) -> list[Group]:
     """Groups by the earlier moves that the change concerns, from few to many."""
     counts = [min(MANY, earlier_moves(sample.position, change)) for sample in samples]
-    return _labelled(samples, counts, dict(enumerate(EARLIER)), stretch)
+    return _labelled(samples, counts, dict(enumerate(EARLIER)), critical_factor)
 
 
 def by_usualness(run: Run) -> list[Group]:
@@ -89,7 +93,7 @@ def by_usualness(run: Run) -> list[Group]:
 
 def by_opening(run: Run) -> list[Group]:
     """Groups by the first moves of the game, the most frequent first and all others last."""
-    samples, stretch = run.answered, stretch_of(run.plan)
+    samples, critical_factor = run.answered, stretch_of(run.plan)
     beginnings = [sample.position.moves[:OPENING_PLIES] for sample in samples]
     frequent = [moves for moves, _ in Counter(beginnings).most_common(MOST_OPENINGS)]
     grouped: defaultdict[tuple[str, ...] | None, list[Sample]] = defaultdict(list)
@@ -99,8 +103,10 @@ def by_opening(run: Run) -> list[Group]:
     for moves in frequent:
         name = numbered(written_game(moves))
         label = name or "(initial position)"
-        groups.append(_group(label, grouped[moves], stretch, opening=name))
-    return [*groups, _group("all others", grouped[None], stretch)] if grouped[None] else groups
+        groups.append(_group(label, grouped[moves], critical_factor, opening=name))
+    return (
+        [*groups, _group("all others", grouped[None], critical_factor)] if grouped[None] else groups
+    )
 
 
 def _even_bins(counts: Sequence[int]) -> dict[int, str]:
@@ -121,21 +127,28 @@ def _even_bins(counts: Sequence[int]) -> dict[int, str]:
 
 
 def _labelled(
-    samples: Sequence[Sample], counts: Sequence[int], labels: Mapping[int, str], stretch: float
+    samples: Sequence[Sample],
+    counts: Sequence[int],
+    labels: Mapping[int, str],
+    critical_factor: float,
 ) -> list[Group]:
     """Samples grouped by the label of their count, in the order of the labels."""
     grouped: dict[str, list[Sample]] = {label: [] for label in labels.values()}
     for sample, count in zip(samples, counts, strict=True):
         grouped[labels[count]].append(sample)
-    return [_group(label, members, stretch) for label, members in grouped.items() if members]
+    return [
+        _group(label, members, critical_factor) for label, members in grouped.items() if members
+    ]
 
 
-def _group(label: str, samples: Sequence[Sample], stretch: float, *, opening: str = "") -> Group:
-    shares = {condition: _share(samples, condition, stretch) for condition in SHARES}
+def _group(
+    label: str, samples: Sequence[Sample], critical_factor: float, *, opening: str = ""
+) -> Group:
+    shares = {condition: _share(samples, condition, critical_factor) for condition in SHARES}
     return Group(label, len(samples), shares, opening)
 
 
-def _share(samples: Sequence[Sample], condition: str, stretch: float) -> Share:
+def _share(samples: Sequence[Sample], condition: str, critical_factor: float) -> Share:
     special, forbidden = (MEASURES[names[condition]] for names in (SHARES, FORBIDDEN))
-    around = interval_of(special, samples, stretch)
+    around = interval_of(special, samples, critical_factor)
     return Share(special.value(samples), around, forbidden.value(samples))

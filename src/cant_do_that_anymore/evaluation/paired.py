@@ -33,14 +33,17 @@ class Paired:
 
 
 def paired(
-    measure: Measure, first: Sequence[Sample], second: Sequence[Sample], stretch: float = 1.0
+    measure: Measure,
+    first: Sequence[Sample],
+    second: Sequence[Sample],
+    critical_factor: float = 1.0,
 ) -> Paired:
     """Compare two models by their samples of the same positions, in the same order."""
     answered = [both for both in zip(first, second, strict=True) if all(s.answered for s in both)]
     ours, theirs = ([both[side] for both in answered] for side in (0, 1))
     values = measure.value(ours), measure.value(theirs)
     ratios = ratio_of(measure, ours), ratio_of(measure, theirs)
-    found = _difference(*ratios, games_of(ours), stretch)
+    found = _difference(*ratios, games_of(ours), critical_factor)
     if not found:
         return Paired(values)
     as_scored = Paired(values, found.interval, found.interval, found.p)
@@ -54,7 +57,7 @@ def paired(
         *(
             difference
             for one, other in product(ours_between, theirs_between)
-            if (difference := _difference(one, other, games_of(first), stretch))
+            if (difference := _difference(one, other, games_of(first), critical_factor))
         ),
     ]
     differences = [d.value for d in imagined]
@@ -90,9 +93,9 @@ def _value(ratio: Ratio) -> float:
 
 
 def _difference(
-    first: Ratio, second: Ratio, games: Sequence[Hashable], stretch: float
+    first: Ratio, second: Ratio, games: Sequence[Hashable], critical_factor: float
 ) -> RatioDifference | None:
-    found = ratio_difference(first, second, games, stretch)
+    found = ratio_difference(first, second, games, critical_factor)
     if not found or len({*first.wholes, *second.wholes}) > 1:
         return found
     # Wholes that never vary make plain means, and of these the test can be exact.

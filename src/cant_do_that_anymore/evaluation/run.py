@@ -227,8 +227,8 @@ async def _measured(
 def _asks(draw: Draw, asking: Asking, plan: Plan, conditions: Sequence[Condition]) -> list[Ask]:
     """The questions of a sample; all of them anew if a smaller limit has cut off one before."""
     asks = list(draw.asks(conditions))
-    anew = asking.kept.was_cut_off(asks, plan.settings)
-    return [replace(ask, anew=True) for ask in asks] if anew else asks
+    same_limit_only = asking.kept.had_truncation(asks, plan.settings)
+    return [replace(ask, same_limit_only=True) for ask in asks] if same_limit_only else asks
 
 
 def _check_failures(what: str, samples: Sequence[Sample], most: float) -> None:

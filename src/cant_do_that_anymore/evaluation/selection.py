@@ -102,12 +102,12 @@ async def dataset_for(
     found = enough_of(found_dataset(version, criteria), wanted)
     if found and not (fresh and found.origin == BUILT):
         return found
-    search, watch, given_up = Search(criteria, wanted, hoped), Watch(criteria.settings), False
+    search, watch, maybe_billed = Search(criteria, wanted, hoped), Watch(criteria.settings), False
     person = listener(asking.model)
     what = "finding your habits" if person else f"building the dataset of {version}"
     with progress(what, wanted, quiet=quiet, to=person) as advance:
         while not search.done:  # the last answers may call for more questions
-            asks = islice(search.asks(), search.wave if asking.in_waves else None)
+            asks = islice(search.asks(), search.wave if asking.is_batched else None)
             answering = asking.answers(asks, criteria.settings, asking.window, told(advance))
             async with aclosing(answering) as answers:
                 async for answer in answers:
@@ -116,10 +116,10 @@ async def dataset_for(
                     outlook.see(answer)
                     found_now = len(search.hits) - found_before
                     advance(found_now, remark=partial(_remark, search, outlook))
-                    given_up = search.is_hopeless and not patient
-                    if search.done or (given_up and not asking.in_waves):
+                    maybe_billed = search.is_hopeless and not patient
+                    if search.done or (maybe_billed and not asking.is_batched):
                         break
-            if given_up and not search.done:
+            if maybe_billed and not search.done:
                 raise NoHabit(_hopeless(version, search, outlook, fresh=fresh))
     built = search.dataset(version)
     if not fresh and not built.failed:

@@ -83,12 +83,12 @@ class Standing:
         return any(run.plan.precision for run in self.contender.runs) if self.contender else False
 
     @property
-    def stretch(self) -> float:
+    def critical_factor(self) -> float:
         """By how much larger critical values are than where no run stops by itself."""
         return STRETCH if self.stops else 1.0
 
     @property
-    def is_junk(self) -> bool:
+    def is_suspect(self) -> bool:
         """Whether what looks like dropping the habit may be no more than useless answers."""
         return IMPACT in self.results.bounds or (self.is_of_runs and is_broken(self.samples))
 

@@ -38,10 +38,12 @@ class Amount:
         """The mean, or None where there are no samples."""
         return sum(map(self.of, samples)) / len(samples) if samples else None
 
-    def interval(self, samples: Sequence[Sample], stretch: float = 1.0) -> Interval | None:
+    def interval(self, samples: Sequence[Sample], critical_factor: float = 1.0) -> Interval | None:
         """Its 95 % interval, if there is one; samples of one game go together."""
         values = [self.of(sample) for sample in samples]
-        return mean_interval(values, games_of(samples), signed=self.signed, stretch=stretch)
+        return mean_interval(
+            values, games_of(samples), signed=self.signed, critical_factor=critical_factor
+        )
 
 
 def amounts_for(conditions: Sequence[str], samples: Sequence[Sample]) -> list[Amount]:

@@ -22,15 +22,17 @@ def answered(samples: Sequence[Sample]) -> list[Sample]:
 
 
 def interval_of(
-    measure: Measure, samples: Sequence[Sample], stretch: float = 1.0
+    measure: Measure, samples: Sequence[Sample], critical_factor: float = 1.0
 ) -> Interval | None:
     """The 95 % interval of a measure; None where the measure does not exist."""
-    return interval_in(ratio_of(measure, samples), games_of(samples), stretch)
+    return interval_in(ratio_of(measure, samples), games_of(samples), critical_factor)
 
 
-def interval_in(ratio: Ratio, groups: Sequence[Hashable], stretch: float) -> Interval | None:
+def interval_in(
+    ratio: Ratio, groups: Sequence[Hashable], critical_factor: float
+) -> Interval | None:
     """The same of a ratio whose samples are in these groups, which go together."""
-    return ratio_interval(ratio.parts, ratio.wholes, groups, ratio.support, stretch)
+    return ratio_interval(ratio.parts, ratio.wholes, groups, ratio.support, critical_factor)
 
 
 def games_of(samples: Sequence[Sample]) -> list[Hashable]:
@@ -98,7 +100,9 @@ def bounds_apply(as_scored: Interval, values: Sequence[float], around: Sequence[
     return max(max(values) - min(values), widest - width) > NEGLIGIBLE * width
 
 
-def bounds_of(measure: Measure, samples: Sequence[Sample], stretch: float = 1.0) -> Bounds | None:
+def bounds_of(
+    measure: Measure, samples: Sequence[Sample], critical_factor: float = 1.0
+) -> Bounds | None:
     """What the measure would be, whatever the unusable answers would have said.
 
     None where that makes no difference beside the interval.
@@ -110,7 +114,7 @@ def bounds_of(measure: Measure, samples: Sequence[Sample], stretch: float = 1.0)
     return bounds_over(
         [(ratio_of(measure, told), games_of(told)), *guessed],
         lambda guess: guess[0].value,
-        lambda guess: interval_in(*guess, stretch),
+        lambda guess: interval_in(*guess, critical_factor),
         measure.value(complete(samples, measure.needs)),
     )
 

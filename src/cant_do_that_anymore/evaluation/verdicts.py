@@ -87,7 +87,7 @@ def _instead(standing: Standing) -> str:
     """What a drop is, where significantly most of it is no adapting; "" where it is not."""
     drop = standing.results.metrics[IMPACT]
     # As scored: the interval that is printed allows for the answers that this is about.
-    interval = interval_of(MEASURES[IMPACT], standing.samples, standing.stretch)
+    interval = interval_of(MEASURES[IMPACT], standing.samples, standing.critical_factor)
     if drop is None or drop > -MATTERS or not interval or interval.high >= 0:
         return ""
     counts = under_change(standing)
@@ -96,7 +96,7 @@ def _instead(standing: Standing) -> str:
             kind, kind, kind, partial(_dropped_for, outcomes), _dropped, pairs=SHARE_OF_SOME
         )
         share = of_it.value(standing.samples)
-        around = interval_of(of_it, standing.samples, standing.stretch)
+        around = interval_of(of_it, standing.samples, standing.critical_factor)
         if share and around and around.low > 0.5:
             no_move = kind != _NOT_LEGAL
             useless = (NO_MOVE,) if no_move else (NO_MOVE, "illegal", "forbidden")

@@ -67,7 +67,7 @@ class Wording:
     reminder: str = _REMINDER
     question: str = _QUESTION
 
-    def stating(self, change: Rules, used: str = "") -> str:
+    def changed_prompt(self, change: Rules, used: str = "") -> str:
         """The text for the changed rules, where an error may say what they are used for.
 
         Raises:
@@ -80,7 +80,7 @@ class Wording:
             )
         return self.changed.replace(CHANGE, change.statement)
 
-    def reminding(self, change: Rules) -> str:
+    def reminder_prompt(self, change: Rules) -> str:
         """The reminder of the change."""
         return self.reminder.replace(CHANGE, change.statement)
 

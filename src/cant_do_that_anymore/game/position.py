@@ -187,7 +187,7 @@ def earlier_moves(position: Position, rules: Rules) -> int:
     count = 0
     for uci in position.moves:
         move = chess.Move.from_uci(uci)
-        count += rules.concerns(board, move)
+        count += rules.affects(board, move)
         board.push(move)
     return count
 
@@ -237,8 +237,10 @@ def _check_moves(position: Position, rules: Rules) -> None:
             raise BadInput(f"{uci!r} is impossible there under the standard rules")
         if rules.is_legal(board, move):
             raise BadInput(f"{uci!r} is no special move: {rules.key} allows it")
-        if not rules.concerns(board, move):
-            raise BadInput(f"{uci!r} is no special move: it is not one of the {rules.concerned}")
+        if not rules.affects(board, move):
+            raise BadInput(
+                f"{uci!r} is no special move: it is not one of the {rules.affected_moves_label}"
+            )
 
 
 def _excerpt(line: bytes) -> str:

@@ -174,7 +174,7 @@ def special_moves(board: chess.Board, rules: Rules) -> tuple[str, ...]:
     moves = [
         move
         for move in board.generate_pseudo_legal_moves()
-        if rules.concerns(board, move) and not view.is_pseudo_legal(move)
+        if rules.affects(board, move) and not view.is_pseudo_legal(move)
     ]
     if not all(rules.is_special(board, move) and _is_safe(board, move, rules) for move in moves):
         return ()
@@ -211,7 +211,7 @@ def _by_stratum(
         special = special_moves(board, rules)
         if special and history not in seen:
             found[min(earlier, STRATA - 1)].append(Position(game, history, special))
-        earlier += rules.concerns(board, move)
+        earlier += rules.affects(board, move)
         board.push(move)
         history += (move.uci(),)
     return found

@@ -55,7 +55,7 @@ class Asking:
         till: where the new answers were paid, and those that were asked for again.
     """
 
-    in_waves = False
+    is_batched = False
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class Asking:
             return await self._asked(ask, settings, form)
 
         try:
-            answer = await self._forms.satisfied(ask_in, settings)
+            answer = await self._forms.ask_until_accepted(ask_in, settings)
             if answer.stop_reason == "error":
                 self._count_failure(answer.error)
                 return answer
@@ -225,7 +225,7 @@ class Asking:
     def _stop(self) -> None:
         """Ask nothing more; what is in flight goes on."""
         self._stopping.set()
-        self._pressure.let_all_in()
+        self._pressure.release_all()
 
     async def _stopped_within(self, seconds: float) -> bool:
         try:

@@ -25,7 +25,7 @@ class Ask:
     purpose: Purpose
     condition: str
     draw: int = 0
-    anew: bool = False
+    same_limit_only: bool = False
 
     @cached_property
     def id(self) -> str:

@@ -165,7 +165,7 @@ class BatchApi:
         try:
             return json.loads(response.body)
         except (ValueError, RecursionError):
-            raise Passing("a reply that is no JSON", given_up=True) from None
+            raise Passing("a reply that is no JSON", maybe_billed=True) from None
 
     def _fault(self, response: Response) -> Exception:
         if response.status in _MISSING:
@@ -181,14 +181,14 @@ class BatchApi:
 def _unwrapped(told: Any) -> dict[str, Any]:
     inner = told.get("job", told) if isinstance(told, dict) else None
     if not isinstance(inner, dict):
-        raise Passing("a reply that is no batch", given_up=True)
+        raise Passing("a reply that is no batch", maybe_billed=True)
     return inner
 
 
 def _text(told: Any, name: str) -> str:
     value = told.get(name) if isinstance(told, dict) else None
     if not value or not isinstance(value, str):
-        raise Passing(f"a reply without {name}", given_up=True)
+        raise Passing(f"a reply without {name}", maybe_billed=True)
     return value
 
 

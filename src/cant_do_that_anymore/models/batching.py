@@ -57,7 +57,7 @@ def check_batch(model: Known, *, fresh: bool) -> None:
 class Batching(Asking):
     """Asks one model in batches, and where that makes no sense at once."""
 
-    in_waves = True
+    is_batched = True
 
     def __init__(
         self,

@@ -109,7 +109,7 @@ class Forms:
             raise Problem(str(refused))
         return Answer("", stop_reason="error", error=str(refused))
 
-    async def satisfied(self, ask: AskIn, settings: Settings) -> Answer:
+    async def ask_until_accepted(self, ask: AskIn, settings: Settings) -> Answer:
         """Ask in the form that is known, and in others while an answer shows that they are needed.
 
         Raises:

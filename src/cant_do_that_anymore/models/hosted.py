@@ -113,9 +113,9 @@ class HostedModel:
         if (decision or overloaded) and not out_of_money:
             retry_after = getattr(decision, "retry_after", None)
             answered = isinstance(status, int)
-            given_up = status in GATEWAY_GAVE_UP if answered else was_sent(fault)
+            maybe_billed = status in GATEWAY_GAVE_UP if answered else was_sent(fault)
             return Passing(
-                message, retry_after=retry_after, overloaded=overloaded, given_up=given_up
+                message, retry_after=retry_after, overloaded=overloaded, maybe_billed=maybe_billed
             )
         refused = f"{self.name} cannot answer ({message})"
         if out_of_money or status == 404:
@@ -146,14 +146,14 @@ async def said_by(
         if _is_unfinished(fault):
             return Answer("", stop_reason="length", conceded=form), None
         if isinstance(own_fault(fault), _BAD_BODY):
-            raise Passing(f"no completion ({own_fault(fault)})", given_up=True) from None
+            raise Passing(f"no completion ({own_fault(fault)})", maybe_billed=True) from None
         raise
     try:
         answer = answer_in(output)
     except ValueError as fault:
-        raise Passing(f"a reply that cannot be: {fault}", given_up=True) from None
+        raise Passing(f"a reply that cannot be: {fault}", maybe_billed=True) from None
     if answer.error or (calls and is_error(calls[-1].response or {})):
-        raise Passing(answer.error or "the provider calls it an error", given_up=True)
+        raise Passing(answer.error or "the provider calls it an error", maybe_billed=True)
     asked_for = config.temperature is not None and calls
     dropped = asked_for and not _has_temperature(calls[-1].request)
     return replace(answer, conceded=(*form, NO_TEMPERATURE) if dropped else form), output

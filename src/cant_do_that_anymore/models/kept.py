@@ -62,13 +62,13 @@ class Kept:
         ways = self.ways(settings)
         for way in ways:
             smaller = way.limit < ways[0].limit
-            if ask.anew and smaller:
+            if ask.same_limit_only and smaller:
                 return None
             if saved := self._store.get(key_in(way.name, ask)):
                 return None if smaller and saved.stop_reason == "length" else saved
         return None
 
-    def was_cut_off(self, asks: Iterable[Ask], settings: Settings) -> bool:
+    def had_truncation(self, asks: Iterable[Ask], settings: Settings) -> bool:
         """Whether the next smaller limit has cut off the answer to any of the questions."""
         ways = self.ways(settings)
         smaller = [way.name for way in ways if way.limit < ways[0].limit]

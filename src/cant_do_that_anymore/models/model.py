@@ -238,9 +238,9 @@ class Passing(Exception):
         *,
         retry_after: float | None = None,
         overloaded: bool = False,
-        given_up: bool = False,
+        maybe_billed: bool = False,
     ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
         self.overloaded = overloaded
-        self.given_up = given_up
+        self.maybe_billed = maybe_billed

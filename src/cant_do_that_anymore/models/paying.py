@@ -37,7 +37,7 @@ class Till:
             Refused, Passing, Problem: as the model does.
         """
         most = self._price.most(question, limit_of(form, settings))
-        waited = await self.purse.put_aside(most)
+        waited = await self.purse.reserve(most)
         cost = most
         try:
             if waited and self._stopping.is_set():
@@ -49,7 +49,7 @@ class Till:
             cost = 0.0
             raise
         except Passing as fault:
-            cost = most if fault.given_up else 0.0
+            cost = most if fault.maybe_billed else 0.0
             raise
         finally:
             self.purse.settle(most, cost)

@@ -45,7 +45,7 @@ class Pressure:
             self._limit = max(1.0, self._limit / 2)
             self._last_fall = now
 
-    def let_all_in(self) -> None:
+    def release_all(self) -> None:
         """Let everyone in who waits: they will find that nothing more is to be asked."""
         waiting, self._waiting = self._waiting, deque()
         for turn in waiting:

@@ -94,7 +94,7 @@ class Purse:
         """What is neither paid nor put aside."""
         return self._limit - self._paid - sum(self._put_aside)
 
-    async def put_aside(self, most: float, what: str = "question") -> bool:
+    async def reserve(self, most: float, what: str = "question") -> bool:
         """Put aside the most that a request can cost; says whether that had to be waited for.
 
         Raises:
@@ -118,9 +118,9 @@ class Purse:
         self._put_aside.append(most)
         return waited
 
-    def settle(self, put_aside: float, cost: float) -> None:
+    def settle(self, reserve: float, cost: float) -> None:
         """Pay what a request cost, and free the rest of what was put aside for it."""
-        self._put_aside.remove(put_aside)
+        self._put_aside.remove(reserve)
         self.pay(cost)
 
     def pay(self, cost: float) -> None:

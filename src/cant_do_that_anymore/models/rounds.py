@@ -147,7 +147,7 @@ class Rounds:
         forms = self._kept.forms(settings) if waiting.form is None else [waiting.form]
         lines = [
             Line(key_of(self._model, ask, settings, form), form, waiting)
-            for form in (forms[:1] if ask.anew else forms)
+            for form in (forms[:1] if ask.same_limit_only else forms)
         ]
         found = ((line, noted) for line in lines if (noted := self._ledger.find(line.key)))
         return next(found, (lines[0], None))
@@ -169,8 +169,8 @@ class Rounds:
 
     async def _send(self, texts: Mapping[Line, bytes], tell: Tell) -> None:
         """Make a batch, and wait for it."""
-        put_aside = sum(line.most(self._price) for line in texts)
-        await self._till.purse.put_aside(put_aside, "batch")
+        reserve = sum(line.most(self._price) for line in texts)
+        await self._till.purse.reserve(reserve, "batch")
         cost: float | None = 0.0
         for settings, form in {(line.waiting.settings, line.form) for line in texts}:
             self._kept.note(settings, form)
@@ -181,10 +181,10 @@ class Rounds:
                 lambda: not any(self._saved_by_another(line.waiting) for line in texts),
             )
             if file:
-                cost = put_aside  # unless it is known what it was
+                cost = reserve  # unless it is known what it was
                 cost = await self._followed(file, list(texts), tell)
         finally:
-            self._till.purse.settle(put_aside, put_aside if cost is None else cost)
+            self._till.purse.settle(reserve, reserve if cost is None else cost)
 
     async def _followed(self, file: str, lines: Sequence[Line], tell: Tell) -> float | None:
         """Wait for a batch and let go on who waits for it.
@@ -201,7 +201,7 @@ class Rounds:
             self._most = half
             return 0.0
         most = {line.key: line.most(self._price) for line in lines}
-        missing = {key: Passing(ended.fault, given_up=ended.paid) for key in forms}
+        missing = {key: Passing(ended.fault, maybe_billed=ended.paid) for key in forms}
         results = {**missing, **ended.results}
         for line in lines:
             self._give(line, results[line.key])
@@ -211,7 +211,7 @@ class Rounds:
         """What a result cost, which may be unknown."""
         if isinstance(result, Answer):
             return self._till.take(result, self._price, most)
-        return most if isinstance(result, Passing) and result.given_up else 0.0
+        return most if isinstance(result, Passing) and result.maybe_billed else 0.0
 
     def _give(self, line: Line, result: Answer | Exception) -> None:
         """Let go on who waits; what was given is kept in the ledger until all is done with it."""

@@ -165,7 +165,7 @@ class ServerModel:
                 async for chunk in response.content.iter_any():
                     received += chunk
                     if len(received) > longest:
-                        raise Passing(f"a reply of more than {longest} bytes", given_up=True)
+                        raise Passing(f"a reply of more than {longest} bytes", maybe_billed=True)
                 retry_after = seconds_of(response.headers.get("Retry-After"))
                 return Response(response.status, retry_after, bytes(received))
         except (aiohttp.InvalidURL, UnicodeError) as fault:  # there is no such address
@@ -175,7 +175,7 @@ class ServerModel:
             if not self._has_answered and not_sent:
                 raise unreachable(self.endpoint, fault) from None
             told = f"{type(fault).__name__}: {self.without_key(str(fault))}"
-            raise Passing(told, given_up=not not_sent) from None
+            raise Passing(told, maybe_billed=not not_sent) from None
 
     def answer_in(self, response: Response, form: Form) -> Answer:
         """The answer in a response to a question that was put in that form.
@@ -189,7 +189,7 @@ class ServerModel:
             except ValueError:
                 message = self.without_key(error_message(response.body)) or "an empty body"
                 told = f"a reply that is no completion: {message}"
-                raise Passing(told, given_up=True) from None
+                raise Passing(told, maybe_billed=True) from None
             self._has_answered = True
             answer = self._hiding.in_answer(answer)
             self._version = answer.version
@@ -212,8 +212,8 @@ class ServerModel:
         if status in OVERLOADED:
             return Passing(message, retry_after=retry_after, overloaded=True)
         if status >= 500 or status in IN_PASSING:
-            given_up = status in GATEWAY_GAVE_UP
-            return Passing(message, retry_after=retry_after, given_up=given_up)
+            maybe_billed = status in GATEWAY_GAVE_UP
+            return Passing(message, retry_after=retry_after, maybe_billed=maybe_billed)
         if status in (401, 403):
             return Problem(
                 f"{self.endpoint} refuses the key ({message}); "

@@ -122,10 +122,10 @@ def _draw(axes: Axes, name: str, line: Line, number: int, aside: float, *, label
         if bounds and bounds.low is not None and bounds.high is not None:
             axes.vlines(place, bounds.low, bounds.high, BAND["facecolor"], linewidth=5, zorder=1)
         axes.vlines(place, interval.low, interval.high, colour, linewidth=1)
-        face = "white" if standing.is_junk else colour
+        face = "white" if standing.is_suspect else colour
         size = _size(standing.effort) ** 2  # here an area
         axes.scatter(place, value, size, face, marker=marker, edgecolors=colour, zorder=3)
-        if labelled or standing.is_junk:
+        if labelled or standing.is_suspect:
             right, up, side = _SIDES[number % len(_SIDES)]
             axes.annotate(
                 _label(standing) if labelled else "(!)",
@@ -156,7 +156,7 @@ def _sizes(efforts: Container[Effort | None]) -> list[Line2D]:
 
 def _label(standing: Standing) -> str:
     """The effort; where nothing was thought, the axis says so."""
-    mark = " (!)" if standing.is_junk else ""
+    mark = " (!)" if standing.is_suspect else ""
     if standing.effort in (None, "none") and not _tokens(standing):
         return mark
     return (standing.effort or "its own") + mark

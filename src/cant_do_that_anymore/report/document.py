@@ -139,7 +139,7 @@ def _row(standing: Standing, names: Sequence[str]) -> Row:
     row["seconds"] = contender.seconds if contender else None
     if OF_DIAGNOSIS[0] in names:
         row["placebo_moved"] = placebo_moved(results)
-    return row | {"suspect": standing.is_junk, "notes": list(standing.notes)}
+    return row | {"suspect": standing.is_suspect, "notes": list(standing.notes)}
 
 
 def pair_row(comparison: Comparison) -> Row:

@@ -121,7 +121,7 @@ def title(figure: Figure, what: str, group: Sequence[Standing]) -> None:
 
 def legend(figure: Figure, handles: Sequence[Artist], group: Sequence[Standing]) -> None:
     """Say what the marks mean, below the picture."""
-    if any(standing.is_junk for standing in group):
+    if any(standing.is_suspect for standing in group):
         handles = [*handles, Patch(fill=False, linewidth=0, label=JUNK)]
     if handles:
         columns = 2 if len(handles) == 4 else 3

@@ -82,7 +82,7 @@ def _table(name: str, group: Sequence[Standing], told: Columns) -> Table:
         )
     for standing in group:
         cells = (_cell(*of(standing).split("\n")) for of in told.values())
-        table.add_row(Text(marked(standing)), *cells, style="yellow" if standing.is_junk else "")
+        table.add_row(Text(marked(standing)), *cells, style="yellow" if standing.is_suspect else "")
     return table
 
 

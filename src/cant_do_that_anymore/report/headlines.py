@@ -41,7 +41,7 @@ def headline_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
         figure = Figure(figsize=(8.0, 1.9 + 0.5 * len(group)), layout="constrained")
         for axes, name in _panels(figure):
             for place, standing in enumerate(group):
-                _point(axes, standing, name, place, COLOURS[1 if standing.is_junk else 0])
+                _point(axes, standing, name, place, COLOURS[1 if standing.is_suspect else 0])
                 _number(axes, standing, name, place)
             rows(axes, [marked(standing) for standing in group])
             _finish(axes, name)
@@ -105,7 +105,7 @@ def _point(
     if bounds and bounds.low is not None and bounds.high is not None:
         axes.barh(place, bounds.high - bounds.low, thick, bounds.low, **BAND)
     whisker(axes, value, interval, place, colour)
-    face = "white" if standing.is_junk else colour
+    face = "white" if standing.is_suspect else colour
     axes.plot(value, place, marker, markersize=6, color=colour, markerfacecolor=face)
 
 

@@ -109,7 +109,9 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
         panels = figure.subplots(1, 2, sharey=True)
         handles: list[Artist] = []
         for number, standing in enumerate(group):
-            by_count = by_concerned_moves(standing.samples, standing.change, standing.stretch)
+            by_count = by_concerned_moves(
+                standing.samples, standing.change, standing.critical_factor
+            )
             # Side by side, so that equal shares do not hide each other.
             aside = 0.7 * ((number + 0.5) / len(group) - 0.5)
             places = [EARLIER.index(each.label) + aside for each in by_count]
@@ -123,7 +125,7 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
         for axes, condition in zip(panels, (BEFORE, AFTER), strict=True):
             axes.set_title(f"{condition} rules", loc="left", fontsize=10)
             axes.set_xticks(range(len(EARLIER)), [*EARLIER[:-1], f"{len(EARLIER) - 1}+"])
-            axes.set_xlabel(f"earlier {group[0].change.concerned}")
+            axes.set_xlabel(f"earlier {group[0].change.affected_moves_label}")
             grid(axes, "y")
         end, cut = end_of_axis(max(axes.dataLim.y1 for axes in panels))
         panels[0].set_ylim(-0.03 * end, 1.03 * end)

@@ -32,7 +32,7 @@ Columns = dict[str, Callable[[Standing], str]]
 
 def marked(standing: Standing) -> str:
     """The model's name, with a mark if its numbers are not to be trusted."""
-    return standing.label + (" (!)" if standing.is_junk else "")
+    return standing.label + (" (!)" if standing.is_suspect else "")
 
 
 def title_of(group: Sequence[Standing]) -> str:
@@ -72,7 +72,7 @@ def legend(found: Sequence[Standing]) -> list[str]:
     return [
         f"{LEGEND}{thinks}.",
         *([KNOWS] if any(s.is_diagnosed for s in found) else []),
-        *([JUNK + BOUNDS] if any(s.is_junk for s in found) else []),
+        *([JUNK + BOUNDS] if any(s.is_suspect for s in found) else []),
     ]
 
 

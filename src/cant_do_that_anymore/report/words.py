@@ -198,7 +198,7 @@ def headline(run: Run) -> str:
         return f"{run.version} was asked about {asked}, and none has an answer to every question."
     if run.plan.eval == "all_diagonal":
         return (
-            f"{run.version} {run.plan.change.old_way} in {after} of {n} {change}, and in {before} "
+            f"{run.version} {run.plan.change.habit_label} in {after} of {n} {change}, and in {before} "
             "of them under the standard rules; moving at random would give "
             f"{percentage(metrics['random_special_proportion'])}.{_knowing(run)}"
         )

@@ -164,17 +164,21 @@ def test_equal_to_within_five_points_takes_73_samples_without_a_difference() -> 
     assert widest(73) <= 0.05 < widest(72)
 
 
-@pytest.mark.parametrize("stretch", [1.0, 1.1, 2.0])
-def test_a_stretched_interval_goes_as_many_times_further_in_standard_errors(stretch: float) -> None:
+@pytest.mark.parametrize("critical_factor", [1.0, 1.1, 2.0])
+def test_a_stretched_interval_goes_as_many_times_further_in_standard_errors(
+    critical_factor: float,
+) -> None:
     cells = [Cell(1, 1, 8), Cell(0, 1, 2)]
-    found = ratio_interval([1] * 8 + [0] * 2, [1] * 10, range(10), RATE, stretch)
-    assert [score(cells, end) for end in ends(found)] == pytest.approx([stretch * 1.959964] * 2)
+    found = ratio_interval([1] * 8 + [0] * 2, [1] * 10, range(10), RATE, critical_factor)
+    assert [score(cells, end) for end in ends(found)] == pytest.approx(
+        [critical_factor * 1.959964] * 2
+    )
     rows = [(1, 1, 1, 0)] * 12 + [(1, 0, 1, 1)] * 5 + [(0, 0, 1, 0)] * 3
     first, second, games = two_models(list(enumerate(rows)))
-    plain, wider = (ratio_difference(first, second, games, each) for each in (1.0, stretch))
+    plain, wider = (ratio_difference(first, second, games, each) for each in (1.0, critical_factor))
     assert plain and wider and wider.value == plain.value
-    assert errors_away(wider.p) == pytest.approx(errors_away(plain.p) / stretch)
-    assert (wider.interval.high > plain.interval.high) == (stretch > 1)
+    assert errors_away(wider.p) == pytest.approx(errors_away(plain.p) / critical_factor)
+    assert (wider.interval.high > plain.interval.high) == (critical_factor > 1)
 
 
 def test_p_is_the_normal_tail_of_the_score_or_students_by_the_design_effect() -> None:

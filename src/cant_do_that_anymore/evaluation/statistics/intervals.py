@@ -73,7 +73,7 @@ def ratio_interval(
     wholes: Sequence[int],
     games: Sequence[Hashable],
     support: Support,
-    stretch: float = 1.0,
+    critical_factor: float = 1.0,
 ) -> Interval | None:
     """Interval of the sum of the parts over that of the wholes; None if that is 0.
 
@@ -87,7 +87,7 @@ def ratio_interval(
     (0.490162, 0.943318, 'score')
     """
     tally = ratio_tally(parts, wholes, games, support)
-    return _interval(replace(tally, stretch=stretch)) if tally else None
+    return _interval(replace(tally, critical_factor=critical_factor)) if tally else None
 
 
 def ratio_tally(
@@ -107,7 +107,7 @@ def ratio_tally(
 
 
 def ratio_difference(
-    first: Ratio, second: Ratio, games: Sequence[Hashable], stretch: float = 1.0
+    first: Ratio, second: Ratio, games: Sequence[Hashable], critical_factor: float = 1.0
 ) -> RatioDifference | None:
     """Compare two ratios of the same samples, whose wholes may differ; None if one is over 0.
 
@@ -117,7 +117,7 @@ def ratio_difference(
     tally = difference_tally(first, second, games)
     if not tally:
         return None
-    tally = replace(tally, stretch=stretch)
+    tally = replace(tally, critical_factor=critical_factor)
     return RatioDifference(estimate(tally.cells), _interval(tally), tally.p(0.0))
 
 

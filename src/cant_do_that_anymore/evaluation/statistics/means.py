@@ -13,7 +13,7 @@ from .intervals import Interval
 
 
 def mean_interval(
-    values: Sequence[int], games: Sequence[Hashable], *, signed: bool, stretch: float = 1.0
+    values: Sequence[int], games: Sequence[Hashable], *, signed: bool, critical_factor: float = 1.0
 ) -> Interval | None:
     """Interval of the mean; None where nothing varies, or there is no more than one game's worth.
 
@@ -38,7 +38,7 @@ def mean_interval(
     error = sqrt((len(sizes) - 1) / len(sizes) * sum(shift**2 for shift in shifts))
     if not error:
         return None
-    reach = stretch * student.quantile(n_games - 1) * error
+    reach = critical_factor * student.quantile(n_games - 1) * error
     if signed:
         return Interval(mean - reach, mean + reach, "t over games")
     times = exp(reach / mean)

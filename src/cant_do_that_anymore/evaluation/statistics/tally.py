@@ -39,14 +39,14 @@ class Tally:
     cells: tuple[Cell, ...]
     effect: float = 1.0
     freedom: float = inf
-    stretch: float = 1.0
+    critical_factor: float = 1.0
 
     @property
     def critical(self) -> float:
         """What the score of a ratio may reach, for this to be in the 95 % interval."""
         if self.freedom == inf:
-            return self.stretch * NORMAL
-        return self.stretch * student.quantile(self.freedom) * sqrt(self.effect)
+            return self.critical_factor * NORMAL
+        return self.critical_factor * student.quantile(self.freedom) * sqrt(self.effect)
 
     def holds(self, ratio: float) -> bool:
         """Whether this ratio is in the 95 % interval."""
@@ -62,7 +62,7 @@ class Tally:
 
         It is below 5 % exactly where the ratio is outside the interval.
         """
-        strange = score(self.cells, ratio) / (self.stretch * sqrt(self.effect))
+        strange = score(self.cells, ratio) / (self.critical_factor * sqrt(self.effect))
         if self.freedom == inf:
             return erfc(strange / sqrt(2))
         return student.two_sided(strange, self.freedom)

@@ -41,17 +41,17 @@ class Rules(ABC):
         return None
 
     @property
-    def concerned(self) -> str:
+    def affected_moves_label(self) -> str:
         """What the moves that the change concerns are called, such as "moves of bishops"."""
         return "moves that the change forbids"
 
     @property
-    def old_way(self) -> str:
+    def habit_label(self) -> str:
         """What one does who plays as if nothing had changed."""
         return "plays a move that the change forbids"
 
     @property
-    def takes_away(self) -> bool:
+    def forbids_something(self) -> bool:
         """Whether a kind of move is lost by them, so that there is a habit to break."""
         return True
 
@@ -59,7 +59,7 @@ class Rules(ABC):
     def view(self, board: chess.Board) -> chess.Board:
         """A new board, perhaps of a subclass, whose legal moves are those of these rules."""
 
-    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+    def affects(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether ``move`` is of the kind that the change is about."""
         return self.forbids(board, move)
 
@@ -89,7 +89,7 @@ class Rules(ABC):
         move to a square that the changed piece attacks now is forbidden as well, but is no such
         habit.
         """
-        return self.concerns(board, move) and self.forbids(board, move)
+        return self.affects(board, move) and self.forbids(board, move)
 
     def _look(self, board: chess.Board) -> chess.Board:
         """The view, for reading only."""
@@ -102,14 +102,14 @@ class Standard(Rules):
     key = "standard"
     title = "Standard chess"
     statement = "All pieces move as in standard chess."
-    concerned = "changed moves"
-    takes_away = False
+    affected_moves_label = "changed moves"
+    forbids_something = False
 
     def view(self, board: chess.Board) -> chess.Board:
         """A copy without the moves played so far."""
         return board.copy(stack=False)
 
-    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+    def affects(self, board: chess.Board, move: chess.Move) -> bool:
         """Never: nothing is changed."""
         return False
 
@@ -126,7 +126,7 @@ def check_takes_away(rules: Rules) -> None:
     Raises:
         BadInput: if they forbid nothing.
     """
-    if not rules.takes_away:
+    if not rules.forbids_something:
         raise BadInput(
             f"{rules.key} forbids no move that was legal before, so there is no habit to break: "
             "choose other rules (see cdta rules)"

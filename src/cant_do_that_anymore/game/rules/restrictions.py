@@ -19,8 +19,8 @@ class NoCastling(Rules):
         "No king may castle any more, on either side of the board. "
         "Kings can no longer move two squares towards a rook: such a move is now illegal."
     )
-    concerned = "castling moves"
-    old_way = "castles"
+    affected_moves_label = "castling moves"
+    habit_label = "castles"
 
     @property
     def placebo(self) -> Rules:
@@ -33,7 +33,7 @@ class NoCastling(Rules):
         view.castling_rights = chess.BB_EMPTY
         return view
 
-    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+    def affects(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether it castles."""
         return board.is_castling(move)
 
@@ -48,8 +48,8 @@ class PawnsOneStep(Rules):
         "captured en passant. Pawns can no longer move two squares at once: such a move is now "
         "illegal."
     )
-    concerned = "moves of pawns by two squares"
-    old_way = "moves a pawn two squares at once"
+    affected_moves_label = "moves of pawns by two squares"
+    habit_label = "moves a pawn two squares at once"
 
     @property
     def placebo(self) -> Rules:
@@ -62,7 +62,7 @@ class PawnsOneStep(Rules):
         view.ep_square = None
         return view
 
-    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+    def affects(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether a pawn moves two squares."""
         return _is_double_step(board, move)
 
@@ -77,8 +77,8 @@ class KnightsCannotJump(Rules):
         "square between must be empty. Knights can no longer jump over a piece there: such a move "
         "is now illegal."
     )
-    concerned = "moves of knights"
-    old_way = "jumps over a piece with a knight"
+    affected_moves_label = "moves of knights"
+    habit_label = "jumps over a piece with a knight"
 
     @property
     def placebo(self) -> Rules:
@@ -89,7 +89,7 @@ class KnightsCannotJump(Rules):
         """The position for knights that can be blocked."""
         return copy_as(_BlockedKnights, board)
 
-    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+    def affects(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether a knight moves."""
         return board.piece_type_at(move.from_square) == chess.KNIGHT
 

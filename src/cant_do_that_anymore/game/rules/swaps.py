@@ -60,20 +60,20 @@ class PieceSwap(Rules):
             for piece in (chess.ROOK, chess.QUEEN, chess.BISHOP, chess.KNIGHT)
             if piece != like and self.piece not in (piece, like)
         )
-        return next(change for change in changes if change.takes_away)
+        return next(change for change in changes if change.forbids_something)
 
     @property
-    def concerned(self) -> str:
+    def affected_moves_label(self) -> str:
         """Such as "moves of bishops"."""
         return f"moves of {PLURALS[self.piece]}"
 
     @property
-    def old_way(self) -> str:
+    def habit_label(self) -> str:
         """Such as "moves a bishop diagonally"."""
         return f"moves a {chess.piece_name(self.piece)} {self._lost}".strip()
 
     @property
-    def takes_away(self) -> bool:
+    def forbids_something(self) -> bool:
         """Not if they move as queens do and did so in part before."""
         return bool(self._lost)
 
@@ -91,7 +91,7 @@ class PieceSwap(Rules):
         setattr(view, old, chess.BB_EMPTY)
         return view
 
-    def concerns(self, board: chess.Board, move: chess.Move) -> bool:
+    def affects(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether it is made with the changed piece."""
         return board.piece_type_at(move.from_square) == self.piece
 

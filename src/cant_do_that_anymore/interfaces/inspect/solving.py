@@ -81,7 +81,9 @@ async def _solved(state: TaskState, measured: Measured) -> TaskState:
         own = seeded(measured.model, ask, plan.settings)
         async with span(condition.name):
             try:
-                answer = await forms.satisfied(partial(forms.answer, ask.question, own), own)
+                answer = await forms.ask_until_accepted(
+                    partial(forms.answer, ask.question, own), own
+                )
             except Passing as fault:
                 answer = Answer("", stop_reason="error", error=str(fault))
         state.messages += exchange.said
