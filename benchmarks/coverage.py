@@ -63,7 +63,7 @@ def holds(truth: float, experiment: Experiment, is_delta: bool) -> bool | None:
         tally = ratio_tally(changes, [1] * len(games), games, DIFFERENCE)
     else:
         tally = ratio_tally(changes, before, games, RELATIVE_CHANGE)
-    return tally.holds(truth) if tally else None
+    return tally.contains(truth) if tally else None
 
 
 def _holds_alone(truth: float, experiment: Experiment, is_delta: bool) -> bool | None:

@@ -56,7 +56,7 @@ def differences(
             after2 = [a if s else b for a, b, s in zip(after1, after2, shared, strict=True)]
         tally = difference_tally(_relative(before1, after1), _relative(before2, after2), games)
         if tally:
-            held.append(tally.holds(other[1] - one[1]))
+            held.append(tally.contains(other[1] - one[1]))
             different.append(tally.p(0.0) < 0.05)
     return float(np.mean(held)), float(np.mean(different))
 

@@ -85,7 +85,7 @@ def _of_share(of: Design, counted: float, hit: float, times: int) -> list[float]
     for parts, wholes, games in _shares(of, counted, hit, times):
         tally = ratio_tally(parts, wholes, games, SHARE_OF_SOME)
         if tally:
-            held.append(tally.holds(hit))
+            held.append(tally.contains(hit))
     return [float(np.mean(held))]
 
 

@@ -103,7 +103,9 @@ def _stopped(of: Design, p: float, impact: float, tied: bool, times: int) -> Out
             cell.sizes[precision].append(size)
             for measure in MEASURES if of.is_alone else [IMPACT]:
                 if tally := seen(measure, size):
-                    held = _by_normal(tally).holds(truth[measure]) or tally.holds(truth[measure])
+                    held = _by_normal(tally).contains(truth[measure]) or tally.contains(
+                        truth[measure]
+                    )
                     cell.held[precision, measure].append(held)
     return cell
 
@@ -126,7 +128,7 @@ def stops(seen: Seen, most: int) -> Iterator[tuple[float, int]]:
 
 
 def _within(tally: Tally, precision: float) -> bool:
-    return _by_normal(tally).within(precision) and tally.within(precision)
+    return _by_normal(tally).is_narrower_than(precision) and tally.is_narrower_than(precision)
 
 
 def _by_normal(tally: Tally) -> Tally:
@@ -240,7 +242,7 @@ def differences_of_stopped(
             n = min(size1, size2)
             if tally := difference_tally(_relative(first, n), _relative(second, n), range(n)):
                 looked_at = replace(tally, critical_factor=STRETCH)
-                held[precision].append(looked_at.holds(other[1] - one[1]))
+                held[precision].append(looked_at.contains(other[1] - one[1]))
     _of_counts.cache_clear()
     return [float(np.mean(each)) for each in held.values()]
 

@@ -32,7 +32,7 @@ POSITIONS, TOKENS = shipped_pool("pool")[:12], 8_000
 
 
 def laid(place: Aside, answers: Answers = ANSWERS) -> Sample:
-    return Sample(POSITIONS[0], 0, {}, place.lay(answers))
+    return Sample(POSITIONS[0], 0, {}, place.spill(answers))
 
 
 def open_files() -> int:

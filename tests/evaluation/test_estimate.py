@@ -498,4 +498,4 @@ def test_cached_input_and_thoughts_have_prices_of_their_own_where_the_list_has_t
     plain = Price(1.0, 2.0)
     assert plain.of(Usage(10, 0, 24, 20), 0) == 10  # counts that cannot be are no discount
     asked = conditions_for(("standard",), BISHOPS_AS_KNIGHTS, DEFAULT)[0].question(POOL[0])
-    assert Price(0, 1.0, thinking=5.0).most(asked, 10) == 50
+    assert Price(0, 1.0, thinking=5.0).max_cost(asked, 10) == 50

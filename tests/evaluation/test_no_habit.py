@@ -160,7 +160,7 @@ def test_questions_that_failed_say_nothing_about_the_pool() -> None:
     def search_of(*, failed: bool) -> Search:
         search = Search(Criteria(model, Pool("some", POOL[:1_200]), plan), 1_000)
         for number, _ in enumerate(search.asks()):
-            search.take(False, 1, failed=failed)
+            search.advance(False, 1, failed=failed)
             if number == 100:
                 break
         return search

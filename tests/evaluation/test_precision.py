@@ -328,14 +328,14 @@ def test_it_is_within_reach_exactly_if_both_ends_of_the_interval_are(
     value = sum(parts) / sum(wholes)
     reached = max(value - around.low, around.high - value)
     if abs(reached - far) > 1e-9:
-        assert tally.within(far) == (reached < far)
+        assert tally.is_narrower_than(far) == (reached < far)
     wider = replace(tally, critical_factor=STRETCH)
-    assert (wider.p(0.0) < 0.05) == (not wider.holds(0.0))
+    assert (wider.p(0.0) < 0.05) == (not wider.contains(0.0))
 
 
 def test_an_interval_that_goes_further_down_than_up_is_within_reach_by_its_lower_end() -> None:
     tally = ratio_tally([1] * 8 + [0] * 2, [1] * 10, range(10), RATE)  # .49 to .94
-    assert tally and tally.within(0.32) and not tally.within(0.3)
+    assert tally and tally.is_narrower_than(0.32) and not tally.is_narrower_than(0.3)
 
 
 def test_it_waits_while_unusable_answers_leave_the_impact_factor_open(server: Loopback) -> None:

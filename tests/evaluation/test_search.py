@@ -44,7 +44,7 @@ def searched(says: Says, *conceded: str, wanted: int, hoped: int = 0, most: int 
     search = Search(CRITERIA, wanted, hoped)
     for ask in islice(search.asks(), most):
         assert search.asks_again == (ask.draw > 0)
-        search.see(answer_to(ask, says, *conceded))
+        search.observe(answer_to(ask, says, *conceded))
         if search.done:
             break
     return search
@@ -85,7 +85,7 @@ def test_without_a_temperature_two_of_three_draws_decide_and_a_first_miss_ends_i
 def test_one_answer_without_a_temperature_is_enough_to_say_so() -> None:
     search = Search(CRITERIA, 2)
     for number, ask in enumerate(search.asks()):
-        search.see(answer_to(ask, every_fourth, *([NO_TEMPERATURE] if number == 1 else [])))
+        search.observe(answer_to(ask, every_fourth, *([NO_TEMPERATURE] if number == 1 else [])))
         if search.done:
             break
     assert search.dataset("v").own_temperature
@@ -94,19 +94,19 @@ def test_one_answer_without_a_temperature_is_enough_to_say_so() -> None:
 def test_later_answers_do_not_overtake_a_position_that_is_open() -> None:
     search = Search(CRITERIA, 2)
     for ask in list(islice(search.asks(), 6)):
-        search.see(answer_to(ask, lambda *_: True, NO_TEMPERATURE))
+        search.observe(answer_to(ask, lambda *_: True, NO_TEMPERATURE))
     assert (found_by(search), search.asked) == ([], 0)
     assert search.wave == 3 + wave_size(2 - 6, 6, 6)  # half as many more as are missing
     again = list(islice(search.asks(), 3))
     assert [(number_of(ask), ask.draw) for ask in again] == [(0, 1), (1, 1), (2, 1)]
-    search.see(answer_to(again[0], lambda *_: True, NO_TEMPERATURE))
+    search.observe(answer_to(again[0], lambda *_: True, NO_TEMPERATURE))
     assert (found_by(search), search.asked) == ([0], 1)
 
 
 def test_in_a_wave_what_is_open_counts_as_likely_and_what_was_missed_as_seen() -> None:
     search = Search(CRITERIA, 10)
     for ask in list(islice(search.asks(), 6)):
-        search.see(answer_to(ask, lambda number, _: number % 2 == 0, NO_TEMPERATURE))
+        search.observe(answer_to(ask, lambda number, _: number % 2 == 0, NO_TEMPERATURE))
     assert search.asked == 0
     assert search.wave == 3 + wave_size(10 - 3, 6, 3)
 
@@ -133,7 +133,7 @@ def test_a_pool_that_ended_holds_no_more_unless_questions_failed() -> None:
     assert search.dataset("v").pool_ended
     search = Search(CRITERIA, 60)
     for number, ask in enumerate(search.asks()):
-        search.see(FAILED if number == 50 else answer_to(ask, every_fourth))
+        search.observe(FAILED if number == 50 else answer_to(ask, every_fourth))
     assert not search.dataset("v").pool_ended
     assert (search.dataset("v").asked, search.dataset("v").failed) == (100, 1)
 
@@ -148,17 +148,17 @@ def test_a_few_questions_may_fail(answered: int, most: int) -> None:
     large = Pool("large", shipped_pool("pool")[:300])
     search = Search(replace(CRITERIA, pool=large), 300)
     for number, _ in enumerate(islice(search.asks(), answered + most)):
-        search.see(Answer("no move") if number < answered else FAILED)
+        search.observe(Answer("no move") if number < answered else FAILED)
     next(search.asks())
     with pytest.raises(Unfinished, match=f"{most + 1} of the {answered + most + 1} questions"):
-        search.see(FAILED)
+        search.observe(FAILED)
 
 
 def test_questions_that_failed_are_no_reason_to_give_up() -> None:
     def given_up_after(failed: int) -> int:
         search = Search(CRITERIA, 100)
         for number, _ in enumerate(search.asks(), 1):
-            search.see(FAILED if number <= failed else Answer("no move"))
+            search.observe(FAILED if number <= failed else Answer("no move"))
             if search.is_hopeless:
                 return number
         return 0
@@ -173,7 +173,7 @@ def test_nor_is_a_position_of_which_one_draw_failed() -> None:
             answer = answer_to(
                 ask, lambda number, draw: number < failed and not draw, NO_TEMPERATURE
             )
-            search.see(FAILED if ask.draw == 1 else answer)
+            search.observe(FAILED if ask.draw == 1 else answer)
             if search.is_hopeless:
                 break
         return search.asked

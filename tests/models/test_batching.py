@@ -108,7 +108,7 @@ def test_of_hits_that_are_drawn_no_more_are_asked_again_than_are_needed() -> Non
     first = search.wave
     assert len(list(islice(search.asks(), first))) == first
     for _ in range(first):
-        search.take(True, draws=3)
+        search.advance(True, draws=3)
     assert first == 300
     assert search.wave == 75
 

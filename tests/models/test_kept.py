@@ -97,23 +97,23 @@ def test_an_answer_counts_in_whatever_form_it_was_asked(store: Store) -> None:
 
 
 def test_the_form_of_a_model_is_known_by_model_effort_and_body(store: Store) -> None:
-    Kept(RandomModel(), store).learnt(SMALL, ("no system",))
+    Kept(RandomModel(), store).set_variant(SMALL, ("no system",))
     later = Kept(RandomModel(), store)
     assert later.form(SMALL) == later.form(LARGE) == ("no system",)
     assert later.form(replace(SMALL, reasoning_effort="high")) == ()
     assert later.form(replace(SMALL, extra_body='{"a": 1}')) == ()
     assert Kept(Other(), store).form(SMALL) == ()
-    later.learnt(SMALL, ())
+    later.set_variant(SMALL, ())
     assert later.form(SMALL) == Kept(RandomModel(), store).form(SMALL) == ()
 
 
 def test_what_a_server_said_is_known_by_name_and_model(store: Store) -> None:
-    Kept(RandomModel(), store).note_marks({"fingerprint": "a", "owner": "b"})
-    Kept(RandomModel(), store).note_marks({"fingerprint": "c"})
+    Kept(RandomModel(), store).save_fingerprints({"fingerprint": "a", "owner": "b"})
+    Kept(RandomModel(), store).save_fingerprints({"fingerprint": "c"})
     later = Kept(RandomModel(), store)
-    assert later.marks("fingerprint") == {"a", "c"}
-    assert later.marks("owner") == {"b"}
-    assert Kept(Other(), store).marks("owner") == set()
+    assert later.fingerprints("fingerprint") == {"a", "c"}
+    assert later.fingerprints("owner") == {"b"}
+    assert Kept(Other(), store).fingerprints("owner") == set()
 
 
 def test_the_answer_that_was_first_is_the_one_that_counts(store: Store) -> None:

@@ -36,7 +36,7 @@ def test_overload_halves_and_a_burst_of_refusals_counts_once() -> None:
         async with pressure as entered:
             pass
         for _ in range(8):
-            pressure.fall(entered, None)
+            pressure.on_overload(entered, None)
         return await admitted(pressure, 20)
 
     assert asyncio.run(scenario()) == 4
@@ -48,7 +48,7 @@ def test_at_least_one_is_always_let_in() -> None:
         for _ in range(10):
             async with pressure as entered:
                 pass
-            pressure.fall(entered, None)
+            pressure.on_overload(entered, None)
         return await admitted(pressure, 20)
 
     assert asyncio.run(scenario()) == 1
@@ -59,11 +59,11 @@ def test_pressure_rises_again_by_one_with_a_full_round_of_answers() -> None:
         pressure = Pressure(8)
         async with pressure as entered:
             pass
-        pressure.fall(entered, None)
+        pressure.on_overload(entered, None)
         seen = []
         for _ in range(6):
             for _ in range(6):
-                pressure.rise()
+                pressure.on_success()
             seen.append(await admitted(pressure, 20))
         return seen
 
@@ -75,7 +75,7 @@ def test_nobody_is_let_in_before_the_time_the_server_gave() -> None:
         pressure = Pressure(8)
         loop = asyncio.get_running_loop()
         fallen = loop.time()
-        pressure.fall(LONG_AGO, 0.05)
+        pressure.on_overload(LONG_AGO, 0.05)
         early = await admitted(pressure, 20)
         async with pressure:
             return early, loop.time() - fallen
@@ -88,7 +88,7 @@ def test_nobody_is_let_in_before_the_time_the_server_gave() -> None:
 def test_those_who_wait_can_be_let_in_to_be_sent_home() -> None:
     async def scenario() -> None:
         pressure = Pressure(1)
-        pressure.fall(LONG_AGO, 600)
+        pressure.on_overload(LONG_AGO, 600)
 
         async def request() -> None:
             async with pressure:

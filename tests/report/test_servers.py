@@ -179,7 +179,7 @@ def test_a_file_says_what_is_measured_and_the_command_line_goes_before_it(
     assert {model: len(run.samples) for model, run in runs.items()} == {"alpha": 8, "beta": 8}
     assert runs["alpha"].cost.measuring is None
     assert runs["beta"].cost.measuring
-    assert runs["beta"].plan.settings.asked == {
+    assert runs["beta"].plan.settings.non_defaults == {
         "max_tokens": 9,
         "reasoning_effort": "low",
         "extra_body": '{"top_k": 5}',

@@ -30,7 +30,7 @@ class Aside:
         self._in_memory = 0
         self._last: tuple[int, Answers] = -1, {}
 
-    def lay(self, answers: Answers) -> "Answers | Lying":
+    def spill(self, answers: Answers) -> "Answers | Lying":
         """The answers where they are from now on: mostly on disk, unless there is no room.
 
         A process that was forked has the file in common with its parent, and does not write to it.

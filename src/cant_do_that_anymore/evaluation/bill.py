@@ -60,7 +60,7 @@ async def bill_for(
         return None
     foreseen = foreseen_by(spec, plan, asking.model, asking.kept)
     for enough, most in ((FEW, inf), (ENOUGH, MOST_TO_LEARN * limit)):
-        part = foreseen.certain
+        part = foreseen.next_step
         first = replace(part, to_ask=part.to_ask[: max(0, enough - part.answered)])
         if not may_ask or _cost(spec, first, first, asking.model, price) > most:
             break
@@ -135,7 +135,7 @@ def _cost(spec: Spec, part: Part, other: Part, known: Known, price: Price) -> fl
     """By the tokens of the answers so far; where those are not counted, the most it may be."""
     if not part.kept and not other.kept:
         limit = limit_of(part.form, part.settings)
-        return sum(price.most(ask.question, limit) for ask in part.to_ask)
+        return sum(price.max_cost(ask.question, limit) for ask in part.to_ask)
     lengths = lengths_of(spec, known, part, other)
     return max(
         cost(len(part.to_ask), lengths, tokens.most, known, price)

@@ -72,7 +72,7 @@ class Criteria:
             "pool": self.pool.digest,
             "text": self.plan.baseline.text,
             "reading": self.plan.reading,
-            "settings": self.settings.asked,
+            "settings": self.settings.non_defaults,
             "identity": dict(self.model.identity),
         }
 

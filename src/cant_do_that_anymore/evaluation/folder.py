@@ -154,7 +154,7 @@ def facts_of(run: Run) -> dict[str, Any]:
             for condition in plan.conditions
         ],
         "reading": plan.reading,
-        "settings": plan.settings.asked,
+        "settings": plan.settings.non_defaults,
         "temperature": temperatures(run),
         "select_effort": plan.select_effort,
         "wanted": plan.wanted,

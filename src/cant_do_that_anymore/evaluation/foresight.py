@@ -90,7 +90,7 @@ class Foreseen:
         return len(self.dataset.to_ask) + len(self.measuring.to_ask)
 
     @property
-    def certain(self) -> Part:
+    def next_step(self) -> Part:
         """The step whose questions will be asked whatever the answers are."""
         if not self.imagined:
             return self.measuring
@@ -189,14 +189,14 @@ def _imagined(
         answer = kept.answer(ask, settings)
         part.add(ask, answer)
         if answer:
-            search.see(answer)
+            search.observe(answer)
         else:
             if not basis:
                 rate, basis = _hit_rate(search, criteria.pool.name)
                 if draws == 1 and criteria.model.may_think:
                     basis += "; each of those is asked twice more if it takes no temperature"
                 plays = _spread(rate)
-            search.take(search.asks_again or next(plays), draws)
+            search.advance(search.asks_again or next(plays), draws)
         if search.done or (search.is_hopeless and not patient):
             break
     if under_way is None:

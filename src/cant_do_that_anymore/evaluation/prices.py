@@ -110,9 +110,9 @@ def cost_of(
     for answer in answers_of(samples):
         if not answer.error:
             used, paid = used + answer.usage, paid + 1
-            counted &= price.tells(answer)
+            counted &= price.is_metered(answer)
     own = is_own(dataset, versions, asking.model.endpoint)
-    found = own and price.tells(Answer(usage=dataset.usage))
+    found = own and price.is_metered(Answer(usage=dataset.usage))
     return Cost(
         measuring=price.of(used, paid) if counted else None,
         dataset=price.of(dataset.usage, dataset.asked) if dataset.asked and found else None,

@@ -153,7 +153,7 @@ def _unknown(fault: Exception) -> str:
 async def remember(asking: Asking) -> None:
     """Keep what the server says of the model that has answered, beside its answers."""
     if asking.asked:
-        asking.kept.note_marks(await _marks(asking.model))
+        asking.kept.save_fingerprints(await _marks(asking.model))
 
 
 def _asks(
@@ -190,7 +190,7 @@ async def _looked_at(
     """Look again at other questions when the first is answered otherwise; at it, if it is alone."""
     others: list[str] = []
     for looks, (ask, before) in enumerate(kept if len(kept) > 1 else [*kept] * SURE, 1):
-        now = await asking.live(ask, settings, before.conceded)
+        now = await asking.ask_uncached(ask, settings, before.conceded)
         other = _difference(ask, before, now, settings, versions)
         if not other and looks == 1:
             return []
@@ -235,14 +235,14 @@ async def _on_marks(asking: Asking) -> list[str]:
     """Say once what the server says otherwise; services are mended without a new model."""
     notes, told = [], await _marks(asking.model)
     for name, value in told.items():
-        known = asking.kept.marks(name)
+        known = asking.kept.fingerprints(name)
         if known and value not in known:
             was = " or ".join(sorted(known))
             notes.append(
                 f"the server's {name} is {value}, and was {was} for the kept answers: if it is "
                 f"another model now, {HOW_TO_GO_ON}"
             )
-    asking.kept.note_marks(told)
+    asking.kept.save_fingerprints(told)
     return notes
 
 

@@ -218,7 +218,7 @@ async def _measured(
                     usable, baseline = sample.replies[name].usable, name == plan.baseline.name
                     watch.see(answer, usable=usable, baseline=baseline)
                     outlook.see(answer)
-                samples.append(replace(sample, said=place.lay(sample.answers)))
+                samples.append(replace(sample, said=place.spill(sample.answers)))
                 to_come -= len(conditions)
                 advance(remark=partial(outlook.in_all, to_come))
     return samples

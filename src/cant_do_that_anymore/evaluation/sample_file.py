@@ -118,7 +118,7 @@ def _sample_in(line: bytes, aside: Aside, where: str) -> Sample:
         board_after(position.moves)
         replies = {name: _reply_in(told) for name, told in fields["replies"].items()}
         said = {name: Answer.from_json(told) for name, told in fields["replies"].items()}
-        sample = Sample(position, int(fields["draw"]), replies, aside.lay(said))
+        sample = Sample(position, int(fields["draw"]), replies, aside.spill(said))
         named = fields["id"]
     except DAMAGE as problem:
         raise BadInput(f"{where}: not a sample of a run ({shortened(problem)})") from None

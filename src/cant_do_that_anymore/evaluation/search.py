@@ -77,8 +77,8 @@ class Search:
         self._usage = Usage()
         self._counted = True
         self._own_temperature = False
-        self.hoped = max(wanted, hoped)
-        self.needed = ceil(self.hoped / 2)
+        self.target = max(wanted, hoped)
+        self.needed = ceil(self.target / 2)
         self._prospect = Prospect(len(criteria.ordered), self.needed)
         self.hits: list[Position] = []
         self.asked = 0
@@ -94,13 +94,13 @@ class Search:
 
         A pool that is smaller than what is wanted is gone through whatever it holds.
         """
-        worthwhile = self.hoped <= self.asked + self.left and self.asked < self.left
+        worthwhile = self.target <= self.asked + self.left and self.asked < self.left
         return worthwhile and self._prospect.is_hopeless
 
     def expected(self) -> tuple[float, float]:
         """How many questions are to come by the hits so far, and how many positions in the end."""
         rate = len(self.hits) / max(self.asked, 1)
-        missing = self.hoped - len(self.hits)
+        missing = self.target - len(self.hits)
         to_come = min(self.left, missing / rate) if rate else self.left
         questions_each = self._questions / max(self.asked, 1)
         return to_come * max(questions_each, 1), len(self.hits) + rate * to_come
@@ -134,7 +134,7 @@ class Search:
             self._awaited.append(which)
             yield self._criteria.ask(which)
 
-    def see(self, answer: Answer, watch: Watch | None = None) -> None:
+    def observe(self, answer: Answer, watch: Watch | None = None) -> None:
         """Take the answer to the question that was next.
 
         Raises:
@@ -150,7 +150,7 @@ class Search:
         self._failed += failed
         self._counted &= failed or is_counted(answer)
         hit = judgement.outcome == "special"
-        self.take(hit, DRAWS if drawn else 1, answer.usage, failed=failed)
+        self.advance(hit, DRAWS if drawn else 1, answer.usage, failed=failed)
         if self._failed > max(FEWEST_FAILURES, MOST_FAILURES * self._seen):
             raise Interrupted(
                 f"{self._failed} of the {self._seen} questions to find a dataset have no answer "
@@ -160,7 +160,7 @@ class Search:
         if watch:
             watch.see(answer, usable=judgement.usable, baseline=True)
 
-    def take(
+    def advance(
         self, hit: bool, draws: int, usage: Usage = NOTHING_USED, *, failed: bool = False
     ) -> None:
         """Go on from the question that was next, by whether it was the special move.

@@ -112,7 +112,7 @@ async def dataset_for(
             async with aclosing(answering) as answers:
                 async for answer in answers:
                     found_before = len(search.hits)
-                    search.see(answer, watch)
+                    search.observe(answer, watch)
                     outlook.see(answer)
                     found_now = len(search.hits) - found_before
                     advance(found_now, remark=partial(_remark, search, outlook))
@@ -139,7 +139,7 @@ def _hopeless(version: str, search: Search, outlook: Outlook, *, fresh: bool) ->
     return (
         f"{version} plays the special move in {len(search.hits)} of {search.asked:,} positions, so "
         f"it is {sure:.0f} % sure that the pool holds fewer than {search.needed:,}, not half of "
-        f"the {search.hoped:,} wanted: stopped before asking about the other {search.left:,}"
+        f"the {search.target:,} wanted: stopped before asking about the other {search.left:,}"
         f"{f' ({cost})' if cost else ''}; --keep-looking goes on, and a smaller -n or a larger "
         "--precision wants less" + ("" if fresh else "; all answers are saved")
     )

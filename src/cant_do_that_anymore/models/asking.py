@@ -135,7 +135,7 @@ class Asking:
                     await in_flight
                 raise
 
-    async def live(self, ask: Ask, settings: Settings, form: Form) -> Answer:
+    async def ask_uncached(self, ask: Ask, settings: Settings, form: Form) -> Answer:
         """Ask at once and once, whatever is kept, and keep nothing.
 
         Raises:
@@ -193,12 +193,12 @@ class Asking:
                     break
                 try:
                     answer = await self._forms.answer(ask.question, own, form)
-                    self._pressure.rise()
+                    self._pressure.on_success()
                     return answer
                 except Passing as passing:
                     fault = passing
                     if fault.overloaded:  # said before leaving, so that nobody else goes in
-                        self._pressure.fall(entered, fault.retry_after)
+                        self._pressure.on_overload(entered, fault.retry_after)
             failures += not fault.overloaded
             waited = time.monotonic() - started
             out_of_patience = failures >= FAILURES or waited > PATIENCE

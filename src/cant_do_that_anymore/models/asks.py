@@ -45,7 +45,7 @@ def key_of(model: Known, ask: Ask, settings: Settings, form: Form = ()) -> str:
 
 def way_of(model: Known, settings: Settings, form: Form) -> str:
     """A name for who is asked, with which settings and in which form."""
-    return digest([dict(model.identity), sorted(form), settings.asked])
+    return digest([dict(model.identity), sorted(form), settings.non_defaults])
 
 
 def key_in(way: str, ask: Ask) -> str:

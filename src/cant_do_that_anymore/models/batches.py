@@ -74,7 +74,7 @@ class Batches:
             Problem: if it takes no batches, or not this one.
         """
         file = await self._patiently(partial(self._api.upload, lines.values()))
-        async with self._ledger.alone():
+        async with self._ledger.exclusive():
             if not (are_wanted() and self._ledger.enter(file, forms)):
                 return None
             await self._make_of(file, may_exist=False)
@@ -90,7 +90,7 @@ class Batches:
         """
         batch = self._ledger.batch_of(file)
         if not batch:  # whoever was about to make it did not live to tell
-            async with self._ledger.alone():
+            async with self._ledger.exclusive():
                 batch = self._ledger.batch_of(file) or await self._make_of(file, may_exist=True)
         self.under_way = batch
         forms = {**self._ledger.forms_in(file), **forms}

@@ -26,7 +26,7 @@ class Memory(Protocol):
     def form(self, settings: Settings) -> Form:
         """The form in which the model wants its questions, as far as known."""
 
-    def learnt(self, settings: Settings, form: Form) -> None:
+    def set_variant(self, settings: Settings, form: Form) -> None:
         """Use that form from now on."""
 
 
@@ -65,7 +65,7 @@ class Forms:
         answer = await self._model.answer(question, settings, form)
         self._has_answered = True
         if answer.conceded != form:  # what was left out on the way
-            self._memory.learnt(settings, answer.conceded)
+            self._memory.set_variant(settings, answer.conceded)
         return answer
 
     async def _learnt(self, question: Question, settings: Settings, usual: Form) -> Answer:
@@ -98,7 +98,7 @@ class Forms:
                         question, settings, usual
                     )  # it was in passing, after all
                 except Refused:
-                    self._memory.learnt(settings, other)
+                    self._memory.set_variant(settings, other)
                     return answer
         if trouble:  # a server in trouble has refused no form: it is to be asked again later
             raise trouble
@@ -118,19 +118,19 @@ class Forms:
         answer = await ask(None)
         if self._probe and _is_prose(answer):
             await self._probe.wait()
-        while form := self._better(answer, settings):
+        while form := self._next_variant(answer, settings):
             try:
                 again = await ask(form)
             finally:
                 if self._probe:
                     self._probe.set()
-            settled = self._settled(answer, again, settings)
+            settled = self._pick_answer(answer, again, settings)
             if settled is answer or set(settled.conceded) == set(answer.conceded):
                 return settled
             answer = settled
         return answer
 
-    def _better(self, answer: Answer, settings: Settings) -> Form | None:
+    def _next_variant(self, answer: Answer, settings: Settings) -> Form | None:
         """Another form to ask the same question in, if the answer shows that it is needed."""
         form, known = answer.conceded, self._memory.form(settings)
         if not self._model.may_think or answer.stop_reason == "error":
@@ -146,7 +146,7 @@ class Forms:
             return None
         roomy = known if room_in(known, settings) else with_room(known, ROOM_TO_THINK)
         if thinks and not cut_off:
-            self._memory.learnt(settings, roomy)
+            self._memory.set_variant(settings, roomy)
         if not cut_off:
             return None
         if not thinks and roomy != known:  # perhaps thoughts that nothing marks as such
@@ -155,21 +155,21 @@ class Forms:
             self._probe = asyncio.Event()
         return roomy
 
-    def _settled(self, before: Answer, after: Answer, settings: Settings) -> Answer:
+    def _pick_answer(self, before: Answer, after: Answer, settings: Settings) -> Answer:
         """Which of two answers counts, the second in the form that the first called for."""
         room = room_in(before.conceded, settings)
         if after.stop_reason == "error":  # more room was our own idea where there is an answer
             return before if room or _is_prose(before) else after
         if settings.reasoning_effort == "none":
             if not _thinks(after):
-                self._memory.learnt(settings, after.conceded)
+                self._memory.set_variant(settings, after.conceded)
             return after
         if not (_thinks(before) or after.is_thoughtful):
             return before  # it talks much, and does not think
         if after.stop_reason == "length":
             self._raises_left -= room > 0
         else:
-            self._memory.learnt(settings, after.conceded)
+            self._memory.set_variant(settings, after.conceded)
         return after
 
     def _without_thinking(self, form: Form, settings: Settings) -> Form:

@@ -49,7 +49,7 @@ class Kept:
             self._forms[mode] = self._store.form(mode)
         return self._forms[mode]
 
-    def learnt(self, settings: Settings, form: Form) -> None:
+    def set_variant(self, settings: Settings, form: Form) -> None:
         """Use that form from now on."""
         if set(form) != set(self.form(settings)):
             self._forms[self._mode(settings)] = form
@@ -96,12 +96,12 @@ class Kept:
             self._store.note_way(self._mode(settings), json.dumps(way))
             self._noted.add((settings, form))
 
-    def marks(self, name: str) -> set[str]:
+    def fingerprints(self, name: str) -> set[str]:
         """What the server said under that name when answers of the model were kept."""
         known = self._store.run("SELECT mark FROM marks WHERE model = ?", self._whose(name))
         return {mark for (mark,) in known}
 
-    def note_marks(self, told: Mapping[str, str]) -> None:
+    def save_fingerprints(self, told: Mapping[str, str]) -> None:
         """Keep what it says, by name."""
         for name, mark in told.items():
             self._store.run("INSERT OR IGNORE INTO marks VALUES (?, ?)", self._whose(name), mark)

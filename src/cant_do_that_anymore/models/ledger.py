@@ -107,7 +107,7 @@ class Ledger:
             database.executemany("DELETE FROM batched WHERE key = ?", [(key,) for key in keys])
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
+    async def exclusive(self) -> AsyncIterator[None]:
         """Wait until no other process makes a batch, and let none do so while the body runs.
 
         Whoever dies lets go: what is noted without a batch here is nobody's business any more.

@@ -75,7 +75,7 @@ class Settings:
     extra_body: str = ""
 
     @cached_property
-    def asked(self) -> dict[str, object]:
+    def non_defaults(self) -> dict[str, object]:
         """All that differs from the defaults, by name: for keys, digests, files and pages.
 
         >>> Settings(temperature=0.0).asked

@@ -29,21 +29,23 @@ class Till:
         self._price = price
         self._stopping = stopping
 
-    async def pay(self, model: Model, question: Question, settings: Settings, form: Form) -> Answer:
+    async def call(
+        self, model: Model, question: Question, settings: Settings, form: Form
+    ) -> Answer:
         """Ask a model once, and pay for it: the most it can cost, unless it is known what it did.
 
         Raises:
             Spent: if the purse does not hold the most that it can cost.
             Refused, Passing, Problem: as the model does.
         """
-        most = self._price.most(question, limit_of(form, settings))
+        most = self._price.max_cost(question, limit_of(form, settings))
         waited = await self.purse.reserve(most)
         cost = most
         try:
             if waited and self._stopping.is_set():
                 raise Passing(STOPPED)
             answer = await model.answer(question, settings, form)
-            cost = self.take(answer, self._price, most)
+            cost = self.record(answer, self._price, most)
             return answer
         except (Refused, Problem):
             cost = 0.0
@@ -54,10 +56,10 @@ class Till:
         finally:
             self.purse.settle(most, cost)
 
-    def take(self, answer: Answer, price: Price, most: float) -> float:
+    def record(self, answer: Answer, price: Price, most: float) -> float:
         """Count an answer; says what to pay for it: the most, if its tokens were not counted."""
         self.used += answer.usage
-        if not price.tells(answer):
+        if not price.is_metered(answer):
             self.spent = None
             return most
         cost = price.of(answer.usage, 1)
@@ -81,7 +83,7 @@ class Paid:
 
     async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
         """Ask the model once."""
-        return await self._till.pay(self._model, question, settings, form)
+        return await self._till.call(self._model, question, settings, form)
 
     async def close(self) -> None:
         """Close the model."""

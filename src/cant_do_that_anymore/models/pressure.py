@@ -30,11 +30,11 @@ class Pressure:
         self._in_flight -= 1
         self._let_in()
 
-    def rise(self) -> None:
+    def on_success(self) -> None:
         """An answer came."""
         self._limit = min(self._most, self._limit + 1 / self._limit)
 
-    def fall(self, entered: float, retry_after: float | None) -> None:
+    def on_overload(self, entered: float, retry_after: float | None) -> None:
         """A request that entered then was told of overload, and perhaps when to come back."""
         now = time.monotonic()
         if retry_after:

@@ -42,7 +42,7 @@ class Price:
             + requests * self.request
         )
 
-    def tells(self, answer: Answer) -> bool:
+    def is_metered(self, answer: Answer) -> bool:
         """Whether it is known what an answer cost: its tokens were counted, or cost nothing."""
         return is_counted(answer) or not (self.input or self.output)
 
@@ -52,7 +52,7 @@ class Price:
         prices: Iterable[Any] = astuple(self)
         return Price(*(each and each * BATCH_RATE for each in prices))
 
-    def most(self, question: Question, limit: int) -> float:
+    def max_cost(self, question: Question, limit: int) -> float:
         """The most that a question can cost under a token limit."""
         if self == FREE:
             return 0.0

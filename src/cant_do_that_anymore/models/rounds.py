@@ -55,7 +55,7 @@ class Line:
 
     def most(self, price: Price) -> float:
         """The most that it can cost."""
-        return price.most(self.question, limit_of(self.form, self.waiting.settings))
+        return price.max_cost(self.question, limit_of(self.form, self.waiting.settings))
 
 
 class AtOnce(Exception):
@@ -210,7 +210,7 @@ class Rounds:
     def _paid(self, result: Answer | Exception, most: float) -> float:
         """What a result cost, which may be unknown."""
         if isinstance(result, Answer):
-            return self._till.take(result, self._price, most)
+            return self._till.record(result, self._price, most)
         return most if isinstance(result, Passing) and result.maybe_billed else 0.0
 
     def _give(self, line: Line, result: Answer | Exception) -> None:

@@ -133,7 +133,7 @@ def _sampling(run: Run) -> str:
     }
     others = [
         f"{name.replace('_', ' ')} {plain(value)}"
-        for name, value in settings.asked.items()
+        for name, value in settings.non_defaults.items()
         if name not in usual
     ]
     return ", ".join((*usual.values(), *others))

@@ -198,7 +198,8 @@ def headline(run: Run) -> str:
         return f"{run.version} was asked about {asked}, and none has an answer to every question."
     if run.plan.eval == "all_diagonal":
         return (
-            f"{run.version} {run.plan.change.habit_label} in {after} of {n} {change}, and in {before} "
+            f"{run.version} {run.plan.change.habit_label} in {after} of {n} {change}, and in "
+            f"{before} "
             "of them under the standard rules; moving at random would give "
             f"{percentage(metrics['random_special_proportion'])}.{_knowing(run)}"
         )

@@ -48,14 +48,14 @@ class Tally:
             return self.critical_factor * NORMAL
         return self.critical_factor * student.quantile(self.freedom) * sqrt(self.effect)
 
-    def holds(self, ratio: float) -> bool:
+    def contains(self, ratio: float) -> bool:
         """Whether this ratio is in the 95 % interval."""
         return score(self.cells, ratio) <= self.critical
 
-    def within(self, reach: float) -> bool:
+    def is_narrower_than(self, reach: float) -> bool:
         """Whether the 95 % interval goes at most so far from the estimate, either way."""
         value = estimate(self.cells)
-        return not self.holds(value - reach) and not self.holds(value + reach)
+        return not self.contains(value - reach) and not self.contains(value + reach)
 
     def p(self, ratio: float) -> float:
         """The chance of such samples, or stranger ones, if this were the true ratio.

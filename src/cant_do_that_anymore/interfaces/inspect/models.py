@@ -169,7 +169,7 @@ class Learnt:
         """The form in which it wants its questions."""
         return self.known
 
-    def learnt(self, settings: Settings, form: Form) -> None:
+    def set_variant(self, settings: Settings, form: Form) -> None:
         """Use that form from now on."""
         self.known = form
 
