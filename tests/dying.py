@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from cant_do_that_anymore.errors import Problem
+from cant_do_that_anymore.errors import UserError
 
 _CHANGES = ("os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.truncate")
 _WRITING = os.O_WRONLY | os.O_RDWR
@@ -31,7 +31,7 @@ def started(work: Callable[[], object], said: Path, die_at: int | None = None) -
         if die_at:
             _die(die_at)
         work()
-    except Problem as problem:
+    except UserError as problem:
         said.write_text(f"{type(problem).__name__}: {problem}")
     except BaseException:
         said.write_text(traceback.format_exc())

@@ -19,7 +19,7 @@ from unittest.mock import patch
 from aiohttp import web
 
 from cant_do_that_anymore import Spec
-from cant_do_that_anymore.errors import Problem, Stopped
+from cant_do_that_anymore.errors import Stopped, UserError
 from cant_do_that_anymore.evaluation.experiment import measured
 from cant_do_that_anymore.evaluation.folder import load_run, rescored, save_run
 from cant_do_that_anymore.evaluation.recognition import AnotherModel
@@ -108,7 +108,7 @@ class Home:
     def kill_experiment(self, options: Options, seeds: int, at: int) -> None:
         """The same while there are several runs to be made."""
         has_died(started(partial(self._experimented, options, seeds), self.said, at))
-        with suppress(Problem):
+        with suppress(UserError):
             self._heed()
         self._has_answered(options)
 
@@ -133,7 +133,7 @@ class Home:
         async def refuse(request: Request, _: int) -> web.Response | None:
             return web.Response(status=500) if server.coin(request) % 5 == which else None
 
-        with patch.object(server, "fault", refuse), suppress(Problem):
+        with patch.object(server, "fault", refuse), suppress(UserError):
             evaluate(replace(self.spec(options), max_error_rate=0.6), quiet=True)
         self._has_answered(options)
 
@@ -248,7 +248,7 @@ class Home:
     def _saved(self, options: Options, out: Path) -> None:
         save_run(evaluate(self.spec(options), quiet=True), out)
 
-    def _experimented(self, options: Options, seeds: int) -> tuple[list[Run], dict[str, Problem]]:
+    def _experimented(self, options: Options, seeds: int) -> tuple[list[Run], dict[str, UserError]]:
         specs = [self.spec(options | {"seed": 1 + seed}) for seed in range(seeds)]
         return measured({"m": specs}, self.folder / "experiment", save_run, quiet=True)
 
@@ -285,7 +285,7 @@ class Home:
         """In a run, or with a sentence that is as good."""
         try:
             yield
-        except Problem as problem:
+        except UserError as problem:
             self._check_sentence(options, type(problem).__name__, str(problem))
         self._has_answered(options)
 
@@ -296,7 +296,7 @@ class Home:
             self.said.unlink()
             if kind == "AnotherModel":
                 raise AnotherModel(words)
-            raise Problem(words)
+            raise UserError(words)
 
     def _check_sentence(self, options: Options, kind: str, words: str) -> None:
         """Refused because of another model that has answered, or as in a fresh home."""
@@ -338,7 +338,7 @@ class Fresh:
             with TemporaryDirectory() as new, patch.dict(os.environ, CDTA_HOME=new):
                 try:
                     numbers = numbers_of(evaluate(home.spec(options), quiet=True))
-                except Problem as problem:
+                except UserError as problem:
                     sentence = str(problem)
                 keys = keys_in(Path(new) / "answers.sqlite")
             self._ended[key] = Ended(numbers, sentence, len(server.requests) - first, keys)

@@ -11,7 +11,7 @@ from threading import Barrier
 
 import pytest
 
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.folder import load_run
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models.model import Answer
@@ -235,7 +235,7 @@ def test_a_half_written_run_folder_is_one_sentence(positions: Path, tmp_path: Pa
         whole = (out / name).read_bytes()
         for kept in (0, len(whole) // 2, len(whole) - 3, whole.rindex(b"\n", 0, -1) + 1):
             (out / name).write_bytes(whole[:kept])
-            with pytest.raises(BadInput, match=name):
+            with pytest.raises(InvalidInput, match=name):
                 load_run(out)
         rescored = cdta("rescore", out)
         assert rescored.returncode == 2

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.files import replacing_text
+from cant_do_that_anymore.files import atomic_write_text
 from coins import Coins
 from dying import has_died, started
 from histories import history, shortest, three_servers
@@ -40,7 +40,7 @@ def test_who_dies_while_it_writes_leaves_half_of_it(tmp_path: Path) -> None:
     """Else no kill of a history would tell anything."""
 
     def work() -> None:
-        replacing_text(tmp_path / "file", "x" * 100)
+        atomic_write_text(tmp_path / "file", "x" * 100)
 
     left = set()
     for step in range(1, 7):

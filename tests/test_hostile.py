@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.folder import load_run, save_run
 from cant_do_that_anymore.evaluation.judging import answered_move, names_special
 from cant_do_that_anymore.evaluation.places import free_folder
@@ -23,6 +23,7 @@ from cant_do_that_anymore.evaluation.records import records_in
 from cant_do_that_anymore.evaluation.vocabulary import Reading
 from cant_do_that_anymore.evaluation.wordings import wording_named
 from cant_do_that_anymore.evaluation.yes_no import read_yes_no
+from cant_do_that_anymore.files import safe_name
 from cant_do_that_anymore.game.mining import Wanted, mine
 from cant_do_that_anymore.game.move_parser import move_in
 from cant_do_that_anymore.game.position import (
@@ -32,7 +33,6 @@ from cant_do_that_anymore.game.position import (
     write_positions,
 )
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
-from cant_do_that_anymore.home import safe_name
 from cant_do_that_anymore.models.model import Answer
 from cant_do_that_anymore.models.registry import read_registry, solver_fields
 from cant_do_that_anymore.report.terminal import summary
@@ -77,7 +77,7 @@ def result_or_sentence(work: Callable[[], object]) -> None:
     """The work succeeds, or says in one short sentence what is wrong."""
     try:
         work()
-    except BadInput as problem:
+    except InvalidInput as problem:
         assert 0 < len(str(problem)) < 2000
 
 
@@ -151,9 +151,9 @@ def test_no_model_name_writes_outside_the_home(name: str, home: Path, tmp_path: 
 
 @pytest.mark.parametrize("name", TRICKS)
 def test_no_wording_name_reads_anything(name: str) -> None:
-    with pytest.raises(BadInput, match="unknown wording"):
+    with pytest.raises(InvalidInput, match="unknown wording"):
         wording_named(name)
-    with pytest.raises(BadInput, match="cannot read the wording"):
+    with pytest.raises(InvalidInput, match="cannot read the wording"):
         wording_named(f"{name}.toml")
 
 
@@ -272,7 +272,7 @@ def test_wheels_of_other_shapes(texts: str, tmp_path: Path) -> None:
     wheel = tmp_path / "evals.whl"
     with ZipFile(wheel, "w") as file:
         file.writestr("evals/elsuite/cant_do_that_anymore/defaults.py", texts)
-    with pytest.raises(BadInput, match="cannot read the original's texts"):
+    with pytest.raises(InvalidInput, match="cannot read the original's texts"):
         wording_named(f"openai-evals:{wheel}")
 
 
@@ -320,13 +320,13 @@ def test_pgn_files(content: bytes | int, tmp_path: Path) -> None:
 )
 def test_wordings_in_hostile_files(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "w.toml").write_bytes(content)
-    with pytest.raises(BadInput):
+    with pytest.raises(InvalidInput):
         wording_named(str(tmp_path / "w.toml"))
 
 
 @pytest.mark.parametrize("name", ["no\x00such.toml", "openai-evals:no\x00such", "openai-evals:"])
 def test_wordings_of_impossible_paths(name: str) -> None:
-    with pytest.raises(BadInput):
+    with pytest.raises(InvalidInput):
         wording_named(name)
 
 
@@ -344,7 +344,7 @@ def test_wordings_of_impossible_paths(name: str) -> None:
 def test_registries_in_hostile_files(content: str, tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text(content)
 
-    with pytest.raises(BadInput) as problem:
+    with pytest.raises(InvalidInput) as problem:
         solver_fields("s", read_registry(tmp_path / "r.yaml").get("s"))
     assert len(str(problem.value)) < 2000
     assert not Path("escape").exists()

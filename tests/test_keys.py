@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models.access import Access
 from cant_do_that_anymore.models.hiding import PIECE, Hiding
@@ -47,7 +47,7 @@ def echoing(status: int) -> Loopback:
     [f"http://user:{KEY}@localhost/v1", f"http://localhost/v1?key={KEY}", f"http://h/#{KEY}"],
 )
 def test_a_key_in_the_address_is_refused_and_not_repeated(address: str) -> None:
-    with pytest.raises(BadInput, match="a key goes into an environment variable") as problem:
+    with pytest.raises(InvalidInput, match="a key goes into an environment variable") as problem:
         model_named("m", address)
     assert KEY not in str(problem.value)
 
@@ -57,7 +57,7 @@ def test_a_key_that_cannot_be_sent_is_not_repeated(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "environ", {"CDTA_API_KEY": key})
-    with pytest.raises(BadInput, match="CDTA_API_KEY holds characters") as problem:
+    with pytest.raises(InvalidInput, match="CDTA_API_KEY holds characters") as problem:
         model_named("m", "http://localhost/v1")
     assert KEY not in str(problem.value)
 

@@ -10,7 +10,7 @@ import chess
 import pytest
 
 from cant_do_that_anymore import Rules, Spec, evaluate, load
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.datasets import all_datasets
 from cant_do_that_anymore.game import games
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD, copy_as, identity_of, placebo_of
@@ -43,9 +43,11 @@ def test_a_run_under_rules_of_ones_own_is_read_back_only_with_them(tmp_path: Pat
     run = evaluate(Spec(model="cdta/pocket", rules=NoEnPassant(), n=5), quiet=True)
     run.save(tmp_path / "run")
     assert load(tmp_path / "run", rules=NoEnPassant()).plan == run.plan
-    with pytest.raises(BadInput, match=r"rules 'no-en-passant-\w{8}', which are not in the cat"):
+    with pytest.raises(
+        InvalidInput, match=r"rules 'no-en-passant-\w{8}', which are not in the cat"
+    ):
         load(tmp_path / "run")
-    with pytest.raises(BadInput, match="not under those given, 'no-castling'"):
+    with pytest.raises(InvalidInput, match="not under those given, 'no-castling'"):
         load(tmp_path / "run", rules=CATALOGUE["no-castling"])
     told = cdta("compare", tmp_path / "run", tmp_path / "run")
     assert told.returncode == 2 and "load(FOLDER, rules=...)" in told.stderr
@@ -160,7 +162,7 @@ def test_rules_may_depend_on_the_moves_of_the_board() -> None:
     ids=["key", "taken", "view", "random", "stateful", "class", "number"],
 )
 def test_rules_that_cannot_work_are_refused_in_one_sentence(rules: Any, sentence: str) -> None:
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InvalidInput, match=sentence):
         evaluate(Spec(model="cdta/random", rules=rules, n=2), quiet=True)
 
 

@@ -4,7 +4,12 @@ import pytest
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore import progress as module
-from cant_do_that_anymore.progress import part_of_all, progress, shown, told
+from cant_do_that_anymore.progress import (
+    overall_progress,
+    progress,
+    progress_display,
+    status_callback,
+)
 from loopback import Loopback, serving
 from players import habit
 
@@ -83,7 +88,7 @@ def test_a_model_that_thinks_long_does_not_look_dead(
 def test_a_share_that_is_not_known_tells_no_time(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with shown("mining", quiet=False) as show:
+    with progress_display("mining", quiet=False) as show:
         clock[0] += 20
         show(None, "3 positions")
         clock[0] += 20
@@ -107,7 +112,7 @@ def test_a_terminal_gets_a_bar_unless_lines_are_written_to_it(
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")
-    with shown("mining [bold]", quiet=False, plain=plain) as show:
+    with progress_display("mining [bold]", quiet=False, plain=plain) as show:
         show(0.5, "half of it")
         show(1.0, "all of it")
     told = capsys.readouterr().err
@@ -121,7 +126,7 @@ def test_while_others_decide_how_long_it_takes_no_pace_is_told(
     with progress("measuring m", 4, quiet=False) as advance:
         advance()
         clock[0] += 3600
-        told(advance)("batch in progress: 3 of 7 answered")
+        status_callback(advance)("batch in progress: 3 of 7 answered")
     assert capsys.readouterr().err == "measuring m: 1/4, batch in progress: 3 of 7 answered\n"
 
 
@@ -131,7 +136,7 @@ def test_parts_of_a_whole_are_told_with_the_time_that_all_of_it_takes(
     took: list[float] = []
     for number in (1, 2):
         with (
-            part_of_all(f"run {number} of 3: m", 3 - number, took),
+            overall_progress(f"run {number} of 3: m", 3 - number, took),
             progress("measuring m", 4, quiet=False) as advance,
         ):
             for _ in range(2):
@@ -154,8 +159,8 @@ def test_a_terminal_shows_the_part_above_its_bar(
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")
     with (
-        part_of_all("run 4 of 18: beta [bold], seed 2", 1, [60.0]),
-        shown("m", quiet=False) as show,
+        overall_progress("run 4 of 18: beta [bold], seed 2", 1, [60.0]),
+        progress_display("m", quiet=False) as show,
     ):
         show(1.0, "all of it")
     assert "run 4 of 18: beta [bold], seed 2, 60 s left of all\n" in capsys.readouterr().err

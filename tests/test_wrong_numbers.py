@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
+from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.evaluation import spec
 from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.datasets import import_dataset
@@ -100,7 +100,7 @@ def test_a_fault_under_http_200_is_no_answer(
         return web.json_response(completion)
 
     with serving(Loopback(habit, fault=fault)) as server:
-        with pytest.raises(Unfinished, match=r"no answer|stopped answering"):
+        with pytest.raises(Incomplete, match=r"no answer|stopped answering"):
             measured(server, dataset=tmp_path / "some.jsonl")
         broken = False
         assert measured(server, dataset=tmp_path / "some.jsonl").results.metrics["delta"] == 0
@@ -265,7 +265,9 @@ def test_a_dataset_that_was_changed_since_it_was_imported_is_said_and_nothing_as
     (file,) = home.glob("datasets/*/positions.jsonl")
     write_positions(file, POOL[1:21])
     with serving(Loopback(habit)) as server:
-        with pytest.raises(BadInput, match=r"was changed since it was imported.* import it again"):
+        with pytest.raises(
+            InvalidInput, match=r"was changed since it was imported.* import it again"
+        ):
             measured(server, n=20)
         assert len(server.requests) <= 1  # which learns the version
         by_file = measured(server, n=20, dataset=file)
@@ -378,13 +380,13 @@ def test_measured_answers_of_another_model_are_not_mixed_with_new_ones(tmp_path:
     with serving(Loopback(habit, model="alias-2024")) as server:
         measured(server, eval="all_diagonal", **options)
         server.model = "alias-2025"
-        with pytest.raises(Problem, match="'alias-2024' answered then, 'alias-2025' does now"):
+        with pytest.raises(UserError, match="'alias-2024' answered then, 'alias-2025' does now"):
             measured(server, **options)
         server.model = "alias-2024"
         measured(server, tag="x", **options)
         write_positions(tmp_path / "pool.jsonl", [*POOL[20:60], *POOL[18:20]])
         server.model = "alias-2025"
-        with pytest.raises(Problem, match="'alias-2024' answered then, 'alias-2025' does now"):
+        with pytest.raises(UserError, match="'alias-2024' answered then, 'alias-2025' does now"):
             measured(server, tag="x", **options)
 
 

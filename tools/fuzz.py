@@ -22,7 +22,7 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     import chess
 
     from cant_do_that_anymore import Spec, evaluate
-    from cant_do_that_anymore.errors import BadInput
+    from cant_do_that_anymore.errors import InvalidInput
     from cant_do_that_anymore.evaluation.folder import load_run
     from cant_do_that_anymore.evaluation.records import records_in
     from cant_do_that_anymore.evaluation.wordings import wording_named
@@ -133,7 +133,7 @@ def main() -> None:
     write_whole(target.__name__)
 
     def one_input(data: bytes) -> None:
-        with suppress(BadInput):
+        with suppress(InvalidInput):
             target(data)
 
     program, *given = sys.argv

@@ -27,7 +27,7 @@ LEFT_ALONE = m.OneOf(
     *(m.Annotation(), m.Decorator(), m.Import(), m.ImportFrom(), m.Raise(), m.Assert()),
     m.Expr(m.SimpleString() | m.ConcatenatedString()),
     m.Arg(keyword=named("meaning", "title", "remark", "compared")),
-    m.Call(named("Problem", "TypeVar") | m.Attribute(m.Name("log"))),
+    m.Call(named("UserError", "TypeVar") | m.Attribute(m.Name("log"))),
     m.Subscript(named("Callable", "Literal")),
 )
 TABLE_ROW, TEXT = m.Call(named("Measure", "Statistic")), m.Arg(m.SimpleString(), keyword=None)

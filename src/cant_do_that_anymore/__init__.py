@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .api import Comparisons, Run, compare, evaluate, load
     from .evaluation.conditions import question
     from .evaluation.judging import judge
     from .evaluation.spec import Spec
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from .game.move_parser import read_move
     from .game.position import Position, read_positions, shipped_pool
     from .game.rules import Rules, rules_named
-    from .interfaces.python import Comparisons, Run, compare, evaluate, load
     from .models.model import Answer
 
 __all__ = [
@@ -41,15 +41,15 @@ __all__ = [
 
 _HOMES = {
     "Answer": "models.model",
-    "Comparisons": "interfaces.python",
+    "Comparisons": "api",
     "Position": "game.position",
     "Rules": "game.rules",
-    "Run": "interfaces.python",
+    "Run": "api",
     "Spec": "evaluation.spec",
-    "compare": "interfaces.python",
-    "evaluate": "interfaces.python",
+    "compare": "api",
+    "evaluate": "api",
     "judge": "evaluation.judging",
-    "load": "interfaces.python",
+    "load": "api",
     "question": "evaluation.conditions",
     "read_move": "game.move_parser",
     "read_positions": "game.position",

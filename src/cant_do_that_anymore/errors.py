@@ -1,4 +1,4 @@
-"""Sentences for people: problems a user can act on, and the exit codes they lead to."""
+"""Errors that users can act on, their exit codes, and helpers for their messages."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -27,27 +27,27 @@ def spelled(character: str) -> str:
     return f"⟨U+{ord(character):04X}⟩"
 
 
-class Problem(Exception):
+class UserError(Exception):
     """Something the user should read in one sentence instead of a stack trace."""
 
     exit_code = 1
 
 
-class BadInput(Problem, ValueError):
+class InvalidInput(UserError, ValueError):
     """What was given cannot work; the sentence says what would."""
 
     exit_code = 2
 
 
-class Unfinished(Problem, RuntimeError):
+class Incomplete(UserError, RuntimeError):
     """The work could not be finished; the sentence says why and how to go on."""
 
 
-class NoHabit(Unfinished):
+class NoHabit(Incomplete):
     """The model does not play the special moves, so there is nothing that it could drop."""
 
 
-class Interrupted(Unfinished):
+class Interrupted(Incomplete):
     """The work ended early, and the same command goes on with it if its answers are kept.
 
     Attributes:
@@ -76,13 +76,13 @@ class Stopped(Interrupted):
     """The user stopped the work."""
 
 
-def unknown(what: str, given: str, valid: Iterable[str]) -> BadInput:
+def unknown_value(what: str, given: str, valid: Iterable[str]) -> InvalidInput:
     """Say that ``given`` is no valid ``what``, naming the nearest valid ones.
 
-    >>> str(unknown("rules", "bishop-as-knight", ["standard", "bishops-as-knights"]))
+    >>> str(unknown_value("rules", "bishop-as-knight", ["standard", "bishops-as-knights"]))
     "unknown rules: 'bishop-as-knight' (did you mean 'bishops-as-knights'?)"
     """
-    return BadInput(f"unknown {what}: {given!r} ({nearest(given, valid)})")
+    return InvalidInput(f"unknown {what}: {given!r} ({nearest(given, valid)})")
 
 
 def nearest(given: str, valid: Iterable[str]) -> str:
@@ -90,28 +90,28 @@ def nearest(given: str, valid: Iterable[str]) -> str:
     names = sorted(valid)
     if near := get_close_matches(given, names, n=3, cutoff=0.5):
         return "did you mean " + " or ".join(map(repr, near)) + "?"
-    return f"valid: {some_of(names)}"
+    return f"valid: {shortlist(names)}"
 
 
-def some_of(names: Sequence[str]) -> str:
+def shortlist(names: Sequence[str]) -> str:
     """The first of them, and a sign that there are more."""
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
-def reason_of(fault: BaseException) -> str:
+def error_reason(fault: BaseException) -> str:
     """Why something went wrong, on one line: what an operating system numbers, in words alone.
 
-    >>> reason_of(FileNotFoundError(2, "No such file or directory", "x")), reason_of(EOFError())
-    ('No such file or directory', 'EOFError')
+    >>> error_reason(FileNotFoundError(2, "No such file", "x")), error_reason(EOFError())
+    ('No such file', 'EOFError')
     """
     words = getattr(fault, "strerror", None) or str(fault) or type(fault).__name__
     return " ".join(words.split())
 
 
-def counted(n: int, what: str) -> str:
+def pluralize(n: int, what: str) -> str:
     """So many of them.
 
-    >>> counted(1, "sample"), counted(1200, "sample")
+    >>> pluralize(1, "sample"), pluralize(1200, "sample")
     ('1 sample', '1,200 samples')
     """
     return f"{n:,} {what}" + ("" if n == 1 else "s")

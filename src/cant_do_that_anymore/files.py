@@ -1,18 +1,24 @@
-"""The one way to write files: whole or not at all, so that what was there before is never lost."""
+"""Atomic writes, bounded reads, and where the package keeps its files."""
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
+import platformdirs
+
+from .errors import UserError
+
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """A file to write that takes the place of ``path`` if the body ends without an exception.
 
     The target of a link is replaced, and the link stays; into a device or a pipe it is written
@@ -40,14 +46,14 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         half.unlink(missing_ok=True)
 
 
-def replacing_text(path: Path, text: str) -> None:
-    """Write a text file in UTF-8, as ``replacing`` does."""
-    with replacing(path) as file:
+def atomic_write_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8, as ``atomic_write`` does."""
+    with atomic_write(path) as file:
         file.write(text.encode())
 
 
 @contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
+def atomic_new_dir(path: Path) -> Iterator[Path]:
     """A folder to fill that appears as ``path`` if the body ends without an exception.
 
     Raises:
@@ -66,7 +72,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         raise
 
 
-def check_new_folder(path: Path) -> None:
+def check_new_dir(path: Path) -> None:
     """Try whether a folder can be made in this place, and leave nothing behind.
 
     Raises:
@@ -93,7 +99,7 @@ def _beside(path: Path) -> Path:
 
 
 @contextmanager
-def replacing_folder(path: Path) -> Iterator[Path]:
+def atomic_replace_dir(path: Path) -> Iterator[Path]:
     """A folder to fill that takes the place of ``path`` if the body ends without an exception.
 
     Raises:
@@ -121,3 +127,45 @@ def _takes_place(half: Path, path: Path) -> bool:
             raise
         return False
     return True
+
+
+FOR_THE_USER = 0o700
+"""Who may enter what is made here: answers, and whatever a server repeats in them, are private."""
+
+
+def home(inside: str = "") -> Path:
+    """The folder ``CDTA_HOME``, by default the platform's user data folder, or one in it.
+
+    Raises:
+        UserError: if the folder cannot be made.
+    """
+    given = os.environ.get("CDTA_HOME")
+    path = Path(given or platformdirs.user_data_dir("cdta", appauthor=False))
+    try:
+        for folder in (path, path / inside):
+            folder.mkdir(FOR_THE_USER, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise UserError(
+            f"cannot use {str(path)!r} to keep answers ({problem.strerror}); "
+            "set CDTA_HOME to a folder you can write to"
+        ) from None
+    return path / inside
+
+
+def answers_file() -> Path:
+    """Where every answer is kept."""
+    return home() / "answers.sqlite"
+
+
+def safe_name(name: str) -> str:
+    """A file name for any text: readable, never a path, different for different texts.
+
+    >>> safe_name("gpt-4-0314")
+    'gpt-4-0314'
+    >>> safe_name("a/../../b")
+    'a_.._.._b-feddf167'
+    """
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80].lstrip(".")
+    if readable and readable == name:
+        return name
+    return f"{readable}-{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""Progress for the person who waits: a bar in a terminal, plain lines elsewhere, or nothing."""
+"""Progress display: a bar in a terminal, plain lines elsewhere, or nothing."""
 
 import sys
 import time
@@ -15,7 +15,7 @@ from .errors import visible
 
 PLAIN_LINE_SECONDS = 15.0
 BAR_SECONDS = 0.1
-LATELY_SECONDS, LATELY_STEPS = 30.0, 20
+RATE_WINDOW_SECONDS, RATE_WINDOW_STEPS = 30.0, 20
 """The pace is that of the last seconds, or of as many steps if those took longer."""
 
 
@@ -38,7 +38,7 @@ class Advance(Protocol):
         """Count the steps."""
 
 
-def told(advance: Advance) -> Callable[[str], None]:
+def status_callback(advance: Advance) -> Callable[[str], None]:
     """Takes remarks on how it goes while others decide how long it takes."""
     return lambda remark: advance(0, remark=lambda: remark, paced=False)
 
@@ -68,8 +68,8 @@ def progress(
     if to and not quiet:
         yield _telling(what, total, to)
         return
-    done, lately = 0, _Lately()
-    with shown(what, quiet=quiet) as show:
+    done, lately = 0, _RateEstimator()
+    with progress_display(what, quiet=quiet) as show:
 
         def advance(steps: int = 1, *, remark: Callable[[], str] = str, paced: bool = True) -> None:
             nonlocal done
@@ -97,7 +97,7 @@ def _telling(what: str, total: int, to: Callable[[str], None]) -> Advance:
 
 
 @contextmanager
-def shown(what: str, *, quiet: bool, plain: bool = False) -> Iterator[Show]:
+def progress_display(what: str, *, quiet: bool, plain: bool = False) -> Iterator[Show]:
     """Show on standard error how far ``what`` has come, while the body runs.
 
     Args:
@@ -117,7 +117,7 @@ def _silent(share: float | None, remark: str) -> None:
     pass
 
 
-class _Lately:
+class _RateEstimator:
     """How quickly it goes by now: what is kept from before comes at once, and the rest does not."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class _Lately:
         now = time.monotonic()
         if done > self._seen[-1][1]:
             self._seen.append((now, done))
-        while len(self._seen) > LATELY_STEPS and self._seen[0][0] < now - LATELY_SECONDS:
+        while len(self._seen) > RATE_WINDOW_STEPS and self._seen[0][0] < now - RATE_WINDOW_SECONDS:
             self._seen.popleft()
         then, before = self._seen[0]
         return (done - before) / max(now - then, 1e-9)
@@ -160,7 +160,7 @@ _PART: ContextVar[_Part | None] = ContextVar("part", default=None)
 
 
 @contextmanager
-def part_of_all(title: str, ahead: int, took: list[float]) -> Iterator[None]:
+def overall_progress(title: str, ahead: int, took: list[float]) -> Iterator[None]:
     """Whatever is shown while the body runs is shown as belonging to one of several works.
 
     Args:
@@ -192,7 +192,7 @@ def _bar(what: str) -> Iterator[Show]:
         BarColumn(bar_width=24),
         TextColumn("{task.fields[remark]}", markup=False),
     )
-    lately, last, part = _Lately(), -BAR_SECONDS, _PART.get()
+    lately, last, part = _RateEstimator(), -BAR_SECONDS, _PART.get()
     above = Text(part.title if part else "")
 
     class Bars(Progress):
@@ -222,7 +222,7 @@ def _bar(what: str) -> Iterator[Show]:
 @contextmanager
 def _plain_lines(what: str) -> Iterator[Show]:
     """A line now and then, for logs, and one at the end; one that says so while nothing is done."""
-    lately, last, part = _Lately(), time.monotonic(), _PART.get()
+    lately, last, part = _RateEstimator(), time.monotonic(), _PART.get()
     what = f"{part.title}: {what}" if part else what
 
     def say(remark: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.bill import FEW, TooDear
 from cant_do_that_anymore.evaluation.experiment import evals_and_rules, measured, specs_for
 from cant_do_that_anymore.evaluation.folder import save_run
@@ -72,7 +72,7 @@ def test_the_limit_is_an_option_and_what_costs_less_is_not_told() -> None:
             evaluate(replace(spec, ask_above=0.5), quiet=True)
         run = evaluate(spec, quiet=True)
         assert run.cost.spent is not None and 0.5 < run.cost.spent < 5
-        with pytest.raises(BadInput, match="ask_above must be at least 0"):
+        with pytest.raises(InvalidInput, match="ask_above must be at least 0"):
             replace(spec, ask_above=-1.0)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate, load
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.comparison import compare
 from cant_do_that_anymore.evaluation.datasets import rates_on_common, shipped_datasets
 from cant_do_that_anymore.evaluation.estimate import estimate
@@ -81,9 +81,9 @@ def test_it_is_for_the_default_rules_alone(options: list[str], given: str) -> No
 
 
 def test_a_pool_that_is_mistyped_is_named() -> None:
-    with pytest.raises(BadInput, match=r"unknown pool: 'comon' \(did you mean 'common'\?\)"):
+    with pytest.raises(InvalidInput, match=r"unknown pool: 'comon' \(did you mean 'common'\?\)"):
         positions_for(Spec(pool="comon"))
-    with pytest.raises(BadInput, match="cannot read missing"):
+    with pytest.raises(InvalidInput, match="cannot read missing"):
         positions_for(Spec(pool="missing.jsonl"))
 
 
@@ -102,7 +102,7 @@ def test_a_model_that_it_was_chosen_by_is_asked_like_any_other_and_told(
     assert any("one of the four models" in note for note in chosen.notes)
     assert not any("one of the four models" in note for note in shipped.notes)
     with pytest.raises(
-        BadInput, match="from the default pool and the pool common cannot be ranked"
+        InvalidInput, match="from the default pool and the pool common cannot be ranked"
     ):
         compare([shipped, chosen])
 
@@ -113,9 +113,9 @@ def test_nobody_is_ranked_across_pools(tmp_path: Path) -> None:
         given = measured(server.url, dataset="gpt-4-0314")
     with serving(Loopback(perfect)) as server:
         other = measured(server.url, pool="common")
-    with pytest.raises(BadInput, match="chosen from the default pool and the pool common"):
+    with pytest.raises(InvalidInput, match="chosen from the default pool and the pool common"):
         compare([usual, common])
-    with pytest.raises(BadInput, match="measure all on one pool"):
+    with pytest.raises(InvalidInput, match="measure all on one pool"):
         compare([given, common])
     compare([common, other])
     found = standings([usual, common, other])
@@ -135,7 +135,7 @@ def test_an_experiment_does_not_take_a_run_on_another_pool_for_its_own(
         for first, second in ((None, "common"), ("common", None)):
             out = tmp_path / str(first)
             finished_run(replace(spec, pool=first), out, save_run, quiet=True)
-            with pytest.raises(BadInput, match="differs in positions"):
+            with pytest.raises(InvalidInput, match="differs in positions"):
                 finished_run(replace(spec, pool=second), out, save_run, quiet=True)
             finished_run(replace(spec, pool=first), out, save_run, quiet=True)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.comparison import Comparison, compare, of_measure
 from cant_do_that_anymore.evaluation.contenders import contenders, differences_in_plan
 from cant_do_that_anymore.evaluation.measures import IMPACT, MEASURES, UPTAKE
@@ -387,15 +387,17 @@ def test_a_repeat_that_found_more_positions_adds_only_those() -> None:
 
 def test_runs_that_cannot_be_compared_are_refused() -> None:
     one = run_of("a", POOL[:2], keeps(50))
-    with pytest.raises(BadInput, match=r"needs runs of two models or settings; these are 1 run"):
+    with pytest.raises(
+        InvalidInput, match=r"needs runs of two models or settings; these are 1 run"
+    ):
         compare([one])
-    with pytest.raises(BadInput, match=r"these are 2 runs of one"):
+    with pytest.raises(InvalidInput, match=r"these are 2 runs of one"):
         compare([one, replace(one, plan=replace(one.plan, settings=Settings(seed=1)))])
     other = replace(one, plan=replace(one.plan, change=rules_named("rooks-as-knights")))
-    with pytest.raises(BadInput, match=r"different rules .*rooks-as-knights"):
+    with pytest.raises(InvalidInput, match=r"different rules .*rooks-as-knights"):
         compare([one, other])
     diagonal = replace(one, plan=replace(one.plan, eval="all_diagonal"))
-    with pytest.raises(BadInput, match=r"different evals .*all, all_diagonal"):
+    with pytest.raises(InvalidInput, match=r"different evals .*all, all_diagonal"):
         compare([one, diagonal])
 
 
@@ -409,7 +411,9 @@ def test_rules_of_ones_own_that_changed_under_one_key_are_other_rules() -> None:
         for run in [run_of(type(change).__name__, POOL[:2], keeps(50))]
     ]
     first, second = (identity_of(run.plan.change) for run in runs)
-    with pytest.raises(BadInput, match=f"different rules .*{', '.join(sorted((first, second)))}"):
+    with pytest.raises(
+        InvalidInput, match=f"different rules .*{', '.join(sorted((first, second)))}"
+    ):
         compare(runs)
     assert len({standing.place for standing in standings(runs)}) == 2
     assert differences_in_plan(contenders(runs)) == [

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import BadInput, Unfinished
+from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.contrasts import unclaimed
 from cant_do_that_anymore.evaluation.criteria import ORDER_SEED
@@ -364,7 +364,7 @@ def test_controls_that_were_lost_are_missed(upset: Run, tmp_path: Path) -> None:
     save_run(upset, tmp_path / "run")
     file = tmp_path / "run" / "controls.jsonl"
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
-    with pytest.raises(BadInput, match=rf"controls.jsonl is damaged: it has {N - 1} of {N}"):
+    with pytest.raises(InvalidInput, match=rf"controls.jsonl is damaged: it has {N - 1} of {N}"):
         load_run(tmp_path / "run")
 
 
@@ -373,7 +373,9 @@ def test_controls_that_were_changed_are_refused(upset: Run, tmp_path: Path) -> N
     file = tmp_path / "run" / "controls.jsonl"
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join([lines[0].replace('"special"', '"illegal"', 1), *lines[1:]]))
-    with pytest.raises(BadInput, match=r"controls.jsonl, line 1: the standard reply .* is special"):
+    with pytest.raises(
+        InvalidInput, match=r"controls.jsonl, line 1: the standard reply .* is special"
+    ):
         load_run(tmp_path / "run")
 
 
@@ -430,7 +432,7 @@ def test_too_many_failures_among_samples_or_controls_end_the_run_however_many_ot
             return web.Response(status=418) if fails else None
 
         server.fault = fault
-        with pytest.raises(Unfinished, match=rf"^1 of \d+ {kind} have no answer"):
+        with pytest.raises(Incomplete, match=rf"^1 of \d+ {kind} have no answer"):
             evaluate(replace(spec, seed=1), quiet=True)
         run = evaluate(replace(spec, seed=1, max_error_rate=0.2), quiet=True)
     assert sum(not sample.answered for sample in [*run.samples, *run.controls]) == 1
@@ -511,7 +513,7 @@ def test_a_wording_that_states_one_change_only_cannot_state_a_placebo(tmp_path: 
     file = tmp_path / "mine.toml"
     file.write_text("standard = 'Play.'\nchanged = 'Bishops move as knights.'\n")
     told = "states only bishops-as-knights, not rooks-as-knights, the placebo of a diagnosis; write"
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(InvalidInput, match=told):
         evaluate(Spec(model="cdta/random", wording=str(file), diagnose=True))
     file.write_text(
         "standard = 'Play.'\nchanged = 'Play. {change}'\n"

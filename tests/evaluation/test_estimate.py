@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import BadInput, Unfinished
+from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.evaluation.conditions import conditions_for
 from cant_do_that_anymore.evaluation.estimate import SAME_MODEL, Way, estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
@@ -315,7 +315,7 @@ def test_the_command_prints_json_and_finds_out_what_a_server_serves() -> None:
 
 
 def test_an_unknown_model_is_refused() -> None:
-    with pytest.raises(BadInput, match="did you mean 'openai/gpt-4o'"):
+    with pytest.raises(InvalidInput, match="did you mean 'openai/gpt-4o'"):
         estimate(Spec(model="gpt-4o"))
 
 
@@ -324,7 +324,7 @@ def test_an_unknown_model_is_refused() -> None:
 def test_a_run_stops_before_passing_its_limit_and_goes_on_when_started_again(limit: float) -> None:
     with serving(Loopback(in_every_second)) as server:
         spec: dict[str, Any] = {"model": "priced", "base_url": server.url, "n": 60}
-        with pytest.raises(Unfinished, match="stopped before passing --max-cost"):
+        with pytest.raises(Incomplete, match="stopped before passing --max-cost"):
             evaluate(Spec(**spec, max_cost=limit), quiet=True)
         assert limit / 2 < paid(server) <= limit
         run = evaluate(Spec(**spec, max_cost=100), quiet=True)
@@ -369,7 +369,7 @@ def test_tokens_that_a_server_does_not_count_are_taken_at_their_most() -> None:
         def completion(self, request: Request) -> dict[str, Any]:
             return super().completion(request) | {"usage": None}
 
-    with serving(Silent(in_every_second)) as server, pytest.raises(Unfinished, match="--max-cost"):
+    with serving(Silent(in_every_second)) as server, pytest.raises(Incomplete, match="--max-cost"):
         evaluate(Spec(model="priced", base_url=server.url, max_cost=0.5), quiet=True)
     assert 1 <= len(server.requests) < 50
 
@@ -464,7 +464,7 @@ def test_what_is_dear_comes_with_what_would_be_cheaper_and_nothing_else_does() -
 def test_the_user_may_give_the_price() -> None:
     with serving(Loopback(habit)) as server:
         spec = Spec(base_url=server.url, model="m", dataset="gpt-4-0314", n=30, price="100,1000")
-        with pytest.raises(Unfinished, match="stopped before passing --max-cost"):
+        with pytest.raises(Incomplete, match="stopped before passing --max-cost"):
             evaluate(replace(spec, max_cost=0.4), quiet=True)
         assert 0.2 < paid(server) <= 0.4  # at the same price
         asked = len(server.requests)
@@ -478,7 +478,7 @@ def test_the_user_may_give_the_price() -> None:
 
 @pytest.mark.parametrize("price", ["5", "a,b", "1,2,3", "-1,2", "1,inf", ""])
 def test_a_price_that_is_none_is_refused(price: str) -> None:
-    with pytest.raises(BadInput, match=r"price must be IN,OUT, .* such as 2.5,10, not"):
+    with pytest.raises(InvalidInput, match=r"price must be IN,OUT, .* such as 2.5,10, not"):
         Spec(price=price)
 
 

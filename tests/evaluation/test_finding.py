@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.finding import known_folders, listed, run_at, runs_at
 from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.places import free_folder
@@ -63,14 +63,16 @@ def test_where_one_is_wanted_several_are_named_and_no_more_than_five(
 ) -> None:
     for name in ("alpha", "mine"):
         with pytest.raises(
-            BadInput, match=rf"'{name}' may be any of \d runs, name one: .*alpha-all-"
+            InvalidInput, match=rf"'{name}' may be any of \d runs, name one: .*alpha-all-"
         ):
             run_at(name)
     for number in range(5):
         made("many", number + 10)
-    with pytest.raises(BadInput, match=r"any of 5 runs, name one: ([^,]+, ){4}[^,]+many-all$"):
+    with pytest.raises(InvalidInput, match=r"any of 5 runs, name one: ([^,]+, ){4}[^,]+many-all$"):
         run_at("many")
-    with pytest.raises(BadInput, match=r"any of 10 runs, name one: ([^,]+, ){4}[^,]+ and 5 more$"):
+    with pytest.raises(
+        InvalidInput, match=r"any of 10 runs, name one: ([^,]+, ){4}[^,]+ and 5 more$"
+    ):
         run_at("a")
 
 
@@ -86,11 +88,13 @@ def test_what_no_run_goes_by_is_said_with_what_would_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadInput, match=r"'latest' is no run folder.*there are none yet"):
+    with pytest.raises(InvalidInput, match=r"'latest' is no run folder.*there are none yet"):
         run_at("latest")
     made("alpha", 1)
     for name in ("gamma", "x" * 5000, "a\0b"):
-        with pytest.raises(BadInput, match=r"is no run folder.*`cdta runs`.*newest is .*alpha-all"):
+        with pytest.raises(
+            InvalidInput, match=r"is no run folder.*`cdta runs`.*newest is .*alpha-all"
+        ):
             run_at(name)
     (tmp_path / "alpha").mkdir()  # a folder without runs hides none
     assert run_at("alpha").name.endswith("alpha-all")

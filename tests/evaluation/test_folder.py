@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.errors import BadInput, Problem
+from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.evaluation.folder import FORMAT, facts_of, load_run, rescored, save_run
 from cant_do_that_anymore.evaluation.places import check_free, free_folder
 from cant_do_that_anymore.evaluation.results import PROTOCOL
@@ -42,7 +42,7 @@ def test_a_run_whose_facts_were_altered_is_refused_in_one_sentence(
     facts = json.loads(file.read_text())
     alter(facts)
     file.write_text(json.dumps(facts))
-    with pytest.raises(BadInput, match=r"run\.json"):
+    with pytest.raises(InvalidInput, match=r"run\.json"):
         load_run(tmp_path / "run")
 
 
@@ -59,7 +59,7 @@ def test_the_folder_that_one_is_in_is_not_replaced(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in (".", "", "x/.."):
-        with pytest.raises(BadInput, match="the folder you are in"):
+        with pytest.raises(InvalidInput, match="the folder you are in"):
             check_free(Path(name))
 
 
@@ -145,7 +145,7 @@ def test_an_edited_file_of_samples_is_not_believed(
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     edit(lines)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InvalidInput, match=sentence):
         load_run(tmp_path / "run")
 
 
@@ -158,7 +158,9 @@ def save_with_number(run: Run, folder: Path, name: str, value: float) -> None:
 
 def test_an_edited_number_is_not_believed(run: Run, tmp_path: Path) -> None:
     save_with_number(run, tmp_path / "run", "predicted_move_proportion", 0.987)
-    with pytest.raises(BadInput, match=r"run.json says that predicted_move_proportion is 0.987, "):
+    with pytest.raises(
+        InvalidInput, match=r"run.json says that predicted_move_proportion is 0.987, "
+    ):
         load_run(tmp_path / "run")
 
 
@@ -195,14 +197,14 @@ def test_two_runs_of_one_second_get_two_folders(run: Run) -> None:
 
 def test_a_folder_that_holds_something_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(BadInput, match="is not empty"):
+    with pytest.raises(InvalidInput, match="is not empty"):
         check_free(tmp_path)
     check_free(tmp_path / "new")
 
 
 def test_a_place_that_cannot_be_written_loses_nothing(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Problem, match="cannot write the run to"):
+    with pytest.raises(UserError, match="cannot write the run to"):
         save_run(run, tmp_path / "file" / "run")
 
 
@@ -228,6 +230,6 @@ def test_a_damaged_folder_is_said_plainly_and_left_alone(
         path.unlink()
     else:
         path.write_text(content)
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InvalidInput, match=sentence):
         load_run(tmp_path / "run")
     assert content is None or path.read_text() == content

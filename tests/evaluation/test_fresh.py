@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore.errors import Interrupted, Problem, Stopped
+from cant_do_that_anymore.errors import Interrupted, Stopped, UserError
 from cant_do_that_anymore.interfaces.oaieval.record import record_spec
 from cant_do_that_anymore.interfaces.oaieval.recorders import FileRecorder
 from cant_do_that_anymore.models.store import opened_store
@@ -89,7 +89,7 @@ def test_a_record_that_cannot_be_written_says_so_too(tmp_path: Path) -> None:
         recorder = FileRecorder(path, spec, kept=kept)
         path.unlink()
         path.mkdir()
-        with pytest.raises(Problem, match=told):
+        with pytest.raises(UserError, match=told):
             recorder.finish({})
         path.rmdir()
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import NoHabit, Unfinished
+from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.pools import Pool
 from cant_do_that_anymore.evaluation.search import Search
@@ -126,7 +126,7 @@ def pool(tmp_path: Path) -> Path:
 def test_who_keeps_looking_asks_nothing_twice_and_gets_what_there_is(pool: Path) -> None:
     with serving(Loopback(in_every_fifth)) as server:
         spec = Spec(base_url=server.url, pool=pool, n=400)
-        with pytest.raises(Unfinished, match="fewer than 200, not half of the 400 wanted"):
+        with pytest.raises(Incomplete, match="fewer than 200, not half of the 400 wanted"):
             evaluate(spec, quiet=True)
         assert len(server.requests) < 300
         run = evaluate(replace(spec, keep_looking=True), quiet=True)

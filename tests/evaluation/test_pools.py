@@ -7,7 +7,7 @@ import chess
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import BadInput, Problem
+from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.pools import Pool, positions_for
@@ -84,7 +84,7 @@ def test_a_damaged_pool_is_mined_again_and_that_is_said_once(
 def test_a_pool_that_cannot_be_kept_is_a_problem(home: Path) -> None:
     home.mkdir()
     (home / "pools").write_text("in the way")
-    with pytest.raises(Problem, match="cannot keep the pool"):
+    with pytest.raises(UserError, match="cannot keep the pool"):
         pool_of(rules="no-castling")
 
 
@@ -98,7 +98,7 @@ class NothingNew(NoEnPassant):
 def test_rules_that_no_game_breaks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     some = games.shipped_games()[:50]
     monkeypatch.setattr(games, "shipped_games", lambda: some)
-    with pytest.raises(BadInput, match="nothing-new forbids no move of the games"):
+    with pytest.raises(InvalidInput, match="nothing-new forbids no move of the games"):
         pool_of(rules=NothingNew())
 
 
@@ -147,7 +147,9 @@ def test_a_bad_line_is_named_before_anything_is_asked_about_it(tmp_path: Path) -
     with serving(Loopback(lambda request: SPECIAL.get(moves_in(request), "g1f3"))) as server:
         for given in ({"dataset": path}, {"pool": path}):
             spec = Spec(base_url=server.url, n=30, **given)  # type: ignore[arg-type]
-            with pytest.raises(BadInput, match=r"positions.jsonl, line 10: 'g1f3' is no special"):
+            with pytest.raises(
+                InvalidInput, match=r"positions.jsonl, line 10: 'g1f3' is no special"
+            ):
                 evaluate(spec, quiet=True)
         assert ("e2e4", "e7e5") not in [moves_in(request) for request in server.requests]
 
@@ -172,5 +174,5 @@ def test_a_line_that_is_no_position_is_named_at_once(tmp_path: Path) -> None:
     def nobody(request: Request) -> str:
         raise AssertionError
 
-    with serving(Loopback(nobody)) as server, pytest.raises(BadInput, match="line 1"):
+    with serving(Loopback(nobody)) as server, pytest.raises(InvalidInput, match="line 1"):
         evaluate(Spec(base_url=server.url, pool=path), quiet=True)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.comparison import compare
 from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.datasets import shipped_datasets
@@ -308,7 +308,7 @@ def test_the_page_says_what_was_asked_for(server: Loopback, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("given_one", [0, -0.1, 1, 5, nan])
 def test_what_is_no_precision_gets_a_sentence(given_one: float) -> None:
-    with pytest.raises(BadInput, match=r"above 0 and below 1, such as 0\.05; not"):
+    with pytest.raises(InvalidInput, match=r"above 0 and below 1, such as 0\.05; not"):
         Spec(precision=given_one)
 
 

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.errors import BadInput, Problem
+from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.results import Dataset
 from cant_do_that_anymore.evaluation.run import KEPT
@@ -98,7 +98,7 @@ def test_a_lone_kept_answer_is_asked_for_twice(server: Server, few: Path) -> Non
     measured(server, pool=few, n=1)
     asked = len(server.requests)
     server.respond = adapting
-    with pytest.raises(Problem, match=r"it said 'f1b5' then, '[a-h]\d[a-h]\d' now"):
+    with pytest.raises(UserError, match=r"it said 'f1b5' then, '[a-h]\d[a-h]\d' now"):
         measured(server, pool=few, n=1)
     assert len(server.requests) == asked + 2
 
@@ -157,7 +157,7 @@ def test_a_name_that_stands_for_another_version_now_is_refused_with_given_positi
     measured(server, pool=None, dataset=few)
     assert len(server.requests) == 2 * N  # nothing is kept that could be of another
     server.model = "alias-2025"
-    with pytest.raises(Problem, match="'alias-2024' answered then, 'alias-2025' does now"):
+    with pytest.raises(UserError, match="'alias-2024' answered then, 'alias-2025' does now"):
         measured(server, pool=None, dataset=few, n=N - 1)
     server.respond = adapting  # at a temperature above 0 a text says nothing
     server.model = "alias-2024"
@@ -187,7 +187,7 @@ def test_positions_that_one_version_found_are_not_measured_by_kept_answers_of_an
     server.model = "alias-2024"
     measured(server, pool=None, dataset=few)
     server.model = "alias-2025"
-    with pytest.raises(Problem, match="'alias-2024' answered then, 'alias-2025' does now"):
+    with pytest.raises(UserError, match="'alias-2024' answered then, 'alias-2025' does now"):
         measured(server, pool=few)
     assert len(server.requests) == 3 * N + 2
 
@@ -225,12 +225,12 @@ def test_without_a_network_a_run_whose_answers_are_kept_works_and_says_so_in_one
     assert again.samples == first.samples
     (note,) = [note for note in again.notes if "whether it is still the same model" in note]
     assert "no server answers" in note
-    with pytest.raises(Problem, match="no server answers") as problem:
+    with pytest.raises(UserError, match="no server answers") as problem:
         measured(server, n=N + 1)
     assert "another model" not in str(problem.value)
 
 
 def test_models_inside_the_package_are_not_asked_again_and_have_no_tag() -> None:
     assert evaluate(Spec(n=2), quiet=True).samples == evaluate(Spec(n=2), quiet=True).samples
-    with pytest.raises(BadInput, match="cdta/pocket is behind no address"):
+    with pytest.raises(InvalidInput, match="cdta/pocket is behind no address"):
         evaluate(Spec(tag="x"), quiet=True)

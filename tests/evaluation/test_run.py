@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
+from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.evaluation.datasets import import_dataset, shipped_datasets
 from cant_do_that_anymore.evaluation.pools import drawn, positions_for
 from cant_do_that_anymore.evaluation.results import Dataset
@@ -168,7 +168,7 @@ def test_another_seed_asks_anew_and_the_same_seed_asks_nothing() -> None:
 
 def test_a_token_limit_that_spoils_the_answers_stops_the_run_early() -> None:
     thinking = Loopback(lambda _: "Let me think about this", finish_reason="length")
-    with serving(thinking) as server, pytest.raises(Unfinished, match=r"raise --max-tokens \(now"):
+    with serving(thinking) as server, pytest.raises(Incomplete, match=r"raise --max-tokens \(now"):
         measured(server, n=500, max_connections=4)
     assert len(server.requests) <= FEWEST_TO_JUDGE + 4 * WINDOW
 
@@ -190,7 +190,7 @@ CUT_OFF, EMPTY = Answer("Let me", "length"), Answer(" ")
 )
 def test_what_spoiled_the_answers_is_said_as_it_is(spoiled: list[Answer], sentence: str) -> None:
     watch = Watch(Settings())
-    with pytest.raises(Unfinished) as problem:
+    with pytest.raises(Incomplete) as problem:
         for answer in FEWEST_TO_JUDGE * spoiled:
             watch.see(answer, usable=False, baseline=True)
     assert str(problem.value) == f"20 of the first 20 replies {sentence}"
@@ -200,7 +200,7 @@ def test_a_model_without_the_habit_cannot_be_measured(tmp_path: Path) -> None:
     write_positions(tmp_path / "pool.jsonl", POOL[:30])
     with (
         serving(Loopback(lambda _: "a1a1")) as server,
-        pytest.raises(Unfinished, match="none of the 30 positions"),
+        pytest.raises(Incomplete, match="none of the 30 positions"),
     ):
         measured(server, n=10, pool=tmp_path / "pool.jsonl")
 
@@ -257,7 +257,7 @@ def test_the_same_seed_draws_the_same_samples_as_the_original() -> None:
 
 
 def test_a_server_that_is_not_there_is_named() -> None:
-    with pytest.raises(Problem, match=r"no server answers at http://127\.0\.0\.1:9/v1"):
+    with pytest.raises(UserError, match=r"no server answers at http://127\.0\.0\.1:9/v1"):
         evaluate(Spec(model="m", base_url="http://127.0.0.1:9/v1"), quiet=True)
 
 
@@ -293,7 +293,7 @@ def test_a_server_that_refuses_most_questions_builds_no_dataset() -> None:
 
     with (
         serving(Loopback(habit, fault=fault)) as server,
-        pytest.raises(Unfinished, match="questions to find a dataset have no answer"),
+        pytest.raises(Incomplete, match="questions to find a dataset have no answer"),
     ):
         measured(server, n=500)
 
@@ -308,7 +308,7 @@ def test_a_server_that_fails_at_the_first_question_is_asked_no_other(
 
     with (
         serving(Loopback(habit, fault=fault)) as server,
-        pytest.raises(Unfinished, match=r"m does not answer \(.*no memory left"),
+        pytest.raises(Incomplete, match=r"m does not answer \(.*no memory left"),
     ):
         measured(server)
     assert len({str(request) for request in server.requests}) == 1
@@ -318,7 +318,7 @@ def test_replies_without_a_move_stop_the_run_early() -> None:
     with (
         serving(Loopback(lambda _: "What a lovely position!")) as server,
         pytest.raises(
-            Unfinished, match=r"name no move; the last one was 'What a lovely position!'"
+            Incomplete, match=r"name no move; the last one was 'What a lovely position!'"
         ),
     ):
         measured(server, n=500, max_connections=4)
@@ -332,7 +332,7 @@ def test_nothing_is_no_dataset_and_nobody_has_none(
     version: str, problem: str, tmp_path: Path
 ) -> None:
     (tmp_path / "empty.jsonl").touch()
-    with pytest.raises(BadInput, match=problem):
+    with pytest.raises(InvalidInput, match=problem):
         import_dataset(version, tmp_path / "empty.jsonl", BISHOPS_AS_KNIGHTS)
 
 
@@ -376,5 +376,5 @@ def test_an_import_serves_no_pool_that_was_given_under_other_rules(
     ],
 )
 def test_a_spec_that_cannot_work_is_refused(options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InvalidInput, match=sentence):
         evaluate(Spec(model="cdta/random", **options), quiet=True)

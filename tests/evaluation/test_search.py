@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from cant_do_that_anymore import Spec
-from cant_do_that_anymore.errors import NoHabit, Unfinished
+from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.evaluation.criteria import Criteria, Which
 from cant_do_that_anymore.evaluation.pools import Pool
 from cant_do_that_anymore.evaluation.search import Search
@@ -150,7 +150,7 @@ def test_a_few_questions_may_fail(answered: int, most: int) -> None:
     for number, _ in enumerate(islice(search.asks(), answered + most)):
         search.observe(Answer("no move") if number < answered else FAILED)
     next(search.asks())
-    with pytest.raises(Unfinished, match=f"{most + 1} of the {answered + most + 1} questions"):
+    with pytest.raises(Incomplete, match=f"{most + 1} of the {answered + most + 1} questions"):
         search.observe(FAILED)
 
 

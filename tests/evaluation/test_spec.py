@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate, load
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.rules import CATALOGUE
 from own_rules import NoEnPassant
 from processes import cdta, oaieval
@@ -33,7 +33,7 @@ def wrong_for(field: Field[Any]) -> list[Any]:
 @pytest.mark.parametrize("field", fields(Spec), ids=lambda field: field.name)
 def test_a_field_of_a_wrong_type_is_refused_in_one_sentence(field: Field[Any]) -> None:
     for value in wrong_for(field):
-        with pytest.raises(BadInput) as told:
+        with pytest.raises(InvalidInput) as told:
             Spec(**{field.name: value})
         assert "\n" not in str(told.value)
 
@@ -53,7 +53,7 @@ def test_a_field_of_a_wrong_type_is_refused_in_one_sentence(field: Field[Any]) -
 def test_the_sentence_says_what_would_work_and_shows_no_secret(
     given: dict[str, Any], sentence: str
 ) -> None:
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(InvalidInput) as told:
         Spec(**given)
     assert str(told.value) == sentence
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.union import union
 from cant_do_that_anymore.game.position import (
     Position,
@@ -51,12 +51,12 @@ def test_positions_of_one_game_in_two_files_stay_of_one_game(tmp_path: Path) -> 
 
 
 def test_a_source_that_cannot_be_used_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="unknown dataset: 'nobody'"):
+    with pytest.raises(InvalidInput, match="unknown dataset: 'nobody'"):
         union(["gpt-4-0314", "nobody"], BISHOPS_AS_KNIGHTS)
-    with pytest.raises(BadInput, match="is for bishops-as-knights, not for rooks-as-knights"):
+    with pytest.raises(InvalidInput, match="is for bishops-as-knights, not for rooks-as-knights"):
         union(["gpt-4-0314"], rules_named("rooks-as-knights"))
     file = written(tmp_path / "a.jsonl", POOL)
-    with pytest.raises(BadInput, match="line 1"):
+    with pytest.raises(InvalidInput, match="line 1"):
         union([file], rules_named("rooks-as-knights"))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.contenders import (
     common_dataset,
     contenders,
@@ -345,7 +345,7 @@ def test_datasets_that_were_selected_in_other_ways_are_a_difference(
 def test_runs_of_two_protocols_are_never_ranked_together() -> None:
     runs = [run_of("a"), run_of("b", protocol="2")]
     for rank in (standings, ranking_of):
-        with pytest.raises(BadInput, match=r"protocols 2 and 3 cannot .*`cdta rescore RUN`"):
+        with pytest.raises(InvalidInput, match=r"protocols 2 and 3 cannot .*`cdta rescore RUN`"):
             rank(runs)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.conditions import conditions_for, question
 from cant_do_that_anymore.evaluation.wordings import DEFAULT, Wording, wording_named
 from cant_do_that_anymore.game.position import Position, shipped_pool
@@ -131,7 +131,7 @@ def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path, pac
     wording = wording_named(f"openai-evals:{place}")
     assert wording.standard == 'One\n"quoted" text'
     assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == "Another"
-    with pytest.raises(BadInput, match="states only bishops-as-knights, not rooks-as-bishops"):
+    with pytest.raises(InvalidInput, match="states only bishops-as-knights, not rooks-as-bishops"):
         wording.changed_prompt(rules_named("rooks-as-bishops"))
 
 
@@ -145,7 +145,7 @@ def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path, pac
     ],
 )
 def test_a_wording_that_is_not_there_is_named(name: str, sentence: str) -> None:
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(InvalidInput, match=sentence):
         wording_named(name)
 
 
@@ -161,7 +161,7 @@ def written_to(path: Path, **texts: object) -> str:
 def test_a_toml_file_that_is_no_wording_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(text)
-    with pytest.raises(BadInput, match="the wording"):
+    with pytest.raises(InvalidInput, match="the wording"):
         wording_named(str(path))
 
 
@@ -202,7 +202,7 @@ def test_a_toml_file_that_is_no_wording_is_refused(tmp_path: Path, text: str) ->
 def test_a_wording_that_cannot_work_is_refused(
     tmp_path: Path, texts: dict[str, object], sentence: str
 ) -> None:
-    with pytest.raises(BadInput, match=sentence) as refused:
+    with pytest.raises(InvalidInput, match=sentence) as refused:
         wording_named(written_to(tmp_path / "bad.toml", **texts))
     assert "bad.toml" in str(refused.value)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import read_move
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.mentions import Resolver, mentions_in
 from cant_do_that_anymore.game.move_parser import move_in, named_moves
 from cant_do_that_anymore.game.move_rules import MAX_MENTIONS, RULES, Reply, Rule
@@ -218,5 +218,5 @@ def test_a_position_may_be_given_as_fen_with_the_moves_before_it() -> None:
     ],
 )
 def test_bad_input_is_told_in_one_sentence(given_as: dict[str, str], problem: str) -> None:
-    with pytest.raises(BadInput, match=problem):
+    with pytest.raises(InvalidInput, match=problem):
         read_move("e2e4", **given_as)

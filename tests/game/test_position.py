@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.datasets import shipped_datasets
 from cant_do_that_anymore.game.position import (
     Position,
@@ -83,7 +83,7 @@ def test_written_lines_have_the_keys_of_the_original(tmp_path: Path) -> None:
 )
 def test_a_bad_line_is_named_with_its_reason(tmp_path: Path, line: object, reason: str) -> None:
     path = written(tmp_path, GOOD, line)
-    with pytest.raises(BadInput) as problem:
+    with pytest.raises(InvalidInput) as problem:
         read_positions(path, BISHOPS_AS_KNIGHTS)
     assert f"{path}, line 2" in str(problem.value)
     assert reason in str(problem.value)
@@ -133,12 +133,12 @@ def test_arbitrary_bytes_are_refused_in_one_sentence(content: bytes) -> None:
         path.write_bytes(content)
         try:
             assert read_positions(path, BISHOPS_AS_KNIGHTS) == []
-        except BadInput as problem:
+        except InvalidInput as problem:
             assert "\n" not in str(problem)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"cannot read .*nowhere\.jsonl"):
+    with pytest.raises(InvalidInput, match=r"cannot read .*nowhere\.jsonl"):
         read_positions(tmp_path / "nowhere.jsonl", BISHOPS_AS_KNIGHTS)
 
 

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from chess.engine import SimpleEngine
 
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.mining import Wanted, mine
 from cant_do_that_anymore.game.position import Position, earlier_moves
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules, rules_named
@@ -56,5 +56,5 @@ def test_earlier_moves_are_those_that_the_change_concerns() -> None:
 
 def test_an_engine_plays_swaps_only_and_one_sentence_says_so() -> None:
     unused = cast(SimpleEngine, None)
-    with pytest.raises(BadInput, match="one piece moves as another, not no-castling"):
+    with pytest.raises(InvalidInput, match="one piece moves as another, not no-castling"):
         next(play_positions(unused, NO_CASTLING, 1, seed=0))

@@ -9,7 +9,7 @@ import chess
 import pyffish
 import pytest
 
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import (
     BISHOPS_AS_KNIGHTS,
@@ -174,18 +174,20 @@ def test_history_may_be_legal_under_either_rule_set_but_not_a_mixture() -> None:
     standard, changed = ["e2e4", "e7e5", "f1c4"], ["f1g3", "e7e5", "g3f5"]
     assert board_after(standard, STANDARD, BISHOPS_AS_KNIGHTS).piece_at(chess.C4)
     assert board_after(changed, STANDARD, BISHOPS_AS_KNIGHTS).piece_at(chess.F5)
-    with pytest.raises(BadInput, match="move 3, 'f1c4', moves no piece of the side to move"):
+    with pytest.raises(InvalidInput, match="move 3, 'f1c4', moves no piece of the side to move"):
         board_after(["f1g3", "e7e5", "f1c4"], STANDARD, BISHOPS_AS_KNIGHTS)
 
 
 @pytest.mark.parametrize("moves", [["e2e9"], ["e7e5"], ["0000"], [""], ["e2e4", "e4e5"]])
 def test_impossible_history_is_named(moves: list[str]) -> None:
-    with pytest.raises(BadInput, match=f"move {len(moves)}"):
+    with pytest.raises(InvalidInput, match=f"move {len(moves)}"):
         board_after(moves)
 
 
 def test_unknown_rules_name_the_nearest() -> None:
-    with pytest.raises(BadInput, match=r"'bishop-as-knight' \(did you mean 'bishops-as-knights'"):
+    with pytest.raises(
+        InvalidInput, match=r"'bishop-as-knight' \(did you mean 'bishops-as-knights'"
+    ):
         rules_named("bishop-as-knight")
 
 

@@ -12,7 +12,7 @@ from chess.engine import SimpleEngine
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.errors import BadInput, Unfinished
+from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game import selfplay
 from cant_do_that_anymore.game.position import (
     DATA,
@@ -55,7 +55,7 @@ CHANGES = [
 def engine() -> Iterator[SimpleEngine]:
     try:
         path = find_engine()
-    except BadInput as problem:
+    except InvalidInput as problem:
         pytest.skip(str(problem))
     with opened_engine(path) as engine:
         yield engine
@@ -174,7 +174,7 @@ def test_positions_are_few_a_game_and_even_over_the_strata(engine: SimpleEngine)
 
 @pytest.mark.parametrize("key", ["standard", "bishops-as-queens", "rooks-as-queens"])
 def test_rules_that_forbid_nothing_are_refused(engine: SimpleEngine, key: str) -> None:
-    with pytest.raises(BadInput, match=f"{key} forbids no move"):
+    with pytest.raises(InvalidInput, match=f"{key} forbids no move"):
         next(play_positions(engine, CATALOGUE[key], 1, seed=0))
 
 
@@ -183,7 +183,7 @@ def test_play_gives_up_when_no_game_brings_a_position(
 ) -> None:
     monkeypatch.setattr(selfplay, "PATIENCE", 3)
     too_short = Play(max_plies=1)
-    with pytest.raises(Unfinished, match="3 games in a row"):
+    with pytest.raises(Incomplete, match="3 games in a row"):
         list(play_positions(engine, BISHOPS_AS_KNIGHTS, 9, seed=0, play=too_short))
 
 
@@ -302,7 +302,7 @@ def test_without_an_engine_one_sentence_says_how_to_get_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
-    with pytest.raises(BadInput, match="apt install stockfish"):
+    with pytest.raises(InvalidInput, match="apt install stockfish"):
         find_engine()
 
 

@@ -27,7 +27,7 @@ from inspect_ai.solver import TaskState
 
 import inspecting
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.diagnosis import DIAGNOSIS
 from cant_do_that_anymore.interfaces.inspect.metrics import habit_metrics
 from cant_do_that_anymore.interfaces.inspect.scoring import habit
@@ -301,7 +301,7 @@ def test_mistakes_are_told_as_the_command_tells_them(
 
 
 def test_our_models_refuse_the_questions_of_other_tasks() -> None:
-    with pytest.raises(BadInput, match="play chess in the tasks"):
+    with pytest.raises(InvalidInput, match="play chess in the tasks"):
         asyncio.run(get_model("cdta/random").generate("Who are you?"))
 
 

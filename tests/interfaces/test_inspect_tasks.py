@@ -26,7 +26,7 @@ from inspect_ai.solver import generate
 
 import inspecting
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import Unfinished
+from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.interfaces import inspect as package
 from cant_do_that_anymore.interfaces.inspect import tasks
 from cant_do_that_anymore.interfaces.inspect.scoring import habit
@@ -152,7 +152,7 @@ def test_faults_of_a_provider_are_no_answers_and_are_not_kept(impatient: None) -
     """One that fails under the changed rules alone looked as if it dropped all its habits."""
     spec = Spec(model="player/p", n=3, temperature=0.0)
     Player.respond = lambda request: EMPTY if is_changed(request) else mixed(request)
-    with pytest.raises(Unfinished, match="ended for an unknown reason"):
+    with pytest.raises(Incomplete, match="ended for an unknown reason"):
         evaluate(spec, quiet=True)
     Player.respond = staticmethod(mixed)
     assert evaluate(spec, quiet=True).results.metrics["variant_impact_factor"] != -1

@@ -14,7 +14,7 @@ import chess
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.pools import drawn
 from cant_do_that_anymore.evaluation.results import Dataset
 from cant_do_that_anymore.evaluation.spec import Spec
@@ -374,7 +374,7 @@ def test_a_mistake_ends_in_one_sentence(arguments: tuple[str, ...], sentence: st
     ],
 )
 def test_parameters_that_cannot_be_are_refused(text: str, sentence: str) -> None:
-    with pytest.raises(BadInput) as refusal:
+    with pytest.raises(InvalidInput) as refusal:
         pairs("--flag", text, EVAL_PARAMS)
     assert str(refusal.value) == sentence
 
@@ -390,7 +390,7 @@ def test_parameters_have_the_types_of_their_keys() -> None:
 
 def test_a_threads_variable_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVALS_THREADS", "many")
-    with pytest.raises(BadInput, match="must be a number above 0, not 'many'"):
+    with pytest.raises(InvalidInput, match="must be a number above 0, not 'many'"):
         threads()
 
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from cant_do_that_anymore import Spec
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.interfaces.cli import COMMANDS, DATASET_COMMANDS, cdta
 from cant_do_that_anymore.interfaces.inspect import arguments as tasks
 from cant_do_that_anymore.interfaces.oaieval.options import COMPLETION_ARGS
@@ -116,7 +116,7 @@ def test_what_cannot_work_is_said_by_the_spec_whatever_the_command(tmp_path: Pat
             (("--reading", "x"), "unknown reading: 'x'"),
         ):
             result = CliRunner().invoke(cdta, [*names, *option])
-            assert isinstance(result.exception, BadInput), (names, option)
+            assert isinstance(result.exception, InvalidInput), (names, option)
             assert sentence in str(result.exception)
 
 

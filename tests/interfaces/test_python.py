@@ -17,7 +17,7 @@ from playwright.sync_api import Browser
 
 import cant_do_that_anymore
 from cant_do_that_anymore import Comparisons, Run, Spec, compare, evaluate, load
-from cant_do_that_anymore.errors import BadInput, Problem
+from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.report.words import percentage
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -102,7 +102,7 @@ def test_a_run_says_whether_it_is_saved_and_where(run: Run, home: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {
         *("run.json", "samples.jsonl", "report.html"),
     }
-    with pytest.raises(BadInput, match="is not empty; name a new folder"):
+    with pytest.raises(InvalidInput, match="is not empty; name a new folder"):
         run.save(folder)
 
 
@@ -112,7 +112,7 @@ def test_a_run_is_loaded_by_its_folder_or_by_name(run: Run) -> None:
         again = load(name)
         assert isinstance(again, Run)
         assert again.samples == run.samples
-    with pytest.raises(BadInput, match="'nobody' is no run folder, and no run goes by it"):
+    with pytest.raises(InvalidInput, match="'nobody' is no run folder, and no run goes by it"):
         load("nobody")
 
 
@@ -131,7 +131,7 @@ def test_without_pandas_a_frame_is_refused_in_a_sentence(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(Problem, match="needs pandas, which is not installed: pip install pandas"):
+    with pytest.raises(UserError, match="needs pandas, which is not installed: pip install pandas"):
         run.to_frame()
 
 

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Spec
-from cant_do_that_anymore.errors import BadInput, Problem
+from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.evaluation.whom import known_for, model_for
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.interfaces.commands.experiment import experiment
@@ -80,7 +80,7 @@ def test_headers_are_sent_from_the_environment_too_and_are_written_nowhere(
 def test_a_header_that_cannot_be_is_one_sentence_without_its_value(
     header: str, sentence: str
 ) -> None:
-    with pytest.raises(BadInput, match=sentence) as problem:
+    with pytest.raises(InvalidInput, match=sentence) as problem:
         model_for(Spec(model="m", base_url="http://localhost/v1", header=(header,)))
     assert SECRET not in str(problem.value)
 
@@ -106,7 +106,7 @@ def test_nothing_is_sent_to_another_server_by_a_redirect(server: Loopback, statu
     options = {"model": "m", "header": (f"X-Gateway={SECRET}",)}
     with (
         serving(Loopback(lambda _: "e7e5", fault=elsewhere)) as first,
-        pytest.raises(Problem) as problem,
+        pytest.raises(UserError) as problem,
     ):
         answer(base_url=first.url, **options)
     assert str(problem.value) == (
@@ -226,7 +226,7 @@ def test_a_model_for_the_responses_api_alone_is_shown_the_way_through_inspect(
     server.fault = refuse
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    with pytest.raises(Problem, match="by way of Inspect: inspect/openai/o1-pro"):
+    with pytest.raises(UserError, match="by way of Inspect: inspect/openai/o1-pro"):
         answer(model="openai/o1-pro")
 
 
@@ -240,11 +240,11 @@ def test_a_server_with_many_models_names_the_nearest_and_not_all() -> None:
         return web.json_response({"error": "no such model"}, status=404)
 
     with serving(Many(habit, fault=refuse)) as server:
-        with pytest.raises(Problem, match=r"did you mean 'qwen/qwen3-8b'\?") as problem:
+        with pytest.raises(UserError, match=r"did you mean 'qwen/qwen3-8b'\?") as problem:
             answer(model="qwen3-8b", base_url=server.url)
         assert len(str(problem.value)) < 300
         with pytest.raises(
-            BadInput, match=r"serves vendor-0/model-0, .*, \.\.\.; name one"
+            InvalidInput, match=r"serves vendor-0/model-0, .*, \.\.\.; name one"
         ) as told:
             model_named(None, server.url)
         assert len(str(told.value)) < 400

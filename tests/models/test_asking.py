@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.errors import Problem, Unfinished
+from cant_do_that_anymore.errors import Incomplete, UserError
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.models import asking as module
 from cant_do_that_anymore.models.asking import FAR_AHEAD, Asking
@@ -309,15 +309,15 @@ def test_a_question_without_answer_is_an_error_and_is_asked_again_next_time(stor
 
 def test_a_model_that_is_gone_ends_the_asking_and_the_answers_are_kept(store: Store) -> None:
     model = Scripted(lambda number, _: Passing("gone") if number >= 20 else 0.0)
-    with pytest.raises(Unfinished, match=r"scripted stopped answering \(gone\); the 20 answers"):
+    with pytest.raises(Incomplete, match=r"scripted stopped answering \(gone\); the 20 answers"):
         asyncio.run(all_answers(Asking(model, store), 1000))
     assert len(model.asked) < 60
     assert all(store.get(key_of(model, ask, SETTINGS)) for ask in asks(20))
 
 
 def test_a_problem_that_no_further_try_will_mend_ends_the_asking_at_once(store: Store) -> None:
-    model = Scripted(lambda number, _: Problem("bad key") if number == 0 else 0.01)
-    with pytest.raises(Problem, match="bad key"):
+    model = Scripted(lambda number, _: UserError("bad key") if number == 0 else 0.01)
+    with pytest.raises(UserError, match="bad key"):
         asyncio.run(all_answers(Asking(model, store), 1000))
     assert len(model.asked) <= 8
 
@@ -325,6 +325,6 @@ def test_a_problem_that_no_further_try_will_mend_ends_the_asking_at_once(store: 
 def test_a_store_that_cannot_be_written_ends_the_asking(store: Store) -> None:
     model = Scripted(lambda *_: 0.0)
     store._writer.execute("PRAGMA query_only = ON")
-    with pytest.raises(Problem, match="cannot save answers"):
+    with pytest.raises(UserError, match="cannot save answers"):
         asyncio.run(all_answers(Asking(model, store), 1000))
     assert len(model.asked) < 200

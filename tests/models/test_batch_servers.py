@@ -15,7 +15,7 @@ from aiohttp import web
 
 from batches import BatchServer, Disturbs, Line, failed_line
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
+from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models import batches, batching, rounds
@@ -102,7 +102,7 @@ def test_a_server_that_stays_in_trouble_does_not_lose_what_was_sent(
     server.disturbs = no_results
     with serving(server):
         spec = Spec(model="m", base_url=server.url, dataset=positions, batch=True)
-        with pytest.raises(Unfinished, match=r"cannot be reached \(HTTP 500\); what was sent goes"):
+        with pytest.raises(Incomplete, match=r"cannot be reached \(HTTP 500\); what was sent goes"):
             evaluate(spec, quiet=True)
         server.disturbs = None
         evaluate(spec, quiet=True)
@@ -137,7 +137,7 @@ def test_junk_in_place_of_anything_about_batches_ends_in_a_sentence(
     with serving(server):
         for number, junk in enumerate(JUNK):
             server.disturbs = spoilt(junk)
-            with suppress(Problem):
+            with suppress(UserError):
                 asyncio.run(asked(server, tmp_path, number, 5))
             server.disturbs = None
             assert len(asyncio.run(asked(server, tmp_path, number, 5))) == 5
@@ -179,7 +179,7 @@ def test_a_batch_that_cannot_be_looked_at_for_a_while_is_not_given_up(
         spec = Spec(model="m", base_url=server.url, dataset=positions, batch=True)
         for disturbed in (lost, refused):
             server.disturbs = disturbed
-            with pytest.raises(Problem):
+            with pytest.raises(UserError):
                 evaluate(spec, quiet=True)
         server.disturbs = None
         evaluate(spec, quiet=True)
@@ -307,7 +307,7 @@ def test_a_refusal_that_only_batches_make_ends_in_one_sentence(positions: Path) 
 
     server = BatchServer(wavering, spoils=refused)
     told = r"have no answer \(the first: \S+ refuses 'm' \(HTTP 400: .* not supported by the batch"
-    with pytest.raises(Unfinished, match=told):
+    with pytest.raises(Incomplete, match=told):
         run_of(server, dataset=positions, batch=True)
     assert (len(server.batches), sum(server.live.values())) == (1, FEW)
 
@@ -317,7 +317,7 @@ def test_a_form_that_only_batches_refuse_is_tried_a_few_times(positions: Path) -
         return failed_line(line, 400, "temperature is not supported in batches")
 
     server = BatchServer(wavering, spoils=refused)
-    with pytest.raises(Unfinished, match="no answer in 3 batches, the last time: "):
+    with pytest.raises(Incomplete, match="no answer in 3 batches, the last time: "):
         run_of(server, dataset=positions, batch=True)
     assert (len(server.batches), sum(server.live.values())) == (3, FEW + 3 * LESSONS)
 
@@ -338,7 +338,7 @@ def test_half_the_price_is_paid(positions: Path, priced: None) -> None:
 
 def test_no_more_is_sent_than_the_limit_can_pay(positions: Path, priced: None) -> None:
     server = BatchServer(wavering)
-    with pytest.raises(Unfinished, match=r"of \$1.2 are spent and the next batch may cost"):
+    with pytest.raises(Incomplete, match=r"of \$1.2 are spent and the next batch may cost"):
         run_of(server, model="priced", dataset=positions, batch=True, max_cost=1.2)
     spent = (full_price(server, server.charged) + full_price(server, server.live)) / 2
     assert 0.6 < spent < 1.2, spent
@@ -351,7 +351,7 @@ def test_results_that_could_not_be_saved_are_not_paid_again(
     server = BatchServer(wavering)
     with serving(server):
         spec = Spec(model="m", base_url=server.url, dataset=positions, batch=True)
-        with monkeypatch.context() as patch, pytest.raises(Problem, match="cannot save answers"):
+        with monkeypatch.context() as patch, pytest.raises(UserError, match="cannot save answers"):
             patch.setattr(Store, "put", full_after_a_batch(server))
             evaluate(spec, quiet=True)
         evaluate(spec, quiet=True)
@@ -433,12 +433,12 @@ def test_where_there_can_be_no_batch_a_sentence_says_what_can_be(
 
 
 def test_a_server_without_batches_is_told_in_one_sentence(positions: Path) -> None:
-    with pytest.raises(Problem, match=r"has no batches of OpenAI's form \(HTTP 404"):
+    with pytest.raises(UserError, match=r"has no batches of OpenAI's form \(HTTP 404"):
         run_of(Loopback(wavering), dataset=positions, batch=True)
 
 
 def test_what_is_not_kept_cannot_be_in_a_batch(positions: Path) -> None:
-    with pytest.raises(BadInput, match="leave out --fresh or --batch"):
+    with pytest.raises(InvalidInput, match="leave out --fresh or --batch"):
         run_of(BatchServer(wavering), dataset=positions, batch=True, fresh=True)
 
 

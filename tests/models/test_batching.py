@@ -15,7 +15,7 @@ from aiohttp.typedefs import Handler
 
 from batches import BatchServer, Line, failed_line
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.errors import Unfinished
+from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.pools import Pool
 from cant_do_that_anymore.evaluation.search import Search
@@ -265,7 +265,7 @@ def test_when_no_batch_works_the_run_says_so_and_keeps_what_it_has(
     told = r"90 of 100 samples have no answer \(the first: no answer in 3 batches, the last time: "
     with serving(server):
         spec = Spec(model="m", base_url=server.url, dataset=positions, batch=True)
-        with pytest.raises(Unfinished, match=told):
+        with pytest.raises(Incomplete, match=told):
             evaluate(spec, quiet=True)
         assert len(server.batches) == 3
         server.ends = lambda _: "completed"

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.errors import Problem
+from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models.concessions import (
     ASKED_ONCE,
@@ -94,7 +94,7 @@ def test_a_value_out_of_range_is_the_users_to_change(tmp_path: Path) -> None:
     fault = refusing(message, "hot")
     with (
         serving(Loopback(habit, fault=fault)) as server,
-        pytest.raises(Problem, match="decimal above maximum value"),
+        pytest.raises(UserError, match="decimal above maximum value"),
     ):
         measured(server, tmp_path, temperature=5.0)
 

@@ -22,7 +22,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import BadInput, Problem
+from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.vocabulary import Outcome
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
@@ -129,7 +129,9 @@ def test_a_refused_key_is_one_sentence_at_once(status: int, tmp_path: Path) -> N
             raise ProviderError(status, "invalid x-api-key")
         return habit(messages)
 
-    with pytest.raises(Problem, match=r"the provider of scripted/m refuses the key .*invalid x-ap"):
+    with pytest.raises(
+        UserError, match=r"the provider of scripted/m refuses the key .*invalid x-ap"
+    ):
         measured(behaviour, tmp_path)
     assert Provider.calls == 3
 
@@ -144,7 +146,7 @@ def test_a_key_that_the_provider_repeats_is_not_repeated_here(
     monkeypatch.setattr(
         Provider, "__init__", lambda self, *_, **__: ModelAPI.__init__(self, "m", None, KEY)
     )
-    with pytest.raises(Problem) as problem:
+    with pytest.raises(UserError) as problem:
         measured(behaviour, tmp_path)
     assert "Incorrect API key provided: ***" in str(problem.value)
 
@@ -154,7 +156,7 @@ def test_a_refusal_of_the_very_first_question_ends_the_run(status: int, tmp_path
     def behaviour(call: int, messages: list[ChatMessage]) -> ModelOutput:
         raise ProviderError(status, "no such model")
 
-    with pytest.raises(Problem, match=r"scripted/m cannot answer \(.*no such model"):
+    with pytest.raises(UserError, match=r"scripted/m cannot answer \(.*no such model"):
         measured(behaviour, tmp_path)
     assert Provider.calls == 1
 
@@ -174,7 +176,7 @@ def test_an_empty_account_is_not_waited_for(tmp_path: Path) -> None:
     def behaviour(call: int, messages: list[ChatMessage]) -> ModelOutput:
         raise ProviderError(429, "code: insufficient_quota")
 
-    with pytest.raises(Problem, match="insufficient_quota"):
+    with pytest.raises(UserError, match="insufficient_quota"):
         measured(behaviour, tmp_path)
     assert Provider.calls == 1
 
@@ -197,9 +199,9 @@ def test_a_reply_without_a_move_is_what_its_end_says(
 
 
 def test_an_unknown_provider_or_a_missing_key_is_one_sentence() -> None:
-    with pytest.raises(BadInput, match="unknown model: 'nobody/m'"):
+    with pytest.raises(InvalidInput, match="unknown model: 'nobody/m'"):
         model_named("nobody/m")
-    with pytest.raises(BadInput) as problem:
+    with pytest.raises(InvalidInput) as problem:
         model_named("anthropic/m")
     sentence = str(problem.value)
     assert sentence.startswith("cannot use 'anthropic/m': ")
@@ -219,7 +221,7 @@ def test_a_missing_package_is_told_with_the_extra_that_brings_it(
     name: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(BadInput) as problem:
+    with pytest.raises(InvalidInput) as problem:
         model_named(name)
     assert str(problem.value).endswith(f"pip install 'cant-do-that-anymore[{extra}]'")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -235,7 +237,7 @@ def test_a_missing_package_is_told_with_the_extra_that_brings_it(
 def test_so_is_inspect_itself(name: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "cant_do_that_anymore.models.hosted", raising=False)
     monkeypatch.setitem(sys.modules, "inspect_ai.model", None)
-    with pytest.raises(BadInput) as problem:
+    with pytest.raises(InvalidInput) as problem:
         model_named(name)
     needs = f"{name} needs Inspect AI: pip install 'cant-do-that-anymore[{extra}]'"
     assert str(problem.value) == needs

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore.errors import Problem
+from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.models.hosted import HostedModel
 from cant_do_that_anymore.models.model import Answer, Passing, Settings
 from faults import FAULTS
@@ -92,7 +92,7 @@ def test_an_empty_account_is_known_by_the_code_of_the_fault(server: Loopback) ->
         return web.json_response({"error": error}, status=429)
 
     server.fault = broke
-    with pytest.raises(Problem, match="Add a card"):
+    with pytest.raises(UserError, match="Add a card"):
         answer("openai-api/loop/someone", "e2e4")
     assert len(server.requests) == 1
 

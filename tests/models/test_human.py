@@ -9,7 +9,7 @@ from pathlib import Path
 import chess
 import pytest
 
-from cant_do_that_anymore.errors import Unfinished
+from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.evaluation.conditions import conditions_for
 from cant_do_that_anymore.evaluation.wordings import DEFAULT
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
@@ -110,12 +110,12 @@ def test_leaving_ends_the_run_and_nothing_is_asked_afterwards(
     typing: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = HumanModel()
-    with pytest.raises(Unfinished, match="all answers so far are saved"):
+    with pytest.raises(Incomplete, match="all answers so far are saved"):
         answer(model)
     capsys.readouterr()
     typing.write("e2e4\n")
     typing.seek(0)
-    with pytest.raises(Unfinished):
+    with pytest.raises(Incomplete):
         answer(model)
     assert capsys.readouterr().err == ""
 

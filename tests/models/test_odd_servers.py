@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.models import clients
@@ -68,7 +68,7 @@ def test_a_time_to_come_back_that_cannot_be_is_none(told: str) -> None:
     ],
 )
 def test_an_address_that_cannot_be_is_refused(address: str) -> None:
-    with pytest.raises(BadInput, match="not the address of a server"):
+    with pytest.raises(InvalidInput, match="not the address of a server"):
         model_named("m", address)
 
 

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import Unfinished
+from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.evaluation.outlook import Outlook
 from cant_do_that_anymore.evaluation.prices import price_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
@@ -93,7 +93,7 @@ def test_the_limit_holds_while_it_is_learnt_how_much_a_model_thinks(
 ) -> None:
     thinker = THINKERS[kind]()
     thinker.delay = 0.005  # so that many requests are under way at once
-    with serving(thinker), pytest.raises(Unfinished, match="stopped before passing --max-cost"):
+    with serving(thinker), pytest.raises(Incomplete, match="stopped before passing --max-cost"):
         spec = Spec(model="priced", base_url=thinker.url, dataset=positions, max_cost=limit)
         evaluate(spec, quiet=True)
     assert 0 < thinker.charged <= limit
@@ -111,7 +111,7 @@ def test_what_was_thought_and_got_lost_is_paid(
     monkeypatch.setattr(server, "TIME_OUT", aiohttp.ClientTimeout(total=0.5))
     monkeypatch.setattr(server, "LONG_TIME_OUT", aiohttp.ClientTimeout(total=0.5))
     thinker = Losing(habit, thinks=lambda _: 15_900, lost=LOST[how], delay=0.005)
-    with serving(thinker), pytest.raises(Unfinished, match="stopped before passing --max-cost"):
+    with serving(thinker), pytest.raises(Incomplete, match="stopped before passing --max-cost"):
         spec = Spec(model="priced", base_url=thinker.url, dataset=positions, max_cost=150)
         evaluate(spec, quiet=True)
     assert 150 - 2 * 17 < thinker.charged <= 150
@@ -124,7 +124,7 @@ def test_thinking_aloud_is_two_requests_and_both_are_paid(positions: Path) -> No
 
     with serving(Loopback(talkative, delay=0.005)) as loopback:
         spec = Spec(model="cot/priced", base_url=loopback.url, dataset=positions, max_cost=10)
-        with pytest.raises(Unfinished, match="stopped before passing --max-cost"):
+        with pytest.raises(Incomplete, match="stopped before passing --max-cost"):
             evaluate(spec, quiet=True)
         charged = sum(charge(loopback.completion(each)["usage"]) for each in loopback.requests)
     assert 8 < charged <= 10

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.errors import Problem
+from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.game.position import DATA, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, Rules
 from cant_do_that_anymore.models import pocket as module
@@ -265,7 +265,9 @@ class TestShippedFiles:
     @pytest.mark.parametrize("name", ["pocket.onnx", "pocket.json"])
     def test_a_missing_file_is_one_sentence(self, data: Path, name: str) -> None:
         (data / name).unlink()
-        with pytest.raises(Problem, match="damaged or missing: install the package again") as found:
+        with pytest.raises(
+            UserError, match="damaged or missing: install the package again"
+        ) as found:
             model_named(POCKET)
         assert found.value.exit_code == 1
 
@@ -273,7 +275,7 @@ class TestShippedFiles:
     @pytest.mark.parametrize("half", [slice(0, 1000), slice(1000, None), slice(0, 0)])
     def test_a_damaged_file_is_one_sentence(self, data: Path, name: str, half: slice) -> None:
         (data / name).write_bytes((data / name).read_bytes()[half])
-        with pytest.raises(Problem, match="damaged or missing: install the package again"):
+        with pytest.raises(UserError, match="damaged or missing: install the package again"):
             model_named(POCKET_RULES)
 
     def test_the_network_is_small(self) -> None:

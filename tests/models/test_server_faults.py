@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import BadInput, Problem, Unfinished
+from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models import asking, clients, server
@@ -117,7 +117,7 @@ def test_a_reply_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(asking, "FAILURES", 2)
     with (
         serving(Loopback(lambda _: "x" * 20_000)) as loopback,
-        pytest.raises(Unfinished, match="a reply of more than 10000 bytes"),
+        pytest.raises(Incomplete, match="a reply of more than 10000 bytes"),
     ):
         measured(loopback, 1, tmp_path)
 
@@ -181,7 +181,7 @@ def test_what_no_further_try_will_mend_stops_the_run_at_once(
     async def fault(request: Request, number: int) -> web.StreamResponse | None:
         return web.json_response({"error": {"message": body}}, status=status)
 
-    with serving(Loopback(wavering, fault=fault)) as loopback, pytest.raises(Problem) as problem:
+    with serving(Loopback(wavering, fault=fault)) as loopback, pytest.raises(UserError) as problem:
         measured(loopback, 50, tmp_path, max_connections=1)
     assert sentence in str(problem.value)
     assert len(loopback.requests) == 1
@@ -189,7 +189,7 @@ def test_what_no_further_try_will_mend_stops_the_run_at_once(
 
 @pytest.mark.parametrize("model", ["m", None])
 def test_an_address_without_v1_is_refused_with_the_one_to_try(model: str | None) -> None:
-    with serving(Loopback(wavering)) as loopback, pytest.raises(Problem) as problem:
+    with serving(Loopback(wavering)) as loopback, pytest.raises(UserError) as problem:
         evaluate(Spec(model=model, base_url=loopback.url.removesuffix("/v1")), quiet=True)
     assert str(problem.value).endswith(f"; most servers answer below /v1: try {loopback.url}")
     assert loopback.requests == []
@@ -212,7 +212,7 @@ def test_an_exhausted_quota_stops_the_run_but_a_rate_limit_that_says_quota_does_
         assert measured(loopback, 2, tmp_path).results.metrics["n_samples"] == 2
     with (
         serving(Loopback(wavering, fault=exhausted)) as loopback,
-        pytest.raises(Problem, match="wants money"),
+        pytest.raises(UserError, match="wants money"),
     ):
         measured(loopback, 3, tmp_path)
 
@@ -225,7 +225,7 @@ def test_a_server_that_dies_ends_the_run_with_a_sentence_and_the_answers_saved(
 
     with (
         serving(Loopback(wavering, fault=dead)) as loopback,
-        pytest.raises(Unfinished, match=r"m stopped answering .* run the same command again"),
+        pytest.raises(Incomplete, match=r"m stopped answering .* run the same command again"),
     ):
         measured(loopback, 100, tmp_path, max_connections=4)
     answered = 60
@@ -270,7 +270,7 @@ def test_a_long_answer_is_waited_for_longer(
 def test_no_server_at_all_is_one_sentence(tmp_path: Path) -> None:
     with serving(Loopback(wavering)) as loopback:
         pass
-    with pytest.raises(Problem, match=r"no server answers at http://127.0.0.1:.*start it"):
+    with pytest.raises(UserError, match=r"no server answers at http://127.0.0.1:.*start it"):
         measured(loopback, 2, tmp_path)
 
 
@@ -278,5 +278,5 @@ def test_no_server_at_all_is_one_sentence(tmp_path: Path) -> None:
     "address", ["http://", "http:///v1", "http://[bad", "http://h:99999/v1", "http://h:port/v1"]
 )
 def test_an_address_that_cannot_be_is_one_sentence(address: str) -> None:
-    with pytest.raises(BadInput, match="not the address of a server"):
+    with pytest.raises(InvalidInput, match="not the address of a server"):
         model_named("m", address)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.models.reasoning import THINKING_TOKENS
 from cant_do_that_anymore.models.server import ServerModel
 from cant_do_that_anymore.models.solvers import Solver, solver_named
@@ -68,7 +68,7 @@ def test_chain_of_thought_is_the_same_model_that_thinks(model: str) -> None:
     ],
 )
 def test_an_unknown_name_is_answered_with_near_ones(name: str, meant: str) -> None:
-    with pytest.raises(BadInput, match="unknown solver") as refusal:
+    with pytest.raises(InvalidInput, match="unknown solver") as refusal:
         solver_named(name)
     assert meant in str(refusal.value)
 
@@ -88,7 +88,7 @@ def test_with_a_base_url_the_model_goes_by_the_name_that_the_server_knows() -> N
 )
 def test_a_missing_key_is_named(name: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(variable, raising=False)
-    with pytest.raises(BadInput, match=f"set {variable}"):
+    with pytest.raises(InvalidInput, match=f"set {variable}"):
         solver_named(name).load()
 
 
@@ -153,6 +153,6 @@ def test_a_registry_of_the_original_is_understood(tmp_path: Path) -> None:
 def test_an_entry_that_cannot_be_used_is_named(tmp_path: Path, entry: str, reason: str) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(f"mine: {entry}\n")
-    with pytest.raises(BadInput) as refusal:
+    with pytest.raises(InvalidInput) as refusal:
         solver_named("mine", [file])
     assert reason in str(refusal.value)

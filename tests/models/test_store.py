@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.errors import Problem
+from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.models.baseline import RandomModel
 from cant_do_that_anymore.models.ledger import Ledger, Noted
 from cant_do_that_anymore.models.model import Answer, Form, Usage
@@ -233,7 +233,7 @@ def test_no_damage_anywhere_makes_a_wrong_answer(
         kept = found(path, list(answers))
         saved(path, answers)
         whole = found(path, list(answers))
-    except Problem as problem:  # damage to the header that reads as "do not write to this"
+    except UserError as problem:  # damage to the header that reads as "do not write to this"
         assert "readonly" in str(problem)
     else:
         assert all(answers[key] == answer for key, answer in kept.items())
@@ -278,7 +278,7 @@ def test_a_disk_that_fails_is_no_damage(tmp_path: Path) -> None:
     saved(path, {"key": Answer("e2e4")})
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:
-        with pytest.raises(Problem, match="disk I/O error"):
+        with pytest.raises(UserError, match="disk I/O error"):
             Store(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -287,7 +287,7 @@ def test_a_disk_that_fails_is_no_damage(tmp_path: Path) -> None:
 
 
 def test_a_path_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(Problem, match=r"cannot save answers in .*CDTA_HOME"):
+    with pytest.raises(UserError, match=r"cannot save answers in .*CDTA_HOME"):
         Store(tmp_path / "missing" / "answers.sqlite")
 
 
@@ -325,5 +325,5 @@ def test_no_folder_for_temporary_files_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    with pytest.raises(Problem, match=r"no folder for temporary files .*; set TMPDIR"):
+    with pytest.raises(UserError, match=r"no folder for temporary files .*; set TMPDIR"):
         opened_store(fresh=True).__enter__()

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.errors import BadInput, Problem
+from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.evaluation.criteria import ORDER_SEED
 from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.run import choose
@@ -94,7 +94,7 @@ def test_thinking_is_turned_off_in_the_way_that_works() -> None:
 def test_a_model_that_cannot_but_think_is_not_measured_as_if_it_did_not() -> None:
     with (
         serving(Thinker(perfect)) as server,
-        pytest.raises(BadInput, match="thinks although --reasoning-effort none"),
+        pytest.raises(InvalidInput, match="thinks although --reasoning-effort none"),
     ):
         evaluate(Spec(base_url=server.url, n=6, reasoning_effort="none"), quiet=True)
     assert len(server.requests) == 5
@@ -110,7 +110,7 @@ def test_none_suits_a_model_that_knows_no_effort() -> None:
     with serving(Plain(perfect, thinks=lambda _: 0)) as server:
         run = evaluate(Spec(base_url=server.url, n=6, reasoning_effort="none"), quiet=True)
         assert run.results.metrics["variant_impact_factor"] == -1
-        with pytest.raises(Problem, match="Unrecognized request argument"):
+        with pytest.raises(UserError, match="Unrecognized request argument"):
             evaluate(Spec(base_url=server.url, n=6, reasoning_effort="low"), quiet=True)
 
 
@@ -220,7 +220,7 @@ def test_room_that_the_user_gave_is_not_made_larger(tmp_path: Path) -> None:
     spec = {"dataset": tmp_path / "some.jsonl", "n": 24, "reasoning_tokens": 300}
     with (
         serving(Thinker(perfect)) as server,
-        pytest.raises(Problem, match=r"raise --reasoning-tokens \(now 300\)"),
+        pytest.raises(UserError, match=r"raise --reasoning-tokens \(now 300\)"),
     ):
         evaluate(Spec(base_url=server.url, **spec), quiet=True)  # type: ignore[arg-type]
     assert set(server.limits) == {316}
@@ -364,5 +364,5 @@ def test_habits_can_be_found_at_another_effort() -> None:
     ],
 )
 def test_what_cannot_work_is_said(option: dict[str, str], told: str) -> None:
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(InvalidInput, match=told):
         evaluate(Spec(**option), quiet=True)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from aiohttp import web
 from rich.console import Console, RenderableType
 
 from cant_do_that_anymore import Spec
-from cant_do_that_anymore.errors import BadInput, Problem, Stopped
+from cant_do_that_anymore.errors import InvalidInput, Stopped, UserError
 from cant_do_that_anymore.evaluation import experiment
 from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.experiment import evals_and_rules
@@ -81,7 +81,7 @@ def measure(server: Loopback, out: Path, *arguments: str) -> Done:
 
 def measured(
     server: Loopback, out: Path, seeds: int = 1, **options: Any
-) -> tuple[list[Run], dict[str, Problem]]:
+) -> tuple[list[Run], dict[str, UserError]]:
     """The runs of an experiment with one model, without its tables and pictures."""
     given: dict[str, Any] = {"eval": "all_diagonal", "n": N} | options
     specs = [Spec("other", server.url, seed=seed, **given) for seed in range(seeds)]
@@ -481,14 +481,14 @@ def test_a_file_that_is_no_record_is_named_with_its_fault(
 ) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(text)
-    with pytest.raises(BadInput, match=fault) as problem:
+    with pytest.raises(InvalidInput, match=fault) as problem:
         records_in([path])
     assert "x.jsonl" in str(problem.value)
 
 
 def test_an_empty_or_missing_folder_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(BadInput, match="holds no run and no record file"):
+        with pytest.raises(InvalidInput, match="holds no run and no record file"):
             standings_in([path])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore import Spec
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.entrants import by_title
 from cant_do_that_anymore.evaluation.experiment import measured, specs_of
 from cant_do_that_anymore.evaluation.finding import folders_in
@@ -116,10 +116,11 @@ def test_a_name_with_an_address_is_that_model_and_another_at_is_a_name() -> None
     spec = Spec(model=f"@{url}")
     assert (spec.model, spec.base_url) == (None, url)
     assert Spec(model="vertex/claude@20250101").base_url is None
-    with pytest.raises(BadInput, match=r"'a@http://b' has an address, and --base-url another"):
+    with pytest.raises(InvalidInput, match=r"'a@http://b' has an address, and --base-url another"):
         Spec(model="a@http://b", base_url=url)
     with pytest.raises(
-        BadInput, match=r"'a@localhost:1/v1' has no http address \(try a@http://localhost:1/v1\)"
+        InvalidInput,
+        match=r"'a@localhost:1/v1' has no http address \(try a@http://localhost:1/v1\)",
     ):
         known(model="a@localhost:1/v1")
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
-from ..errors import Unfinished
+from ..errors import Incomplete
+from ..interrupts import run_interruptible
 from ..models.asking import Asking
 from ..models.concessions import limit_of
 from ..models.model import Known
 from ..models.purse import FREE, Price
-from ..models.stopping import to_the_end
-from ..progress import shown
+from ..progress import progress_display
 from .cheaper import cheaper_than
 from .estimate import cost, foreseen_by
 from .foresight import Foreseen, Part
@@ -29,7 +29,7 @@ MOST_TO_LEARN = 0.2
 """What the others of these answers may cost, as a share of the limit."""
 
 
-class TooDear(Unfinished):
+class TooDear(Incomplete):
     """What is to come costs more than may be spent without a word."""
 
 
@@ -65,7 +65,7 @@ async def bill_for(
         if not may_ask or _cost(spec, first, first, asking.model, price) > most:
             break
         if first.to_ask:
-            with shown(f"the first answers of {asking.model.name}", quiet=quiet):
+            with progress_display(f"the first answers of {asking.model.name}", quiet=quiet):
                 await _ask(first, asking)
             foreseen = foreseen_by(spec, plan, asking.model, asking.kept)
     return _bill(spec, foreseen, asking.model, price)
@@ -83,7 +83,7 @@ def bill_of(spec: Spec, *, quiet: bool, may_ask: bool) -> Bill | None:
         async with asking_for(spec, model) as asking:
             return await bill_for(spec, plan, asking, quiet=quiet, may_ask=may_ask)
 
-    return to_the_end(billed(), kept=not spec.fresh)
+    return run_interruptible(billed(), kept=not spec.fresh)
 
 
 def check_dues(finding: Sequence[Due], measuring: Sequence[Due], specs: Sequence[Spec]) -> None:

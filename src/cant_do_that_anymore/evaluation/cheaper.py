@@ -1,6 +1,6 @@
 """Options that make a run cheaper."""
 
-from ..errors import Problem
+from ..errors import UserError
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..models.batching import check_batch
 from .sizes import hoped_for
@@ -39,6 +39,6 @@ def _takes_batches(spec: Spec) -> bool:
         return False
     try:
         check_batch(known_for(spec), fresh=spec.fresh)
-    except Problem:
+    except UserError:
         return False
     return True

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from ..errors import BadInput, counted
+from ..errors import InvalidInput, pluralize
 from ..game.rules import identity_of
 from .contenders import grouped
 from .results import Run
@@ -12,7 +12,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
     """Refuse runs that cannot be compared.
 
     Raises:
-        BadInput: if there are fewer than two models, or their protocols, rules, evals, ways of
+        InvalidInput: if there are fewer than two models, or their protocols, rules, evals, ways of
             selection or pools differ.
     """
     one_protocol(runs)
@@ -22,7 +22,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
         ("of different evals", {run.plan.eval.removesuffix("_small") for run in runs}),
     ):
         if len(kinds) > 1:
-            raise BadInput(f"runs {what} cannot be compared: {', '.join(sorted(kinds))}")
+            raise InvalidInput(f"runs {what} cannot be compared: {', '.join(sorted(kinds))}")
     union = "cdta dataset union A B -o both.jsonl, then cdta run --dataset both.jsonl"
     for how, kinds, instead in (
         ("selected", {run.dataset.selection for run in runs}, f"set: {union}"),
@@ -30,14 +30,14 @@ def check_comparable(runs: Sequence[Run]) -> None:
     ):
         if len(kinds - {""}) > 1:
             told = " and ".join(sorted(kinds - {""}))
-            raise BadInput(
+            raise InvalidInput(
                 f"runs on positions {how} {told} cannot be ranked together; measure all on one "
                 f"{instead}"
             )
     if len(grouped(runs)) < 2:
-        raise BadInput(
+        raise InvalidInput(
             "a comparison needs runs of two models or settings; these are "
-            f"{counted(len(runs), 'run')} of one, which would be taken together"
+            f"{pluralize(len(runs), 'run')} of one, which would be taken together"
         )
 
 
@@ -45,12 +45,12 @@ def one_protocol(runs: Iterable[Run]) -> list[Run]:
     """The runs, all scored by one protocol.
 
     Raises:
-        BadInput: if they are not.
+        InvalidInput: if they are not.
     """
     found = list(runs)
     protocols = sorted({run.protocol for run in found})
     if len(protocols) > 1:
-        raise BadInput(
+        raise InvalidInput(
             f"runs of protocols {' and '.join(protocols)} cannot be ranked together; `cdta rescore "
             "RUN` scores the answers of an older run again, without asking anything"
         )

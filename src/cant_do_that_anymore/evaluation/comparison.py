@@ -12,7 +12,7 @@ from math import ceil
 from statistics import NormalDist
 from typing import Literal
 
-from ..errors import counted
+from ..errors import pluralize
 from .comparable import check_comparable
 from .contenders import Contender, contenders
 from .measures import MEASURES
@@ -117,7 +117,7 @@ class Comparison:
     def claim(self) -> str:
         """The sentence, to go on from."""
         both = f"{self.first.label} and {self.second.label}"
-        on = f"on {counted(self.n_samples, 'shared sample')}"
+        on = f"on {pluralize(self.n_samples, 'shared sample')}"
         whether = f"whether {both} differ in {self._title}"
         if self.difference is None or not self.interval:
             return self._nothing_shared
@@ -132,7 +132,7 @@ class Comparison:
         if self.n_samples < self.enough:
             few = "is" if self.n_samples == 1 else "are"
             return (
-                f"{counted(self.n_samples, 'shared sample')} {few} too few to tell {whether}; "
+                f"{pluralize(self.n_samples, 'shared sample')} {few} too few to tell {whether}; "
                 f"about {self.enough:,} would be enough"
             )
         between = range_in_points(self.interval.low, self.interval.high, " and ")
@@ -153,7 +153,7 @@ class Comparison:
         pairs = zip((self.first, self.second), self.values, strict=True)
         who = " and ".join(model.label for model, value in pairs if value is None)
         return (
-            f"on {counted(self.n_samples, 'shared sample')} {who} never showed the habit, so "
+            f"on {pluralize(self.n_samples, 'shared sample')} {who} never showed the habit, so "
             f"nothing can be said about {self._title}"
         )
 
@@ -162,7 +162,7 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
     """Compare every pair of models in every measure, on the positions the two share.
 
     Raises:
-        BadInput: if there are fewer than two models, or their protocols, rules, evals, ways of
+        InvalidInput: if there are fewer than two models, or their protocols, rules, evals, ways of
             selection or pools differ.
     """
     check_comparable(runs)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from ..errors import BadInput, unknown
+from ..errors import InvalidInput, unknown_value
 from ..game.position import Position
 from ..game.rules import STANDARD, Rules, placebo_of
 from ..models.layout import with_user_turn
@@ -100,7 +100,7 @@ def conditions_for(names: Iterable[str], change: Rules, wording: Wording) -> tup
     """The conditions of those names.
 
     Raises:
-        BadInput: if one is unknown, or the wording does not fit it.
+        InvalidInput: if one is unknown, or the wording does not fit it.
     """
     return tuple(
         condition_named(
@@ -117,7 +117,7 @@ def question(
     """The question about a position under a condition, as a run with these changed rules asks it.
 
     Raises:
-        BadInput: as `conditions_for` does.
+        InvalidInput: as `conditions_for` does.
     """
     (found,) = conditions_for([condition], rules, wording)
     return found.question(position)
@@ -131,7 +131,7 @@ def condition_named(name: str, rules: Rules, text: str, added: str = "") -> Cond
 
 def _kind(name: str) -> Kind:
     if name not in CONDITIONS:
-        raise unknown("condition", name, CONDITIONS)
+        raise unknown_value("condition", name, CONDITIONS)
     return CONDITIONS[name]
 
 
@@ -139,12 +139,12 @@ def check(names: tuple[str, ...]) -> None:
     """Refuse conditions that make no run.
 
     Raises:
-        BadInput: if one is unknown, or they do not begin with the standard and the changed one, or
-            repeat.
+        InvalidInput: if one is unknown, or they do not begin with the standard and the changed one,
+            or repeat.
     """
     for name in names:
         _kind(name)
     if names[:2] != (BEFORE, AFTER) or len(set(names)) < len(names):
-        raise BadInput(
+        raise InvalidInput(
             f"the conditions of a run are {BEFORE!r}, {AFTER!r} and others, not {names!r}"
         )

@@ -58,7 +58,7 @@ class Criteria:
         """The question about a position.
 
         Raises:
-            BadInput: if it is none under the rules.
+            InvalidInput: if it is none under the rules.
         """
         baseline = self.plan.baseline
         question = baseline.question(checked(self.ordered[which.number], self.plan.change))

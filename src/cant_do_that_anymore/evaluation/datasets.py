@@ -9,8 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput, Problem, counted, reason_of, unknown
-from ..files import replacing_folder, replacing_text
+from ..errors import InvalidInput, UserError, error_reason, pluralize, unknown_value
+from ..files import atomic_replace_dir, atomic_write_text, home, safe_name
 from ..game.position import (
     DATA,
     Position,
@@ -21,7 +21,6 @@ from ..game.position import (
     write_positions,
 )
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, identity_of
-from ..home import home, safe_name
 from ..models.model import Usage
 from .results import Dataset
 from .spec import COMMON
@@ -81,7 +80,7 @@ def notes_on_dataset(dataset: Dataset) -> list[str]:
     notes = []
     if dataset.failed:
         notes.append(
-            f"{counted(dataset.failed, 'question')} to find the dataset had no answer: the same "
+            f"{pluralize(dataset.failed, 'question')} to find the dataset had no answer: the same "
             "command may choose other positions once they have"
         )
     if dataset.pool_name == COMMON and dataset.version in _shipped_games():
@@ -113,7 +112,7 @@ def saved_dataset(version: str, kind: str, rules: Rules) -> Dataset | None:
     was built and is not as it was is moved aside: its answers are kept, so it can be built again.
 
     Raises:
-        BadInput: if one that was imported is not as it was.
+        InvalidInput: if one that was imported is not as it was.
     """
     folder = _folder(version, kind)
     if not folder.exists():
@@ -121,9 +120,9 @@ def saved_dataset(version: str, kind: str, rules: Rules) -> Dataset | None:
     try:
         dataset, _ = _load(folder)
         return replace(dataset, positions=[checked(each, rules) for each in dataset.positions])
-    except BadInput as problem:
+    except InvalidInput as problem:
         if kind.startswith(IMPORTED):
-            raise BadInput(f"{problem}; import it again, or delete that folder") from None
+            raise InvalidInput(f"{problem}; import it again, or delete that folder") from None
         log.warning("%s; %s", problem, _put_aside(folder))
         return None
 
@@ -132,7 +131,7 @@ def _put_aside(folder: Path) -> str:
     try:
         aside = home("damaged") / f"{folder.name}-{time.time_ns()}"
         folder.rename(aside)
-    except (OSError, Problem):  # of no use, and in nobody's way
+    except (OSError, UserError):  # of no use, and in nobody's way
         return "it is built again"
     return f"it was moved to {aside}"
 
@@ -141,7 +140,7 @@ def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> No
     """Keep a dataset, replacing an older one only when the new one is whole.
 
     Raises:
-        Problem: if it cannot be written.
+        UserError: if it cannot be written.
     """
     home("datasets")
     folder = _folder(dataset.version, kind)
@@ -149,11 +148,11 @@ def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> No
     told |= {"digest": _digest(dataset.positions)}
     told |= {"saved_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     try:
-        with replacing_folder(folder) as half:
+        with atomic_replace_dir(folder) as half:
             write_positions(half / "positions.jsonl", dataset.positions)
-            replacing_text(half / "dataset.json", json.dumps(told, indent=2) + "\n")
+            atomic_write_text(half / "dataset.json", json.dumps(told, indent=2) + "\n")
     except OSError as problem:
-        raise Problem(
+        raise UserError(
             f"cannot keep the dataset in {str(folder)!r} ({problem.strerror}); no answer is lost, "
             "run the same command again when there is space"
         ) from None
@@ -162,10 +161,10 @@ def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> No
 def import_dataset(version: str, path: Path, rules: Rules) -> Dataset:
     """Keep the positions of a file as the dataset of a model version."""
     if not version:
-        raise BadInput("an imported dataset needs the name of a model, as its API answers")
+        raise InvalidInput("an imported dataset needs the name of a model, as its API answers")
     dataset = Dataset(version, IMPORTED, read_positions(path, rules))
     if not dataset.positions:
-        raise BadInput(f"{path} holds no positions")
+        raise InvalidInput(f"{path} holds no positions")
     save_dataset(dataset, imported_for(rules), {"rules": identity_of(rules), "file": path.name})
     return dataset
 
@@ -179,7 +178,7 @@ def all_datasets() -> dict[str, tuple[Dataset, dict[str, Any]]]:
     for file in sorted(_home().glob("[!.]*/dataset.json")):  # a half-written one begins with a dot
         try:
             found[file.parent.name] = _load(file.parent)
-        except BadInput as problem:
+        except InvalidInput as problem:
             log.warning("%s", problem)
     return found
 
@@ -188,16 +187,16 @@ def dataset_named(name: str, *others: str) -> tuple[Dataset, dict[str, Any]]:
     """A dataset by its name in the list, or by its model version if there is only one of it.
 
     Raises:
-        BadInput: if there is none, or more than one; perhaps one of the others was meant.
+        InvalidInput: if there is none, or more than one; perhaps one of the others was meant.
     """
     datasets = all_datasets()
     if name in datasets:
         return datasets[name]
     of_version = [key for key, (dataset, _) in datasets.items() if dataset.version == name]
     if len(of_version) > 1:
-        raise BadInput(f"{name!r} has several datasets: {', '.join(of_version)}")
+        raise InvalidInput(f"{name!r} has several datasets: {', '.join(of_version)}")
     if not of_version:
-        raise unknown("dataset", name, [*datasets, *others])
+        raise unknown_value("dataset", name, [*datasets, *others])
     return datasets[of_version[0]]
 
 
@@ -210,11 +209,11 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
         told |= {"positions": positions, "usage": Usage(**facts["usage"]), "built_now": False}
         dataset = Dataset(**told)
     except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise BadInput(
-            f"the dataset in {str(folder)!r} is damaged ({reason_of(problem)})"
+        raise InvalidInput(
+            f"the dataset in {str(folder)!r} is damaged ({error_reason(problem)})"
         ) from None
     if not as_it_was:
-        raise BadInput(
+        raise InvalidInput(
             f"the dataset in {str(folder)!r} was changed since it was {dataset.origin}; positions "
             "of your own go by --dataset FILE"
         )

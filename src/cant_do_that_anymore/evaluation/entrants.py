@@ -28,7 +28,7 @@ def by_title(
     ['a', 'b@http://x', 'b@http://y']
 
     Raises:
-        BadInput: if one has two addresses, or one that is none or holds a secret.
+        InvalidInput: if one has two addresses, or one that is none or holds a secret.
     """
     told = [dict(one) if isinstance(one, dict) else {"model": one} for one in given]
     for one in told:

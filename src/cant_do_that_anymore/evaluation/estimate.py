@@ -94,7 +94,7 @@ def foreseen_for(spec: Spec, known: Known) -> Foreseen:
     """What a run will ask, by the answers that are kept until now.
 
     Raises:
-        BadInput: if the spec cannot work.
+        InvalidInput: if the spec cannot work.
     """
     with opened_store(fresh=True) if spec.fresh else store_to_read() as store:
         return foreseen_by(spec, plan_for(spec, known), known, Kept(known, store))
@@ -119,7 +119,7 @@ def estimate(spec: Spec) -> Estimate:
     """Estimate a run.
 
     Raises:
-        BadInput: if the spec cannot work.
+        InvalidInput: if the spec cannot work.
     """
     known = known_for(spec)
     foreseen = foreseen_for(spec, known)

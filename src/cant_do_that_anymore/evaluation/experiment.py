@@ -7,12 +7,12 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput, NoHabit, Problem, Stopped
+from ..errors import InvalidInput, NoHabit, Stopped, UserError
+from ..files import safe_name
 from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
-from ..home import safe_name
 from ..models.model import EFFORTS, Effort
 from ..models.purse import Purse, Spent
-from ..progress import part_of_all
+from ..progress import overall_progress
 from .bill import Due, bill_of, check_dues
 from .entrants import Entrant
 from .folder import load_run
@@ -61,7 +61,7 @@ def specs_for(
     Of several efforts the lowest selects the positions for all, unless another is to.
 
     Raises:
-        BadInput: as `Spec` does.
+        InvalidInput: as `Spec` does.
     """
     specs = [
         Spec(eval=eval_, rules=change, reasoning_effort=effort, seed=seed, **rest)
@@ -91,7 +91,7 @@ def specs_of(
 
 def measured(
     specs: Mapping[str, Sequence[Spec]], out: Path, save: Save, *, quiet: bool
-) -> tuple[list[Run], dict[str, Problem]]:
+) -> tuple[list[Run], dict[str, UserError]]:
     """The runs that the specs of each model ask for, and why some are missing, by model.
 
     Of a model whose runs are there already, one question tells whether it is still the same, and
@@ -101,13 +101,13 @@ def measured(
     each model.
 
     Raises:
-        BadInput: if a spec cannot work, or there is a limit and a model without a price to keep
+        InvalidInput: if a spec cannot work, or there is a limit and a model without a price to keep
             it by.
         TooDear: if all of it costs more than may be spent without a word.
         Stopped: if the user stops it.
     """
     runs: list[Run] = []
-    failures: dict[str, Problem] = {}
+    failures: dict[str, UserError] = {}
     for of_model in specs.values():
         _check(of_model)
     _check_bills(specs, out, quiet=quiet)
@@ -125,7 +125,7 @@ def measured(
         folder = _folder(title, spec, out)
         there = folder.exists()
         try:
-            with part_of_all(told, ahead, [] if there else took):
+            with overall_progress(told, ahead, [] if there else took):
                 run = finished_run(spec, folder, save, quiet=quiet, purse=purse)
                 if there and (title, run.version) not in recognised:
                     check_recognised(run, spec, purse, quiet=quiet)
@@ -138,7 +138,7 @@ def measured(
         except Spent as problem:
             failures[title] = problem
             break
-        except Problem as problem:
+        except UserError as problem:
             failures[title] = problem
     return runs, failures
 
@@ -147,7 +147,7 @@ def _check(of_model: Sequence[Spec]) -> None:
     """Refuse what cannot work before anything is asked."""
     try:
         known = known_for(of_model[0])
-    except Problem:
+    except UserError:
         return  # which is said when its turn comes
     for spec in of_model:
         plan_for(spec, known)
@@ -173,7 +173,7 @@ def _check_bills(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool)
                 learnt.add(lesson)
             except Stopped:
                 raise
-            except Problem:
+            except UserError:
                 break  # which is said when its turn comes
             if bill:
                 serves = model, spec.eval, spec.change.key, spec.select_effort
@@ -200,8 +200,8 @@ def finished_run(
     """Measure as the spec says, into a folder, or take the run that is there already.
 
     Raises:
-        BadInput: if the run that is there is another than the spec asks for.
-        Problem: as `evaluate` does.
+        InvalidInput: if the run that is there is another than the spec asks for.
+        UserError: as `evaluate` does.
     """
     if folder.exists():
         run = load_run(folder)
@@ -228,7 +228,7 @@ def _check_same(run: Run, spec: Spec, folder: Path) -> None:
     if not differences and not _has_positions_of(spec, plan, run):
         differences.append("positions")
     if differences:
-        raise BadInput(
+        raise InvalidInput(
             f"{str(folder)!r} holds a run that differs in {', '.join(differences)}; "
             "give --out a new folder"
         )

@@ -11,8 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput
-from ..home import home
+from ..errors import InvalidInput
+from ..files import home
 from ..models.model import Effort
 from .folder import facts_in
 from .measures import IMPACT
@@ -69,14 +69,14 @@ def run_at(name: str | Path) -> Path:
     """The folder of the one run that goes by a name.
 
     Raises:
-        BadInput: if there is none, or more than one.
+        InvalidInput: if there is none, or more than one.
     """
     found = _called(name)
     if len(found) == 1:
         return found[0]
     shown = ", ".join(str(folder) for folder in found[:_NAMED])
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    raise BadInput(f"{str(name)!r} may be any of {len(found)} runs, name one: {shown}{more}")
+    raise InvalidInput(f"{str(name)!r} may be any of {len(found)} runs, name one: {shown}{more}")
 
 
 def runs_at(names: Iterable[str | Path]) -> list[Path]:
@@ -85,7 +85,7 @@ def runs_at(names: Iterable[str | Path]) -> list[Path]:
     A folder of runs, or the name of a model, stands for all of its runs.
 
     Raises:
-        BadInput: if a name stands for none.
+        InvalidInput: if a name stands for none.
     """
     folders = chain(*map(_called, names))
     return list({folder.resolve(): folder for folder in folders}.values())
@@ -111,16 +111,16 @@ def known_folders() -> list[Path]:
     return list({folder.resolve(): folder for folder in folders}.values())
 
 
-def listed(folders: Iterable[Path]) -> tuple[list[Listed], list[BadInput]]:
+def listed(folders: Iterable[Path]) -> tuple[list[Listed], list[InvalidInput]]:
     """What is told of these runs, the newest first, and why some cannot be read."""
     found, damaged = [], []
     for folder in folders:
         try:
             found.append(_listed(folder, facts_in(folder)))
-        except BadInput as problem:
+        except InvalidInput as problem:
             damaged.append(problem)
         except DAMAGE as problem:
-            damaged.append(BadInput(f"{folder / FACTS} is damaged: {problem!r}"))
+            damaged.append(InvalidInput(f"{folder / FACTS} is damaged: {problem!r}"))
     found.sort(key=lambda run: (run.started_at, run.folder.name), reverse=True)
     return found, damaged
 
@@ -166,7 +166,7 @@ def _called(name: str | Path) -> Sequence[Path]:
     if found:
         return [run.folder for run in found]
     told = f"the newest is {runs[0].folder.name}" if runs else "there are none yet"
-    raise BadInput(
+    raise InvalidInput(
         f"{wanted!r} is no run folder, and no run goes by it; a part of a folder's name, a model's "
         f"name and {LATEST!r} work for those that `cdta runs` lists ({told})"
     )

@@ -8,8 +8,8 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput
-from ..files import new_folder, replacing, replacing_text
+from ..errors import InvalidInput
+from ..files import atomic_new_dir, atomic_write, atomic_write_text
 from ..game.rules import CATALOGUE, STANDARD, Rules, identity_of, placebo_of
 from ..models.model import Settings, Usage
 from .computing import compute
@@ -33,15 +33,15 @@ def save_run(run: Run, folder: Path) -> None:
     """Write the run; the folder appears under its name only when it is whole.
 
     Raises:
-        Problem: if it cannot be written.
+        UserError: if it cannot be written.
     """
     files = {SAMPLES: run.samples, **({CONTROLS: run.controls} if run.controls else {})}
     try:
-        with new_folder(folder) as half:
+        with atomic_new_dir(folder) as half:
             for name, samples in files.items():
-                with replacing(half / name) as file:
+                with atomic_write(half / name) as file:
                     file.writelines(line_of(sample).encode() for sample in samples)
-            replacing_text(half / "run.json", json.dumps(facts_of(run), indent=2) + "\n")
+            atomic_write_text(half / "run.json", json.dumps(facts_of(run), indent=2) + "\n")
     except OSError as problem:
         raise unwritable(run, folder, problem) from None
 
@@ -50,18 +50,20 @@ def facts_in(folder: Path) -> dict[str, Any]:
     """What ``run.json`` says.
 
     Raises:
-        BadInput: if there is none, or none that can be read.
+        InvalidInput: if there is none, or none that can be read.
     """
     try:
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except OSError as problem:
-        raise BadInput(f"{str(folder)!r} is no run folder ({problem.strerror}: run.json)") from None
+        raise InvalidInput(
+            f"{str(folder)!r} is no run folder ({problem.strerror}: run.json)"
+        ) from None
     except (ValueError, RecursionError) as problem:
-        raise BadInput(f"{folder / 'run.json'} is damaged: {problem}") from None
+        raise InvalidInput(f"{folder / 'run.json'} is damaged: {problem}") from None
     if not isinstance(facts, dict):
-        raise BadInput(f"{folder / 'run.json'} is damaged: it holds no object")
+        raise InvalidInput(f"{folder / 'run.json'} is damaged: it holds no object")
     if facts.get("format") != FORMAT:
-        raise BadInput(
+        raise InvalidInput(
             f"{folder / 'run.json'} was written by another version of this program (its format is "
             f"{facts.get('format')!r}, not {FORMAT}); measure again"
         )
@@ -74,7 +76,7 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
     Rules of one's own under which it was measured have to be given.
 
     Raises:
-        BadInput: naming the file and the fault, if the folder is not a whole run, not as it was
+        InvalidInput: naming the file and the fault, if the folder is not a whole run, not as it was
             written, or one under other rules.
     """
     folder = Path(folder)
@@ -100,10 +102,10 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
             controls=controls,
         )
         return checked(run)
-    except BadInput:
+    except InvalidInput:
         raise
     except DAMAGE as problem:
-        raise BadInput(f"{folder / 'run.json'} is damaged: {problem!r}") from None
+        raise InvalidInput(f"{folder / 'run.json'} is damaged: {problem!r}") from None
 
 
 def rescored(run: Run, reading: Reading) -> Run:
@@ -191,7 +193,7 @@ def _rules_of(known: str, given: Rules | None, folder: Path) -> Rules:
         told = "which are not in the catalogue; from Python, load(FOLDER, rules=...) takes them"
     else:
         return given or CATALOGUE[known]
-    raise BadInput(f"{str(folder)!r} was measured under the rules {known!r}, {told}")
+    raise InvalidInput(f"{str(folder)!r} was measured under the rules {known!r}, {told}")
 
 
 def _plan_in(facts: dict[str, Any], change: Rules) -> Plan:
@@ -227,5 +229,5 @@ def _samples_in(path: Path, outcomes: dict[str, dict[str, int]]) -> list[Sample]
     """The samples of a file, which must hold as many as had an outcome."""
     samples, whole = read_samples(path), sum(outcomes[BEFORE].values())
     if len(samples) != whole:
-        raise BadInput(f"{path} is damaged: it has {len(samples)} of {whole} samples")
+        raise InvalidInput(f"{path} is damaged: it has {len(samples)} of {whole} samples")
     return samples

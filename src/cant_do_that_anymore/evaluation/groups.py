@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import Problem
+from ..errors import UserError
 from ..game.notation import numbered, written_game
 from ..game.position import earlier_moves
 from ..game.rules import Rules
@@ -83,7 +83,7 @@ def by_usualness(run: Run) -> list[Group]:
     samples = run.answered
     try:
         percents = usualness([sample.position for sample in samples])
-    except Problem:
+    except UserError:
         return []
     wide = 100 // USUAL_BINS
     bins = [min(USUAL_BINS - 1, percent // wide) for percent in percents]

@@ -9,7 +9,7 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ..errors import BadInput
+from ..errors import InvalidInput
 from ..game.rules import Rules
 
 Made = TypeVar("Made")
@@ -37,12 +37,12 @@ def check_given(made: object) -> None:
     """Refuse a field that is not what its type says; what is not to be shown is not.
 
     Raises:
-        BadInput: saying what it can be.
+        InvalidInput: saying what it can be.
     """
     for field, kind, value in _misfits(made):
         large = isinstance(value, int | float) and abs(value) >= LIMIT
         told = f"{field.name} must be {_in_words(kind)}" + " between -2**63 and 2**63" * large
-        raise BadInput(told + (f", not {shortened(value)}" if field.repr else ""))
+        raise InvalidInput(told + (f", not {shortened(value)}" if field.repr else ""))
 
 
 def _misfits(made: Any) -> Iterator[tuple[Field[Any], Any, Any]]:

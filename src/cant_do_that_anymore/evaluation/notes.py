@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ..errors import counted
+from ..errors import pluralize
 from ..models.concessions import notes_on as notes_on_form
 from .contrasts import SPECIFIC, unclaimed
 from .diagnosis import (
@@ -58,11 +58,12 @@ def _on_size(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) 
     notes = []
     if len(samples) < plan.wanted and not plan.precision:
         notes.append(
-            f"{counted(len(samples), 'sample')} instead of the {plan.wanted} asked for: there are "
+            f"{pluralize(len(samples), 'sample')} instead of the {plan.wanted} asked for: there "
+            f"are "
             "no more positions"
         )
     if metrics["n_failed"]:
-        failed = counted(int(metrics["n_failed"]), "sample")
+        failed = pluralize(int(metrics["n_failed"]), "sample")
         nothing = "" if metrics["n_samples"] else ", so nothing is left to measure"
         notes.append(f"{failed} without an answer: left out{nothing}")
     if metrics["n_samples"] and metrics[IMPACT] is None:
@@ -185,11 +186,12 @@ def _on_controls(
     notes = []
     if len(controls) < len(samples):
         notes.append(
-            f"{counted(len(controls), 'control position')} for {counted(len(samples), 'sample')}: "
+            f"{pluralize(len(controls), 'control position')} for "
+            f"{pluralize(len(samples), 'sample')}: "
             "the model was asked about no more to find its dataset"
         )
     if failed := sum(not control.answered for control in controls):
-        left_out = f"{counted(failed, 'control')} without an answer: left out"
+        left_out = f"{pluralize(failed, 'control')} without an answer: left out"
         notes.append(f"{left_out}, {missing}" if failed == len(controls) else left_out)
     return notes
 

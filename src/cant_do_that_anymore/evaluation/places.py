@@ -3,9 +3,8 @@
 from itertools import count
 from pathlib import Path
 
-from ..errors import BadInput, Interrupted, Problem
-from ..files import check_new_folder
-from ..home import home, safe_name
+from ..errors import Interrupted, InvalidInput, UserError
+from ..files import check_new_dir, home, safe_name
 from .results import Run
 
 
@@ -13,7 +12,7 @@ def free_folder(run: Run) -> Path:
     """A place for the run among the others under ``CDTA_HOME``, as an empty folder.
 
     Raises:
-        Problem: if it cannot be made.
+        UserError: if it cannot be made.
     """
     stamp = run.started_at.replace(":", "").removesuffix("Z")
     name = f"{stamp}-{safe_name(run.model)}-{run.plan.eval}"
@@ -33,32 +32,32 @@ def check_free(folder: Path) -> None:
     """Refuse a folder that holds anything already, before anything is spent.
 
     Raises:
-        BadInput: if it does.
+        InvalidInput: if it does.
     """
     if folder.resolve() == Path.cwd():
-        raise BadInput(f"{str(folder)!r} is the folder you are in; name a new one")
+        raise InvalidInput(f"{str(folder)!r} is the folder you are in; name a new one")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{str(folder)!r} is not empty; name a new folder")
+        raise InvalidInput(f"{str(folder)!r} is not empty; name a new folder")
 
 
 def check_place(out: Path | None) -> None:
     """Refuse a folder that could take no run, before anything is spent; None is for `free_folder`.
 
     Raises:
-        BadInput: if it could not.
+        InvalidInput: if it could not.
     """
     place = out or home() / "runs" / "run"
     try:
         if out:
             check_free(out)
-        check_new_folder(place)
+        check_new_dir(place)
     except OSError as problem:
         told = f"cannot write to {str(out or place.parent)!r} ({problem.strerror})"
         advice = "give --out another folder" if out else "set CDTA_HOME to one you can write to"
-        raise BadInput(f"{told}; {advice}") from None
+        raise InvalidInput(f"{told}; {advice}") from None
 
 
-def unwritable(run: Run, folder: Path, problem: OSError) -> Problem:
+def unwritable(run: Run, folder: Path, problem: OSError) -> UserError:
     """What to say of a folder that takes no run."""
     return Interrupted(
         f"cannot write the run to {str(folder)!r} ({problem.strerror})",

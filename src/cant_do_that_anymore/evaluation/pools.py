@@ -10,8 +10,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from ..errors import BadInput, Problem, unknown
-from ..files import replacing
+from ..errors import InvalidInput, UserError, unknown_value
+from ..files import FOR_THE_USER, atomic_write, home
 from ..game.games import EDITION, POOL, positions_in_games
 from ..game.position import (
     Position,
@@ -22,7 +22,6 @@ from ..game.position import (
     trusted_positions,
 )
 from ..game.rules import BISHOPS_AS_KNIGHTS, PieceSwap, Rules, identity_of
-from ..home import FOR_THE_USER, home
 from ..progress import progress
 from .datasets import common_positions, dataset_named
 from .results import Dataset
@@ -84,12 +83,12 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
     if spec.pool and not of_games:
         path = Path(spec.pool)
         if not path.suffix and not path.exists():
-            raise unknown("pool", str(path), [COMMON, GAMES])
+            raise unknown_value("pool", str(path), [COMMON, GAMES])
         return Pool(str(path), positions_in(path), given=True)
     if change == BISHOPS_AS_KNIGHTS and not of_games:
         return Pool(SHIPPED, shipped_pool(DIAGONAL if spec.eval == "all_diagonal" else "pool"))
     if spec.eval == "all_diagonal":
-        raise BadInput(_no_engine_games(change))
+        raise InvalidInput(_no_engine_games(change))
     return Pool(GAMES, _mined_pool(change, quiet=quiet), mixed=True, given=of_games)
 
 
@@ -106,8 +105,8 @@ def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:
     """The positions for these rules in the shipped games: mined when first wanted, then kept.
 
     Raises:
-        BadInput: if the rules forbid no move of any game.
-        Problem: if they cannot be kept.
+        InvalidInput: if the rules forbid no move of any game.
+        UserError: if they cannot be kept.
     """
     folder, known = home() / "pools", f"{identity_of(rules)}.{EDITION}"
     if found := _kept_pool(folder, known):
@@ -117,15 +116,17 @@ def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:
             found.append(position)
             advance()
     if not found:
-        raise BadInput(f"{rules.key} forbids no move of the games in this package: give a --pool")
+        raise InvalidInput(
+            f"{rules.key} forbids no move of the games in this package: give a --pool"
+        )
     lines = b"".join(position_lines(found))
     path = folder / f"{known}.{_digest(lines)}.jsonl"
     try:
         folder.mkdir(FOR_THE_USER, exist_ok=True)
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(lines)
     except OSError as problem:
-        raise Problem(f"cannot keep the pool in {str(path)!r} ({problem.strerror})") from None
+        raise UserError(f"cannot keep the pool in {str(path)!r} ({problem.strerror})") from None
     return found
 
 
@@ -154,7 +155,7 @@ def given_dataset(given: Path | str, rules: Rules, *others: str) -> Dataset:
     found, facts = dataset_named(str(given), *others)
     known = identity_of(rules)
     if facts["rules"] != known:
-        raise BadInput(f"the dataset {str(given)!r} is for {facts['rules']}, not for {known}")
+        raise InvalidInput(f"the dataset {str(given)!r} is for {facts['rules']}, not for {known}")
     return found
 
 
@@ -162,7 +163,8 @@ def positions_named(name: str, rules: Rules, *, any_rules: bool) -> Sequence[Pos
     """The positions of a pool or of a dataset, by name or in a file.
 
     Raises:
-        BadInput: if there is none, or it is for other rules, where a dataset may not be for any.
+        InvalidInput: if there is none, or it is for other rules, where a dataset may not be for
+            any.
     """
     pools: dict[str, dict[str, Any]] = {
         "pool": {},
@@ -180,7 +182,7 @@ def positions_in(path: Path) -> list[Position]:
     """The positions of a file that holds at least one; their moves are still to be checked."""
     positions = parsed_positions(path)
     if not positions:
-        raise BadInput(f"{path} holds no positions")
+        raise InvalidInput(f"{path} holds no positions")
     return positions
 
 
@@ -191,7 +193,7 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:
     ``max_samples`` are kept. The same seed draws the same from the same dataset as the original.
 
     Raises:
-        BadInput: if one of them is no position under the rules.
+        InvalidInput: if one of them is no position under the rules.
     """
     positions = dataset.positions
     chosen = Random(spec.seed).sample(positions, min(spec.to_draw, len(positions)))

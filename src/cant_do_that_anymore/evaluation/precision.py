@@ -10,7 +10,7 @@ in such a run every interval is a little wider, by as much as simulations ask fo
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..errors import counted
+from ..errors import pluralize
 from .measures import IMPACT, MEASURES
 from .results import Results
 from .uncertainty import answered, bounds_of, interval_of, widened
@@ -72,7 +72,8 @@ def on_precision(n: int, results: Results, plan: Plan) -> list[str]:
         ]
     below, above = value - interval.low, interval.high - value
     told = (
-        f"after {counted(n, 'sample')} the interval of the impact factor reaches {below:.3f} below "
+        f"after {pluralize(n, 'sample')} the interval of the impact factor reaches {below:.3f} "
+        f"below "
         f"it and {above:.3f} above"
     )
     if max(below, above) <= plan.precision:

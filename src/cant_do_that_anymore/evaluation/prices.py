@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ..errors import BadInput
+from ..errors import InvalidInput
 from ..models.asking import Asking
 from ..models.model import Answer, Known, Usage
 from ..models.names import OUR_MODELS
@@ -75,7 +75,7 @@ def purse_for(spec: Spec, model: Known) -> Purse:
     """A purse that holds as many dollars as may be spent, or no end of them.
 
     Raises:
-        BadInput: if there is a limit and no price to keep it by.
+        InvalidInput: if there is a limit and no price to keep it by.
     """
     if spec.max_cost is None:
         return Purse()
@@ -87,10 +87,10 @@ def check_price(spec: Spec, model: Known) -> None:
     """Refuse to keep a cost limit with a model whose price is unknown.
 
     Raises:
-        BadInput: if it is.
+        InvalidInput: if it is.
     """
     if not price_for(spec, model):
-        raise BadInput(
+        raise InvalidInput(
             f"--max-cost cannot be kept: the price of {model.name} is unknown; give it with "
             "--price IN,OUT in dollars for a million tokens, or limit the run with -n instead"
         )

@@ -71,7 +71,7 @@ def ranking_of(runs: Sequence[Run]) -> Ranking:
     """Those of runs that are to be compared.
 
     Raises:
-        BadInput: if there are fewer than two models, or their runs cannot be compared.
+        InvalidInput: if there are fewer than two models, or their runs cannot be compared.
     """
     check_comparable(runs)
     [ranking] = _ranked([sorted(of_one_place(runs), key=rank)])

@@ -9,10 +9,11 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
-from ..errors import Problem, Stopped
+from ..errors import Stopped, UserError
 from ..game.move_parser import move_in
 from ..game.position import Position
 from ..game.rules import board_after
+from ..interrupts import run_interruptible
 from ..models.asking import Asking
 from ..models.asks import Ask
 from ..models.concessions import NO_TEMPERATURE
@@ -20,8 +21,7 @@ from ..models.model import Answer, Model, Passing, Settings
 from ..models.purse import Purse
 from ..models.reasoning import ThinkingModel
 from ..models.server import ServerModel
-from ..models.stopping import to_the_end
-from ..progress import shown
+from ..progress import progress_display
 from .criteria import Criteria, Which
 from .estimate import foreseen_by
 from .pools import Pool, positions_drawn, positions_for
@@ -47,7 +47,7 @@ HOW_TO_GO_ON = (
 )
 
 
-class AnotherModel(Problem):
+class AnotherModel(UserError):
     """Behind the name is another model than the one whose answers are kept."""
 
 
@@ -61,7 +61,7 @@ async def recognised(
 
     Raises:
         AnotherModel: if it is sure that it is another model.
-        Problem: if nobody answers, and more is to be asked.
+        UserError: if nobody answers, and more is to be asked.
     """
     if asking.kept.is_empty or not has_address(asking.model):
         return []
@@ -111,16 +111,16 @@ def check_recognised(run: Run, spec: Spec, purse: Purse, *, quiet: bool) -> None
                 kept = [pair for pair in zip(asks, replies, strict=False) if not pair[1].error]
             if not kept:
                 return []
-            with shown(f"the first answer of {run.model}", quiet=quiet):
+            with progress_display(f"the first answer of {run.model}", quiet=quiet):
                 return await _looked_at(kept[:LOOKS], settings, asking, versions)
 
     try:
-        notes = to_the_end(looked(), kept=not spec.fresh)
+        notes = run_interruptible(looked(), kept=not spec.fresh)
     except AnotherModel as other:
         raise AnotherModel(f"{other}, both with a new folder for --out") from None
     except Stopped:
         raise
-    except (Problem, Passing) as fault:
+    except (UserError, Passing) as fault:
         notes = [_unknown(fault)]
     for note in notes:
         log.warning("%s: %s", run.model, note)
@@ -132,16 +132,16 @@ async def _recognised(
     if not kept:
         return []
     try:
-        with shown(f"the first answer of {asking.model.name}", quiet=quiet):
+        with progress_display(f"the first answer of {asking.model.name}", quiet=quiet):
             versions = {answer.version for _, answer in kept}
             looked_at = await _looked_at(kept, settings, asking, versions)
             return [*looked_at, *await _on_marks(asking)]
     except AnotherModel:
         raise
-    except (Problem, Passing) as fault:
+    except (UserError, Passing) as fault:
         if not foreseen_by(spec, plan, asking.model, asking.kept).to_ask:
             return [_unknown(fault)]
-        if isinstance(fault, Problem):
+        if isinstance(fault, UserError):
             raise
         return []  # who asks patiently will tell
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput, reason_of
+from ..errors import InvalidInput, error_reason
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, board_after
 from ..models.model import Answer
@@ -36,7 +36,7 @@ def records_in(paths: Sequence[Path]) -> list[Record]:
     """What the files record; a copy of one that came before counts once.
 
     Raises:
-        BadInput: naming the file and the fault, if one is no record.
+        InvalidInput: naming the file and the fault, if one is no record.
     """
     read: list[tuple[object, Record]] = []
     for path in paths:
@@ -61,11 +61,11 @@ def _read(path: Path) -> tuple[object, Record]:
         if not isinstance(model, str):
             raise TypeError(f"no name of a model: {model!r}")
     except StopIteration:
-        raise BadInput(f"{path} is no record file: no line has the key 'spec'") from None
-    except (AttributeError, BadInput, LookupError, TypeError, ValueError) as problem:
-        raise BadInput(f"{path} is no record file of this eval ({problem!r})") from None
+        raise InvalidInput(f"{path} is no record file: no line has the key 'spec'") from None
+    except (AttributeError, InvalidInput, LookupError, TypeError, ValueError) as problem:
+        raise InvalidInput(f"{path} is no record file of this eval ({problem!r})") from None
     if not samples:
-        raise BadInput(f"{path} records no samples")
+        raise InvalidInput(f"{path} records no samples")
     return spec, Record(model, "all_diagonal" if diagonal else "all", samples)
 
 
@@ -98,7 +98,7 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
                 if isinstance(found, dict):
                     yield found
     except OSError as problem:
-        raise BadInput(f"cannot read {path}: {reason_of(problem)}") from None
+        raise InvalidInput(f"cannot read {path}: {error_reason(problem)}") from None
 
 
 def _games(moves: Sequence[tuple[str, ...]]) -> list[int]:

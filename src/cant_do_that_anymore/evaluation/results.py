@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from ..errors import counted
+from ..errors import pluralize
 from ..game.position import Position
 from ..models.concessions import NO_TEMPERATURE
 from ..models.model import Usage
@@ -103,7 +103,7 @@ class Dataset:
         when = " now" if self.built_now else f"{on}{at}"
         drawn = f", {self.selection}" if self.own_temperature else ""
         of = f" of the pool {self.pool_name}" if self.pool_name else ""
-        return f"built{when} from {counted(self.asked, 'question')}{of}{drawn}"
+        return f"built{when} from {pluralize(self.asked, 'question')}{of}{drawn}"
 
     @property
     def selection(self) -> str:

@@ -15,13 +15,13 @@ from functools import partial
 
 from ..errors import Interrupted
 from ..game.position import Position
+from ..interrupts import run_interruptible
 from ..models.asking import Asking
 from ..models.asks import Ask
 from ..models.human import listener
 from ..models.model import Model
 from ..models.purse import Purse
-from ..models.stopping import to_the_end
-from ..progress import progress, told
+from ..progress import progress, status_callback
 from .aside import a_place
 from .bill import bill_for, check_dues
 from .computing import compute
@@ -59,14 +59,14 @@ def evaluate(
     when it is started again. Several runs may share a purse.
 
     Raises:
-        BadInput: if the spec cannot work.
-        Unfinished: if the run was stopped or too many answers are missing.
-        Problem: if the model cannot be reached, or answers cannot be saved.
+        InvalidInput: if the spec cannot work.
+        Incomplete: if the run was stopped or too many answers are missing.
+        UserError: if the model cannot be reached, or answers cannot be saved.
     """
     model = model or model_for(spec)
     plan, at_hand = plan_for(spec, model), positions_for(spec, quiet=quiet)
     work = _run(spec, plan, at_hand, model, quiet=quiet, purse=purse)
-    return to_the_end(work, kept=not spec.fresh)
+    return run_interruptible(work, kept=not spec.fresh)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def choose(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Ch
             await recognised(spec, plan, at_hand, asking, quiet=quiet)
             return await choosing(spec, plan, at_hand, asking, billed=plan, quiet=quiet)
 
-    return to_the_end(chosen(), kept=not spec.fresh)
+    return run_interruptible(chosen(), kept=not spec.fresh)
 
 
 async def choosing(
@@ -210,7 +210,9 @@ async def _measured(
     person = listener(asking.model)
     what = "measuring your habits" if person else f"measuring {asking.model.name}"
     with progress(what, len(asked), quiet=quiet, to=person) as advance:
-        async with aclosing(asking.answers(asks, plan.settings, tell=told(advance))) as answers:
+        async with aclosing(
+            asking.answers(asks, plan.settings, tell=status_callback(advance))
+        ) as answers:
             for draw, conditions in asked:
                 replies = [await anext(answers) for _ in conditions]
                 sample = draw.sample(replies, conditions, plan.reading)

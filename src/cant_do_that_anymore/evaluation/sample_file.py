@@ -8,7 +8,7 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
-from ..errors import BadInput, reason_of
+from ..errors import InvalidInput, error_reason
 from ..game.position import Position
 from ..game.rules import board_after
 from ..models.model import Answer
@@ -49,14 +49,16 @@ def read_samples(path: Path) -> list[Sample]:
     """The samples in a file, each once.
 
     Raises:
-        BadInput: naming the line that is no sample, or one that came before.
+        InvalidInput: naming the line that is no sample, or one that came before.
     """
     lines: dict[tuple[str, int], int] = {}
     samples = []
     for number, sample in enumerate(_samples_in(path), 1):
         first = lines.setdefault((sample.position.id, sample.draw), number)
         if first != number:
-            raise BadInput(f"{path}, line {number}: the same sample as in line {first}; {CHANGED}")
+            raise InvalidInput(
+                f"{path}, line {number}: the same sample as in line {first}; {CHANGED}"
+            )
         samples.append(sample)
     return samples
 
@@ -65,13 +67,13 @@ def check_judgements(samples: Sequence[Sample], plan: Plan, path: Path) -> None:
     """Judge the kept answers again.
 
     Raises:
-        BadInput: naming the first line of the file that says something else.
+        InvalidInput: naming the first line of the file that says something else.
     """
     again = reread(samples, plan, plan.reading)
     for number, (kept, now) in enumerate(zip(samples, again, strict=True), 1):
         for name, reply in now.replies.items():
             if kept.replies[name] != reply:
-                raise BadInput(
+                raise InvalidInput(
                     f"{path}, line {number}: the {name} reply "
                     f"{shortened(kept.answers[name].text)} is "
                     f"{_told(reply)}, not {_told(kept.replies[name])}; {CHANGED}"
@@ -82,10 +84,10 @@ def check_numbers(facts: dict[str, Any], results: Results, path: Path) -> None:
     """Refuse numbers that the samples do not give."""
     kept, outcomes = facts["metrics"], facts["outcomes"]
     if outcomes != results.outcomes:
-        raise BadInput(f"{path} has other outcomes than samples.jsonl gives; {CHANGED}")
+        raise InvalidInput(f"{path} has other outcomes than samples.jsonl gives; {CHANGED}")
     for name in kept.keys() & results.metrics.keys():
         if not _same(kept[name], results.metrics[name]):
-            raise BadInput(
+            raise InvalidInput(
                 f"{path} says that {name} is {kept[name]!r}, and samples.jsonl gives "
                 f"{results.metrics[name]!r}: one of the two was changed; {AGAIN}"
             )
@@ -108,7 +110,7 @@ def _samples_in(path: Path) -> Iterator[Sample]:
             for number, line in enumerate(file, 1):
                 yield _sample_in(line, aside, f"{path}, line {number}")
     except OSError as problem:
-        raise BadInput(f"cannot read {path}: {reason_of(problem)}") from None
+        raise InvalidInput(f"cannot read {path}: {error_reason(problem)}") from None
 
 
 def _sample_in(line: bytes, aside: Aside, where: str) -> Sample:
@@ -121,9 +123,9 @@ def _sample_in(line: bytes, aside: Aside, where: str) -> Sample:
         sample = Sample(position, int(fields["draw"]), replies, aside.spill(said))
         named = fields["id"]
     except DAMAGE as problem:
-        raise BadInput(f"{where}: not a sample of a run ({shortened(problem)})") from None
+        raise InvalidInput(f"{where}: not a sample of a run ({shortened(problem)})") from None
     if named != position.id:
-        raise BadInput(f"{where}: the id is not that of the position; {CHANGED}")
+        raise InvalidInput(f"{where}: the id is not that of the position; {CHANGED}")
     return sample
 
 

@@ -138,7 +138,7 @@ class Search:
         """Take the answer to the question that was next.
 
         Raises:
-            Unfinished: if too many questions have no answer, or the watch finds the replies of no
+            Incomplete: if too many questions have no answer, or the watch finds the replies of no
                 use.
         """
         position, plan = self._criteria.ordered[self._awaited[0].number], self._criteria.plan

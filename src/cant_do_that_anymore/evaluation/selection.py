@@ -10,13 +10,13 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 
-from ..errors import NoHabit, Unfinished
+from ..errors import Incomplete, NoHabit
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..models.asking import Asking
 from ..models.human import listener
 from ..models.model import Known
 from ..models.names import OPENAI_BASE_MODELS
-from ..progress import progress, shown, told
+from ..progress import progress, progress_display, status_callback
 from .criteria import Criteria, Which
 from .datasets import imported_for, save_dataset, saved_dataset, shipped_datasets
 from .outlook import Outlook
@@ -32,16 +32,16 @@ async def version_of(asking: Asking, criteria: Criteria, *, quiet: bool) -> str:
     A person is asked nothing for that.
 
     Raises:
-        Unfinished: if it does not answer.
+        Incomplete: if it does not answer.
     """
     if listener(asking.model):
         return asking.model.name
     first_ask = criteria.ask(Which(0, 0))
-    with shown(f"the first answer of {asking.model.name}", quiet=quiet):
+    with progress_display(f"the first answer of {asking.model.name}", quiet=quiet):
         async with aclosing(asking.answers([first_ask], criteria.settings)) as answers:
             first = await anext(answers)
     if first.stop_reason == "error":
-        raise Unfinished(f"{asking.model.name} does not answer ({first.error})")
+        raise Incomplete(f"{asking.model.name} does not answer ({first.error})")
     return first.version
 
 
@@ -96,7 +96,7 @@ async def dataset_for(
 
     Raises:
         NoHabit: if it plays the special move nowhere, or in too few positions.
-        Unfinished: if the search has to end otherwise.
+        Incomplete: if the search has to end otherwise.
     """
     wanted = criteria.plan.wanted
     found = enough_of(found_dataset(version, criteria), wanted)
@@ -108,7 +108,9 @@ async def dataset_for(
     with progress(what, wanted, quiet=quiet, to=person) as advance:
         while not search.done:  # the last answers may call for more questions
             asks = islice(search.asks(), search.wave if asking.is_batched else None)
-            answering = asking.answers(asks, criteria.settings, asking.window, told(advance))
+            answering = asking.answers(
+                asks, criteria.settings, asking.window, status_callback(advance)
+            )
             async with aclosing(answering) as answers:
                 async for answer in answers:
                     found_before = len(search.hits)

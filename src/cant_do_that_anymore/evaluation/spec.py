@@ -8,7 +8,7 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, get_args
 
-from ..errors import BadInput, unknown
+from ..errors import InvalidInput, unknown_value
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_takes_away, given_rules
 from ..models.access import checked_headers
 from ..models.addresses import with_address
@@ -67,7 +67,7 @@ class Spec:
         batch: ask in batches, for half the price and some hours later.
 
     Raises:
-        BadInput: if something cannot work.
+        InvalidInput: if something cannot work.
     """
 
     model: str | None = None
@@ -112,7 +112,7 @@ class Spec:
             ("reasoning effort", self.select_effort, (None, *EFFORTS)),
         ):
             if given not in valid:
-                raise unknown(what, str(given), [each for each in valid if each])
+                raise unknown_value(what, str(given), [each for each in valid if each])
         for name, least, most in (
             ("temperature", 0.0, inf),
             ("max_cost", 0.0, inf),
@@ -127,9 +127,9 @@ class Spec:
             given = getattr(self, name)
             if isinstance(given, int | float) and not (least <= given <= most and given < inf):
                 bound = f"at least {least:g}" if most == inf else f"from {least:g} to {most:g}"
-                raise BadInput(f"{name} must be {bound}, not {given}")
+                raise InvalidInput(f"{name} must be {bound}, not {given}")
         if isinstance(self.precision, int | float) and not 0 < self.precision < 1:
-            raise BadInput(
+            raise InvalidInput(
                 "precision is how far the impact factor's interval may reach either way, above 0 "
                 f"and below 1, such as 0.05; not {self.precision}"
             )
@@ -138,7 +138,7 @@ class Spec:
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "base_url", base_url)
         if self.pool and self.dataset:
-            raise BadInput("give a pool to choose from or a dataset to take as it is, not both")
+            raise InvalidInput("give a pool to choose from or a dataset to take as it is, not both")
         if str(self.pool) == COMMON:
             self._check_common()
         object.__setattr__(self, "conditions", tuple(self.conditions))
@@ -153,7 +153,7 @@ class Spec:
             ("eval", self.eval, self.eval != "all_diagonal"),
         ):
             if not holds:
-                raise BadInput(
+                raise InvalidInput(
                     f"the pool {COMMON!r} is for {BISHOPS_AS_KNIGHTS.key} and the evals all and "
                     f"all_small, not for the {what} {given!r}; leave it out there"
                 )
@@ -173,7 +173,7 @@ class Spec:
         """The changed rules.
 
         Raises:
-            BadInput: if there are none of that key, or they cannot be measured.
+            InvalidInput: if there are none of that key, or they cannot be measured.
         """
         change = given_rules(self.rules)
         check_takes_away(change)
@@ -190,9 +190,9 @@ def _checked_body(given: str | Mapping[str, Any]) -> str:
         body = None
     if not isinstance(body, dict):
         told = shortened(given)
-        raise BadInput(f'extra_body must be a JSON object such as {{"top_k": 20}}, not {told}')
+        raise InvalidInput(f'extra_body must be a JSON object such as {{"top_k": 20}}, not {told}')
     for name in OUR_FIELDS & body.keys():
-        raise BadInput(f"extra_body may not hold {name!r}: that is set by other options")
+        raise InvalidInput(f"extra_body may not hold {name!r}: that is set by other options")
     return json.dumps(body, sort_keys=True)
 
 
@@ -205,7 +205,7 @@ def _checked_price(given: Iterable[float] | str | None) -> tuple[float, float] |
     except (TypeError, ValueError):
         usable = False
     if not usable:
-        raise BadInput(
+        raise InvalidInput(
             "price must be IN,OUT, US dollars for a million tokens in and out such as 2.5,10, not "
             f"{given!r}"
         )
@@ -216,14 +216,14 @@ def plan_for(spec: Spec, model: Known) -> Plan:
     """Look up what the spec names.
 
     Raises:
-        BadInput: if something it names does not exist or does not fit.
+        InvalidInput: if something it names does not exist or does not fit.
     """
     change, wording = spec.change, wording_named(spec.wording)
     if spec.batch:
         check_batch(model, fresh=spec.fresh)
     for effort in (spec.reasoning_effort, spec.select_effort):
         if effort not in (None, "none") and not model.may_think:
-            raise BadInput(f"{model.name} does not think; leave out the effort {effort!r}")
+            raise InvalidInput(f"{model.name} does not think; leave out the effort {effort!r}")
     return Plan(
         eval=spec.eval,
         change=change,

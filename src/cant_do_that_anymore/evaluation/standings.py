@@ -6,7 +6,7 @@ from math import inf, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 
-from ..errors import BadInput
+from ..errors import InvalidInput
 from ..game.rules import Rules, identity_of
 from ..models.model import EFFORTS, Effort
 from .comparable import one_protocol
@@ -140,7 +140,7 @@ def standings(runs: Iterable[Run], records: Iterable[Record] = ()) -> list[Stand
     The best has the highest rule uptake. Only runs that differ in the seed alone are pooled.
 
     Raises:
-        BadInput: if the runs are of different protocols.
+        InvalidInput: if the runs are of different protocols.
     """
     by_place: dict[Place, list[Run]] = {}
     for run in one_protocol(runs):
@@ -155,14 +155,14 @@ def standings_in(paths: Iterable[Path]) -> list[Standing]:
     """Those of run folders, of record files of the original, and of folders of either.
 
     Raises:
-        BadInput: if a path holds none, or one that cannot be read or ranked with the others.
+        InvalidInput: if a path holds none, or one that cannot be read or ranked with the others.
     """
     folders: dict[Path, Path] = {}
     files: dict[Path, Path] = {}
     for path in paths:
         runs_here, records_here = _found_at(path)
         if not runs_here and not records_here:
-            raise BadInput(f"{str(path)!r} holds no run and no record file (.log, .jsonl)")
+            raise InvalidInput(f"{str(path)!r} holds no run and no record file (.log, .jsonl)")
         folders |= {folder.resolve(): folder for folder in runs_here}
         files |= {file.resolve(): file for file in records_here}
     return standings(map(load_run, folders.values()), records_in(list(files.values())))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from ..errors import counted
+from ..errors import pluralize
 from ..game.position import Position, checked
 from ..game.rules import Rules
 from .pools import given_dataset
@@ -32,7 +32,7 @@ class Union:
         """How many came from where."""
         sources = ", ".join(f"{number:,} of {name}" for name, number in self.given.items())
         return (
-            f"{counted(len(self.positions), 'position')}: {sources}; "
+            f"{pluralize(len(self.positions), 'position')}: {sources}; "
             f"{self.shared:,} of them in more than one"
         )
 
@@ -44,7 +44,7 @@ def union(names: Sequence[str], rules: Rules) -> Union:
     in the same order however they are named, and no source comes first.
 
     Raises:
-        BadInput: if a source is unknown, of other rules, empty or damaged.
+        InvalidInput: if a source is unknown, of other rules, empty or damaged.
     """
     sources = {
         name: _by_id(checked(each, rules) for each in given_dataset(name, rules).positions)

@@ -19,7 +19,7 @@ def usualness(positions: Sequence[Position]) -> list[int]:
     """The per cent of each position's special moves, rounded down.
 
     Raises:
-        Problem: if the network is needed and cannot be read.
+        UserError: if the network is needed and cannot be read.
     """
     known = _known()
     unknown = {each.id: each for each in positions if each.id not in known}

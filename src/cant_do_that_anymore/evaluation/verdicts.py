@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from ..errors import counted
+from ..errors import pluralize
 from .comparison import MATTERS, Comparison, as_sentence
 from .contenders import Contender, common_dataset
 from .measures import IMPACT, MEASURES, UNUSABLE, UPTAKE
@@ -152,7 +152,7 @@ def _not_ahead(level: Sequence[Standing], leads: Sequence[Comparison]) -> str:
     more = ""
     if not first.blurred and first.n_samples < first.enough:
         more = (
-            f"; only {counted(first.n_samples, 'sample')} shared, and detecting a difference of "
+            f"; only {pluralize(first.n_samples, 'sample')} shared, and detecting a difference of "
             f"{100 * MATTERS:.0f} points would take about {first.enough:,}"
         )
     over = f" over {level[0].label}" if len(level) > 1 else ""

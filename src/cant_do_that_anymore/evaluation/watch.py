@@ -1,6 +1,6 @@
 """Stops early when the answers cannot be used, before more is spent on them."""
 
-from ..errors import Unfinished
+from ..errors import Incomplete
 from ..models.concessions import limit_of
 from ..models.model import Answer, Settings
 
@@ -28,7 +28,7 @@ class Watch:
         """Count one answer, and whether it was of use.
 
         Raises:
-            Unfinished: if too many of the replies so far are of no use.
+            Incomplete: if too many of the replies so far are of no use.
         """
         cut_off = answer.stop_reason == "length" and not usable
         empty = answer.stop_reason == "stop" and not answer.text.strip() and baseline
@@ -40,12 +40,12 @@ class Watch:
             self._unreadable += not usable
         spoiled = self._cut_off + self._empty
         if self._seen >= FEWEST_TO_JUDGE and spoiled > MOST_SPOILED * self._seen:
-            raise Unfinished(f"{spoiled} of the first {self._seen} replies {self._why(answer)}")
+            raise Incomplete(f"{spoiled} of the first {self._seen} replies {self._why(answer)}")
         if (
             self._standard >= 2 * FEWEST_TO_JUDGE
             and self._unreadable > MOST_UNREADABLE * self._standard
         ):
-            raise Unfinished(
+            raise Incomplete(
                 f"{self._unreadable} of the first {self._standard} replies under the standard "
                 f"rules name no move; the last one was {answer.text[:80]!r}"
             )

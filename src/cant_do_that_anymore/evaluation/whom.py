@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from ..errors import counted
+from ..errors import pluralize
 from ..models.asking import Asking
 from ..models.batching import Batching, check_batch
 from ..models.ledger import Ledger
@@ -53,7 +53,7 @@ async def asking_for(spec: Spec, model: Model, purse: Purse | None = None) -> As
                 yield Batching(model, store, spec.max_connections, purse, price)
                 return
             if under_way := Ledger(store, model).under_way():
-                told = counted(under_way, "question")
+                told = pluralize(under_way, "question")
                 log.warning("a batch with %s is under way; --batch waits for its answers", told)
             yield Asking(model, store, spec.max_connections, purse, price)
     finally:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import BadInput, nearest, reason_of, unknown
+from ..errors import InvalidInput, error_reason, nearest, unknown_value
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 from .knowledge import ANSWERS, MOVE
 
@@ -71,10 +71,10 @@ class Wording:
         """The text for the changed rules, where an error may say what they are used for.
 
         Raises:
-            BadInput: if the texts are about another change.
+            InvalidInput: if the texts are about another change.
         """
         if CHANGE not in self.changed and change is not BISHOPS_AS_KNIGHTS:
-            raise BadInput(
+            raise InvalidInput(
                 f"the wording {self.name!r} states only {BISHOPS_AS_KNIGHTS.key}, "
                 f"not {change.key}{used}; write {CHANGE} in it where the change belongs"
             )
@@ -111,7 +111,7 @@ def wording_named(name: str) -> Wording:
             evals``) or the folder it was unpacked to.
 
     Raises:
-        BadInput: if there is no such wording.
+        InvalidInput: if there is no such wording.
     """
     if name == DEFAULT.name:
         return DEFAULT
@@ -119,7 +119,7 @@ def wording_named(name: str) -> Wording:
         return _original(name, Path(name.removeprefix(ORIGINAL_PREFIX)))
     if name.endswith(".toml"):
         return _from_toml(Path(name))
-    raise unknown("wording", name, [DEFAULT.name, "FILE.toml", f"{ORIGINAL_PREFIX}FILE"])
+    raise unknown_value("wording", name, [DEFAULT.name, "FILE.toml", f"{ORIGINAL_PREFIX}FILE"])
 
 
 def _from_toml(path: Path) -> Wording:
@@ -127,17 +127,17 @@ def _from_toml(path: Path) -> Wording:
     try:
         told = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as problem:
-        raise BadInput(f"cannot read {where}: {reason_of(problem)}") from None
+        raise InvalidInput(f"cannot read {where}: {error_reason(problem)}") from None
     for key in told:
         if key not in _PLACEHOLDERS:
-            raise unknown(f"key in {where}", key, _PLACEHOLDERS)
+            raise unknown_value(f"key in {where}", key, _PLACEHOLDERS)
     for key in ("standard", "changed"):
         if key not in told:
-            raise BadInput(f"{where} lacks the key {key!r}")
+            raise InvalidInput(f"{where} lacks the key {key!r}")
     for key, text in told.items():
         _check_text(f"{key!r} of {where}", text, _PLACEHOLDERS[key])
     if told["standard"].split() == told["changed"].split():
-        raise BadInput(
+        raise InvalidInput(
             f"'standard' and 'changed' of {where} are the same text; write {CHANGE} in 'changed' "
             "where the rule is stated"
         )
@@ -148,15 +148,15 @@ def _check_text(which: str, text: object, placeholders: Collection[str]) -> None
     """Refuse what cannot be told to a model.
 
     Raises:
-        BadInput: if it is no text or an empty one, holds a control character or an unknown
+        InvalidInput: if it is no text or an empty one, holds a control character or an unknown
             placeholder, or asks about no move.
     """
     if not isinstance(text, str):
-        raise BadInput(f"{which} must be a text, not {text!r:.60}")
+        raise InvalidInput(f"{which} must be a text, not {text!r:.60}")
     if not text.strip():
-        raise BadInput(f"{which} is empty; write what the model is told")
+        raise InvalidInput(f"{which} is empty; write what the model is told")
     if control := _CONTROL.search(text):
-        raise BadInput(
+        raise InvalidInput(
             f"{which} holds the control character {control[0]!r}; to write a backslash in TOML, as "
             r"in \boxed{}, put the text in 'single quotes'"
         )
@@ -164,9 +164,9 @@ def _check_text(which: str, text: object, placeholders: Collection[str]) -> None
         if not command and given not in placeholders:
             none = f"this text takes none; {CHANGE} belongs in 'changed'"
             valid = nearest(given, placeholders) if placeholders else none
-            raise BadInput(f"unknown placeholder in {which}: {given!r} ({valid})")
+            raise InvalidInput(f"unknown placeholder in {which}: {given!r} ({valid})")
     if MOVE in placeholders and MOVE not in text:
-        raise BadInput(f"{which} asks about no move; write {MOVE} where the move belongs")
+        raise InvalidInput(f"{which} asks about no move; write {MOVE} where the move belongs")
 
 
 def _string(value: object) -> str:
@@ -191,7 +191,7 @@ def _original(name: str, path: Path) -> Wording:
         }
         return Wording(name, *(texts[each] for each in _ORIGINAL_NAMES))
     except _NO_WHEEL as problem:
-        raise BadInput(
-            f"cannot read the original's texts from {str(path)!r} ({reason_of(problem)}); "
+        raise InvalidInput(
+            f"cannot read the original's texts from {str(path)!r} ({error_reason(problem)}); "
             "get the wheel with: pip download --no-deps evals"
         ) from None

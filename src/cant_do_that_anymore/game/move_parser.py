@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import chess
 
-from ..errors import BadInput
+from ..errors import InvalidInput
 from .mentions import Resolver, as_castling, bare_move, mentions_in
 from .move_rules import Reply, decided, may_promote
 from .reply_text import plain_text
@@ -58,7 +58,7 @@ def read_move(
         The move in UCI, legal or not, or None if the reply names none, or more than one.
 
     Raises:
-        BadInput: if the moves, the FEN or the rules cannot be used.
+        InvalidInput: if the moves, the FEN or the rules cannot be used.
 
     >>> read_move("Instead of 4. Bb5, I play d4.", moves="e2e4 e7e6 g1f3 c7c5 c2c3 b7b6")
     'd2d4'
@@ -71,9 +71,9 @@ def read_move(
         try:
             board = chess.Board(fen)
         except ValueError:
-            raise BadInput(f"not a position in FEN: {fen!r}") from None
+            raise InvalidInput(f"not a position in FEN: {fen!r}") from None
     if played and not bare_move(played[-1]):
-        raise BadInput(f"not a move in UCI such as 'e2e4': {played[-1]!r}")
+        raise InvalidInput(f"not a move in UCI such as 'e2e4': {played[-1]!r}")
     move = move_in(reply, board, in_force, previous=played[-1] if played else None)
     return move.uci() if move else None
 
@@ -82,7 +82,7 @@ def moves_in(game: str, rules: Rules) -> list[str]:
     """The moves of a game from the initial position, in UCI; numbers of moves are passed over.
 
     Raises:
-        BadInput: if a word names no move there, or one that neither the standard rules nor
+        InvalidInput: if a word names no move there, or one that neither the standard rules nor
             ``rules`` allow stands before it.
 
     >>> moves_in("1. e4 e5 2. Nf3 b8c6", STANDARD)
@@ -95,7 +95,7 @@ def moves_in(game: str, rules: Rules) -> list[str]:
         move = bare_move(word) or move_in(word, board_after(moves, STANDARD, rules), rules)
         if not move:
             told = f"move {len(moves) + 1} names no move there"
-            raise BadInput(f"{told}: {word!r}; write it as e2e4 or Nf3")
+            raise InvalidInput(f"{told}: {word!r}; write it as e2e4 or Nf3")
         moves.append(move.uci())
     return moves
 

@@ -20,8 +20,8 @@ from typing import Any, BinaryIO, Self, cast
 
 import chess
 
-from ..errors import BadInput, reason_of
-from ..files import replacing
+from ..errors import InvalidInput, error_reason
+from ..files import atomic_write
 from .rules import STANDARD, Rules, board_after, move_on
 
 DATA = files("cant_do_that_anymore") / "data"
@@ -99,7 +99,7 @@ class Position:
             raise ValueError(f"no lists of moves: {shortened(moves)}, {shortened(specials)}")
         for number, uci in enumerate([*moves, *specials], 1):
             if not isinstance(uci, str):
-                raise BadInput(f"move {number} is no UCI move such as 'e2e4': {shortened(uci)}")
+                raise InvalidInput(f"move {number} is no UCI move such as 'e2e4': {shortened(uci)}")
         return cls(game, tuple(moves), tuple(specials), source)
 
 
@@ -116,8 +116,8 @@ def read_positions(path: Path, rules: Rules) -> list[Position]:
     """Read and check a file of positions, plain or gzip-compressed.
 
     Raises:
-        BadInput: naming the file, the line and the reason, at the first line that is no position
-            with a special move under ``rules``.
+        InvalidInput: naming the file, the line and the reason, at the first line that is no
+            position with a special move under ``rules``.
     """
     return [checked(position, rules) for position in parsed_positions(path)]
 
@@ -127,7 +127,8 @@ def parsed_positions(path: Path) -> list[Position]:
     to whoever uses one.
 
     Raises:
-        BadInput: naming the file, the line and the reason, at the first line that is no position.
+        InvalidInput: naming the file, the line and the reason, at the first line that is no
+            position.
     """
     return [
         replace(_parsed(line, where), where=where)
@@ -140,14 +141,14 @@ def checked(position: Position, rules: Rules) -> Position:
     """The position, once it is known that its moves are possible and the special ones special.
 
     Raises:
-        BadInput: naming the file, the line and the reason, if they are not under ``rules``.
+        InvalidInput: naming the file, the line and the reason, if they are not under ``rules``.
     """
     if not position.where:
         return position
     try:
         _check_moves(position, rules)
-    except BadInput as problem:
-        raise BadInput(f"{position.where}: {problem}") from None
+    except InvalidInput as problem:
+        raise InvalidInput(f"{position.where}: {problem}") from None
     return replace(position, where="")
 
 
@@ -156,7 +157,7 @@ def write_positions(path: Path, positions: Iterable[Position]) -> None:
 
     The old file is replaced only when the new one is whole.
     """
-    with replacing(path) as file, packing(path, file) as out:
+    with atomic_write(path) as file, packing(path, file) as out:
         out.writelines(position_lines(positions))
 
 
@@ -207,38 +208,40 @@ def _numbered_lines(path: Path) -> Iterator[tuple[str, bytes]]:
             for number, line in enumerate(cast(BinaryIO, file), 1):
                 yield f"{path}, line {number}", line
     except (OSError, EOFError, zlib.error) as problem:
-        raise BadInput(f"cannot read {path}: {reason_of(problem)}") from None
+        raise InvalidInput(f"cannot read {path}: {error_reason(problem)}") from None
 
 
 def _parsed(line: bytes, where: str) -> Position:
     try:
         position = Position.from_json(json.loads(line))
     except KeyError as missing:
-        raise BadInput(f"{where}: the key {missing} is missing") from None
-    except BadInput as problem:
-        raise BadInput(f"{where}: {problem}") from None
+        raise InvalidInput(f"{where}: the key {missing} is missing") from None
+    except InvalidInput as problem:
+        raise InvalidInput(f"{where}: {problem}") from None
     except ValueError:
-        raise BadInput(f"{where}: not a position as one JSON object: {_excerpt(line)}") from None
+        raise InvalidInput(
+            f"{where}: not a position as one JSON object: {_excerpt(line)}"
+        ) from None
     if not position.special_moves:
-        raise BadInput(f"{where}: no special move ('next_filtered_moves' is missing or empty)")
+        raise InvalidInput(f"{where}: no special move ('next_filtered_moves' is missing or empty)")
     return position
 
 
 def _check_moves(position: Position, rules: Rules) -> None:
     try:
         board = board_after(position.moves, STANDARD)
-    except BadInput:
+    except InvalidInput:
         board = board_after(position.moves, STANDARD, rules)
     for uci in position.special_moves:
         move = move_on(board, uci, len(position.moves) + 1)
         # `Rules.is_special`, but for one thing: the original's file of diagonal moves lists them
         # whether or not they leave the own king in check (320 of 11,366).
         if not board.is_pseudo_legal(move):
-            raise BadInput(f"{uci!r} is impossible there under the standard rules")
+            raise InvalidInput(f"{uci!r} is impossible there under the standard rules")
         if rules.is_legal(board, move):
-            raise BadInput(f"{uci!r} is no special move: {rules.key} allows it")
+            raise InvalidInput(f"{uci!r} is no special move: {rules.key} allows it")
         if not rules.affects(board, move):
-            raise BadInput(
+            raise InvalidInput(
                 f"{uci!r} is no special move: it is not one of the {rules.affected_moves_label}"
             )
 

@@ -23,7 +23,7 @@ import chess
 import chess.engine
 from chess.engine import INFO_PV, INFO_SCORE, EngineError, SimpleEngine
 
-from ..errors import BadInput, Unfinished, reason_of
+from ..errors import Incomplete, InvalidInput, error_reason
 from .position import Position
 from .rules import PieceSwap, Rules, check_takes_away
 
@@ -74,12 +74,12 @@ def find_engine() -> Path:
     """Stockfish on PATH, or where package managers put it.
 
     Raises:
-        BadInput: if there is none.
+        InvalidInput: if there is none.
     """
     folders = (os.environ.get("PATH", os.defpath), *ENGINE_FOLDERS)
     found = shutil.which("stockfish", path=os.pathsep.join(folders))
     if found is None:
-        raise BadInput(
+        raise InvalidInput(
             "no chess engine found: install Stockfish (on Debian and Ubuntu: apt install stockfish,"
             " on macOS: brew install stockfish) or give the path of one with --engine"
         )
@@ -91,21 +91,21 @@ def opened_engine(path: Path) -> Iterator[SimpleEngine]:
     """The engine at ``path``, until the body ends.
 
     Raises:
-        BadInput: if no UCI engine starts there.
-        Unfinished: if it breaks down on the way.
+        InvalidInput: if no UCI engine starts there.
+        Incomplete: if it breaks down on the way.
     """
     try:
         # Its own process group, or Ctrl-C would end the engine before we can save anything.
         engine = SimpleEngine.popen_uci(str(path), setpgrp=True)
     except (OSError, EngineError) as problem:
-        reason = reason_of(problem) if str(problem) else "no answer to 'uci'"
-        raise BadInput(f"{path} is no UCI engine such as Stockfish: {reason}") from None
+        reason = error_reason(problem) if str(problem) else "no answer to 'uci'"
+        raise InvalidInput(f"{path} is no UCI engine such as Stockfish: {reason}") from None
     with engine:
         try:
             yield engine
         except (TimeoutError, EngineError) as problem:
             reason = str(problem) or "no move in time"
-            raise Unfinished(f"the engine {path} broke down: {reason}") from None
+            raise Incomplete(f"the engine {path} broke down: {reason}") from None
 
 
 def play_positions(
@@ -116,8 +116,8 @@ def play_positions(
     The same engine, count and seed give the same positions.
 
     Raises:
-        BadInput: if ``rules`` are no piece swap that forbids a move of the standard rules.
-        Unfinished: if game after game brings no new position.
+        InvalidInput: if ``rules`` are no piece swap that forbids a move of the standard rules.
+        Incomplete: if game after game brings no new position.
     """
     swap = _playable(rules)
     quota = math.ceil(count / STRATA)
@@ -138,7 +138,7 @@ def play_positions(
                 return
         idle_games = 0 if chosen else idle_games + 1
         if idle_games == PATIENCE:
-            raise Unfinished(f"{PATIENCE} games in a row brought no new position under {rules.key}")
+            raise Incomplete(f"{PATIENCE} games in a row brought no new position under {rules.key}")
 
 
 def play_game(
@@ -231,7 +231,7 @@ def _chosen_strata(
 def _playable(rules: Rules) -> PieceSwap:
     check_takes_away(rules)
     if not isinstance(rules, PieceSwap):
-        raise BadInput(
+        raise InvalidInput(
             f"an engine can only play rules by which one piece moves as another, not {rules.key}: "
             "measure with --eval all"
         )

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from ..errors import BadInput, reason_of
+from ..errors import InvalidInput, error_reason
 
 
 def read_env_file() -> None:
     """Set what the nearest ``.env`` of this folder and those above says, and nobody else does.
 
     Raises:
-        BadInput: if it cannot be read.
+        InvalidInput: if it cannot be read.
     """
     here = Path.cwd()
     files = (folder / ".env" for folder in (here, *here.parents))
@@ -19,4 +19,4 @@ def read_env_file() -> None:
         try:
             load_dotenv(found)
         except (OSError, ValueError) as problem:
-            raise BadInput(f"cannot read {str(found)!r} ({reason_of(problem)})") from None
+            raise InvalidInput(f"cannot read {str(found)!r} ({error_reason(problem)})") from None

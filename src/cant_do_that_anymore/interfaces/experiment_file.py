@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
-from ..errors import BadInput, unknown
+from ..errors import InvalidInput, unknown_value
 from ..evaluation.entrants import Entrant
-from ..files import replacing_text
+from ..files import atomic_write_text
 from ..models.access import FROM_ENVIRONMENT
 from .options import MODEL, OPTIONS, several
 
@@ -28,15 +28,15 @@ def write_example(path: Path) -> None:
     """Write an experiment that runs as it is, with words on what else there is.
 
     Raises:
-        BadInput: if there is something already, or it cannot be written.
+        InvalidInput: if there is something already, or it cannot be written.
     """
     if path.exists():
-        raise BadInput(f"{str(path)!r} is there already; give --init another name")
+        raise InvalidInput(f"{str(path)!r} is there already; give --init another name")
     example = files("cant_do_that_anymore") / "data" / NAME
     try:
-        replacing_text(path, example.read_text(encoding="utf-8"))
+        atomic_write_text(path, example.read_text(encoding="utf-8"))
     except OSError as problem:
-        raise BadInput(f"cannot write {str(path)!r} ({problem.strerror})") from None
+        raise InvalidInput(f"cannot write {str(path)!r} ({problem.strerror})") from None
 
 
 def file_in(paths: tuple[Path, ...]) -> Path | None:
@@ -50,7 +50,7 @@ def take_defaults(
     """Let a file say what the command line does not.
 
     Raises:
-        BadInput: if it cannot be read, or says something that is no option.
+        InvalidInput: if it cannot be read, or says something that is no option.
     """
     if path := file_in(paths):
         ctx.default_map = _defaults_in(path, ctx)
@@ -61,11 +61,11 @@ def _defaults_in(path: Path, ctx: click.Context) -> dict[str, Any]:
     try:
         told = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as problem:
-        raise BadInput(
+        raise InvalidInput(
             f"cannot read {str(path)!r} ({problem.strerror}); `cdta experiment --init` writes one"
         ) from None
     except ValueError as problem:  # no TOML, or no UTF-8
-        raise BadInput(f"{path} is no TOML: {problem}") from None
+        raise InvalidInput(f"{path} is no TOML: {problem}") from None
     options = {
         _key(option): option
         for option in ctx.command.params
@@ -74,7 +74,7 @@ def _defaults_in(path: Path, ctx: click.Context) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in told.items():
         if key not in options:
-            raise unknown(f"key in {path}", key, options)
+            raise unknown_value(f"key in {path}", key, options)
         option = options[key]
         if key == "model":
             models = value if isinstance(value, list) and value else [value]
@@ -95,10 +95,12 @@ def _typed(option: click.Option, value: Any, path: Path) -> str | bool:
     """A value as it would be typed, of the kind that the help of the option shows.
 
     Raises:
-        BadInput: if it is of another kind, or nothing.
+        InvalidInput: if it is of another kind, or nothing.
     """
     if value in ([], ""):
-        raise BadInput(f"{path} gives nothing for {_key(option)!r}; leave it out, or say something")
+        raise InvalidInput(
+            f"{path} gives nothing for {_key(option)!r}; leave it out, or say something"
+        )
     form = option.metavar or ""
     if isinstance(value, bool) and option.is_flag:
         return value
@@ -108,7 +110,7 @@ def _typed(option: click.Option, value: Any, path: Path) -> str | bool:
         return json.dumps(value, default=str)
     if isinstance(value, bool | list | dict) or option.is_flag:
         wanted = form or "true or false"
-        raise BadInput(f"{path} gives {value!r:.60} for {_key(option)!r}, which takes {wanted}")
+        raise InvalidInput(f"{path} gives {value!r:.60} for {_key(option)!r}, which takes {wanted}")
     return str(value)
 
 
@@ -125,11 +127,11 @@ def _model_in(told: Any, path: Path, ctx: click.Context) -> str | Entrant:
         },
     }
     if not {"name", "url"} & told.keys():
-        raise BadInput(f"{path} has a model with neither name nor url: {told}")
+        raise InvalidInput(f"{path} has a model with neither name nor url: {told}")
     found: dict[str, Any] = {}
     for key, value in told.items():
         if key not in own:
-            raise unknown(f"key of a model in {path}", key, own)
+            raise unknown_value(f"key of a model in {path}", key, own)
         if key == "header":
             found[key] = _headers(value, path)
             continue
@@ -146,5 +148,5 @@ def _headers(value: Any, path: Path) -> tuple[str, ...]:
     """Headers; the file is copied beside what comes of it, so it may hold no secret."""
     given = tuple(map(str, value if isinstance(value, list) else [value]))
     if not all(each.partition("=")[2].startswith(FROM_ENVIRONMENT) for each in given):
-        raise BadInput(f"{path} may hold headers only as NAME={FROM_ENVIRONMENT}VARIABLE")
+        raise InvalidInput(f"{path} may hold headers only as NAME={FROM_ENVIRONMENT}VARIABLE")
     return given

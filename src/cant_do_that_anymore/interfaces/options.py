@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ..errors import BadInput
+from ..errors import InvalidInput
 from ..evaluation.spec import DEFAULT_MODEL, SAMPLES, Spec
 from ..models.model import EFFORTS
 
@@ -55,7 +55,7 @@ def _of_spec(heading: str, flag: str, **about: Any) -> Option:
 def _one_model(ctx: click.Context, option: click.Parameter, given: Sequence[str]) -> str | None:
     """Refuse more than one, of which all but the last would be forgotten."""
     if len(given) > 1:
-        raise BadInput(f"{ctx.command_path} takes one --model; `cdta experiment` takes several")
+        raise InvalidInput(f"{ctx.command_path} takes one --model; `cdta experiment` takes several")
     return given[0] if given else None
 
 

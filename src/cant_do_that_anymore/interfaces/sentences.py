@@ -9,7 +9,7 @@ from typing import TextIO, cast
 
 import click
 
-from ..errors import Problem, visible
+from ..errors import UserError, visible
 
 
 class Plain(logging.Formatter):
@@ -34,11 +34,11 @@ def sentences(name: str) -> Iterator[None]:
             stream.reconfigure(errors="backslashreplace")  # any text can be shown
     try:
         yield
-    except Problem as problem:
+    except UserError as problem:
         _end(f"{name}: {problem}", problem.exit_code)
     except OSError as problem:  # files have sentences of their own
         sys.stdout = cast(TextIO, None)  # or it is written to once more at the end
-        _end(f"{name}: cannot go on: {problem.strerror or problem}", Problem.exit_code)
+        _end(f"{name}: cannot go on: {problem.strerror or problem}", UserError.exit_code)
 
 
 def _end(sentence: str, code: int) -> None:

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from ..errors import BadInput
+from ..errors import InvalidInput
 
 FROM_ENVIRONMENT = "env:"
 """Before the name of the variable that holds the value of a header."""
@@ -20,7 +20,7 @@ class Access:
     """A key, the variable that holds it, and more headers.
 
     Raises:
-        BadInput: if the key cannot be one.
+        InvalidInput: if the key cannot be one.
     """
 
     key_variable: str
@@ -30,7 +30,7 @@ class Access:
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", self.key.strip())
         if not _is_plain(self.key):
-            raise BadInput(f"{self.key_variable} holds characters that cannot be part of a key")
+            raise InvalidInput(f"{self.key_variable} holds characters that cannot be part of a key")
 
     @property
     def sent(self) -> dict[str, str]:
@@ -48,16 +48,16 @@ def checked_headers(given: Iterable[str]) -> tuple[str, ...]:
     """What is given as ``NAME=VALUE``, if it can be a header; what is wrong shows no value.
 
     Raises:
-        BadInput: if it cannot.
+        InvalidInput: if it cannot.
     """
     for each in given:
         name, equals, value = each.partition("=")
         if not equals:
-            raise BadInput("a header is given as NAME=VALUE or NAME=env:VARIABLE; one has no =")
+            raise InvalidInput("a header is given as NAME=VALUE or NAME=env:VARIABLE; one has no =")
         if not _NAME.fullmatch(name):
-            raise BadInput(f"{name!r} cannot be the name of a header")
+            raise InvalidInput(f"{name!r} cannot be the name of a header")
         if not _is_plain(value):
-            raise BadInput(f"the header {name} holds characters that cannot be part of one")
+            raise InvalidInput(f"the header {name} holds characters that cannot be part of one")
     return tuple(given)
 
 
@@ -65,7 +65,7 @@ def headers_in(given: Iterable[str]) -> dict[str, str]:
     """Headers by name, with what the environment holds in place of ``env:VARIABLE``.
 
     Raises:
-        BadInput: if a variable is not set, or holds what cannot be in a header.
+        InvalidInput: if a variable is not set, or holds what cannot be in a header.
     """
     found = dict(each.split("=", 1) for each in given)
     for name, value in found.items():
@@ -73,7 +73,7 @@ def headers_in(given: Iterable[str]) -> dict[str, str]:
         if variable == value:
             continue
         if not os.environ.get(variable):
-            raise BadInput(f"the header {name} is to come from {variable}, which is not set")
+            raise InvalidInput(f"the header {name} is to come from {variable}, which is not set")
         found[name] = os.environ[variable].strip()
         checked_headers([f"{name}={found[name]}"])
     return found

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import parse_qs, urlsplit
 
-from ..errors import BadInput
+from ..errors import InvalidInput
 
 _AT = re.compile(r"(.*?)@(https?://.*)", re.DOTALL)
 _API_VERSION = "api-version"
@@ -18,7 +18,7 @@ def checked_address(address: str) -> str:
     'https://a.example/v1?api-version=2024-10-21'
 
     Raises:
-        BadInput: if it is no address, or holds more than that.
+        InvalidInput: if it is no address, or holds more than that.
     """
     try:
         parts = urlsplit(address)
@@ -29,10 +29,12 @@ def checked_address(address: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise BadInput(f"not the address of a server: {address!r}; try http://localhost:8000/v1")
+        raise InvalidInput(
+            f"not the address of a server: {address!r}; try http://localhost:8000/v1"
+        )
     if "@" in parts.netloc or asked_for.keys() - {_API_VERSION} or parts.fragment:
         told = f"the address of {parts.hostname} may hold no user name, password or query"
-        raise BadInput(f"{told} but {_API_VERSION}; a key goes into an environment variable")
+        raise InvalidInput(f"{told} but {_API_VERSION}; a key goes into an environment variable")
     return parts._replace(path=parts.path.rstrip("/")).geturl()
 
 
@@ -55,13 +57,15 @@ def with_address(name: str | None, base_url: str | None = None) -> tuple[str | N
     ('vertex/claude@20250101', None)
 
     Raises:
-        BadInput: if two addresses are given, or one that is none.
+        InvalidInput: if two addresses are given, or one that is none.
     """
     found = _AT.fullmatch(name or "")
     if not found:
         if bare := _WITHOUT_HTTP.fullmatch(name or ""):
-            raise BadInput(f"{name!r} has no http address (try {bare[1]}@http://{bare[2]})")
+            raise InvalidInput(f"{name!r} has no http address (try {bare[1]}@http://{bare[2]})")
         return name, base_url
     if base_url and base_url.rstrip("/") != found[2].rstrip("/"):
-        raise BadInput(f"{name!r} has an address, and --base-url another, {base_url!r}; give one")
+        raise InvalidInput(
+            f"{name!r} has an address, and --base-url another, {base_url!r}; give one"
+        )
     return found[1] or None, found[2]

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable
 
-from ..errors import Interrupted, Problem
+from ..errors import Interrupted, UserError
 from ..progress import duration
 from .asks import Ask, seeded
 from .forms import Forms
@@ -101,7 +101,7 @@ class Asking:
         Raises:
             Interrupted: if the model stops answering or the purse is empty; all answers so far are
                 saved, if any are.
-            Problem: if the model cannot answer at all, or answers cannot be saved.
+            UserError: if the model cannot answer at all, or answers cannot be saved.
         """
         self._stopping.clear()
         begun: deque[asyncio.Future[Answer]] = deque()
@@ -174,7 +174,7 @@ class Asking:
             self._failures_in_a_row = 0
             self.asked += 1
             return await self._saved(ask, settings, answer)
-        except Problem as problem:
+        except UserError as problem:
             self._problem = problem
             self._stop()
             raise

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-from ..errors import Problem
+from ..errors import UserError
 from .model import Answer, Form, Passing, Refused
 from .replies import Response, error_message
 from .server import ServerModel
@@ -32,7 +32,7 @@ _UPLOADS = {"together": ("/files/upload", {"purpose": "batch-api", "file_name": 
 _UPLOAD = "/files", {"purpose": "batch"}
 
 
-class NoBatches(Problem):
+class NoBatches(UserError):
     """The server has nothing of the kind."""
 
 
@@ -63,8 +63,8 @@ class State:
 class BatchApi:
     """The files and batches of a server.
 
-    Every method raises `Passing` for a fault that may be gone on the next try and `Problem` for one
-    that no further try will mend.
+    Every method raises `Passing` for a fault that may be gone on the next try and `UserError` for
+    one that no further try will mend.
     """
 
     def __init__(self, model: ServerModel) -> None:
@@ -175,7 +175,7 @@ class BatchApi:
                 f"{words}); leave out --batch"
             )
         fault = self._model.fault(response)
-        return Problem(str(fault)) if isinstance(fault, Refused) else fault
+        return UserError(str(fault)) if isinstance(fault, Refused) else fault
 
 
 def _unwrapped(told: Any) -> dict[str, Any]:

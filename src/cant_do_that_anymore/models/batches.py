@@ -12,7 +12,7 @@ from functools import partial
 from itertools import count
 from typing import TypeVar
 
-from ..errors import Interrupted, Problem, Unfinished, counted
+from ..errors import Incomplete, Interrupted, UserError, pluralize
 from ..progress import duration
 from .asking import PATIENCE, Tell, pause
 from .batch_api import BatchApi, NoBatches, State
@@ -70,8 +70,8 @@ class Batches:
         None if not all of them are wanted any more, or another process has sent one of them.
 
         Raises:
-            Unfinished: if the server is in trouble for long.
-            Problem: if it takes no batches, or not this one.
+            Incomplete: if the server is in trouble for long.
+            UserError: if it takes no batches, or not this one.
         """
         file = await self._patiently(partial(self._api.upload, lines.values()))
         async with self._ledger.exclusive():
@@ -105,7 +105,7 @@ class Batches:
         if not state:
             log.warning(
                 "the batch %s with %s is not known there any more; what it held is asked again",
-                *(batch, counted(len(forms), "question")),
+                *(batch, pluralize(len(forms), "question")),
             )
         status = state.status if state else "lost"
         fault = (state and state.fault) or f"nothing came of it in a batch that is {status}"
@@ -122,7 +122,7 @@ class Batches:
 
         try:
             batch = await self._patiently(found_or_made)
-        except Unfinished:
+        except Incomplete:
             if await self._is_absent(file):
                 self._ledger.ended(file, {})
             raise
@@ -132,7 +132,7 @@ class Batches:
     async def _made(self, file: str) -> str:
         try:
             return await self._api.create(file)
-        except Problem:  # it was not taken, and will not be
+        except UserError:  # it was not taken, and will not be
             self._ledger.ended(file, {})
             raise
 
@@ -147,7 +147,7 @@ class Batches:
         """Whether the server knows for sure that no batch was made of a file."""
         try:
             return await self._api.find(file) is None
-        except (Passing, Problem):
+        except (Passing, UserError):
             return False
 
     async def _last_state(self, batch: str, tell: Callable[[State], None]) -> State | None:
@@ -159,7 +159,7 @@ class Batches:
                 return state
             tell(state)
             if time.monotonic() - started > LONGEST_BATCH:
-                raise Unfinished(
+                raise Incomplete(
                     f"the batch {batch} has not ended in {duration(LONGEST_BATCH)}; cancel it "
                     "where it runs, and run the same command again to take what there is of it"
                 )
@@ -188,7 +188,7 @@ class Batches:
                     continue
                 try:
                     results[key] = self._api.answer_in(result, forms[key])
-                except (Refused, Passing, Problem) as fault:
+                except (Refused, Passing, UserError) as fault:
                     results[key] = fault
         return results
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 
-from ..errors import BadInput, Stopped
+from ..errors import InvalidInput, Stopped
 from .asking import Asking, Tell
 from .asks import Ask
 from .batch_api import MOST_REQUESTS
@@ -36,22 +36,24 @@ def check_batch(model: Known, *, fresh: bool) -> None:
     """Refuse to ask in batches where that cannot be.
 
     Raises:
-        BadInput: saying what can.
+        InvalidInput: saying what can.
     """
     if model.name in OUR_MODELS:
-        raise BadInput(f"{model.name} answers here and for nothing; leave out --batch")
+        raise InvalidInput(f"{model.name} answers here and for nothing; leave out --batch")
     if isinstance(model, Thinker):
-        raise BadInput(
+        raise InvalidInput(
             f"{model.name} is asked twice, the second time by what it said the first time, which a "
             "batch cannot do; leave out --batch, or cot/"
         )
     if not isinstance(model, ServerModel):
-        raise BadInput(
+        raise InvalidInput(
             f"{model.name} is reached by Inspect AI, which has batches of its own: inspect eval "
             f"cant_do_that_anymore/all --model {model.name} --batch"
         )
     if fresh:
-        raise BadInput("what is in a batch is kept until it is there; leave out --fresh or --batch")
+        raise InvalidInput(
+            "what is in a batch is kept until it is there; leave out --fresh or --batch"
+        )
 
 
 class Batching(Asking):

@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp import AddrInfoType, ClientRequest, TCPConnector
 from aiohttp.connector import Connection
 
-from ..errors import Problem, reason_of
+from ..errors import UserError, error_reason
 
 log = logging.getLogger(__name__)
 
@@ -86,15 +86,15 @@ def kept_alive(address: AddrInfoType) -> socket.socket:
     return made
 
 
-def unreachable(endpoint: str, fault: BaseException) -> Problem:
+def unreachable(endpoint: str, fault: BaseException) -> UserError:
     """What to say where no server answers."""
     if getattr(fault, "errno", None) in _NO_FILES_LEFT:
-        return Problem(
-            f"this machine opens no more files or connections at once ({reason_of(fault)}); "
+        return UserError(
+            f"this machine opens no more files or connections at once ({error_reason(fault)}); "
             "ask for fewer with --max-connections, or allow more with ulimit -n"
         )
-    return Problem(
-        f"no server answers at {endpoint} ({reason_of(fault)}); nothing was lost: start it, or "
+    return UserError(
+        f"no server answers at {endpoint} ({error_reason(fault)}); nothing was lost: start it, or "
         "correct the address, and run the same command again"
     )
 

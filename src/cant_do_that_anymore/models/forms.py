@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from ..errors import BadInput, Problem
+from ..errors import InvalidInput, UserError
 from .concessions import MORE, other_efforts, remedies, room_in, with_room
 from .model import ROOM_TO_THINK, Answer, Form, Model, Passing, Question, Refused, Settings
 
@@ -106,14 +106,14 @@ class Forms:
 
     def _given_up(self, refused: Refused) -> Answer:
         if not self._has_answered:
-            raise Problem(str(refused))
+            raise UserError(str(refused))
         return Answer("", stop_reason="error", error=str(refused))
 
     async def ask_until_accepted(self, ask: AskIn, settings: Settings) -> Answer:
         """Ask in the form that is known, and in others while an answer shows that they are needed.
 
         Raises:
-            BadInput: if the model thinks and was told in every way not to.
+            InvalidInput: if the model thinks and was told in every way not to.
         """
         answer = await ask(None)
         if self._probe and _is_prose(answer):
@@ -175,7 +175,7 @@ class Forms:
     def _without_thinking(self, form: Form, settings: Settings) -> Form:
         for other in other_efforts(form, settings):
             return other
-        raise BadInput(
+        raise InvalidInput(
             f"{self._model.name} thinks although --reasoning-effort none was asked for, in every "
             "way that is known; say it in the model's own way by --extra-body, or leave it out"
         )

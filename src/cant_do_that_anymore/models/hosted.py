@@ -17,7 +17,7 @@ from inspect_ai.model import (
 )
 from pydantic import ValidationError
 
-from ..errors import BadInput, Problem
+from ..errors import InvalidInput, UserError
 from .clients import ask_once, own_fault, wait_long, was_sent
 from .concessions import NO_TEMPERATURE
 from .hiding import Hiding
@@ -59,13 +59,13 @@ class HostedModel:
                 memoize=False,  # it is closed when it was asked enough
             )
         except ValueError as problem:
-            raise BadInput(
+            raise InvalidInput(
                 f"unknown model: {name!r} ({problem}); write PROVIDER/MODEL as Inspect AI names "
                 "it, or give --base-url"
             ) from None
         except Exception as problem:  # Inspect says by its own exceptions what is missing
             told = _PACKAGE.sub(_extra, _plain(str(problem)))
-            raise BadInput(f"cannot use {name!r}: {told}") from None
+            raise InvalidInput(f"cannot use {name!r}: {told}") from None
         self.endpoint = self._model.api.base_url or ""
         self._headers = dict(headers or {})
         self._hiding = Hiding(
@@ -98,14 +98,14 @@ class HostedModel:
         """Close the provider's connections."""
         await self._model.api.aclose()
 
-    def _fault(self, fault: Exception) -> Passing | Problem | Refused:
+    def _fault(self, fault: Exception) -> Passing | UserError | Refused:
         """What an exception means."""
         api = self._model.api
         status = _status(fault)
         words = f"{type(fault).__name__}: {fault}"
         message = _plain(self._hiding(words))
         if api.is_auth_failure(fault) or status in (401, 403):
-            return Problem(f"the provider of {self.name} refuses the key ({message})")
+            return UserError(f"the provider of {self.name} refuses the key ({message})")
         decision = api.should_retry(fault)
         overloaded = status in OVERLOADED or getattr(decision, "kind", "") == "rate_limit"
         told = f"{message} {getattr(fault, 'code', '')}"
@@ -119,7 +119,7 @@ class HostedModel:
             )
         refused = f"{self.name} cannot answer ({message})"
         if out_of_money or status == 404:
-            return Problem(refused)
+            return UserError(refused)
         return Refused(refused, refusal_in(fault))
 
 

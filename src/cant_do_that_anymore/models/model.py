@@ -204,7 +204,7 @@ class Model(Known, Protocol):
         Raises:
             Refused: if it does not take the question in this form.
             Passing: a fault that may be gone on the next try.
-            Problem: a fault that no further try will mend.
+            UserError: a fault that no further try will mend.
         """
 
     async def close(self) -> None:

@@ -17,7 +17,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..errors import BadInput, some_of, unknown
+from ..errors import InvalidInput, shortlist, unknown_value
+from ..interrupts import run_interruptible
 from .access import Access, headers_in
 from .addresses import with_address
 from .baseline import RandomModel
@@ -29,7 +30,6 @@ from .providers import PROVIDERS, without_inspect
 from .reasoning import THINKING_TOKENS, Thinker, ThinkingModel
 from .replies import Api
 from .server import BASE_MODEL_TOKENS, TEXT_PREFIX, ServerModel
-from .stopping import to_the_end
 
 SERVER_KEY_VARIABLE = "CDTA_API_KEY"
 OPENAI_BASE_MODELS = ("gpt-3.5-turbo-instruct", "gpt-4-base", "babbage-", "davinci-")
@@ -85,7 +85,7 @@ class Name:
         """The model, ready to be asked.
 
         Raises:
-            BadInput: if there is no such model, or a key is missing.
+            InvalidInput: if there is no such model, or a key is missing.
         """
         model = self._server(with_key=True) or self._own() or self._hosted()
         return ThinkingModel(model, self.thinking_tokens) if self.thinking_tokens else model
@@ -98,7 +98,7 @@ class Name:
     def _own(self) -> Model | None:
         make = OUR_MODELS.get(self.model or "")
         if make and (self.tag or self.headers):
-            raise BadInput(f"{self.model} is behind no address; leave out --tag and --header")
+            raise InvalidInput(f"{self.model} is behind no address; leave out --tag and --header")
         return make(str(self.model)) if make else None
 
     def _unreached(self) -> Known:
@@ -127,7 +127,7 @@ class Name:
         base_model = self.provider == "openai" and name.startswith(OPENAI_BASE_MODELS)
         key = os.environ.get(provider.key_variable, "") if with_key else ""
         if with_key and not key:
-            raise BadInput(f"{self.model} needs a key: set {provider.key_variable}")
+            raise InvalidInput(f"{self.model} needs a key: set {provider.key_variable}")
         return ServerModel(
             name,
             os.environ.get(provider.address_variable) or provider.address,
@@ -146,7 +146,7 @@ def parsed(name: str | None, base_url: str | None = None) -> Name:
         base_url: the address of an OpenAI-compatible server, with its ``/v1``.
 
     Raises:
-        BadInput: if there can be no such model.
+        InvalidInput: if there can be no such model.
     """
     name, base_url = with_address(name, base_url)
     thinking = _THINKING.match(name or "")
@@ -154,9 +154,9 @@ def parsed(name: str | None, base_url: str | None = None) -> Name:
         inner = parsed(name[thinking.end() :], base_url)
         return replace(inner, thinking_tokens=int(thinking[1] or THINKING_TOKENS))
     if base_url and not base_url.startswith(("http://", "https://")):
-        raise BadInput(f"--base-url is no http address: {base_url!r} (try http://{base_url})")
+        raise InvalidInput(f"--base-url is no http address: {base_url!r} (try http://{base_url})")
     if not base_url and name is None:
-        raise BadInput("no model was named; for example --model openai/gpt-4o")
+        raise InvalidInput("no model was named; for example --model openai/gpt-4o")
     bare = name.removeprefix(TEXT_PREFIX) if name else None
     by_inspect = bool(name and name.startswith(BY_INSPECT) and not base_url)
     found = Name(bare, base_url, as_text=bare != name)
@@ -166,10 +166,10 @@ def parsed(name: str | None, base_url: str | None = None) -> Name:
         return found
     if found.provider in ("", "cdta"):
         if near := "" if found.provider else with_provider(str(bare)):
-            raise BadInput(f"unknown model: {name!r} (did you mean {near!r}?)")
-        raise unknown("model", str(name), [*OUR_MODELS, "PROVIDER/MODEL"])
+            raise InvalidInput(f"unknown model: {name!r} (did you mean {near!r}?)")
+        raise unknown_value("model", str(name), [*OUR_MODELS, "PROVIDER/MODEL"])
     if found.as_text and found.provider not in PROVIDERS:
-        raise BadInput(
+        raise InvalidInput(
             f"{name!r}: only {' and '.join(PROVIDERS)} have base models to be asked with a text, "
             "and servers given by --base-url"
         )
@@ -243,7 +243,9 @@ def _only_model_at(base_url: str, access: Access) -> str:
         finally:
             await server.close()
 
-    names = to_the_end(served())
+    names = run_interruptible(served())
     if len(names) != 1:
-        raise BadInput(f"{base_url} serves {some_of(names) or 'no model'}; name one with --model")
+        raise InvalidInput(
+            f"{base_url} serves {shortlist(names) or 'no model'}; name one with --model"
+        )
     return names[0]

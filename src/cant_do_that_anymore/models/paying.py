@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ..errors import Problem
+from ..errors import UserError
 from .concessions import limit_of
 from .model import Answer, Form, Model, Passing, Question, Refused, Settings, Usage
 from .purse import Price, Purse
@@ -47,7 +47,7 @@ class Till:
             answer = await model.answer(question, settings, form)
             cost = self.record(answer, self._price, most)
             return answer
-        except (Refused, Problem):
+        except (Refused, UserError):
             cost = 0.0
             raise
         except Passing as fault:

@@ -19,7 +19,7 @@ import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from ..errors import Problem
+from ..errors import UserError
 from ..game.position import DATA
 from ..game.rules import board_after
 from .model import CHAT_TOKENS, Answer, Form, Question, Settings
@@ -99,7 +99,7 @@ def _shipped() -> tuple[dict[str, Any], bytes]:
     except (OSError, ValueError, KeyError, TypeError):
         intact = False
     if not intact:
-        raise Problem("the embedded model is damaged or missing: install the package again")
+        raise UserError("the embedded model is damaged or missing: install the package again")
     return about, packed
 
 
@@ -174,7 +174,7 @@ def likelihoods_of(asked: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list
     """How likely the network finds it that, after some moves, one of some others comes next.
 
     Raises:
-        Problem: if the network cannot be read.
+        UserError: if the network cannot be read.
     """
     network = the_network()
     shares = [0.0] * len(asked)

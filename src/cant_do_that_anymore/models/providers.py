@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from ..errors import BadInput
+from ..errors import InvalidInput
 
 EXTRAS = {"anthropic": "anthropic", "google-genai": "google", "openai": "openai"}
 """Packages of providers, and the extras of this package that bring them and Inspect AI."""
@@ -40,8 +40,8 @@ PROVIDERS = {
 }
 
 
-def without_inspect(model: str) -> BadInput:
+def without_inspect(model: str) -> InvalidInput:
     """What to say of a model that is asked through Inspect AI where that is not installed."""
     provider = model.partition("/")[0]
     extra = provider if provider in EXTRAS.values() else "inspect"
-    return BadInput(f"{model} needs Inspect AI: pip install 'cant-do-that-anymore[{extra}]'")
+    return InvalidInput(f"{model} needs Inspect AI: pip install 'cant-do-that-anymore[{extra}]'")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from aiohttp import ClientHandlerType, ClientMiddlewareType, ClientRequest, ClientResponse
 
-from ..errors import Problem
+from ..errors import UserError
 
 
 def staying_at(endpoint: str, path: str, hide: Callable[[str], str]) -> ClientMiddlewareType:
@@ -24,7 +24,7 @@ def staying_at(endpoint: str, path: str, hide: Callable[[str], str]) -> ClientMi
         if asked != origin:
             is_answering = url.raw_path.endswith(path)
             found = f"{url.origin()}{url.raw_path.removesuffix(path) if is_answering else ''}"
-            raise Problem(
+            raise UserError(
                 f"{endpoint} redirects to another server, {hide(found)}, to which nothing was "
                 "sent; if that one is meant, --base-url takes its address"
             )

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from ..errors import BadInput, reason_of
+from ..errors import InvalidInput, error_reason
 from .reasoning import THINKING_TOKENS
 
 Fields = dict[str, Any]
@@ -54,14 +54,14 @@ def read_registry(path: Path) -> dict[str, object]:
     """The entries of a YAML file, or of those in a folder or in its folder ``solvers``.
 
     Raises:
-        BadInput: naming the file, if one cannot be read.
+        InvalidInput: naming the file, if one cannot be read.
     """
     if not path.is_dir():
         return _read_file(path)
     inner = path / "solvers"
     files = sorted((inner if inner.is_dir() else path).glob("*.yaml"))
     if not files:
-        raise BadInput(f"the registry {str(path)!r} holds no solvers (*.yaml)")
+        raise InvalidInput(f"the registry {str(path)!r} holds no solvers (*.yaml)")
     return {name: entry for file in files for name, entry in _read_file(file).items()}
 
 
@@ -69,18 +69,20 @@ def solver_fields(name: str, entry: object) -> Fields:
     """What an entry says of a solver: its model, and options for asking it.
 
     Raises:
-        BadInput: if the entry is in neither shape.
+        InvalidInput: if the entry is in neither shape.
     """
     fields = dict(_mapping(name, entry))
     if "class" in fields:
         fields = _translated(name, fields)
     for key, value in fields.items():
         if key not in _TYPES:
-            raise BadInput(f"the solver {name!r} has {key!r}; it may have {', '.join(_TYPES)}")
+            raise InvalidInput(f"the solver {name!r} has {key!r}; it may have {', '.join(_TYPES)}")
         if not isinstance(value, _TYPES[key]) or isinstance(value, bool):
-            raise BadInput(f"the solver {name!r} has a {key} that cannot be: {shortened(value)}")
+            raise InvalidInput(
+                f"the solver {name!r} has a {key} that cannot be: {shortened(value)}"
+            )
     if not fields.get("model"):
-        raise BadInput(f"the solver {name!r} has no model")
+        raise InvalidInput(f"the solver {name!r} has no model")
     return fields
 
 
@@ -88,9 +90,11 @@ def _read_file(path: Path) -> dict[str, object]:
     try:
         entries = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except (OSError, ValueError, yaml.YAMLError) as problem:
-        raise BadInput(f"cannot read the registry {str(path)!r}: {reason_of(problem)}") from None
+        raise InvalidInput(
+            f"cannot read the registry {str(path)!r}: {error_reason(problem)}"
+        ) from None
     if not isinstance(entries, dict):
-        raise BadInput(f"the registry {str(path)!r} maps no names to solvers")
+        raise InvalidInput(f"the registry {str(path)!r} maps no names to solvers")
     return {str(name): entry for name, entry in entries.items()}
 
 
@@ -99,10 +103,10 @@ def _translated(name: str, entry: Fields) -> Fields:
     kind = str(entry["class"]).rpartition(":")[2]
     if kind not in _ARGUMENTS:
         usable = ", ".join(sorted(_ARGUMENTS))
-        raise BadInput(f"the solver {name!r} is a {kind}; usable here: {usable}")
+        raise InvalidInput(f"the solver {name!r} is a {kind}; usable here: {usable}")
     args = _mapping(name, entry.get("args") or {})
     for argument in args.keys() - _ARGUMENTS[kind] - _HARMLESS:
-        raise BadInput(f"the solver {name!r} has {argument!r}, which has no meaning here")
+        raise InvalidInput(f"the solver {name!r} has {argument!r}, which has no meaning here")
     if kind == "HumanCliSolver":
         return {"model": "human"}
     if kind == "CoTSolver":
@@ -117,12 +121,14 @@ def _translated(name: str, entry: Fields) -> Fields:
 def _thinking(name: str, args: Fields) -> Fields:
     thinker, replier = (solver_fields(name, args.get(part)) for part in _THINKING_PARTS)
     if thinker["model"] != replier["model"]:
-        raise BadInput(f"the solver {name!r} thinks with one model and replies with another")
+        raise InvalidInput(f"the solver {name!r} thinks with one model and replies with another")
     tokens = {"thinking_tokens": thinker.get("max_tokens", THINKING_TOKENS)}
     return replier | tokens
 
 
 def _mapping(name: str, value: object) -> Fields:
     if not isinstance(value, dict):
-        raise BadInput(f"the solver {name!r} has {shortened(value)} where names and values belong")
+        raise InvalidInput(
+            f"the solver {name!r} has {shortened(value)} where names and values belong"
+        )
     return value

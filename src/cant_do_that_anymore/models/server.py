@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from ..errors import Problem
+from ..errors import UserError
 from .access import Access, proxy_for
 from .addresses import below, checked_address
 from .clients import LONGEST_THOUGHT, Connector, kept_alive, unreachable
@@ -93,7 +93,7 @@ class ServerModel:
             "POST", self.path, time_out=time_out, longest=LONGEST_REPLY, json=request
         )
         if response.status == 404:
-            with suppress(Problem):
+            with suppress(UserError):
                 self._near = near_in(await self._cards(), self._served_as)
         return self.answer_in(response, form)
 
@@ -106,14 +106,14 @@ class ServerModel:
         """The names of the models that the server says it has.
 
         Raises:
-            Problem: if it does not say so.
+            UserError: if it does not say so.
         """
         return [card["id"] for card in await self._cards()]
 
     async def marks(self) -> dict[str, str]:
         """What tells the weights from others behind the same name, as far as the server says it."""
         told = {"system_fingerprint": self._fingerprint} if self._fingerprint else {}
-        with suppress(Problem):
+        with suppress(UserError):
             told |= marks_in(await self._cards(), self._served_as)
         return told
 
@@ -122,7 +122,7 @@ class ServerModel:
         try:
             return cards_in(self._hiding((await sent).body.decode("utf-8", "replace")))
         except (ValueError, Passing):
-            raise Problem(
+            raise UserError(
                 f"the server at {self.endpoint} does not list its models; name one with --model"
                 + self._elsewhere
             ) from None
@@ -156,7 +156,7 @@ class ServerModel:
 
         Raises:
             Passing: if nothing comes back, or no end of it.
-            Problem: if the server was never there, or sends one to another.
+            UserError: if the server was never there, or sends one to another.
         """
         sent = self._client().request(method, below(self.endpoint, path), timeout=time_out, **body)
         try:
@@ -201,29 +201,29 @@ class ServerModel:
             return Answer("", stop_reason="length", version=self._version, conceded=form)
         raise self.fault(response)
 
-    def fault(self, response: Response) -> Passing | Problem | Refused:
+    def fault(self, response: Response) -> Passing | UserError | Refused:
         """What a status means that is no success."""
         status, retry_after = response.status, response.retry_after
         words = error_message(response.body)
         told = self.without_key(words)
         message = f"HTTP {status}: {told}" if told else f"HTTP {status}"
         if status == 402 or b"insufficient_quota" in response.body:
-            return Problem(f"{self.endpoint} wants money ({message})")
+            return UserError(f"{self.endpoint} wants money ({message})")
         if status in OVERLOADED:
             return Passing(message, retry_after=retry_after, overloaded=True)
         if status >= 500 or status in IN_PASSING:
             maybe_billed = status in GATEWAY_GAVE_UP
             return Passing(message, retry_after=retry_after, maybe_billed=maybe_billed)
         if status in (401, 403):
-            return Problem(
+            return UserError(
                 f"{self.endpoint} refuses the key ({message}); "
                 f"set {self._access.key_variable} to a valid one"
             )
         refused = f"{self.endpoint} refuses {self.name!r} ({message})"
         if status == 404:
             if self.provider == "openai" and ANOTHER_API in response.body:
-                return Problem(f"{refused}; ask it by way of Inspect: inspect/openai/{self.name}")
-            return Problem(refused + self._near + self._elsewhere)
+                return UserError(f"{refused}; ask it by way of Inspect: inspect/openai/{self.name}")
+            return UserError(refused + self._near + self._elsewhere)
         return Refused(refused, words if status in FORM_REFUSED else "")
 
     @property

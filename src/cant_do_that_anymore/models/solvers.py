@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from ..errors import BadInput, unknown
+from ..errors import InvalidInput, unknown_value
 from ..game.position import DATA
 from .model import Model
 from .names import OUR_MODELS, parsed
@@ -42,7 +42,7 @@ class Solver:
         """The model, ready to be asked.
 
         Raises:
-            BadInput: if there is no such model, or a key is missing.
+            InvalidInput: if there is no such model, or a key is missing.
         """
         name = parsed(self.model, self.base_url)
         return replace(name, thinking_tokens=self.thinking_tokens or name.thinking_tokens).load()
@@ -58,7 +58,7 @@ def solver_named(name: str, registries: Sequence[Path] = (), base_url: str | Non
         base_url: the server that has the model, which then goes by the name the server knows.
 
     Raises:
-        BadInput: if there is no such solver, or a registry cannot be read.
+        InvalidInput: if there is no such solver, or a registry cannot be read.
     """
     table = yaml.safe_load((DATA / "solvers.yaml").read_text(encoding="utf-8"))
     own = {key: entry for path in registries for key, entry in read_registry(path).items()}
@@ -119,8 +119,10 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(re.escape(pattern).replace(r"\*", "(.*)"))
 
 
-def _unknown(name: str, solvers: Iterable[str], models: Iterable[str]) -> BadInput:
+def _unknown(name: str, solvers: Iterable[str], models: Iterable[str]) -> InvalidInput:
     model = name.split("/")[-1]
     modes = (DIRECT, THINKING)
     meant = [mode + model for mode in modes] if _fitting(model, models) else []
-    return unknown("solver", name, [*solvers, *meant, *(DIRECT + pattern for pattern in models)])
+    return unknown_value(
+        "solver", name, [*solvers, *meant, *(DIRECT + pattern for pattern in models)]
+    )

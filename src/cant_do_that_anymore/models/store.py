@@ -14,8 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..errors import Problem, reason_of
-from ..home import answers_file
+from ..errors import UserError, error_reason
+from ..files import answers_file
 from .model import Answer, Form
 from .rescue import (
     Row,
@@ -132,7 +132,7 @@ class Store:
         self._database.close()
 
     def run(self, query: str, *values: str | float) -> list[Any]:
-        """What the database says to a query; raises a `Problem` if the file cannot be used."""
+        """What the database says to a query; raises a `UserError` if the file cannot be used."""
         with self.transaction() as database:
             return database.execute(query, values).fetchall()
 
@@ -196,10 +196,10 @@ class Store:
         )
         return database
 
-    def unusable(self, problem: Exception) -> Problem:
+    def unusable(self, problem: Exception) -> UserError:
         """What to say of a file that cannot be used."""
-        what = f"cannot save answers in {str(self.path)!r} ({reason_of(problem)})"
-        return Problem(f"{what}; {_IS_SAFE if self._kept else _ELSEWHERE}")
+        what = f"cannot save answers in {str(self.path)!r} ({error_reason(problem)})"
+        return UserError(f"{what}; {_IS_SAFE if self._kept else _ELSEWHERE}")
 
 
 @contextmanager
@@ -232,6 +232,8 @@ def _nowhere() -> Iterator[Path]:
     try:
         folder = TemporaryDirectory()
     except OSError as problem:
-        raise Problem(f"no folder for temporary files ({problem.strerror}); {_ELSEWHERE}") from None
+        raise UserError(
+            f"no folder for temporary files ({problem.strerror}); {_ELSEWHERE}"
+        ) from None
     with folder as name:
         yield Path(name) / "answers.sqlite"

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from ..errors import Problem, reason_of
+from ..errors import UserError, error_reason
 from ..evaluation.rankings import Ranking
-from ..files import replacing_text
+from ..files import atomic_write_text
 from .document import document
 from .leaderboard import boards, shared_parts
 from .standing_words import all_notes
@@ -26,10 +26,10 @@ def write_comparison(ranking: Ranking, path: Path) -> Path:
     """Write the page, and say where; an older one is replaced only when the new one is whole.
 
     Raises:
-        Problem: if it cannot be written.
+        UserError: if it cannot be written.
     """
     try:
-        replacing_text(path, comparison_page(ranking, path.parent))
+        atomic_write_text(path, comparison_page(ranking, path.parent))
     except OSError as problem:
-        raise Problem(f"cannot write {str(path)!r} ({reason_of(problem)})") from None
+        raise UserError(f"cannot write {str(path)!r} ({error_reason(problem)})") from None
     return path

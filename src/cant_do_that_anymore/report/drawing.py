@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.patches import Patch
 
-from ..errors import Problem, reason_of, spelled, visible
+from ..errors import UserError, error_reason, spelled, visible
 from ..evaluation.measures import IMPACT, READINGS, UPTAKE
 from ..evaluation.standings import Standing
 from ..evaluation.statistics.intervals import Interval
 from ..evaluation.vocabulary import Number
-from ..files import replacing
+from ..files import atomic_write
 from .standing_words import JUNK
 from .words import minus
 
@@ -140,19 +140,19 @@ def saved(figure: Figure, stem: Path) -> list[Path]:
     """Write the picture as PNG and SVG.
 
     Raises:
-        Problem: if it cannot be written.
+        UserError: if it cannot be written.
     """
     files = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
     try:
         for file in files:
             form = file.suffix[1:]
-            with replacing(file) as picture:
+            with atomic_write(file) as picture:
                 figure.savefig(
                     picture, format=form, metadata={"Date": None} if form == "svg" else None
                 )
             figure.set_layout_engine("none")  # all has found its place by now
     except OSError as problem:
-        raise Problem(
-            f"cannot write the plots to {str(stem.parent)!r} ({reason_of(problem)})"
+        raise UserError(
+            f"cannot write the plots to {str(stem.parent)!r} ({error_reason(problem)})"
         ) from None
     return files

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from ..errors import Problem
+from ..errors import UserError
 from ..evaluation.rankings import Ranking
 from ..evaluation.standings import Standing
-from ..files import replacing_text
-from ..home import safe_name
+from ..files import atomic_write_text, safe_name
 from .curve import curve_chart, has_curve
 from .document import Document, as_csv
 from .experiment_page import INDEX, experiment_page
@@ -23,7 +22,7 @@ def write(ranked: Sequence[Ranking], told: Document, out: Path) -> list[Path]:
     """Write everything into a folder, and name the files: tables first, the page last.
 
     Raises:
-        Problem: if they cannot be written.
+        UserError: if they cannot be written.
     """
     of_rules = list(_drawn_by_rules(list(chain(*(each.standings for each in ranked))), out))
     pictures = [list(_drawn(ranking.standings, out)) for ranking in ranked]
@@ -34,9 +33,9 @@ def write(ranked: Sequence[Ranking], told: Document, out: Path) -> list[Path]:
     }
     try:
         for name, text in texts.items():
-            replacing_text(out / name, text)
+            atomic_write_text(out / name, text)
     except OSError as problem:
-        raise Problem(f"cannot write to {str(out)!r} ({problem.strerror})") from None
+        raise UserError(f"cannot write to {str(out)!r} ({problem.strerror})") from None
     return [out / TABLE, out / DOCUMENT, *of_rules, *chain(*pictures), out / INDEX]
 
 

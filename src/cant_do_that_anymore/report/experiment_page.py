@@ -5,7 +5,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from ..errors import counted
+from ..errors import pluralize
 from ..evaluation.rankings import Ranking
 from ..evaluation.standings import Standing
 from .document import Document
@@ -52,9 +52,9 @@ def _inlined(files: Sequence[Path]) -> list[Markup]:
 
 def _size(found: Sequence[Standing]) -> str:
     """How much was measured."""
-    parts = [counted(len({each.model for each in found}), "model")]
+    parts = [pluralize(len({each.model for each in found}), "model")]
     efforts = len({each.effort for each in found})
     if efforts > 1:
-        parts.append(counted(efforts, "effort"))
-    parts.append(counted(sum(len(each.runs) for each in found), "run"))
+        parts.append(pluralize(efforts, "effort"))
+    parts.append(pluralize(sum(len(each.runs) for each in found), "run"))
     return ", ".join(parts)

@@ -2,7 +2,7 @@
 
 from markupsafe import Markup
 
-from ..errors import counted, visible
+from ..errors import pluralize, visible
 from ..evaluation.measures import MEASURES, TILES
 from ..evaluation.points import in_points, range_in_points
 from ..evaluation.rankings import Ranking
@@ -21,7 +21,7 @@ def run_line(run: Run) -> str:
     told = [
         f"{run.version}: {run.plan.eval}",
         run.plan.change.key,
-        counted(len(run.answered), "sample"),
+        pluralize(len(run.answered), "sample"),
         f"{first.title.lower()} {number(value)} {interval(around)}".rstrip(),
         _whether_saved(run),
     ]

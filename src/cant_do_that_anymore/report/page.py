@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import Problem
+from ..errors import UserError
 from ..evaluation.diagnosis import KNOWLEDGE
 from ..evaluation.folder import save_run, temperatures
 from ..evaluation.groups import by_earlier_moves, by_opening, by_usualness
 from ..evaluation.measures import FORBIDDEN, MEASURES, READINGS, SHARES, STATISTICS, TILES
 from ..evaluation.results import Run
 from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES
-from ..files import replacing
+from ..files import atomic_write
 from . import thoughts
 from .charts import flow, pieces
 from .diagnosis import why
@@ -52,13 +52,13 @@ def write_page(run: Run, path: Path) -> None:
     """Write the page of a run; an older one is replaced only when the new one is whole.
 
     Raises:
-        Problem: if it cannot be written.
+        UserError: if it cannot be written.
     """
     try:
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.writelines(piece.encode() for piece in _pieces(run))
     except OSError as problem:
-        raise Problem(
+        raise UserError(
             f"cannot write the page {str(path)!r} ({problem.strerror}); "
             "`cdta report RUN -o FILE` writes it elsewhere"
         ) from None
@@ -68,7 +68,7 @@ def save_with_page(run: Run, folder: Path) -> None:
     """Write a run's folder and its page in it.
 
     Raises:
-        Problem: if they cannot be written.
+        UserError: if they cannot be written.
     """
     save_run(run, folder)
     write_page(run, folder / PAGE_NAME)

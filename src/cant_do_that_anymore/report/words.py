@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from ..errors import counted
+from ..errors import pluralize
 from ..evaluation.contrasts import CONTRASTS, KNOWING_EFFECT, Contrast, unclaimed
 from ..evaluation.diagnosis import (
     GAP,
@@ -191,10 +191,10 @@ def headline(run: Run) -> str:
     before, after = (percentage(metrics[name]) for name in SHARES.values())
     title = run.plan.change.title
     change = f"when {title[0].lower()}{title[1:]}"
-    n = counted(int(metrics["n_samples"] or 0), "position")
+    n = pluralize(int(metrics["n_samples"] or 0), "position")
     n += f" of the pool {run.dataset.pool_name}" if run.dataset.pool_name else ""
     if not run.answered:
-        asked = counted(len(run.samples), "position")
+        asked = pluralize(len(run.samples), "position")
         return f"{run.version} was asked about {asked}, and none has an answer to every question."
     if run.plan.eval == "all_diagonal":
         return (

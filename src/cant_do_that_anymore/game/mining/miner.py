@@ -102,8 +102,8 @@ def mine(
         cluster: the address of a Ray cluster to use instead, or ``auto``.
 
     Raises:
-        BadInput: if an input does not exist or the rules make no move special.
-        Unfinished: if the workers break down.
+        InvalidInput: if an input does not exist or the rules make no move special.
+        Incomplete: if the workers break down.
     """
     check_takes_away(wanted.rules)
     for name in inputs:

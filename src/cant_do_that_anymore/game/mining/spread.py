@@ -11,7 +11,7 @@ from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import Any, TypeVar
 
-from ...errors import BadInput, Unfinished
+from ...errors import Incomplete, InvalidInput
 
 Thing = TypeVar("Thing")
 Result = TypeVar("Result")
@@ -27,7 +27,7 @@ def over_processes(
     """``map(work, things)`` by as many processes; with one job, by this one.
 
     Raises:
-        Unfinished: if one of them is ended from outside.
+        Incomplete: if one of them is ended from outside.
     """
     if jobs == 1:
         yield from map(work, things)
@@ -37,7 +37,7 @@ def over_processes(
     try:
         yield from _in_order(lambda thing: pool.submit(work, thing), Future.result, things, jobs)
     except BrokenExecutor:
-        raise Unfinished("a worker process was ended; fewer --jobs need less memory") from None
+        raise Incomplete("a worker process was ended; fewer --jobs need less memory") from None
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -50,13 +50,13 @@ def over_cluster(
     This package has to be installed on every machine of the cluster.
 
     Raises:
-        BadInput: if Ray is not installed or there is no cluster.
-        Unfinished: if the cluster breaks down.
+        InvalidInput: if Ray is not installed or there is no cluster.
+        Incomplete: if the cluster breaks down.
     """
     try:
         import ray
     except ImportError:
-        raise BadInput(
+        raise InvalidInput(
             "--cluster needs Ray: pip install 'cant-do-that-anymore[ray]' on every machine of it"
         ) from None
     try:
@@ -65,7 +65,7 @@ def over_cluster(
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as problem:
         reason = str(problem).partition("\n")[0]
-        raise BadInput(
+        raise InvalidInput(
             f"no Ray cluster at {address!r} ({reason}): give the HOST:PORT that ray start --head"
             " printed, or auto on one of its machines"
         ) from None
@@ -75,7 +75,7 @@ def over_cluster(
         wait: Callable[[Any], Result] = ray.get
         yield from _in_order(task.remote, wait, things, workers)
     except ray.exceptions.RayError as problem:
-        raise Unfinished(f"the Ray cluster at {address!r} failed: {problem}") from None
+        raise Incomplete(f"the Ray cluster at {address!r} failed: {problem}") from None
     finally:
         ray.shutdown()
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.request import Request, urlopen
 
-from ...errors import BadInput, reason_of
+from ...errors import InvalidInput, error_reason
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -80,16 +80,20 @@ def check_input(name: str) -> None:
     """See that ``name`` can hold games, before any work is done.
 
     Raises:
-        BadInput: if it names no file.
+        InvalidInput: if it names no file.
     """
     if name == STANDARD_INPUT or _is_address(name):
         return
     if Path(name).is_dir():
-        raise BadInput(f"{name} is a folder: give the files in it, such as {Path(name) / '*.pgn'}")
+        raise InvalidInput(
+            f"{name} is a folder: give the files in it, such as {Path(name) / '*.pgn'}"
+        )
     if Path(name).is_char_device() or Path(name).is_block_device():
-        raise BadInput(f"{name} is a device, which may have no end: give PGN files, or - to type")
+        raise InvalidInput(
+            f"{name} is a device, which may have no end: give PGN files, or - to type"
+        )
     if not Path(name).exists():
-        raise BadInput(f"no such file: {name} (give PGN files, - or an https:// address)")
+        raise InvalidInput(f"no such file: {name} (give PGN files, - or an https:// address)")
 
 
 @contextmanager
@@ -102,7 +106,7 @@ def opened(name: str) -> Iterator[Source]:
     try:
         inner, size = _open(name)
     except _BROKEN as problem:
-        raise Unreadable(f"cannot open {name}: {reason_of(problem)}") from None
+        raise Unreadable(f"cannot open {name}: {error_reason(problem)}") from None
     try:
         yield Source(name, inner, size)
     finally:
@@ -120,7 +124,7 @@ def read_pieces(source: Source) -> Iterator[bytes]:
         pieces = _filled(_uncompressed(io.BufferedReader(source, PIECE)))
         yield from _with_line_feeds(_in_utf_8(pieces))
     except _BROKEN as problem:
-        raise Unreadable(f"cannot read {source.name} to its end: {reason_of(problem)}") from None
+        raise Unreadable(f"cannot read {source.name} to its end: {error_reason(problem)}") from None
 
 
 def _is_address(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from itertools import permutations
 
-from ...errors import BadInput, unknown
+from ...errors import InvalidInput, unknown_value
 from .base import STANDARD, Rules, Standard, board_after, check_takes_away, copy_as, move_on
 from .own import check_key, digest_of
 from .restrictions import KnightsCannotJump, NoCastling, PawnsOneStep
@@ -42,10 +42,10 @@ def rules_named(key: str) -> Rules:
     """Look up rules by key.
 
     Raises:
-        BadInput: if the catalogue has no such key.
+        InvalidInput: if the catalogue has no such key.
     """
     if key not in CATALOGUE:
-        raise unknown("rules", key, CATALOGUE)
+        raise unknown_value("rules", key, CATALOGUE)
     return CATALOGUE[key]
 
 
@@ -53,17 +53,20 @@ def given_rules(given: Rules | str) -> Rules:
     """Rules by key, or rules of one's own.
 
     Raises:
-        BadInput: if there are none of that key, or those given cannot be told from others by it.
+        InvalidInput: if there are none of that key, or those given cannot be told from others by
+            it.
     """
     if isinstance(given, str):
         return rules_named(given)
     if not isinstance(given, Rules):
-        raise BadInput(
+        raise InvalidInput(
             f"rules are a key (see cdta rules) or a value such as MyRule(), not {given!r}"
         )
     check_key(given)
     if CATALOGUE.get(given.key, given) != given:
-        raise BadInput(f"the key {given.key!r} is one of the catalogue: give your rules another")
+        raise InvalidInput(
+            f"the key {given.key!r} is one of the catalogue: give your rules another"
+        )
     return given
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import chess
 
-from ...errors import BadInput
+from ...errors import InvalidInput
 
 _Board = TypeVar("_Board", bound=chess.Board)
 
@@ -124,10 +124,10 @@ def check_takes_away(rules: Rules) -> None:
     """Refuse rules under which there is nothing to look for.
 
     Raises:
-        BadInput: if they forbid nothing.
+        InvalidInput: if they forbid nothing.
     """
     if not rules.forbids_something:
-        raise BadInput(
+        raise InvalidInput(
             f"{rules.key} forbids no move that was legal before, so there is no habit to break: "
             "choose other rules (see cdta rules)"
         )
@@ -153,7 +153,8 @@ def board_after(moves: tuple[str, ...] | list[str], *playable: Rules) -> chess.B
         playable: if given, the history must be legal throughout under one of these rules.
 
     Raises:
-        BadInput: if a move is no UCI move, moves nothing, or is legal under none of ``playable``.
+        InvalidInput: if a move is no UCI move, moves nothing, or is legal under none of
+            ``playable``.
     """
     board = chess.Board()
     remaining = list(dict.fromkeys(playable))
@@ -162,7 +163,7 @@ def board_after(moves: tuple[str, ...] | list[str], *playable: Rules) -> chess.B
         remaining = [rules for rules in remaining if rules.is_legal(board, move)]
         if playable and not remaining:
             names = " or ".join(dict.fromkeys(rules.key for rules in playable))
-            raise BadInput(f"move {number}, {uci!r}, is not legal there under {names}")
+            raise InvalidInput(f"move {number}, {uci!r}, is not legal there under {names}")
         board.push(move)
     return board
 
@@ -171,12 +172,12 @@ def move_on(board: chess.Board, uci: str, number: int) -> chess.Move:
     """The move in UCI, which is the one of that number in a game.
 
     Raises:
-        BadInput: if it is none, or moves nothing.
+        InvalidInput: if it is none, or moves nothing.
     """
     try:
         move = chess.Move.from_uci(uci)
     except (chess.InvalidMoveError, TypeError):
-        raise BadInput(f"move {number} is no UCI move such as 'e2e4': {uci!r}") from None
+        raise InvalidInput(f"move {number} is no UCI move such as 'e2e4': {uci!r}") from None
     if not move or board.color_at(move.from_square) != board.turn:
-        raise BadInput(f"move {number}, {uci!r}, moves no piece of the side to move")
+        raise InvalidInput(f"move {number}, {uci!r}, moves no piece of the side to move")
     return move

@@ -7,7 +7,7 @@ from random import Random
 
 import chess
 
-from ...errors import BadInput
+from ...errors import InvalidInput
 from .base import Rules
 
 _GAMES, _PLIES = 20, 60
@@ -18,10 +18,10 @@ def check_key(rules: Rules) -> None:
     """Refuse a key that is no name for files.
 
     Raises:
-        BadInput: if it is not such as ``no-en-passant``.
+        InvalidInput: if it is not such as ``no-en-passant``.
     """
     if not isinstance(rules.key, str) or not _KEY.fullmatch(rules.key):
-        raise BadInput(f"the key of rules is a name such as 'no-en-passant', not {rules.key!r}")
+        raise InvalidInput(f"the key of rules is a name such as 'no-en-passant', not {rules.key!r}")
 
 
 @cache
@@ -29,7 +29,7 @@ def digest_of(rules: Rules) -> str:
     """Differs where rules do: a digest of their legal moves in random games played by them.
 
     Raises:
-        BadInput: if their view of a board changes it, or is another when it is asked for again.
+        InvalidInput: if their view of a board changes it, or is another when it is asked for again.
     """
     random, told = Random(0), sha256(rules.statement.encode())
     seen: list[tuple[chess.Board, list[str]]] = []
@@ -39,7 +39,7 @@ def digest_of(rules: Rules) -> str:
             before = board.copy()
             moves = _moves(rules, board)
             if board != before:
-                raise BadInput(
+                raise InvalidInput(
                     f"view() of {rules.key} changes the board it is given; return a copy"
                 )
             told.update(" ".join(moves).encode() + b"\n")
@@ -49,7 +49,7 @@ def digest_of(rules: Rules) -> str:
             board.push(chess.Move.from_uci(random.choice(moves)))
     for before, moves in reversed(seen):  # in another order, so that what is remembered shows
         if differing := {*moves} ^ {*_moves(rules, before)}:
-            raise BadInput(
+            raise InvalidInput(
                 f"view() of {rules.key} answers differently when asked twice about one board "
                 f"({min(differing)} in {before.fen()}); let it depend on the board alone"
             )

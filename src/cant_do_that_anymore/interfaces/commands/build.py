@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ...errors import counted, visible
+from ...errors import pluralize, visible
 from ...evaluation.run import choose
 from ...evaluation.spec import Spec
 from ..agreeing import agreed
@@ -31,9 +31,9 @@ def build(quiet: bool, **options: Any) -> None:
         spec.ask_above, lambda above: choose(replace(spec, ask_above=above), quiet=quiet)
     )
     built = chosen.dataset
-    line = f"{built.version}: {counted(len(built.positions), 'position')}, {built.provenance}"
+    line = f"{built.version}: {pluralize(len(built.positions), 'position')}, {built.provenance}"
     ended = ", the pool holds no more" if built.pool_ended and built.asked else ""
-    failed = counted(built.failed, "question")
+    failed = pluralize(built.failed, "question")
     lost = f"; not kept, as {failed} had no answer: the same command asks again" * bool(
         built.failed
     )

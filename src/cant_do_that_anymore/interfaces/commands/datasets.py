@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
-from ...errors import Problem, counted, visible
+from ...errors import UserError, pluralize, visible
 from ...evaluation.conditions import question
 from ...evaluation.datasets import all_datasets, dataset_named, import_dataset
 from ...evaluation.pools import positions_named
 from ...evaluation.union import union
 from ...evaluation.vocabulary import AFTER, BEFORE
-from ...files import replacing_text
+from ...files import atomic_write_text
 from ...game.notation import numbered, turn_of, written, written_game
 from ...game.position import Position, write_positions
 from ...game.rules import Rules, rules_named
@@ -48,10 +48,10 @@ def show(name: str) -> None:
     """
     found, facts = dataset_named(name)
     first = found.positions[:SHOWN]
-    known = f"{name}: {counted(len(found.positions), 'position')}, {found.provenance}"
+    known = f"{name}: {pluralize(len(found.positions), 'position')}, {found.provenance}"
     click.echo(visible(known) + "\n")
     _show(facts | {"positions": len(found.positions)})
-    click.echo(f"\nThe first {counted(len(first), 'position')}, with what the model plays there:")
+    click.echo(f"\nThe first {pluralize(len(first), 'position')}, with what the model plays there:")
     for position in first:
         click.echo(f"\n{position.id}")
         _show(_told(position))
@@ -115,8 +115,8 @@ def export(name: str, form: str, output: Path | None, rules: str) -> None:
         sys.stdout.write(text)
         return
     with _writing(output):
-        replacing_text(output, text)
-    click.echo(f"{counted(len(positions), 'position')} in {output}", err=True)
+        atomic_write_text(output, text)
+    click.echo(f"{pluralize(len(positions), 'position')} in {output}", err=True)
 
 
 def _as_chat(position: Position, change: Rules) -> dict[str, object]:
@@ -140,7 +140,7 @@ def import_command(version: str, file: Path, rules: str) -> None:
     MODEL is its name, as its API answers.
     """
     imported = import_dataset(version, file, rules_named(rules))
-    click.echo(f"{version}: {counted(len(imported.positions), 'position')}, imported")
+    click.echo(f"{version}: {pluralize(len(imported.positions), 'position')}, imported")
 
 
 @click.command("union", params=shared("rules"))
@@ -163,4 +163,4 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise Problem(f"cannot write {str(path)!r} ({problem.strerror})") from None
+        raise UserError(f"cannot write {str(path)!r} ({problem.strerror})") from None

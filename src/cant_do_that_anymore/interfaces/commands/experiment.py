@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ...errors import BadInput, Problem, Unfinished
+from ...errors import Incomplete, InvalidInput, UserError
 from ...evaluation.entrants import Entrant, by_title
 from ...evaluation.experiment import evals_and_rules, measured, specs_of
 from ...evaluation.finding import runs_at
@@ -17,7 +17,7 @@ from ...evaluation.results import Run
 from ...evaluation.spec import DEFAULT_MODEL
 from ...evaluation.standings import Standing, standings, standings_in
 from ...evaluation.vocabulary import Eval
-from ...files import check_new_folder, replacing_text
+from ...files import atomic_write_text, check_new_dir
 from ...game.rules import BISHOPS_AS_KNIGHTS
 from ...models.model import Effort
 from ...report.document import document
@@ -129,7 +129,7 @@ def experiment(
         click.echo(f"{init} is written; `cdta experiment {init}` measures it")
         return
     if plots_only != bool(paths) and not file_in(paths):
-        raise BadInput(
+        raise InvalidInput(
             "PATH goes with --plots-only: give both to draw what is there, or neither; one "
             "FILE.toml alone says what to measure"
         )
@@ -143,7 +143,7 @@ def experiment(
     given = models or ((None,) if rest["base_url"] else (DEFAULT_MODEL,))
     entrants = by_title(given, rest["base_url"])
 
-    def experimented(above: float | None) -> tuple[list[Run], dict[str, Problem]]:
+    def experimented(above: float | None) -> tuple[list[Run], dict[str, UserError]]:
         alike = rest | {"ask_above": above}
         specs = specs_of(entrants, asked, efforts, seeds, **alike)
         _make(out)
@@ -156,7 +156,7 @@ def experiment(
         _show(standings(finished), out, as_json=as_json, as_markdown=as_markdown)
     if failures:
         reasons = "; ".join(f"{model}: {problem}" for model, problem in failures.items())
-        raise Unfinished(f"not everything could be measured: {reasons}")
+        raise Incomplete(f"not everything could be measured: {reasons}")
 
 
 def _found(paths: Sequence[Path]) -> list[Path]:
@@ -168,16 +168,16 @@ def _keep(file: Path, out: Path) -> None:
     """A copy of what was asked for, beside what came of it."""
     copy = out / NAME
     if file.resolve() != copy.resolve():
-        replacing_text(copy, file.read_text(encoding="utf-8"))
+        atomic_write_text(copy, file.read_text(encoding="utf-8"))
 
 
 def _make(out: Path) -> None:
     """Make the folder now, and not after hours of measuring."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        check_new_folder(out / "run")
+        check_new_dir(out / "run")
     except OSError as problem:
-        raise BadInput(f"cannot write to {str(out)!r} ({problem.strerror})") from None
+        raise InvalidInput(f"cannot write to {str(out)!r} ({problem.strerror})") from None
 
 
 def _show(found: Sequence[Standing], out: Path, *, as_json: bool, as_markdown: bool) -> None:

@@ -3,7 +3,7 @@
 import chess
 import click
 
-from ...errors import BadInput
+from ...errors import InvalidInput
 from ...game.move_parser import moves_in
 from ...game.rules import STANDARD, Rules, board_after, rules_named
 
@@ -34,7 +34,7 @@ def _board(position: str, rules: Rules) -> chess.Board:
     try:
         board = chess.Board(position)
     except ValueError as problem:
-        raise BadInput(f"{position!r} is no FEN of a position ({problem})") from None
+        raise InvalidInput(f"{position!r} is no FEN of a position ({problem})") from None
     if any(len(board.pieces(chess.KING, colour)) != 1 for colour in chess.COLORS):
-        raise BadInput(f"{position!r} is no position: each side has one king")
+        raise InvalidInput(f"{position!r} is no position: each side has one king")
     return board

@@ -12,12 +12,12 @@ from typing import BinaryIO, cast
 
 import click
 
-from ...errors import BadInput, Unfinished, counted, reason_of
-from ...files import replacing
+from ...errors import Incomplete, InvalidInput, error_reason, pluralize
+from ...files import atomic_write
 from ...game import mining
 from ...game.position import packing
 from ...game.rules import rules_named
-from ...progress import Show, shown
+from ...progress import Show, progress_display
 from ..options import ASKED, LIMITS, OUTPUT, Command, Option, shared
 
 MOST_REPORTS = 20
@@ -99,16 +99,19 @@ def mine(
     Ctrl-C keeps what was found.
     """
     if output and output.resolve() in {Path(name).resolve() for name in inputs}:
-        raise BadInput(f"{output} is one of the inputs: give another file for the positions")
+        raise InvalidInput(f"{output} is one of the inputs: give another file for the positions")
     wanted = mining.Wanted(rules_named(rules), not first, min_elo)
     results = mining.mine(inputs, wanted, unique=unique, limit=limit, jobs=jobs, cluster=cluster)
     tally = _Tally()
     lines_in_the_way = output is None and sys.stdout.isatty()
     with _written(output) as file:
-        with shown("mining", quiet=False, plain=lines_in_the_way) as show, closing(results):
+        with (
+            progress_display("mining", quiet=False, plain=lines_in_the_way) as show,
+            closing(results),
+        ):
             _take(results, file, tally, show)
         if not tally.read:  # then the old file stays
-            nothing = BadInput(f"no readable game in {', '.join(inputs)}: give games in PGN")
+            nothing = InvalidInput(f"no readable game in {', '.join(inputs)}: give games in PGN")
             raise tally.problem or nothing
     click.echo(tally.summary(), err=True)
     if tally.problem:
@@ -126,7 +129,7 @@ def _take(results: Iterable[mining.Mined], file: BinaryIO, tally: "_Tally", show
             show(mined.share, f"{read}{tally}")
     except KeyboardInterrupt:
         tally.problems.append("stopped by Ctrl-C, with what was found until then")
-    except Unfinished as problem:
+    except Incomplete as problem:
         tally.problems.append(str(problem))
 
 
@@ -159,13 +162,13 @@ class _Tally:
         return self.games - self.damaged
 
     @property
-    def problem(self) -> Unfinished | None:
+    def problem(self) -> Incomplete | None:
         """What kept the games from being read to their end."""
-        return Unfinished("; ".join(self.problems)) if self.problems else None
+        return Incomplete("; ".join(self.problems)) if self.problems else None
 
     def __str__(self) -> str:
         rate = self.games / max(time.monotonic() - self.started, 1e-9)
-        found = f"{counted(self.positions, 'position')} in {counted(self.games, 'game')}"
+        found = f"{pluralize(self.positions, 'position')} in {pluralize(self.games, 'game')}"
         return f"{found}, {rate:,.0f} games/s"
 
     def summary(self) -> str:
@@ -182,12 +185,12 @@ def _written(output: Path | None) -> Iterator[BinaryIO]:
         return
     opened = False
     try:
-        with replacing(output) as file, packing(output, file) as out:
+        with atomic_write(output) as file, packing(output, file) as out:
             opened = True
             yield cast(BinaryIO, out)
     except OSError as problem:
-        kind = Unfinished if opened else BadInput
-        raise kind(f"cannot write {output}: {reason_of(problem)}") from None
+        kind = Incomplete if opened else InvalidInput
+        raise kind(f"cannot write {output}: {error_reason(problem)}") from None
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ...errors import BadInput, Problem
+from ...errors import InvalidInput, UserError
 from ...evaluation.finding import FACTS, LATEST, run_at, runs_at
 from ...evaluation.folder import load_run
 from ...report.experiment_page import INDEX
@@ -28,7 +28,7 @@ def report(names: tuple[str, ...], output: Path | None) -> None:
     """
     folders = runs_at(names)
     if output and len(folders) > 1:
-        raise BadInput(
+        raise InvalidInput(
             f"-o takes one run, not {len(folders)}; without it every run gets its own {PAGE_NAME}, "
             "and `cdta compare` puts runs side by side"
         )
@@ -48,7 +48,7 @@ def view(name: str) -> None:
     """
     path = _page_of(name)
     if not webbrowser.open(path.resolve().as_uri()):
-        raise Problem(f"no browser could be started here; open {str(path)!r} in one")
+        raise UserError(f"no browser could be started here; open {str(path)!r} in one")
 
 
 def _page_of(name: str) -> Path:

@@ -12,9 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ...errors import BadInput, visible
+from ...errors import InvalidInput, visible
 from ...evaluation.finding import Listed, folders_in, known_folders, listed
-from ...home import home
+from ...files import home
 from ...report.run_list import RUN_COLUMNS
 from ..options import Command, shared
 from ..printing import console
@@ -48,7 +48,7 @@ def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
 def _runs_in(place: Path) -> list[Path]:
     found = folders_in(place)
     if not found:
-        raise BadInput(f"{str(place)!r} holds no run")
+        raise InvalidInput(f"{str(place)!r} holds no run")
     return found
 
 

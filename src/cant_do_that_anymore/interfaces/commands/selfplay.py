@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 
 import click
 
-from ...errors import BadInput, Unfinished, counted, reason_of
+from ...errors import Incomplete, InvalidInput, error_reason, pluralize
 from ...game.position import Position, write_positions
 from ...game.rules import Rules, rules_named
 from ...game.selfplay import POOL_PLAY, find_engine, opened_engine, play_positions
@@ -65,11 +65,11 @@ def selfplay(rules: str, count: int, seed: int, engine_path: Path | None, output
                 found.append(position)
                 advance()
     except KeyboardInterrupt:
-        raise Unfinished(f"interrupted before all {count} positions were found") from None
+        raise Incomplete(f"interrupted before all {count} positions were found") from None
     finally:
         if found:
             write_positions(output, found)
-            click.echo(f"{output}: {counted(len(found), 'position')}", err=True)
+            click.echo(f"{output}: {pluralize(len(found), 'position')}", err=True)
     click.echo(json.dumps(_record(found, change, seed, engine_name), indent=2))
 
 
@@ -79,7 +79,7 @@ def _check_writable(output: Path) -> None:
         output.parent.mkdir(parents=True, exist_ok=True)
         TemporaryFile(dir=output.parent).close()
     except OSError as problem:
-        raise BadInput(f"cannot write {output}: {reason_of(problem)}") from None
+        raise InvalidInput(f"cannot write {output}: {error_reason(problem)}") from None
 
 
 def _record(found: list[Position], rules: Rules, seed: int, engine: str) -> dict[str, object]:

@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 from inspect_ai.model import Model, get_model
 from pydantic import TypeAdapter, ValidationError
 
-from ...errors import BadInput, unknown
+from ...errors import InvalidInput, unknown_value
 from ...evaluation.spec import Spec
 from ...evaluation.vocabulary import Eval, Reading
 from .models import OF_THE_SPEC, config_of
@@ -52,12 +52,12 @@ def spec_for(eval: Eval, arguments: Arguments, model: Model | None) -> Spec:
     What the arguments do not say is as Inspect was told for the model.
 
     Raises:
-        BadInput: if something cannot work.
+        InvalidInput: if something cannot work.
     """
     for name in arguments.keys() - Arguments.__annotations__.keys():
-        raise unknown("argument", name, Arguments.__annotations__)
+        raise unknown_value("argument", name, Arguments.__annotations__)
     if arguments.get("precision"):
-        raise BadInput(
+        raise InvalidInput(
             "precision cannot end a task of Inspect: give samples instead, or measure with "
             "cdta run --precision"
         )
@@ -70,7 +70,9 @@ def spec_for(eval: Eval, arguments: Arguments, model: Model | None) -> Spec:
     except ValidationError as problem:
         fault = problem.errors()[0]
         if not fault["loc"]:  # the spec's own sentence
-            raise BadInput(str(fault["ctx"]["error"])) from None
+            raise InvalidInput(str(fault["ctx"]["error"])) from None
         names = {field: name for name, field in FIELDS.items()}
         name = names.get(str(fault["loc"][0]), str(fault["loc"][0]))
-        raise BadInput(f"-T {name}={fault['input']} cannot work: {fault['msg'].lower()}") from None
+        raise InvalidInput(
+            f"-T {name}={fault['input']} cannot work: {fault['msg'].lower()}"
+        ) from None

@@ -22,7 +22,7 @@ from inspect_ai.model import Model as InspectModel
 from inspect_ai.model._generate_config import active_generate_config  # has no public name
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from ...errors import BadInput, Problem
+from ...errors import InvalidInput, UserError
 from ...game.rules import rules_named
 from ...models.clients import own_fault
 from ...models.hosted import refusal_in, said_by, watch_calls
@@ -45,8 +45,8 @@ def one_sentence() -> Iterator[None]:
     """Let Inspect's command show a problem as we do: one sentence, no stack trace."""
     try:
         yield
-    except Problem as problem:
-        kind = click.UsageError if isinstance(problem, BadInput) else click.ClickException
+    except UserError as problem:
+        kind = click.UsageError if isinstance(problem, InvalidInput) else click.ClickException
         raise kind(str(problem)) from None
 
 
@@ -75,7 +75,7 @@ class OurModelAPI(ModelAPI):
         """Answer as in a run of ``cdta run`` with the same settings.
 
         Raises:
-            BadInput: if the question is not one of our tasks.
+            InvalidInput: if the question is not one of our tasks.
         """
         question, seed = _question_in(input)
         max_tokens = config.max_tokens or self._model.max_tokens
@@ -200,12 +200,12 @@ def _question_in(chat: list[ChatMessage]) -> tuple[Question, int]:
         rules, moves = rules_named(asked["rules"]), tuple(asked["moves"])
         return Question(rules, moves, messages, asked["about"]), asked["seed"]
     except KeyError:
-        raise BadInput(
+        raise InvalidInput(
             f"the models {OURS}/... play chess in the tasks cant_do_that_anymore/... only"
         ) from None
 
 
 def _message(message: ChatMessage) -> Message:
     if message.role == "tool":
-        raise BadInput(f"the models {OURS}/... use no tools")
+        raise InvalidInput(f"the models {OURS}/... use no tools")
     return Message(message.role, message.text)

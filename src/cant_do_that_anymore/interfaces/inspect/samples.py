@@ -25,10 +25,10 @@ from ...evaluation.selection import enough_of, found_dataset
 from ...evaluation.spec import Spec, plan_for
 from ...evaluation.vocabulary import Eval
 from ...evaluation.whom import asking_for
+from ...files import answers_file
 from ...game.notation import numbered, written, written_game
 from ...game.position import Position, earlier_moves
 from ...game.rules import Rules
-from ...home import answers_file
 from ...models.human import drawing
 from ...models.kept import Kept
 from ...models.store import Store

@@ -5,7 +5,7 @@ from typing import Any, get_args
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from ...errors import BadInput, Problem, unknown
+from ...errors import InvalidInput, UserError, unknown_value
 from ...evaluation.conditions import conditions_for
 from ...evaluation.measures import UNUSABLE
 from ...evaluation.samples import Draw
@@ -39,7 +39,7 @@ def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
     """
     if reading not in (None, *get_args(Reading)):
         with one_sentence():
-            raise unknown("reading", str(reading), get_args(Reading))
+            raise unknown_value("reading", str(reading), get_args(Reading))
 
     async def score(state: TaskState, target: Target) -> Score:
         with one_sentence():
@@ -74,17 +74,17 @@ def _asked_how(state: TaskState, rules: str | None) -> dict[str, Any]:
     """How the sample was asked.
 
     Raises:
-        BadInput: if its answers were given under other rules than these.
-        Problem: if it was not asked by our solver.
+        InvalidInput: if its answers were given under other rules than these.
+        UserError: if it was not asked by our solver.
     """
     how: dict[str, Any] | None = state.store.get(ASKED_HOW)
     if how is None:
-        raise Problem(
+        raise UserError(
             "nothing was asked under both rule sets: the scorer habit reads the answers that "
             "the solver every_condition gets, so leave out --solver"
         )
     if rules not in (None, how["rules"]):
-        raise BadInput(
+        raise InvalidInput(
             f"these answers were given under {how['rules']}, so they cannot be scored under "
             f"{rules!r}: leave out -S rules"
         )

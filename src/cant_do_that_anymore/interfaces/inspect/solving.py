@@ -9,14 +9,14 @@ from inspect_ai.model import Model, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
-from ...errors import BadInput, Problem
+from ...errors import InvalidInput, UserError
 from ...evaluation.diagnosis import ASKED_OF_CONTROLS
 from ...evaluation.notes import ENOUGH, is_broken
 from ...evaluation.samples import Draw
 from ...evaluation.spec import plan_for
 from ...evaluation.vocabulary import Eval, Sample
 from ...evaluation.watch import Watch
-from ...home import answers_file
+from ...files import answers_file
 from ...models.asks import seeded
 from ...models.forms import Forms
 from ...models.kept import Kept
@@ -63,7 +63,7 @@ def every_condition(eval: Eval = "all", **arguments: Unpack[Arguments]) -> Solve
 async def _solved(state: TaskState, measured: Measured) -> TaskState:
     plan, forms = measured.plan, measured.forms
     if plan.change.key != state.metadata[RULES]:
-        raise BadInput(
+        raise InvalidInput(
             f"the task has positions for {state.metadata[RULES]}, and its solver asks under "
             f"{plan.change.key}: give both the same rules"
         )
@@ -89,7 +89,7 @@ async def _solved(state: TaskState, measured: Measured) -> TaskState:
         state.messages += exchange.said
         state.output = exchange.output or state.output
         if answer.error:  # an error, so that Inspect counts it and eval-retry asks again
-            raise Problem(f"no answer under the {ask.condition} rules: {answer.error}")
+            raise UserError(f"no answer under the {ask.condition} rules: {answer.error}")
         read = condition.read(answer, draw.position, condition.rules, plan.reading)
         measured.watch.see(answer, usable=read.usable, baseline=condition == conditions[0])
         state.store.set(ask.condition, answer.to_json())

@@ -17,7 +17,7 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.log import HeadlineMetric
 from inspect_ai.util import registry_info
 
-from cant_do_that_anymore.errors import BadInput
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.measures import IMPACT
 from cant_do_that_anymore.evaluation.pools import positions_for
 from cant_do_that_anymore.evaluation.results import PROTOCOL
@@ -75,7 +75,7 @@ class HabitTask(Task):
         for reducer in value or () if name == "epochs_reducer" else ():
             if (given := registry_info(reducer).name.split("/")[-1]) != "mean":
                 with one_sentence():
-                    raise BadInput(
+                    raise InvalidInput(
                         f"the epochs reducer {given!r} cannot work: these metrics are ratios over "
                         "all epochs, so leave out --epochs-reducer, or give it 'mean'"
                     )

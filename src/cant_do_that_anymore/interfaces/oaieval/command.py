@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from ...errors import BadInput
+from ...errors import InvalidInput
 from ...evaluation.places import check_place, free_folder
 from ...evaluation.pools import drawn
 from ...evaluation.results import Run
 from ...evaluation.run import evaluate
 from ...evaluation.spec import Spec, plan_for
 from ...evaluation.vocabulary import Eval
-from ...home import safe_name
+from ...files import safe_name
 from ...models.solvers import Solver, solver_named
 from ...report.page import save_with_page
 from ..env_file import read_env_file
@@ -98,12 +98,12 @@ def main() -> None:
 
 def _measure(solver_name: str, eval_name: str, flags: Flags) -> None:
     if flags.http_run:
-        raise BadInput("--http-run is not supported; the record goes to a file, --record_path")
+        raise InvalidInput("--http-run is not supported; the record goes to a file, --record_path")
     _start_logging(flags)
     split, params = eval_named(eval_name, flags.extra_eval_params)
     args = pairs("--completion_args", flags.completion_args, COMPLETION_ARGS)
     if "," in solver_name:
-        raise BadInput(f"the eval takes exactly one solver, not several: {solver_name!r}")
+        raise InvalidInput(f"the eval takes exactly one solver, not several: {solver_name!r}")
     solver = solver_named(solver_name, flags.registry_path, args.get("base_url"))
     spec = _spec(solver, split, params, args, flags)
     model = solver.load()
@@ -133,7 +133,7 @@ def _start_logging(flags: Flags) -> None:
         file = flags.log_to_file
         log_to(logging.FileHandler(file) if file else logging.StreamHandler(), LOG_FORMAT)
     except OSError as problem:
-        raise BadInput(f"cannot log to {flags.log_to_file!r} ({problem.strerror})") from None
+        raise InvalidInput(f"cannot log to {flags.log_to_file!r} ({problem.strerror})") from None
     level = logging.DEBUG if flags.debug else logging.INFO
     logging.getLogger("cant_do_that_anymore").setLevel(level)
     if not flags.local_run:
@@ -199,7 +199,9 @@ def _record_path(flags: Flags, run_id: str, solver: str, eval_name: str) -> Path
         folder = Path(tempfile.gettempdir()) / "evallogs"
         return folder / f"{run_id}_{name}_{eval_name}.jsonl"
     if "://" in flags.record_path:
-        raise BadInput(f"--record_path must be a file on this machine, not {flags.record_path!r}")
+        raise InvalidInput(
+            f"--record_path must be a file on this machine, not {flags.record_path!r}"
+        )
     return Path(flags.record_path)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ...errors import BadInput, unknown
+from ...errors import InvalidInput, unknown_value
 from ...evaluation.spec import SAMPLES
 from ...evaluation.vocabulary import Eval
 from ..options import OPTIONS, THINKING
@@ -73,10 +73,10 @@ def eval_named(name: str, extra_params: str) -> tuple[Eval, dict[str, Any]]:
     """The eval that goes by ``name``, and its parameters with those the user gave.
 
     Raises:
-        BadInput: if there is no such eval or parameter.
+        InvalidInput: if there is no such eval or parameter.
     """
     if name not in EVALS:
-        raise unknown("eval", name, EVALS)
+        raise unknown_value("eval", name, EVALS)
     split = EVALS[name]
     params: dict[str, Any] = {
         "default_model_dataset": DEFAULT_MODEL_DATASET,
@@ -91,19 +91,19 @@ def pairs(flag: str, text: str, kinds: Mapping[str, Callable[[str], Any]]) -> di
     """The values in a text such as ``n_samples=10,diagonal_variation=True``.
 
     Raises:
-        BadInput: if the text is none, or has an unknown key or an impossible value.
+        InvalidInput: if the text is none, or has an unknown key or an impossible value.
     """
     values = {}
     for pair in filter(None, _split(text)):
         key, equals, value = pair.partition("=")
         if not equals:
-            raise BadInput(f"{flag} takes K=V,K=V, not {pair!r}")
+            raise InvalidInput(f"{flag} takes K=V,K=V, not {pair!r}")
         if key not in kinds:
-            raise unknown(f"key of {flag}", key, kinds)
+            raise unknown_value(f"key of {flag}", key, kinds)
         try:
             values[key] = kinds[key](value)
         except (ValueError, click.BadParameter):
-            raise BadInput(f"{flag}: {key} cannot be {value!r}") from None
+            raise InvalidInput(f"{flag}: {key} cannot be {value!r}") from None
     return values
 
 
@@ -124,11 +124,11 @@ def threads() -> int:
     """How many questions to ask at once, by ``EVALS_THREADS`` and ``EVALS_SEQUENTIAL``.
 
     Raises:
-        BadInput: if ``EVALS_THREADS`` is no number above 0.
+        InvalidInput: if ``EVALS_THREADS`` is no number above 0.
     """
     if os.environ.get("EVALS_SEQUENTIAL") in _YES:
         return 1
     text = os.environ.get("EVALS_THREADS", "10")
     if not text.isdecimal() or int(text) < 1:
-        raise BadInput(f"EVALS_THREADS must be a number above 0, not {text!r}")
+        raise InvalidInput(f"EVALS_THREADS must be a number above 0, not {text!r}")
     return int(text)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...errors import BadInput, Interrupted
+from ...errors import Interrupted, InvalidInput
 from ...evaluation.vocabulary import Number
 from .record import Event, RecordSpec
 
@@ -27,7 +27,7 @@ class Recorder(Protocol):
         """Take the report.
 
         Raises:
-            Problem: if the record is not where it should be.
+            UserError: if the record is not where it should be.
         """
 
 
@@ -42,7 +42,7 @@ class FileRecorder:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(_line({"spec": asdict(spec)}), "utf-8", errors=AS_IN_JSON)
         except OSError as problem:
-            raise BadInput(
+            raise InvalidInput(
                 f"cannot write the record to {str(path)!r} ({problem.strerror}); "
                 "give --record_path another file"
             ) from None

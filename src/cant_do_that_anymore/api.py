@@ -1,4 +1,4 @@
-"""From Python: runs and comparisons that save themselves, make frames and are shown in notebooks.
+"""The Python API: evaluate, load, compare, and runs that save and show themselves.
 
 What they do is done in the rooms below; here it becomes a method.
 """
@@ -8,23 +8,23 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import Problem
-from ..evaluation import results
-from ..evaluation import run as measuring
-from ..evaluation.finding import run_at
-from ..evaluation.folder import load_run
-from ..evaluation.places import check_free, free_folder
-from ..evaluation.rankings import Ranking, ranking_of
-from ..evaluation.spec import Spec
-from ..evaluation.verdicts import verdict
-from ..game.rules import Rules
-from ..models.model import Model
-from ..models.purse import Purse
-from ..report.comparison_page import write_comparison
-from ..report.document import pair_row
-from ..report.notebook import comparison_html, run_html, run_line
-from ..report.page import save_with_page
-from ..report.rows import sample_rows
+from .errors import UserError
+from .evaluation import results
+from .evaluation import run as measuring
+from .evaluation.finding import run_at
+from .evaluation.folder import load_run
+from .evaluation.places import check_free, free_folder
+from .evaluation.rankings import Ranking, ranking_of
+from .evaluation.spec import Spec
+from .evaluation.verdicts import verdict
+from .game.rules import Rules
+from .models.model import Model
+from .models.purse import Purse
+from .report.comparison_page import write_comparison
+from .report.document import pair_row
+from .report.notebook import comparison_html, run_html, run_line
+from .report.page import save_with_page
+from .report.rows import sample_rows
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,8 +37,8 @@ class Run(results.Run):
         """Write its folder with its page, and say where: among the others, or at a path.
 
         Raises:
-            BadInput: if something is there already.
-            Problem: if it cannot be written.
+            InvalidInput: if something is there already.
+            UserError: if it cannot be written.
         """
         folder = Path(path) if path else free_folder(self)
         check_free(folder)
@@ -50,7 +50,7 @@ class Run(results.Run):
         """One row a sample: the position, its special moves, and every reply with its outcome.
 
         Raises:
-            Problem: if pandas is not installed.
+            UserError: if pandas is not installed.
         """
         return _frame(sample_rows(self))
 
@@ -73,7 +73,7 @@ class Comparisons(Ranking):
         """Write its page, as ``cdta compare -o`` does, and say where.
 
         Raises:
-            Problem: if it cannot be written.
+            UserError: if it cannot be written.
         """
         return write_comparison(self, Path(path))
 
@@ -81,7 +81,7 @@ class Comparisons(Ranking):
         """One row for each pair and measure.
 
         Raises:
-            Problem: if pandas is not installed.
+            UserError: if pandas is not installed.
         """
         return _frame([pair_row(each) for each in self.comparisons])
 
@@ -101,9 +101,9 @@ def evaluate(
     The run itself is not saved: ``run.save()`` writes its folder and its page.
 
     Raises:
-        BadInput: if the spec cannot work.
-        Unfinished: if the run was stopped or too many answers are missing.
-        Problem: if the model cannot be reached, or answers cannot be saved.
+        InvalidInput: if the spec cannot work.
+        Incomplete: if the run was stopped or too many answers are missing.
+        UserError: if the model cannot be reached, or answers cannot be saved.
     """
     return _ours(measuring.evaluate(spec, model, quiet=quiet, purse=purse))
 
@@ -114,8 +114,8 @@ def load(name: Path | str, rules: Rules | None = None) -> Run:
     Rules of one's own under which it was measured have to be given.
 
     Raises:
-        BadInput: if no run or several go by that name, or the folder is not a whole run, not as it
-            was written, or one under other rules.
+        InvalidInput: if no run or several go by that name, or the folder is not a whole run, not as
+            it was written, or one under other rules.
     """
     return _ours(load_run(run_at(name), rules))
 
@@ -124,7 +124,7 @@ def compare(*runs: results.Run) -> Comparisons:
     """Compare every pair of models in every measure, on the positions the two share.
 
     Raises:
-        BadInput: if there are fewer than two models, or their protocols, rules, evals, ways of
+        InvalidInput: if there are fewer than two models, or their protocols, rules, evals, ways of
             selection or pools differ.
     """
     found = ranking_of(runs)
@@ -139,5 +139,7 @@ def _frame(rows: Sequence[Mapping[str, object]]) -> "DataFrame":
     try:
         from pandas import DataFrame
     except ImportError:
-        raise Problem("a frame needs pandas, which is not installed: pip install pandas") from None
+        raise UserError(
+            "a frame needs pandas, which is not installed: pip install pandas"
+        ) from None
     return DataFrame(rows)

@@ -1,4 +1,4 @@
-"""Work that ends well: when it is done, or when the user has had enough."""
+"""Run asynchronous work to its end, or until Ctrl-C or SIGTERM."""
 
 import asyncio
 import signal
@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from ..errors import Interrupted, Stopped
+from .errors import Interrupted, Stopped
 
 T = TypeVar("T")
 
 
-def to_the_end(work: Coroutine[Any, Any, T], *, kept: bool = True) -> T:
+def run_interruptible(work: Coroutine[Any, Any, T], *, kept: bool = True) -> T:
     """Do asynchronous work, whose answers are kept or not, from synchronous code.
 
     Raises:
