@@ -6,7 +6,7 @@ import pytest
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.evaluation import pools
-from cant_do_that_anymore.game import games
+from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.rules import CATALOGUE
 from processes import cdta
 
@@ -56,14 +56,14 @@ def ends_of_the_scale(rules: str) -> list[object]:
 
 @pytest.mark.parametrize("key", [key for key in CATALOGUE if CATALOGUE[key].forbids_something])
 def test_every_rule_runs_out_of_the_box(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(games, "POOL", 40)
+    monkeypatch.setattr(rule_pool, "POOL", 40)
     assert ends_of_the_scale(key) == [0, 0, -1, 1]
 
 
 def test_a_whole_pool_is_mined_by_the_first_run(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (games, pools):
+    for module in (rule_pool, pools):
         monkeypatch.setattr(module, "POOL", 2_000)
     done = cdta("run", "--rules", "no-castling", "-n", 10)
     assert done.returncode == 0, done.stderr

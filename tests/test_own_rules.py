@@ -12,7 +12,7 @@ import pytest
 from cant_do_that_anymore import Rules, Spec, evaluate, load
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.datasets import all_datasets
-from cant_do_that_anymore.game import games
+from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD, copy_as, identity_of, placebo_of
 from own_rules import NoEnPassant
 from processes import cdta
@@ -22,7 +22,7 @@ DOCUMENT = Path(__file__).parents[1] / "docs" / "rules.md"
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(games, "POOL", 20)
+    monkeypatch.setattr(rule_pool, "POOL", 20)
 
 
 def test_the_example_of_the_documentation_works(

@@ -17,9 +17,9 @@ from tempfile import NamedTemporaryFile
 
 import chess
 
-from cant_do_that_anymore.game.games import character_of
 from cant_do_that_anymore.game.mining.openings import Openings
 from cant_do_that_anymore.game.mining.pgn import is_plain, moves_of, read_blocks
+from cant_do_that_anymore.game.rule_pool import character_of
 from cant_do_that_anymore.game.rules import STANDARD
 
 FILE = Path(__file__).parents[1] / "src" / "cant_do_that_anymore" / "data" / "games.xz"

@@ -12,7 +12,7 @@ from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.pools import Pool, positions_for
 from cant_do_that_anymore.evaluation.spec import plan_for
-from cant_do_that_anymore.game import games
+from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.models.baseline import RandomModel
 from loopback import Loopback, Request, moves_in, serving
@@ -26,7 +26,7 @@ POOL = shipped_pool("pool")[:30]
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pools of a size for tests."""
-    monkeypatch.setattr(games, "POOL", 40)
+    monkeypatch.setattr(rule_pool, "POOL", 40)
 
 
 def pool_of(**fields: object) -> Pool:
@@ -44,8 +44,8 @@ def test_the_default_rules_have_the_originals_pool_unless_that_of_the_games_is_w
 def test_a_pool_is_mined_once_and_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mined = pool_of(rules="queens-as-knights")
     (file,) = home.glob("pools/*")
-    assert file.name.startswith(f"queens-as-knights.{games.EDITION}.")
-    monkeypatch.delattr(games, "shipped_games")
+    assert file.name.startswith(f"queens-as-knights.{rule_pool.EDITION}.")
+    monkeypatch.delattr(rule_pool, "shipped_games")
     assert pool_of(rules="queens-as-knights") == mined
 
 
@@ -96,8 +96,8 @@ class NothingNew(NoEnPassant):
 
 
 def test_rules_that_no_game_breaks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    some = games.shipped_games()[:50]
-    monkeypatch.setattr(games, "shipped_games", lambda: some)
+    some = rule_pool.shipped_games()[:50]
+    monkeypatch.setattr(rule_pool, "shipped_games", lambda: some)
     with pytest.raises(InvalidInput, match="nothing-new forbids no move of the games"):
         pool_of(rules=NothingNew())
 

@@ -16,7 +16,7 @@ from cant_do_that_anymore.evaluation.datasets import import_dataset, shipped_dat
 from cant_do_that_anymore.evaluation.pools import drawn, positions_for
 from cant_do_that_anymore.evaluation.results import Dataset
 from cant_do_that_anymore.evaluation.watch import FEWEST_TO_JUDGE, Watch
-from cant_do_that_anymore.game import games
+from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from cant_do_that_anymore.models import asking
@@ -352,7 +352,7 @@ def test_an_import_serves_the_rules_it_was_made_for_and_no_pool_of_ones_own(tmp_
 def test_an_import_serves_no_pool_that_was_given_under_other_rules(
     pool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(games, "POOL", 40)
+    monkeypatch.setattr(rule_pool, "POOL", 40)
     spec = Spec(model="cdta/pocket", rules="no-castling", n=5)
     mined = list(positions_for(spec, quiet=True).positions)
     write_positions(tmp_path / "imported.jsonl", mined[:5])

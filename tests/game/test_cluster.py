@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore.game.mining.spread import over_cluster
+from cant_do_that_anymore.game.mining.miner import over_cluster
 from processes import cdta
 from written_games import plain, pool_games
 

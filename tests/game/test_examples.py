@@ -5,7 +5,7 @@ from pathlib import Path
 import chess
 import pytest
 
-from cant_do_that_anymore.game.examples import example_of
+from cant_do_that_anymore.game.rule_pool import example_of
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD, Rules, board_after, rules_named
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -7,15 +7,15 @@ from itertools import islice, pairwise
 import chess
 import pytest
 
-from cant_do_that_anymore.game import games
-from cant_do_that_anymore.game.games import (
+from cant_do_that_anymore.game import rule_pool
+from cant_do_that_anymore.game.position import Position
+from cant_do_that_anymore.game.rule_pool import (
     FILE,
     character_of,
     move_of,
     positions_in_games,
     shipped_games,
 )
-from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rules import STANDARD, Rules, board_after, rules_named
 
 DRAWN = {
@@ -77,7 +77,7 @@ def test_positions_differ_and_reach_from_the_opening_into_the_middlegame() -> No
 
 
 def test_a_pool_is_full_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(games, "POOL", 5)
+    monkeypatch.setattr(rule_pool, "POOL", 5)
     assert len(list(positions_in_games(rules_named("no-castling")))) == 5
 
 
@@ -85,6 +85,6 @@ def test_positions_without_a_legal_move_are_left_out(monkeypatch: pytest.MonkeyP
     """Knights that move as queens give mate by Nxf7: whoever takes it could not have adapted."""
     moves = "e2e4 e7e5 g1f3 b8c6 d2d4 e5d4 f1c4 f8c5 f3g5 g8h6 g5f7 h6f7"
     game = "".join(character_of(chess.Move.from_uci(uci)) for uci in moves.split())
-    monkeypatch.setattr(games, "shipped_games", lambda: [game] * 10)
+    monkeypatch.setattr(rule_pool, "shipped_games", lambda: [game] * 10)
     found = positions_in_games(rules_named("knights-as-queens"))
     assert sorted(len(position.moves) for position in found) == [2, 3, 8, 9, 10]

@@ -27,7 +27,7 @@ from cant_do_that_anymore.evaluation.records import records_in
 from cant_do_that_anymore.evaluation.results import Dataset, Run
 from cant_do_that_anymore.evaluation.standings import Standing, standings, standings_in
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
-from cant_do_that_anymore.game import games
+from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, board_after, rules_named
 from cant_do_that_anymore.report.document import document
@@ -452,9 +452,9 @@ def test_samples_of_one_game_are_recognised_in_records(tmp_path: Path) -> None:
     record(tmp_path / "2.jsonl", "m", second)
     one, two = records_in([tmp_path / "1.jsonl", tmp_path / "2.jsonl"])
     assert one.eval == "all"
-    games, others = ([s.position.game for s in each.samples] for each in (one, two))
-    assert games[0] == games[1] == others[0]
-    assert games[2] == others[1] != games[0]
+    rule_pool, others = ([s.position.game for s in each.samples] for each in (one, two))
+    assert rule_pool[0] == rule_pool[1] == others[0]
+    assert rule_pool[2] == others[1] != rule_pool[0]
 
 
 def test_a_line_that_was_left_half_written_is_skipped(tmp_path: Path) -> None:
@@ -548,7 +548,7 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
         moves = [move for move in board.legal_moves if not board.is_castling(move)]
         return min(moves, key=lambda move: (move.from_square not in knights, move.uci())).uci()
 
-    monkeypatch.setattr(games, "POOL", 60)
+    monkeypatch.setattr(rule_pool, "POOL", 60)
     keys = "no-castling,knights-as-bishops"
     with serving(Loopback(never_castles)) as server:
         done = measure(server, tmp_path, "--rules", keys, "--runs", "1")

@@ -12,7 +12,6 @@ from typing import Any
 
 from ..errors import InvalidInput, UserError, unknown_value
 from ..files import FOR_THE_USER, atomic_write, home
-from ..game.games import EDITION, POOL, positions_in_games
 from ..game.position import (
     Position,
     checked,
@@ -21,6 +20,7 @@ from ..game.position import (
     shipped_pool,
     trusted_positions,
 )
+from ..game.rule_pool import EDITION, POOL, positions_in_games
 from ..game.rules import BISHOPS_AS_KNIGHTS, PieceSwap, Rules, identity_of
 from ..progress import progress
 from .datasets import common_positions, dataset_named

@@ -9,7 +9,7 @@ from reprlib import repr as shortened
 from typing import Any, get_args
 
 from ..errors import InvalidInput, unknown_value
-from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_takes_away, given_rules
+from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, given_rules
 from ..models.access import checked_headers
 from ..models.addresses import with_address
 from ..models.batching import check_batch
@@ -176,7 +176,7 @@ class Spec:
             InvalidInput: if there are none of that key, or they cannot be measured.
         """
         change = given_rules(self.rules)
-        check_takes_away(change)
+        check_forbids_something(change)
         return change
 
 

@@ -25,7 +25,7 @@ from chess.engine import INFO_PV, INFO_SCORE, EngineError, SimpleEngine
 
 from ..errors import Incomplete, InvalidInput, error_reason
 from .position import Position
-from .rules import PieceSwap, Rules, check_takes_away
+from .rules import PieceSwap, Rules, check_forbids_something
 
 STRATA = 9
 """0, 1, ..., 7 earlier moves, and 8 or more."""
@@ -229,7 +229,7 @@ def _chosen_strata(
 
 
 def _playable(rules: Rules) -> PieceSwap:
-    check_takes_away(rules)
+    check_forbids_something(rules)
     if not isinstance(rules, PieceSwap):
         raise InvalidInput(
             f"an engine can only play rules by which one piece moves as another, not {rules.key}: "

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import chess
 from markupsafe import Markup
 
-from ..game.examples import GAME, example_of
 from ..game.notation import turn_of, written
 from ..game.position import Position
+from ..game.rule_pool import GAME, example_of
 from ..game.rules import STANDARD, Rules
 from .markup import tag
 

@@ -1,4 +1,4 @@
-"""The openings of the games read so far, so that a move played before needs no thinking about."""
+"""A tree of the openings read so far, so that known moves need no move generation."""
 
 from collections.abc import Iterator
 

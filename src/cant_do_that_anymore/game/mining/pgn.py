@@ -1,4 +1,4 @@
-r"""PGN as it is found in the wild: bytes -> blocks of whole games -> the moves of a game.
+"""A tolerant PGN reader: bytes to blocks of whole games to moves.
 
 Where a game begins is decided by its lines alone, so that a damaged game costs that game and not
 the file: at a tag such as ``[White "N.N."]`` after anything but a tag, even inside a comment; for
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from .streams import Source, Unreadable, opened, read_pieces
+from .inputs import Source, Unreadable, opened, read_pieces
 
 LONGEST_GAME = 2**20
 """More bytes than a game has with all its comments; a longer one is not kept in memory."""

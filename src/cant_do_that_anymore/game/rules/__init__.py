@@ -3,8 +3,8 @@
 from itertools import permutations
 
 from ...errors import InvalidInput, unknown_value
-from .base import STANDARD, Rules, Standard, board_after, check_takes_away, copy_as, move_on
-from .own import check_key, digest_of
+from .base import STANDARD, Rules, Standard, board_after, check_forbids_something, copy_as, move_on
+from .custom import check_key, digest_of
 from .restrictions import KnightsCannotJump, NoCastling, PawnsOneStep
 from .swaps import PLURALS, PieceSwap
 
@@ -16,7 +16,7 @@ __all__ = [
     "Rules",
     "Standard",
     "board_after",
-    "check_takes_away",
+    "check_forbids_something",
     "copy_as",
     "given_rules",
     "identity_of",

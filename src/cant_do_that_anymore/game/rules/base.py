@@ -120,7 +120,7 @@ class Standard(Rules):
 STANDARD = Standard()
 
 
-def check_takes_away(rules: Rules) -> None:
+def check_forbids_something(rules: Rules) -> None:
     """Refuse rules under which there is nothing to look for.
 
     Raises:

@@ -6,8 +6,8 @@ import click
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from ...game.examples import GAME, example_of
 from ...game.notation import turn_of, written
+from ...game.rule_pool import GAME, example_of
 from ...game.rules import CATALOGUE, Rules
 from ..printing import console
 

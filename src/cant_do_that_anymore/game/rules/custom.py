@@ -1,4 +1,4 @@
-"""Rules of one's own: what can work, and what tells them apart."""
+"""Validate user-defined rules and compute their identity."""
 
 import re
 from functools import cache

@@ -1,4 +1,4 @@
-"""Whatever holds games, as bytes: files, standard input and web addresses, compressed or not."""
+"""Open files, standard input and URLs as byte streams, compressed or not."""
 
 import bz2
 import codecs
@@ -18,13 +18,13 @@ from urllib.request import Request, urlopen
 
 from ...errors import InvalidInput, error_reason
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 STANDARD_INPUT = "-"
 PIECE = 2**17
