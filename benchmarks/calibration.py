@@ -24,8 +24,14 @@ from measuring import print_heading, print_row
 
 from cant_do_that_anymore import Position, Run, Spec, evaluate
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-from cant_do_that_anymore.models.model import CHAT_TOKENS, Answer, Form, Question, Settings
-from cant_do_that_anymore.models.pocket import POCKET, POCKET_RULES, PocketModel, the_network
+from cant_do_that_anymore.providers.base import (
+    CHAT_TOKENS,
+    Answer,
+    Question,
+    RequestVariant,
+    Settings,
+)
+from cant_do_that_anymore.providers.pocket import POCKET, POCKET_RULES, PocketModel, the_network
 
 STEPS = [step / 10 for step in range(11)]
 SAMPLES = 1000
@@ -79,7 +85,9 @@ class Mixture:
     def identity(self) -> Mapping[str, object]:
         return {"name": self.name, "api": "inside"}
 
-    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
+    async def answer(
+        self, question: Question, settings: Settings, form: RequestVariant = ()
+    ) -> Answer:
         knows, heeds, minds = self._of(question)
         if question.about:
             said = "yes" if question.is_legal == knows else "no"

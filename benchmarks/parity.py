@@ -22,7 +22,7 @@ from measuring import CDTA, print_heading, print_row
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from loopback import Loopback, Request, is_changed, moves_in, serving
+from loopback import Body, Loopback, is_changed, moves_in, serving
 
 EVALS = ("all_small", "all", "all_diagonal")
 MODEL, VERSION, SEED = "gpt-3.5-turbo", "gpt-3.5-turbo-0125", "20220722"
@@ -48,7 +48,7 @@ def answering(files: Sequence[Path]) -> Loopback:
         tuple(p["previous_moves"]): p["next_filtered_moves"][0] for f in files for p in positions(f)
     }
 
-    def respond(request: Request) -> str:
+    def respond(request: Body) -> str:
         moves = moves_in(request)
         fate = sum(map(ord, "".join(moves))) % 10
         kept = fate < (4 if is_changed(request) else 8)

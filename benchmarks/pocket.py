@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-from cant_do_that_anymore.models.model import Question, Settings
-from cant_do_that_anymore.models.pocket import (
+from cant_do_that_anymore.providers.base import Question, Settings
+from cant_do_that_anymore.providers.pocket import (
     BATCH,
     POCKET,
     POCKET_RULES,

@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from cant_do_that_anymore.models.rounds import FEW
-from loopback import Loopback, Request
+from loopback import Body, Loopback
 
 Line = dict[str, Any]
 Spoils = Callable[[Line, int], Line | None]
@@ -70,7 +70,7 @@ class BatchServer(Loopback):
         app.router.add_get("/v1/batches", self._disturbed(self.listing))
         app.router.add_get("/v1/batches/{id}", self._disturbed(self.look))
 
-    def completion(self, request: Request) -> dict[str, Any]:
+    def completion(self, request: Body) -> dict[str, Any]:
         body = {name: value for name, value in request.items() if name != "path"}
         told = json.dumps(body)
         self.charged[told] += 1
@@ -78,7 +78,7 @@ class BatchServer(Loopback):
             self.live[told] += 1
         return super().completion(request)
 
-    def in_batch(self, body: Request) -> dict[str, Any]:
+    def in_batch(self, body: Body) -> dict[str, Any]:
         """The answer to a request in a batch."""
         return self.completion(body)
 

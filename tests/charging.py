@@ -10,7 +10,7 @@ from aiohttp import web
 from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
 from genai_prices.types import ClauseEquals, ModelInfo, ModelPrice, Provider
 
-from loopback import Request
+from loopback import Body
 from thinkers import Thinker
 
 INPUT, OUTPUT = 1e-4, 1e-3
@@ -41,7 +41,7 @@ class Charging(Thinker):
 
     charged: float = 0.0
 
-    def thoughtful(self, request: Request) -> dict[str, Any]:
+    def thoughtful(self, request: Body) -> dict[str, Any]:
         completion = super().thoughtful(request)
         self.charged += charge(completion["usage"])
         return completion
@@ -54,6 +54,6 @@ class Losing(Charging):
     every: int = 2
     lost: type[web.StreamResponse] = web.Response
 
-    async def _answer(self, request: Request, number: int) -> web.StreamResponse:
+    async def _answer(self, request: Body, number: int) -> web.StreamResponse:
         answered = await super()._answer(request, number)
         return self.lost() if answered.status == 200 and number % self.every == 0 else answered

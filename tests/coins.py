@@ -15,7 +15,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import PieceSwap, Rules
-from loopback import Loopback, Request, asked_about, moves_in
+from loopback import Body, Loopback, asked_about, moves_in
 from players import SPECIAL, legal_under_both
 
 LETTERS = 4
@@ -47,12 +47,12 @@ class Coins(Loopback):
         self.edition = edition
         self.model = f"m-{(edition + 1) // 2}"
 
-    def coin(self, request: Request) -> int:
+    def coin(self, request: Body) -> int:
         left_out = (*NO_PART, *(["temperature"] if self.thinks else []))
         asked = {name: value for name, value in request.items() if name not in left_out}
         return crc32(json.dumps([self.number, asked], sort_keys=True).encode())
 
-    def said(self, request: Request) -> str:
+    def said(self, request: Body) -> str:
         moves, coin = moves_in(request), self.coin(request)
         if asked_about(request):
             return ("yes", "no", "perhaps")[(coin + self.edition) % 3]
@@ -60,7 +60,7 @@ class Coins(Loopback):
         words = "Everything considered I would play " if coin // 3 % 2 == 0 else ""
         return words + choices[(coin + self.edition) % 3]
 
-    def completion(self, request: Request) -> dict[str, Any]:
+    def completion(self, request: Body) -> dict[str, Any]:
         completion = super().completion(request)
         (choice,) = completion["choices"]
         limit = LETTERS * int(request.get("max_tokens") or request["max_completion_tokens"])

@@ -30,7 +30,7 @@ from cant_do_that_anymore.game.rules import Rules
 from cant_do_that_anymore.report.page import write_page
 from coins import FILES, OWN_RULES, Coins, write
 from dying import has_died, started
-from loopback import Request
+from loopback import Body
 from outcomes import Ended, bytes_in, difference, keys_in, numbers_in, numbers_of
 
 Options = dict[str, Any]
@@ -90,7 +90,7 @@ class Home:
         server = self.servers[options["server"]]
         first = len(server.requests)
 
-        async def interrupt(_: Request, number: int) -> None:
+        async def interrupt(_: Body, number: int) -> None:
             if number == first + at:
                 os.kill(os.getpid(), signal.SIGINT)
 
@@ -130,7 +130,7 @@ class Home:
         """A server that has no answer to every fifth question, however often it is asked."""
         server = self.servers[options["server"]]
 
-        async def refuse(request: Request, _: int) -> web.Response | None:
+        async def refuse(request: Body, _: int) -> web.Response | None:
             return web.Response(status=500) if server.coin(request) % 5 == which else None
 
         with patch.object(server, "fault", refuse), suppress(UserError):

@@ -13,9 +13,9 @@ from aiohttp import web
 
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, placebo_of
 
-Request = dict[str, Any]
-Responder = Callable[[Request], str]
-Fault = Callable[[Request, int], Awaitable[web.StreamResponse | None]]
+Body = dict[str, Any]
+Responder = Callable[[Body], str]
+Fault = Callable[[Body, int], Awaitable[web.StreamResponse | None]]
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Loopback:
     finish_reason: str = "stop"
     delay: float = 0.0
     fault: Fault | None = None
-    requests: list[Request] = field(default_factory=list)
+    requests: list[Body] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     most_in_flight: int = 0
     url: str = ""
@@ -62,7 +62,7 @@ class Loopback:
         finally:
             self._in_flight -= 1
 
-    def completion(self, request: Request) -> dict[str, Any]:
+    def completion(self, request: Body) -> dict[str, Any]:
         text = self.respond(request)
         choice: dict[str, Any] = {"index": 0, "finish_reason": self.finish_reason}
         if "messages" in request:
@@ -139,7 +139,7 @@ def serving(server: Served, port: int = 0) -> Iterator[Served]:
         loop.close()
 
 
-def moves_in(request: Request) -> tuple[str, ...]:
+def moves_in(request: Body) -> tuple[str, ...]:
     """The moves so far, read back from any form of the question.
 
     A turn may begin with the task or end with a question or another task, and a first turn may be
@@ -153,19 +153,19 @@ def moves_in(request: Request) -> tuple[str, ...]:
     return tuple(lines[-1] for lines in found if lines)
 
 
-def asked_about(request: Request) -> str | None:
+def asked_about(request: Body) -> str | None:
     """The move whose legality is asked, if that is the question."""
     text = request["messages"][-1]["content"] if "messages" in request else request["prompt"]
     found = re.search(r"is (\S+) a legal move", text)
     return found[1] if found else None
 
 
-def is_changed(request: Request) -> bool:
+def is_changed(request: Body) -> bool:
     """Whether the question is under changed rules, and not under those of the default placebo."""
     text = request["messages"][0]["content"] if "messages" in request else request["prompt"]
     return ("differ" in text or "variant" in text) and not is_placebo(request)
 
 
-def is_placebo(request: Request) -> bool:
+def is_placebo(request: Body) -> bool:
     """Whether the question states the placebo of the default rules."""
     return placebo_of(BISHOPS_AS_KNIGHTS).statement in str(request)

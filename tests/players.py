@@ -8,7 +8,7 @@ import chess
 
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
-from loopback import Request, asked_about, is_changed, is_placebo, moves_in
+from loopback import Body, asked_about, is_changed, is_placebo, moves_in
 
 SPECIAL = {
     position.moves: position.special_moves[0]
@@ -23,33 +23,33 @@ def number_of(moves: tuple[str, ...]) -> int:
     return sum(map(ord, "".join(moves)))
 
 
-def habit(request: Request) -> str:
+def habit(request: Body) -> str:
     """Always the special move, whatever the rules."""
     return SPECIAL[moves_in(request)]
 
 
-def adapting(request: Request) -> str:
+def adapting(request: Body) -> str:
     """A move that the changed rules allow, whatever the rules."""
     board = board_after(moves_in(request))
     return min(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board))
 
 
-def perfect(request: Request) -> str:
+def perfect(request: Body) -> str:
     """The habit, dropped for a legal move when the rules change."""
     return adapting(request) if is_changed(request) else habit(request)
 
 
-def silent_when_changed(request: Request) -> str:
+def silent_when_changed(request: Body) -> str:
     """The habit, and not a word when the rules change."""
     return "" if is_changed(request) else habit(request)
 
 
-def in_every_second(request: Request) -> str:
+def in_every_second(request: Body) -> str:
     """The habit in every second position, whatever the rules."""
     return habit(request) if number_of(moves_in(request)) % 2 else "a2a3"
 
 
-def in_every_fifth(request: Request) -> str:
+def in_every_fifth(request: Body) -> str:
     """The habit in every fifth position, whatever the rules."""
     return habit(request) if number_of(moves_in(request)) % 5 == 0 else "a2a3"
 
@@ -59,13 +59,13 @@ def keeps_habit(moves: tuple[str, ...], *, changed: bool) -> bool:
     return number_of(moves) % 10 < (4 if changed else 9)
 
 
-def wavering(request: Request) -> str:
+def wavering(request: Body) -> str:
     """The habit where it is kept, elsewhere always the same move."""
     kept = keeps_habit(moves_in(request), changed=is_changed(request))
     return habit(request) if kept else "a2a3"
 
 
-def mixed(request: Request) -> str:
+def mixed(request: Body) -> str:
     """Habits, legal moves, illegal moves and no moves."""
     fate = number_of(moves_in(request)) % 10
     if fate < (3 if is_changed(request) else 8):
@@ -86,41 +86,41 @@ def legal_under_both(moves: tuple[str, ...]) -> list[str]:
     return [u for u, m in found if STANDARD.is_legal(board, m) and placebo.is_legal(board, m)]
 
 
-def is_restated(request: Request) -> bool:
+def is_restated(request: Body) -> bool:
     """Whether the question states rules at all, the changed ones or those of the placebo."""
     return is_changed(request) or is_placebo(request)
 
 
-def is_reminded(request: Request) -> bool:
+def is_reminded(request: Body) -> bool:
     return "Remember the rules" in str(request)
 
 
-def knows_the_rule(request: Request, about: str) -> str:
+def knows_the_rule(request: Body, about: str) -> str:
     """The truth about a move."""
     board, move = board_after(moves_in(request)), chess.Move.from_uci(about)
     return "yes" if BISHOPS_AS_KNIGHTS.is_legal(board, move) else "no"
 
 
-def knows_the_old_rule(request: Request, about: str) -> str:
+def knows_the_old_rule(request: Body, about: str) -> str:
     """What was true before the change, and so is always wrong."""
     return "no" if knows_the_rule(request, about) == "yes" else "yes"
 
 
-def says_yes(request: Request, about: str) -> str:
+def says_yes(request: Body, about: str) -> str:
     return "Yes."
 
 
-def says_no(request: Request, about: str) -> str:
+def says_no(request: Body, about: str) -> str:
     return "No."
 
 
-def knows_half(request: Request, about: str) -> str:
+def knows_half(request: Body, about: str) -> str:
     """The truth in every second position with a habit to drop, elsewhere its opposite."""
     knows = number_of(moves_in(request)) // 2 % 2
     return (knows_the_rule if knows else knows_the_old_rule)(request, about)
 
 
-def unreadable_in_half(request: Request, about: str) -> str:
+def unreadable_in_half(request: Body, about: str) -> str:
     """The truth in every second position with a habit to drop, elsewhere no answer at all."""
     knows = number_of(moves_in(request)) // 2 % 2
     return knows_the_rule(request, about) if knows else "Perhaps."
@@ -135,10 +135,10 @@ class Planted:
         says: what it answers about a move.
     """
 
-    drops: Callable[[Request], bool]
-    says: Callable[[Request, str], str]
+    drops: Callable[[Body], bool]
+    says: Callable[[Body, str], str]
 
-    def __call__(self, request: Request) -> str:
+    def __call__(self, request: Body) -> str:
         about = asked_about(request)
         if about:
             return self.says(request, about)
@@ -149,7 +149,7 @@ class Planted:
         return next((uci for uci in legal_under_both(moves) if uci != habit), "h1h8")
 
 
-def is_forbidden(request: Request) -> bool:
+def is_forbidden(request: Body) -> bool:
     """Whether its habit is illegal now."""
     moves = moves_in(request)
     return is_changed(request) and own_move(moves) == SPECIAL[moves]
@@ -173,13 +173,13 @@ FORGETFUL = Planted(lambda request: is_forbidden(request) and is_reminded(reques
 """Knows the rule, and heeds it only when it is stated right before the move."""
 
 
-def noise(request: Request) -> str:
+def noise(request: Body) -> str:
     """Yes and no, and habits kept or dropped, by a coin that every question throws anew."""
     coin = Random(str(request))
     return Planted(lambda _: coin.random() < 0.5, lambda *_: coin.choice(["yes", "no"]))(request)
 
 
-def primed(request: Request) -> str:
+def primed(request: Body) -> str:
     """Ignores the rule, but the placebo makes it play its habit more often than usual.
 
     Found with temperature 0, it has a habit in every position, and then drops two of five.
@@ -189,6 +189,6 @@ def primed(request: Request) -> str:
     return Planted(lambda _: drops, knows_the_rule)(request)
 
 
-def illegal_when_reminded(request: Request) -> str:
+def illegal_when_reminded(request: Body) -> str:
     """Keeps its habit, and replies with an illegal move when it is reminded of the rule."""
     return "h1h8" if is_reminded(request) else CANNOT_STOP(request)

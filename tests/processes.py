@@ -28,7 +28,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.interfaces.cli import main as cdta_main
 from cant_do_that_anymore.interfaces.oaieval.command import main as oaieval_main
-from loopback import Loopback, Request
+from loopback import Body, Loopback
 
 Done = subprocess.CompletedProcess[str]
 
@@ -69,7 +69,7 @@ def killed(at: int, server: Loopback, *arguments: object) -> int | None:
     """Start ``cdta``, which the server kills at its request of that number: exit code."""
     process, started = forked(*arguments), threading.Event()
 
-    async def kill(request: Request, number: int) -> web.StreamResponse | None:
+    async def kill(request: Body, number: int) -> web.StreamResponse | None:
         if number == at:
             started.wait()
             process.kill()

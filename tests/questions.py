@@ -4,7 +4,7 @@ from cant_do_that_anymore.evaluation.conditions import condition_named
 from cant_do_that_anymore.evaluation.wordings import DEFAULT
 from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rules import STANDARD, Rules
-from cant_do_that_anymore.models.model import Question
+from cant_do_that_anymore.providers.base import Question
 
 
 def question(moves: tuple[str, ...], rules: Rules = STANDARD) -> Question:

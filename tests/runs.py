@@ -24,7 +24,7 @@ from cant_do_that_anymore.evaluation.vocabulary import (
 from cant_do_that_anymore.evaluation.wordings import DEFAULT
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
-from cant_do_that_anymore.models.model import Answer, Settings, StopReason
+from cant_do_that_anymore.providers.base import Answer, Settings, StopReason
 
 Said = Answer | Outcome
 """An answer that is to be judged, or the outcome alone."""

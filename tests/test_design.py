@@ -22,9 +22,9 @@ from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.evaluation.vocabulary import Measure
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD
-from cant_do_that_anymore.models.asks import Ask, key_of
-from cant_do_that_anymore.models.baseline import RandomModel
-from cant_do_that_anymore.models.model import Settings
+from cant_do_that_anymore.models.asks import key_of
+from cant_do_that_anymore.providers.base import Request, Settings
+from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report.page import page, save_with_page
 from own_rules import NoEnPassant
 from processes import cdta
@@ -103,7 +103,7 @@ def test_a_setting_is_one_field() -> None:
     model = RandomModel()
     plan = replace(plan_for(Spec(), model), settings=MoreSettings())
     high = replace(plan, settings=MoreSettings(haste="high"))
-    ask = Ask(question(("e2e4",)), "measuring", "standard")
+    ask = Request(question(("e2e4",)), "measuring", "standard")
     assert key_of(model, ask, plan.settings) == key_of(model, ask, Settings())
     assert key_of(model, ask, plan.settings) != key_of(model, ask, high.settings)
     digests = [Criteria(model, Pool("pool", POOL), each).digest for each in (plan, high)]
@@ -120,6 +120,6 @@ def test_no_field_of_the_settings_can_be_forgotten(name: str, tmp_path: Path) ->
     run = evaluate(Spec(model="cdta/random", dataset=tmp_path / "few.jsonl", n=2, **options))
     assert facts_of(run)["settings"][name] == value
     assert escape(str(value)) in page(run)
-    ask = Ask(question(("e2e4",)), "measuring", "standard")
+    ask = Request(question(("e2e4",)), "measuring", "standard")
     changed = replace(Settings(), **options)
     assert key_of(RandomModel(), ask, changed) != key_of(RandomModel(), ask, Settings())

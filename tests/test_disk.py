@@ -14,9 +14,9 @@ import pytest
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.folder import load_run
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models.model import Answer
 from cant_do_that_anymore.models.store import Store
-from loopback import Loopback, Request, serving
+from cant_do_that_anymore.providers.base import Answer
+from loopback import Body, Loopback, serving
 from machines import needs_posix
 from players import habit
 from processes import cdta, results_in, samples_in
@@ -27,7 +27,7 @@ DISK = 240
 """How large the disk is, in kB: an empty store takes some of it."""
 
 
-def respond(request: Request) -> str:
+def respond(request: Body) -> str:
     return "I think. " * 200 + habit(request)
 
 

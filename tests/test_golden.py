@@ -17,7 +17,7 @@ import pytest
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.evaluation.vocabulary import Eval
 from cant_do_that_anymore.game.position import shipped_pool
-from loopback import Loopback, Request, is_changed, moves_in, serving
+from loopback import Body, Loopback, is_changed, moves_in, serving
 
 FILE = Path(__file__).parent / "golden.json.gz"
 MODELS = ("cdta/pocket", "cdta/random", "a server")
@@ -25,7 +25,7 @@ SPECIAL = {p.moves: p.special_moves[0] for name in ("pool", "diagonal") for p in
 REPLIES = ("a2a3", "", "I play Nf3.", "e7e5", "Bb5", "**g1f3**", "castle", "f1g3", "none", "c1e3")
 
 
-def respond(request: Request) -> str:
+def respond(request: Body) -> str:
     """A habit that yields in some positions, to replies of all kinds, by a fixed function."""
     moves = moves_in(request)
     fate = sum(map(ord, "".join(moves))) % 10

@@ -33,8 +33,8 @@ from cant_do_that_anymore.game.position import (
     write_positions,
 )
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
-from cant_do_that_anymore.models.model import Answer
 from cant_do_that_anymore.models.registry import read_registry, solver_fields
+from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.report.terminal import summary
 from loopback import Loopback, serving
 from players import habit

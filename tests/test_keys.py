@@ -13,12 +13,12 @@ from aiohttp import web
 
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models.access import Access
-from cant_do_that_anymore.models.hiding import PIECE, Hiding
-from cant_do_that_anymore.models.names import model_named
-from cant_do_that_anymore.models.replies import Response
-from cant_do_that_anymore.models.server import ServerModel
-from loopback import Loopback, Request, serving
+from cant_do_that_anymore.providers.catalogue import model_named
+from cant_do_that_anymore.providers.http import Access
+from cant_do_that_anymore.providers.openai_api import ServerModel
+from cant_do_that_anymore.providers.redact import PIECE, Redactor
+from cant_do_that_anymore.providers.responses import Response
+from loopback import Body, Loopback, serving
 from machines import needs_linux
 from players import habit
 from processes import cdta, process_of
@@ -31,7 +31,7 @@ POOL = shipped_pool("pool")[:6]
 def echoing(status: int) -> Loopback:
     """A server that repeats the key in its errors, so late that it is cut off in the middle."""
 
-    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+    async def fault(request: Body, number: int) -> web.StreamResponse | None:
         heard = server.headers[number - 1]["Authorization"]
         if 2 <= number <= 9:
             text = f"{'.' * (250 + number)} I heard {heard} and again {heard}"
@@ -97,8 +97,8 @@ def test_a_key_is_hidden_in_whatever_form_it_comes_back(form: str) -> None:
 
 @pytest.mark.parametrize("words", ["e2e4", "a key is no habit", "sk-pl"])
 def test_what_is_no_key_stays_as_it_is(words: str) -> None:
-    assert Hiding(ODD)(words) == words
-    assert Hiding("EMPTY")(f"{words} EMPTY") == f"{words} EMPTY"
+    assert Redactor(ODD)(words) == words
+    assert Redactor("EMPTY")(f"{words} EMPTY") == f"{words} EMPTY"
 
 
 def test_a_header_that_names_the_model_hides_no_name() -> None:
@@ -141,7 +141,7 @@ def test_a_planted_key_is_nowhere(variable: str, status: int, home: Path, tmp_pa
 def test_nor_is_it_in_the_title_of_the_process(tmp_path: Path) -> None:
     titles = []
 
-    async def look(request: Request, number: int) -> web.StreamResponse | None:
+    async def look(request: Body, number: int) -> web.StreamResponse | None:
         titles.append(Path(f"/proc/{process.pid}/cmdline").read_bytes())
         return None
 

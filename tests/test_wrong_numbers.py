@@ -15,7 +15,7 @@ from cant_do_that_anymore.evaluation.datasets import import_dataset
 from cant_do_that_anymore.evaluation.wordings import Wording
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-from loopback import Loopback, Request, is_changed, moves_in, serving
+from loopback import Body, Loopback, is_changed, moves_in, serving
 from players import CANNOT_STOP, habit, number_of
 
 POOL = shipped_pool("pool")
@@ -30,7 +30,7 @@ def measured(server: Loopback, **options: object) -> Run:
     return evaluate(Spec(base_url=server.url, **{"model": "some-name", **options}), quiet=True)  # type: ignore[arg-type]
 
 
-def odd_games_only(request: Request) -> str:
+def odd_games_only(request: Body) -> str:
     """A model that has its habits in other positions, and yields when the rules change."""
     if number_of(moves_in(request)) % 2 or is_changed(request):
         return "a2a3"
@@ -92,7 +92,7 @@ def test_a_fault_under_http_200_is_no_answer(
     write_positions(tmp_path / "some.jsonl", POOL[:20])
     broken = True
 
-    async def fault(request: Request, _: int) -> web.Response | None:
+    async def fault(request: Body, _: int) -> web.Response | None:
         if not (broken and is_changed(request)):
             return None
         completion = server.completion(request) | body
@@ -109,7 +109,7 @@ def test_a_fault_under_http_200_is_no_answer(
 def test_a_body_that_says_it_has_no_error_is_an_answer(tmp_path: Path) -> None:
     write_positions(tmp_path / "some.jsonl", POOL[:20])
 
-    async def fault(request: Request, _: int) -> web.Response:
+    async def fault(request: Body, _: int) -> web.Response:
         none: dict[str, object] = {
             "error": None,
             "errors": [],
@@ -138,7 +138,7 @@ def test_a_passing_fault_does_not_change_the_form_of_later_questions(
 ) -> None:
     write_positions(tmp_path / "some.jsonl", POOL[:30])
 
-    async def fault(_: Request, number: int) -> web.Response | None:
+    async def fault(_: Body, number: int) -> web.Response | None:
         error = web.json_response({"error": {"message": message}}, status=status)
         return error if number == 17 else None
 
@@ -155,7 +155,7 @@ def test_a_form_that_was_learnt_is_remembered(tmp_path: Path) -> None:
     """The answers in that form are found again, and nothing has to be refused twice."""
     write_positions(tmp_path / "some.jsonl", POOL[:30])
 
-    async def fault(request: Request, _: int) -> web.Response | None:
+    async def fault(request: Body, _: int) -> web.Response | None:
         if request["messages"][0]["role"] != "system":
             return None
         error = {"error": {"message": "System role not supported"}}
@@ -176,7 +176,7 @@ def test_answers_from_before_a_form_was_learnt_are_found_again(tmp_path: Path) -
     white = [position for position in POOL if not len(position.moves) % 2][:4]
     write_positions(tmp_path / "some.jsonl", [*black, *white])
 
-    async def fault(request: Request, _: int) -> web.Response | None:
+    async def fault(request: Body, _: int) -> web.Response | None:
         roles = [turn["role"] for turn in request["messages"]]
         message = "Conversation roles must alternate user/assistant"
         refused = roles[:2] == ["system", "assistant"]
@@ -195,7 +195,7 @@ def test_positions_that_make_the_same_question_are_different_samples(tmp_path: P
     """Each is asked by itself, and a second run gives the same numbers without asking."""
     counted = [0]
 
-    def respond(request: Request) -> str:
+    def respond(request: Body) -> str:
         counted[0] += 1
         return ("f1b5", "f1c4", "a2a3")[counted[0] % 3]
 
@@ -217,7 +217,7 @@ def test_conditions_with_the_same_text_are_different_questions(
     monkeypatch.setattr(spec, "wording_named", lambda name: Wording(name, "Play.", "Play."))
     counted = [0]
 
-    def respond(request: Request) -> str:
+    def respond(request: Body) -> str:
         counted[0] += 1
         return habit(request) if counted[0] % 2 else "a2a3"
 
@@ -296,7 +296,7 @@ def test_a_fault_that_passes_while_it_is_looked_into_changes_no_form(
 ) -> None:
     write_positions(tmp_path / "some.jsonl", POOL[:30])
 
-    async def fault(_: Request, number: int) -> web.Response | None:
+    async def fault(_: Body, number: int) -> web.Response | None:
         error = web.json_response({"error": {"message": message}}, status=400)
         return error if number in (17, 18) else None
 
@@ -310,7 +310,7 @@ def test_a_run_with_a_smaller_limit_changes_no_run_with_a_larger_one(tmp_path: P
     write_positions(tmp_path / "some.jsonl", POOL[:20])
     counted = [0]
 
-    def respond(request: Request) -> str:
+    def respond(request: Body) -> str:
         counted[0] += 1
         return habit(request) if counted[0] % 3 else "a2a3"
 
@@ -350,7 +350,7 @@ def test_a_question_that_failed_when_a_dataset_was_found_is_asked_again_and_that
     write_positions(tmp_path / "pool.jsonl", POOL[:20])
     broken = True
 
-    async def fault(request: Request, _: int) -> web.Response | None:
+    async def fault(request: Body, _: int) -> web.Response | None:
         fails = broken and moves_in(request) == POOL[3].moves
         return web.Response(status=500) if fails else None
 

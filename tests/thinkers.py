@@ -11,28 +11,28 @@ from typing import Any
 from aiohttp import web
 
 from cant_do_that_anymore.game.rules import board_after
-from loopback import Loopback, Request, is_changed, moves_in
+from loopback import Body, Loopback, is_changed, moves_in
 from players import adapting, habit, number_of
 
 LETTERS = 4
 REPLY_TOKENS = 2
-Thinks = Callable[[Request], int]
-Thoughts = Callable[[Request, int], str]
+Thinks = Callable[[Body], int]
+Thoughts = Callable[[Body, int], str]
 
 
-def tokens_of(request: Request) -> int:
+def tokens_of(request: Body) -> int:
     """From 500 to 8,000, by the moves so far: most models think longer about some positions."""
     return 500 + number_of(moves_in(request)) * 37 % 7_501
 
 
-def thoughts_of(request: Request, tokens: int) -> str:
+def thoughts_of(request: Body, tokens: int) -> str:
     """So many tokens of thinking, without a move in them."""
     return ("Let me see what the rules say and what I would play now. " * tokens)[
         : LETTERS * tokens
     ]
 
 
-def longer_when_changed(request: Request) -> int:
+def longer_when_changed(request: Body) -> int:
     """The same, and 1,000 more when the rules change, but for every fourth position."""
     more = is_changed(request) and number_of(moves_in(request)) % 4 > 0
     return tokens_of(request) + 1_000 * more
@@ -48,7 +48,7 @@ def gives_in(moves: tuple[str, ...]) -> bool:
     return number_of(moves) % 10 in (0, 1, 9)
 
 
-def tempted_thoughts(request: Request, tokens: int) -> str:
+def tempted_thoughts(request: Body, tokens: int) -> str:
     """Thoughts of some moves, and where it is tempted of the special one, in either notation."""
     moves = moves_in(request)
     special = habit(request)
@@ -60,7 +60,7 @@ def tempted_thoughts(request: Request, tokens: int) -> str:
     return words + thoughts_of(request, tokens)
 
 
-def tempted(request: Request) -> str:
+def tempted(request: Body) -> str:
     """The habit, dropped when the rules change for a legal move, where it does not give in."""
     kept = gives_in(moves_in(request)) or not is_changed(request)
     return habit(request) if kept else adapting(request)
@@ -88,17 +88,17 @@ class Thinker(Loopback):
     def __post_init__(self) -> None:
         self.fault = self._answer
 
-    async def _answer(self, request: Request, _: int) -> web.StreamResponse:
+    async def _answer(self, request: Body, _: int) -> web.StreamResponse:
         words = self.refuses(request)
         if words:
             return web.json_response({"error": {"message": words}}, status=400)
         self.limits.append(self.limit(request))
         return web.json_response(self.thoughtful(request))
 
-    def limit(self, request: Request) -> int:
+    def limit(self, request: Body) -> int:
         return int(request.get("max_tokens") or request["max_completion_tokens"])
 
-    def refuses(self, request: Request) -> str:
+    def refuses(self, request: Body) -> str:
         """What it says to a request that it does not take."""
         if self.limit(request) > self.most:
             return (
@@ -107,7 +107,7 @@ class Thinker(Loopback):
             )
         return ""
 
-    def thoughtful(self, request: Request) -> dict[str, Any]:
+    def thoughtful(self, request: Body) -> dict[str, Any]:
         tokens, limit = self.thinks(request), self.limit(request)
         cut_off = tokens + REPLY_TOKENS > limit
         spent = min(tokens, limit)
@@ -131,7 +131,7 @@ class OpenAI(Thinker):
     place: str = ""
     empty: str | None = ""
 
-    def refuses(self, request: Request) -> str:
+    def refuses(self, request: Body) -> str:
         if "max_tokens" in request:
             return (
                 "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
@@ -144,7 +144,7 @@ class OpenAI(Thinker):
             )
         return super().refuses(request)
 
-    def thoughtful(self, request: Request) -> dict[str, Any]:
+    def thoughtful(self, request: Body) -> dict[str, Any]:
         completion = super().thoughtful(request)
         spent = min(self.thinks(request), self.limit(request))
         completion["usage"]["completion_tokens_details"] = {"reasoning_tokens": spent}
@@ -154,7 +154,7 @@ class OpenAI(Thinker):
 class Unfinished(OpenAI):
     """The same, but says with HTTP 400 that it could not finish."""
 
-    def refuses(self, request: Request) -> str:
+    def refuses(self, request: Body) -> str:
         refused = super().refuses(request)
         if not refused and self.thinks(request) + REPLY_TOKENS > self.limit(request):
             return (
@@ -171,7 +171,7 @@ class Kimi(Thinker):
     place: str = "reasoning_content"
     empty: str | None = ""
 
-    def refuses(self, request: Request) -> str:
+    def refuses(self, request: Body) -> str:
         if request.get("temperature", 1) != 1:
             return "invalid temperature: only 1 is allowed for this model"
         return super().refuses(request)
@@ -180,7 +180,7 @@ class Kimi(Thinker):
 class Untaking(Thinker):
     """Knows no temperature at all."""
 
-    def refuses(self, request: Request) -> str:
+    def refuses(self, request: Body) -> str:
         if "temperature" in request:
             return "temperature: Extra inputs are not permitted"
         return super().refuses(request)
@@ -189,7 +189,7 @@ class Untaking(Thinker):
 class Outside(Thinker):
     """Counts its thoughts in the total alone, as xAI does."""
 
-    def thoughtful(self, request: Request) -> dict[str, Any]:
+    def thoughtful(self, request: Body) -> dict[str, Any]:
         completion = super().thoughtful(request)
         usage, spent = completion["usage"], min(self.thinks(request), self.limit(request))
         usage["completion_tokens"] -= spent
@@ -200,7 +200,7 @@ class Outside(Thinker):
 class Template(Thinker):
     """Thinks unless a template argument turns that off, and passes over all else."""
 
-    def thoughtful(self, request: Request) -> dict[str, Any]:
+    def thoughtful(self, request: Body) -> dict[str, Any]:
         if request.get("chat_template_kwargs", {}).get("enable_thinking", True):
             return super().thoughtful(request)
         return self.completion(request)
@@ -212,7 +212,7 @@ class Tagged(Thinker):
 
     tags: tuple[str, str] = ("<think>", "</think>")
 
-    def thoughtful(self, request: Request) -> dict[str, Any]:
+    def thoughtful(self, request: Body) -> dict[str, Any]:
         completion = super().thoughtful(request)
         (choice,) = completion["choices"]
         opening, closing = self.tags
@@ -250,7 +250,7 @@ def thinks_at(effort: str, moves: tuple[str, ...], *, changed: bool) -> int:
     return least and (least * 3 // 2 if changed else least) + number_of(moves) % 100
 
 
-def planted(request: Request) -> str:
+def planted(request: Body) -> str:
     """The habit, and under the changed rules a legal move in more positions with more effort."""
     kept = keeps_at(request["reasoning_effort"], moves_in(request), request["model"])
     return habit(request) if kept or not is_changed(request) else adapting(request)

@@ -32,7 +32,7 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     from cant_do_that_anymore.game.position import read_positions
     from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
     from cant_do_that_anymore.models.registry import read_registry, solver_fields
-    from cant_do_that_anymore.models.replies import completion_in, error_message
+    from cant_do_that_anymore.providers.responses import completion_in, error_message
 
 FOLDER = Path(tempfile.mkdtemp())
 FILE, RUN, WHOLE = FOLDER / "fuzzed.jsonl", FOLDER / "run", FOLDER / "whole"

@@ -36,7 +36,7 @@ IMAGES = ROOT / "docs" / "images"
 sys.path.insert(0, str(ROOT / "tests"))
 
 from browser import opened_browser  # noqa: E402  (the tests find it the same way)
-from loopback import Loopback, Request, is_changed, serving  # noqa: E402
+from loopback import Body, Loopback, is_changed, serving  # noqa: E402
 from players import adapting, habit  # noqa: E402
 from thinkers import KEPT, planted_thinker  # noqa: E402
 
@@ -52,7 +52,7 @@ class Served:
         self._name = name
         self._times: Counter[str] = Counter()
 
-    def __call__(self, request: Request) -> str:
+    def __call__(self, request: Body) -> str:
         self._times[str(request)] += 1
         coin = Random(f"{self._name} {request} {self._times[str(request)]}").random()
         kept, talk = SERVED[self._name] if is_changed(request) else (0.95, 0.0)

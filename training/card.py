@@ -14,7 +14,7 @@ import chess
 
 from cant_do_that_anymore.game.position import DATA, Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
-from cant_do_that_anymore.models.pocket import the_network
+from cant_do_that_anymore.providers.pocket import the_network
 
 TRAINING = Path(__file__).parent
 CARD = TRAINING.parent / "docs" / "pocket.md"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .game.move_parser import read_move
     from .game.position import Position, read_positions, shipped_pool
     from .game.rules import Rules, rules_named
-    from .models.model import Answer
+    from .providers.base import Answer
 
 __all__ = [
     "Answer",
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Answer": "models.model",
+    "Answer": "providers.base",
     "Comparisons": "api",
     "Position": "game.position",
     "Rules": "game.rules",

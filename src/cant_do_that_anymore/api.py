@@ -18,8 +18,8 @@ from .evaluation.rankings import Ranking, ranking_of
 from .evaluation.spec import Spec
 from .evaluation.verdicts import verdict
 from .game.rules import Rules
-from .models.model import Model
 from .models.purse import Purse
+from .providers.base import Model
 from .report.comparison_page import write_comparison
 from .report.document import pair_row
 from .report.notebook import comparison_html, run_html, run_line

@@ -17,7 +17,7 @@ from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.vocabulary import Sample, answers_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models.model import Answer, Usage
+from cant_do_that_anymore.providers.base import Answer, Usage
 from loopback import serving
 from machines import needs_posix
 from players import wavering

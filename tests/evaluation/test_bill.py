@@ -17,7 +17,7 @@ from cant_do_that_anymore.evaluation.experiment import evals_and_rules, measured
 from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.run import choose
 from charging import Charging, charge, price_list
-from loopback import Loopback, Request, serving
+from loopback import Body, Loopback, serving
 from machines import needs_posix
 from players import habit, in_every_second
 from processes import PROGRAM, cdta, oaieval
@@ -98,7 +98,7 @@ def test_a_very_dear_model_is_known_by_fewer_answers() -> None:
 
 def test_tokens_that_are_not_counted_are_taken_at_their_most() -> None:
     class Silent(Loopback):
-        def completion(self, request: Request) -> dict[str, Any]:
+        def completion(self, request: Body) -> dict[str, Any]:
             return super().completion(request) | {"usage": None}
 
     with serving(Silent(habit)) as server, pytest.raises(TooDear) as problem:

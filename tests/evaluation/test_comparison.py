@@ -19,7 +19,7 @@ from cant_do_that_anymore.evaluation.uncertainty import joined
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import identity_of, rules_named
-from cant_do_that_anymore.models.model import Answer, Settings, Usage
+from cant_do_that_anymore.providers.base import Answer, Settings, Usage
 from own_rules import NoEnPassant
 from runs import plan_of
 from runs import run_of as run_that_said

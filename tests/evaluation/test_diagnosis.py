@@ -27,10 +27,10 @@ from cant_do_that_anymore.evaluation.sizes import enough_for_corrected, enough_f
 from cant_do_that_anymore.evaluation.vocabulary import Sample, answers_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
-from cant_do_that_anymore.models.concessions import NO_SYSTEM
-from cant_do_that_anymore.models.concessions import notes_on as on_form
-from cant_do_that_anymore.models.model import Settings
-from loopback import Loopback, Request, moves_in, serving
+from cant_do_that_anymore.providers.base import Settings
+from cant_do_that_anymore.providers.request_variants import NO_SYSTEM
+from cant_do_that_anymore.providers.request_variants import variant_notes as on_form
+from loopback import Body, Loopback, moves_in, serving
 from players import (
     CANNOT_STOP,
     DEAF,
@@ -56,7 +56,7 @@ POOL = shipped_pool("pool")
 CHANGES = ("placebo", "corrected", "specific")
 
 
-def diagnosed(respond: Callable[[Request], str], n: int = N, **options: Any) -> Run:
+def diagnosed(respond: Callable[[Body], str], n: int = N, **options: Any) -> Run:
     with serving(Loopback(respond, model="planted")) as server:
         usual: dict[str, Any] = {
             "model": "m",
@@ -253,7 +253,7 @@ def test_no_control_is_a_move_that_some_of_the_rule_sets_forbid() -> None:
 
     move = chess.Move.from_uci
 
-    def mixed(request: Request) -> str:
+    def mixed(request: Body) -> str:
         moves = moves_in(request)
         board, always = board_after(moves), legal_under_both(moves)
         standard = {m.uci() for m in board.legal_moves} - {*always, SPECIAL[moves]}
@@ -295,7 +295,7 @@ def test_where_draws_select_a_control_is_what_the_first_draw_says() -> None:
     """One hit that no other draw bears out makes neither a member nor a control."""
     seen = set()
 
-    def drawing(request: Request) -> str:
+    def drawing(request: Body) -> str:
         moves = moves_in(request)
         hit = [True, moves not in seen, False][number_of(moves) % 3]
         seen.add(moves)
@@ -329,9 +329,9 @@ def test_a_run_without_a_diagnosis_has_no_trace_of_one() -> None:
 
 
 def test_a_diagnosis_after_a_run_asks_only_what_is_new_and_controls_cost_no_selection() -> None:
-    asked: list[Request] = []
+    asked: list[Body] = []
 
-    def respond(request: Request) -> str:
+    def respond(request: Body) -> str:
         asked.append(request)
         return PERFECT(request)
 
@@ -427,7 +427,7 @@ def test_too_many_failures_among_samples_or_controls_end_the_run_however_many_ot
         spec = Spec("m", server.url, pool=few_of_each, n=12, diagnose=True)
         failing = of(evaluate(spec, quiet=True))[0].position.moves
 
-        async def fault(request: Request, _: int) -> web.Response | None:
+        async def fault(request: Body, _: int) -> web.Response | None:
             fails = request["temperature"] and moves_in(request) == failing
             return web.Response(status=418) if fails else None
 
@@ -496,7 +496,7 @@ def test_a_model_that_is_let_to_think_is_asked_for_the_form_of_the_question() ->
     """The task begins with the form of a move; a question of knowledge asks for another."""
     last_turns = []
 
-    def respond(request: Request) -> str:
+    def respond(request: Body) -> str:
         *said, last = request["messages"]
         if "think aloud" in last["content"]:
             return "Let me see."

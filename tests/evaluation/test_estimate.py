@@ -24,11 +24,11 @@ from cant_do_that_anymore.evaluation.tokens import Span
 from cant_do_that_anymore.evaluation.wordings import DEFAULT
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-from cant_do_that_anymore.models.model import Usage
-from cant_do_that_anymore.models.names import known_by_name
 from cant_do_that_anymore.models.purse import Price, most_input_tokens
+from cant_do_that_anymore.providers.base import Usage
+from cant_do_that_anymore.providers.catalogue import known_by_name
 from charging import INPUT, OUTPUT, Charging, charge, price_list
-from loopback import Loopback, Request, serving
+from loopback import Body, Loopback, serving
 from players import habit, in_every_second
 from processes import cdta
 
@@ -210,7 +210,7 @@ def test_kept_answers_say_how_long_the_others_will_be() -> None:
 def test_answers_kept_behind_a_gap_are_not_asked_again() -> None:
     """A run that was stopped has later answers and lacks earlier ones."""
 
-    async def sometimes(request: Request, number: int) -> web.StreamResponse | None:
+    async def sometimes(request: Body, number: int) -> web.StreamResponse | None:
         if 30 <= number < 34:
             return web.json_response({"error": {"message": "no"}}, status=418)
         return None
@@ -366,7 +366,7 @@ def test_building_a_dataset_stops_before_passing_its_limit() -> None:
 @pytest.mark.usefixtures("priced")
 def test_tokens_that_a_server_does_not_count_are_taken_at_their_most() -> None:
     class Silent(Loopback):
-        def completion(self, request: Request) -> dict[str, Any]:
+        def completion(self, request: Body) -> dict[str, Any]:
             return super().completion(request) | {"usage": None}
 
     with serving(Silent(in_every_second)) as server, pytest.raises(Incomplete, match="--max-cost"):

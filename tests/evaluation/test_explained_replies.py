@@ -8,7 +8,7 @@ import pytest
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.game.notation import turn_of
 from cant_do_that_anymore.game.rules import board_after
-from loopback import Loopback, Request, is_changed, moves_in, serving
+from loopback import Body, Loopback, is_changed, moves_in, serving
 from players import habit, legal_under_both
 
 EXPLAINED = (
@@ -23,12 +23,12 @@ EXPLAINED = (
 )
 
 
-def measured(respond: Callable[[Request], str]) -> Run:
+def measured(respond: Callable[[Body], str]) -> Run:
     with serving(Loopback(respond)) as server:
         return evaluate(Spec(model="m", base_url=server.url, n=40), quiet=True)
 
 
-def written(request: Request, uci: str, *, in_san: bool) -> str:
+def written(request: Body, uci: str, *, in_san: bool) -> str:
     board = board_after(moves_in(request))
     return board.san(chess.Move.from_uci(uci)) if in_san else uci
 
@@ -36,7 +36,7 @@ def written(request: Request, uci: str, *, in_san: bool) -> str:
 @pytest.mark.parametrize("in_san", [False, True])
 @pytest.mark.parametrize("text", EXPLAINED)
 def test_a_model_that_always_adapts_and_says_why_is_perfect(text: str, in_san: bool) -> None:
-    def adapts(request: Request) -> str:
+    def adapts(request: Body) -> str:
         if not is_changed(request):
             return habit(request)
         move = legal_under_both(moves_in(request))[0]
@@ -47,14 +47,14 @@ def test_a_model_that_always_adapts_and_says_why_is_perfect(text: str, in_san: b
     assert (metrics["variant_impact_factor"], metrics["adaptation_rate"]) == (-1, 1)
 
 
-def two_half_moves(request: Request) -> str:
+def two_half_moves(request: Body) -> str:
     """The habit and a reply to it, as in the text of a game."""
     board = board_after(moves_in(request))
     played = turn_of(board) + board.san_and_push(chess.Move.from_uci(habit(request)))
     return f"{played} {board.san(min(board.legal_moves, key=str))}"
 
 
-def both_sides_in_uci(request: Request) -> str:
+def both_sides_in_uci(request: Body) -> str:
     board = board_after(moves_in(request))
     board.push_uci(habit(request))
     return f"{habit(request)}\n\n{min(board.legal_moves, key=str).uci()}"
@@ -62,7 +62,7 @@ def both_sides_in_uci(request: Request) -> str:
 
 @pytest.mark.parametrize("plays", [two_half_moves, both_sides_in_uci])
 def test_a_model_that_never_adapts_and_plays_on_for_both_sides_scores_0(
-    plays: Callable[[Request], str],
+    plays: Callable[[Body], str],
 ) -> None:
     run = measured(plays)
     assert run.results.metrics["variant_impact_factor"] == 0

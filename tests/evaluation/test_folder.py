@@ -15,7 +15,7 @@ from cant_do_that_anymore.evaluation.places import check_free, free_folder
 from cant_do_that_anymore.evaluation.results import PROTOCOL
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.models.model import Answer
+from cant_do_that_anymore.providers.base import Answer
 from runs import run_of
 
 WRONG_KINDS: dict[str, Callable[[dict[str, Any]], object]] = {

@@ -13,7 +13,7 @@ from cant_do_that_anymore.errors import Interrupted, Stopped, UserError
 from cant_do_that_anymore.interfaces.oaieval.record import record_spec
 from cant_do_that_anymore.interfaces.oaieval.recorders import FileRecorder
 from cant_do_that_anymore.models.store import opened_store
-from loopback import Loopback, Request, serving
+from loopback import Body, Loopback, serving
 from machines import needs_posix
 from players import habit
 from processes import cdta, oaieval
@@ -58,7 +58,7 @@ def takes_the_place(number: int, out: Path) -> None:
 def test_a_run_that_ends_early_says_what_is_saved_and_nothing_else(
     early: Early, options: tuple[object, ...], why: str, fresh: bool, tmp_path: Path
 ) -> None:
-    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+    async def fault(request: Body, number: int) -> web.StreamResponse | None:
         status = early(number, tmp_path / "out")
         return web.json_response({"error": "no"}, status=status) if status else None
 

@@ -18,8 +18,8 @@ from cant_do_that_anymore.evaluation.yes_no import RULES, Rule, read_yes_no
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.reply_text import plain_text
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
-from cant_do_that_anymore.models.model import Answer
-from cant_do_that_anymore.models.pocket import CANNOT_READ
+from cant_do_that_anymore.providers.base import Answer
+from cant_do_that_anymore.providers.pocket import CANNOT_READ
 from replies import HARD_YES_NO
 
 POOL = shipped_pool("pool")[:300]

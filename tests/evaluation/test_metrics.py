@@ -21,8 +21,8 @@ from cant_do_that_anymore.evaluation.vocabulary import Condition, Sample
 from cant_do_that_anymore.game.move_parser import moves_in
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
-from cant_do_that_anymore.models.baseline import RandomModel
-from cant_do_that_anymore.models.model import Answer, Usage
+from cant_do_that_anymore.providers.base import Answer, Usage
+from cant_do_that_anymore.providers.local import RandomModel
 
 POOL = shipped_pool("pool")[:40]
 Reply = Callable[[Position], str]

@@ -16,16 +16,16 @@ from cant_do_that_anymore.evaluation.search import Search
 from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.evaluation.statistics.prospect import ERROR, Prospect
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models.baseline import RandomModel
+from cant_do_that_anymore.providers.local import RandomModel
 from charging import price_list
-from loopback import Loopback, Request, serving
+from loopback import Body, Loopback, serving
 from players import in_every_fifth, in_every_second, number_of
 from processes import cdta
 
 POOL = shipped_pool("pool")
 
 
-def without_habit(request: Request) -> str:
+def without_habit(request: Body) -> str:
     return "a2a3"
 
 

@@ -14,8 +14,8 @@ from cant_do_that_anymore.evaluation.pools import Pool, positions_for
 from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
-from cant_do_that_anymore.models.baseline import RandomModel
-from loopback import Loopback, Request, moves_in, serving
+from cant_do_that_anymore.providers.local import RandomModel
+from loopback import Body, Loopback, moves_in, serving
 from own_rules import NoEnPassant
 from players import SPECIAL, habit
 from processes import cdta
@@ -171,7 +171,7 @@ def test_a_line_that_is_no_position_is_named_at_once(tmp_path: Path) -> None:
     path = tmp_path / "pool.jsonl"
     path.write_text('{"game_idx": 1}\n')
 
-    def nobody(request: Request) -> str:
+    def nobody(request: Body) -> str:
         raise AssertionError
 
     with serving(Loopback(nobody)) as server, pytest.raises(InvalidInput, match="line 1"):

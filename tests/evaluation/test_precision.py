@@ -35,7 +35,7 @@ from cant_do_that_anymore.evaluation.statistics.intervals import (
 from cant_do_that_anymore.evaluation.uncertainty import interval_of
 from cant_do_that_anymore.evaluation.vocabulary import AFTER
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from loopback import Loopback, Request, Responder, is_changed, serving
+from loopback import Body, Loopback, Responder, is_changed, serving
 from machines import needs_posix
 from players import PERFECT, habit, in_every_second, perfect
 from processes import cdta, killed, samples_in
@@ -46,7 +46,7 @@ AHEAD = 4 * CONNECTIONS
 """Questions of the search that may be under way when it has found enough."""
 
 
-def drops_half(request: Request) -> str:
+def drops_half(request: Body) -> str:
     """The habit in nine of ten cases, and in half of them under the changed rules."""
     coin = Random(str([request["messages"], request["temperature"]])).random()
     return "a2a3" if coin < (0.5 if is_changed(request) else 0.1) else habit(request)
@@ -341,7 +341,7 @@ def test_an_interval_that_goes_further_down_than_up_is_within_reach_by_its_lower
 def test_it_waits_while_unusable_answers_leave_the_impact_factor_open(server: Loopback) -> None:
     """What is told of the stop is the interval that is printed, not the one without them."""
 
-    def often_silent(request: Request) -> str:
+    def often_silent(request: Body) -> str:
         coin = Random(str(request["messages"])).random()
         return "Hm." if is_changed(request) and coin < 0.2 else habit(request)
 

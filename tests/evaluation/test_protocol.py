@@ -25,7 +25,7 @@ from cant_do_that_anymore.game.position import Position, shipped_pool, write_pos
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.report.terminal import summary
 from cant_do_that_anymore.report.words import headline
-from loopback import Loopback, Request, is_changed, moves_in, serving
+from loopback import Body, Loopback, is_changed, moves_in, serving
 from players import SPECIAL, habit, perfect, silent_when_changed
 from runs import Said, run_of
 
@@ -34,7 +34,7 @@ ALWAYS = {m.name: m for m in measures_for(("standard", "changed")) if not m.opti
 """The measures of every run."""
 
 
-def measured(respond: Callable[[Request], str], n: int = 60, **options: object) -> Run:
+def measured(respond: Callable[[Body], str], n: int = 60, **options: object) -> Run:
     with serving(Loopback(respond)) as server:
         return evaluate(Spec(model="m", base_url=server.url, n=n, **options), quiet=True)  # type: ignore[arg-type]
 
@@ -213,7 +213,7 @@ def test_where_no_sample_is_whole_nothing_is_said_of_the_habit() -> None:
 
 
 def test_a_model_has_its_name_although_most_standard_questions_fail(tmp_path: Path) -> None:
-    async def fault(request: Request, number: int) -> web.Response | None:
+    async def fault(request: Body, number: int) -> web.Response | None:
         return web.Response(status=418) if number > 1 and not is_changed(request) else None
 
     write_positions(tmp_path / "few.jsonl", POOL[:3])
@@ -270,7 +270,7 @@ def test_a_larger_limit_asks_only_what_was_cut_off_and_all_of_those_samples(
     write_positions(tmp_path / "some.jsonl", POOL[:40])
     long_winded = {position.moves for position in POOL[:5]}
 
-    async def fault(request: Request, _: int) -> web.Response | None:
+    async def fault(request: Body, _: int) -> web.Response | None:
         if is_changed(request) and moves_in(request) in long_winded and request["max_tokens"] < 50:
             cut = server.completion(request)
             cut["choices"][0] |= {"finish_reason": "length", "message": {"content": "Well, I"}}
@@ -294,7 +294,7 @@ def test_a_larger_limit_asks_only_what_was_cut_off_and_all_of_those_samples(
 
 
 def test_a_temperature_that_was_refused_is_not_recorded_as_used(tmp_path: Path) -> None:
-    async def fault(request: Request, _: int) -> web.Response | None:
+    async def fault(request: Body, _: int) -> web.Response | None:
         message = "Unsupported value: 'temperature' does not support 0 with this model."
         error = web.json_response({"error": {"message": message}}, status=400)
         return error if "temperature" in request else None

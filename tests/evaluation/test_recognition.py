@@ -16,7 +16,7 @@ from cant_do_that_anymore.evaluation.results import Dataset
 from cant_do_that_anymore.evaluation.run import KEPT
 from cant_do_that_anymore.evaluation.versions import on_moved_alias, version_of_all
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from loopback import Loopback, Request, Responder, is_changed, serving
+from loopback import Body, Loopback, Responder, is_changed, serving
 from players import adapting, habit
 from processes import cdta
 
@@ -30,7 +30,7 @@ class Server(Loopback):
     card: dict[str, object] = field(default_factory=dict)
     fingerprint: str = ""
 
-    def completion(self, request: Request) -> dict[str, object]:
+    def completion(self, request: Body) -> dict[str, object]:
         return super().completion(request) | {"system_fingerprint": self.fingerprint}
 
     async def models(self, http: web.Request) -> web.Response:
@@ -67,7 +67,7 @@ def test_a_run_whose_answers_are_kept_costs_one_question_and_says_nothing_more(
 
 def test_a_server_that_calls_its_model_something_else_every_time_is_still_the_same() -> None:
     class Replicas(Loopback):
-        def completion(self, request: Request) -> dict[str, object]:
+        def completion(self, request: Body) -> dict[str, object]:
             return super().completion(request) | {"model": f"replica-{time.time_ns()}"}
 
     with serving(Replicas(habit)) as server:
@@ -123,7 +123,7 @@ def test_other_words_and_other_moves_after_thoughts_make_no_other_model(
 
 
 def test_a_tag_keeps_two_checkpoints_apart_everywhere(server: Server, tmp_path: Path) -> None:
-    def stubborn_no_more(request: Request) -> str:
+    def stubborn_no_more(request: Body) -> str:
         return adapting(request) if is_changed(request) else habit(request)
 
     first = measured(server)

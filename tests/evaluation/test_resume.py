@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from loopback import Loopback, Request, serving
+from loopback import Body, Loopback, serving
 from machines import needs_posix
 from players import wavering
 from processes import cdta, killed, process_of, results_in, samples_in
@@ -57,7 +57,7 @@ def started_and_stopped(
 ) -> tuple[int, str]:
     """Start a run, which the server stops at its request of that number: exit code and errors."""
 
-    async def stop(request: Request, number: int) -> web.StreamResponse | None:
+    async def stop(request: Body, number: int) -> web.StreamResponse | None:
         if number == at:
             process.send_signal(which)
         return None
@@ -91,7 +91,7 @@ def test_one_signal_saves_what_is_in_flight_and_says_how_to_go_on(
 def test_two_interruptions_stop_at_once(positions: Path, tmp_path: Path) -> None:
     """The server hangs from the fiftieth question on; nobody waits for that."""
 
-    async def hang(request: Request, number: int) -> web.StreamResponse | None:
+    async def hang(request: Body, number: int) -> web.StreamResponse | None:
         if number == 60:
             for _ in range(2):
                 process.send_signal(signal.SIGINT)
@@ -132,7 +132,7 @@ def test_two_runs_at_once_on_one_store_are_both_right(
 ) -> None:
     both_ask = asyncio.Event()
 
-    async def wait_for_both(_: Request, number: int) -> web.StreamResponse | None:
+    async def wait_for_both(_: Body, number: int) -> web.StreamResponse | None:
         if number > CONNECTIONS:
             both_ask.set()
         await both_ask.wait()

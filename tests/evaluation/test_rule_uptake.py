@@ -15,7 +15,7 @@ from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Eval, Outcome
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from loopback import Loopback, Request, is_changed, moves_in, serving
+from loopback import Body, Loopback, is_changed, moves_in, serving
 from players import habit, legal_under_both, number_of
 from processes import cdta
 from runs import plan_of, run_of
@@ -23,10 +23,10 @@ from runs import plan_of, run_of
 POOL = shipped_pool("pool")[:200]
 
 
-def plays_habit(standard: int, changed: int) -> Callable[[Request], str]:
+def plays_habit(standard: int, changed: int) -> Callable[[Body], str]:
     """The special move in so many of a hundred positions under each rule set, else a legal one."""
 
-    def answer(request: Request) -> str:
+    def answer(request: Body) -> str:
         moves = moves_in(request)
         often = changed if is_changed(request) else standard
         return habit(request) if number_of(moves) % 100 < often else legal_under_both(moves)[0]
@@ -34,7 +34,7 @@ def plays_habit(standard: int, changed: int) -> Callable[[Request], str]:
     return answer
 
 
-def measured(answer: Callable[[Request], str], model: str, positions: Path) -> Any:
+def measured(answer: Callable[[Body], str], model: str, positions: Path) -> Any:
     with serving(Loopback(answer)) as server:
         spec = Spec(model=model, base_url=server.url, dataset=positions, n=len(POOL))
         return evaluate(spec, quiet=True)

@@ -21,8 +21,8 @@ from cant_do_that_anymore.game.position import Position, shipped_pool, write_pos
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from cant_do_that_anymore.models import asking
 from cant_do_that_anymore.models.asking import WINDOW
-from cant_do_that_anymore.models.model import Answer, Settings
-from loopback import Loopback, Request, Responder, moves_in, serving
+from cant_do_that_anymore.providers.base import Answer, Settings
+from loopback import Body, Loopback, Responder, moves_in, serving
 from players import habit, keeps_habit, perfect, silent_when_changed, wavering
 
 POOL = shipped_pool("pool")
@@ -94,7 +94,7 @@ def test_a_new_model_gets_a_dataset_of_its_own_habits() -> None:
 
     with_habit = {position.moves for position in POOL if third(position)}
 
-    def respond(request: Request) -> str:
+    def respond(request: Body) -> str:
         return habit(request) if moves_in(request) in with_habit else "a7a6"
 
     with serving(Loopback(respond, model="brand-new-7b")) as server:
@@ -272,7 +272,7 @@ def test_a_dataset_with_unanswered_questions_is_not_taken_for_a_whole_one(tmp_pa
     write_positions(tmp_path / "pool.jsonl", POOL[:60])
     unlucky = {position.moves for position in POOL[10:13]}
 
-    async def fault(request: Request, _: int) -> web.Response | None:
+    async def fault(request: Body, _: int) -> web.Response | None:
         failing = request["temperature"] == 0 and moves_in(request) in unlucky
         return (
             web.json_response({"error": {"message": "bad luck"}}, status=400) if failing else None
@@ -287,7 +287,7 @@ def test_a_dataset_with_unanswered_questions_is_not_taken_for_a_whole_one(tmp_pa
 
 
 def test_a_server_that_refuses_most_questions_builds_no_dataset() -> None:
-    async def fault(_: Request, number: int) -> web.Response | None:
+    async def fault(_: Body, number: int) -> web.Response | None:
         refused = number > 40 and number % 3
         return web.json_response({"error": {"message": "no"}}, status=400) if refused else None
 

@@ -16,10 +16,9 @@ from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.evaluation.waves import wave_size
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import rules_named
-from cant_do_that_anymore.models.asks import Ask
-from cant_do_that_anymore.models.baseline import RandomModel
-from cant_do_that_anymore.models.concessions import NO_TEMPERATURE
-from cant_do_that_anymore.models.model import Answer, Usage
+from cant_do_that_anymore.providers.base import Answer, Request, Usage
+from cant_do_that_anymore.providers.local import RandomModel
+from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
 
 POOL = Pool("some", shipped_pool("pool")[:100])
 CRITERIA = Criteria(RandomModel(), POOL, plan_for(Spec(), RandomModel()))
@@ -29,11 +28,11 @@ Says = Callable[[int, int], bool]
 """By the number of a position and of the draw, whether the special move comes."""
 
 
-def number_of(ask: Ask) -> int:
+def number_of(ask: Request) -> int:
     return [position.moves for position in ORDERED].index(ask.question.moves)
 
 
-def answer_to(ask: Ask, says: Says, *conceded: str) -> Answer:
+def answer_to(ask: Request, says: Says, *conceded: str) -> Answer:
     number = number_of(ask)
     text = ORDERED[number].special_moves[0] if says(number, ask.draw) else "no move"
     return Answer(text, usage=Usage(10, 1), conceded=conceded)

@@ -18,7 +18,7 @@ from cant_do_that_anymore.evaluation.uncertainty import interval_of
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
-from cant_do_that_anymore.models.model import Answer, Effort, Settings, Usage
+from cant_do_that_anymore.providers.base import Answer, Effort, Settings, Usage
 from runs import plan_of, run_of
 
 POOL = shipped_pool("pool")

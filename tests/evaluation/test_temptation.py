@@ -18,7 +18,7 @@ from cant_do_that_anymore.evaluation.statistics.means import mean_interval
 from cant_do_that_anymore.evaluation.statistics.student import quantile
 from cant_do_that_anymore.game.move_parser import named_moves
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
-from cant_do_that_anymore.models.model import Answer, StopReason, Usage
+from cant_do_that_anymore.providers.base import Answer, StopReason, Usage
 from cant_do_that_anymore.report.terminal import summary
 from loopback import Loopback, serving
 from players import number_of, perfect

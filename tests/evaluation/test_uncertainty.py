@@ -26,7 +26,7 @@ from cant_do_that_anymore.evaluation.uncertainty import (
 )
 from cant_do_that_anymore.evaluation.vocabulary import Measure, Outcome, Reply, Sample
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.models.model import Answer
+from cant_do_that_anymore.providers.base import Answer
 
 POOL = shipped_pool("pool")
 BOUNDED = [measure for measure in MEASURES.values() if measure.bounded]

@@ -21,8 +21,8 @@ from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.verdicts import UNION, advice, heading, verdict
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.models.concessions import NO_TEMPERATURE
-from cant_do_that_anymore.models.model import Answer, Effort, Settings
+from cant_do_that_anymore.providers.base import Answer, Effort, Settings
+from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
 from cant_do_that_anymore.report.standing_words import notes_on
 from runs import plan_of
 from runs import run_of as run_that_said

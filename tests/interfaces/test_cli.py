@@ -13,7 +13,7 @@ from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE
 from cant_do_that_anymore.models.asking import WINDOW
 from faults import error
-from loopback import Loopback, Request, moves_in, serving
+from loopback import Body, Loopback, moves_in, serving
 from players import habit
 from processes import cdta as command
 
@@ -160,7 +160,7 @@ def test_dataset_build_enlarges_from_where_it_stopped() -> None:
 
 
 def test_dataset_build_says_when_it_keeps_nothing() -> None:
-    async def policy(request: Request, number: int) -> web.StreamResponse | None:
+    async def policy(request: Body, number: int) -> web.StreamResponse | None:
         return error(400, "content policy") if len(moves_in(request)) % 8 == 7 else None
 
     with serving(Loopback(habit, model="new", fault=policy)) as server:

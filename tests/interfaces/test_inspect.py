@@ -31,8 +31,8 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.diagnosis import DIAGNOSIS
 from cant_do_that_anymore.interfaces.inspect.metrics import habit_metrics
 from cant_do_that_anymore.interfaces.inspect.scoring import habit
-from cant_do_that_anymore.models.model import Answer
-from loopback import Loopback, Request, is_changed, moves_in, serving
+from cant_do_that_anymore.providers.base import Answer
+from loopback import Body, Loopback, is_changed, moves_in, serving
 from players import SPECIAL, mixed
 
 SIX = (
@@ -88,7 +88,7 @@ def openai(server: Loopback) -> dict[str, str]:
     return {"OPENAI_API_KEY": "test", "OPENAI_BASE_URL": server.url}
 
 
-def asked(requests: Sequence[Request]) -> list[str]:
+def asked(requests: Sequence[Body]) -> list[str]:
     """What was asked, whatever the order."""
     return sorted(json.dumps(request, sort_keys=True) for request in requests)
 
@@ -99,8 +99,8 @@ class Both:
 
     log: EvalLog
     six: dict[str, object]
-    requests_of_inspect: list[Request]
-    requests_of_cdta: list[Request]
+    requests_of_inspect: list[Body]
+    requests_of_cdta: list[Body]
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,7 @@ def test_answer_that_failed_leaves_its_sample_unscored(
 ) -> None:
     refused: list[tuple[str, ...]] = []
 
-    async def refuse_one(request: Request, number: int) -> web.Response | None:
+    async def refuse_one(request: Body, number: int) -> web.Response | None:
         if number > 1 and not refused and is_changed(request):
             refused.append(moves_in(request))
         if is_changed(request) and [moves_in(request)] == refused:
@@ -249,7 +249,7 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
     enough = threading.Event()
     logs = tmp_path / "logs"
 
-    def respond(request: Request) -> str:
+    def respond(request: Body) -> str:
         if sum(map(is_changed, server.requests)) >= 6:
             enough.set()
         return mixed(request)

@@ -31,7 +31,7 @@ from cant_do_that_anymore.interfaces import inspect as package
 from cant_do_that_anymore.interfaces.inspect import tasks
 from cant_do_that_anymore.interfaces.inspect.scoring import habit
 from cant_do_that_anymore.interfaces.inspect.solving import every_condition
-from loopback import Request, is_changed, moves_in
+from loopback import Body, is_changed, moves_in
 from players import SPECIAL, mixed, wavering
 
 TASK = "cant_do_that_anymore/cant_do_that_anymore"
@@ -47,9 +47,9 @@ class Player(ModelAPI):
         respond: the reply to a request; an output is given as it is.
     """
 
-    respond: Callable[[Request], str | ModelOutput] = staticmethod(mixed)
+    respond: Callable[[Body], str | ModelOutput] = staticmethod(mixed)
     copies = 0
-    asked: list[tuple[Request, GenerateConfig]]
+    asked: list[tuple[Body, GenerateConfig]]
 
     def __init__(self, model_name: str, *_: object, **arguments: Any) -> None:
         arguments.pop("strength", None)

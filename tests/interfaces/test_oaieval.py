@@ -20,9 +20,9 @@ from cant_do_that_anymore.evaluation.results import Dataset
 from cant_do_that_anymore.evaluation.spec import Spec
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.interfaces.oaieval.options import EVAL_PARAMS, pairs, threads
-from cant_do_that_anymore.models.names import known_by_name
 from cant_do_that_anymore.models.solvers import solver_named
-from loopback import Loopback, Request, serving
+from cant_do_that_anymore.providers.catalogue import known_by_name
+from loopback import Body, Loopback, serving
 from players import habit, mixed
 from processes import Done, cdta, oaieval
 
@@ -38,7 +38,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextmanager
-def openai(respond: Callable[[Request], str], model: str, **options: Any) -> Iterator[Loopback]:
+def openai(respond: Callable[[Body], str], model: str, **options: Any) -> Iterator[Loopback]:
     """A loopback server in the place of OpenAI's."""
     with (
         serving(Loopback(respond, model=model, **options)) as server,
@@ -62,7 +62,7 @@ def report_in(done: Done) -> dict[str, float | None]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path, list[Request]]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path, list[Body]]:
     """All samples of a shipped dataset, measured once: the process, its folder, the requests."""
     folder = tmp_path_factory.mktemp("whole")
     with openai(mixed, "gpt-3.5-turbo-0125") as server:
@@ -71,7 +71,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path, list[Re
 
 
 def test_the_shipped_dataset_is_found_by_the_version_the_server_answers_as(
-    whole: tuple[Done, Path, list[Request]],
+    whole: tuple[Done, Path, list[Body]],
 ) -> None:
     done, folder, requests = whole
     assert done.returncode == 0, done.stderr
@@ -83,7 +83,7 @@ def test_the_shipped_dataset_is_found_by_the_version_the_server_answers_as(
 
 
 def test_the_default_record_path_has_the_shape_of_the_original(
-    whole: tuple[Done, Path, list[Request]],
+    whole: tuple[Done, Path, list[Body]],
 ) -> None:
     _, folder, _ = whole
     (path,) = (folder / "evallogs").glob("**/*.jsonl")
@@ -92,7 +92,7 @@ def test_the_default_record_path_has_the_shape_of_the_original(
 
 
 def test_every_number_of_the_report_follows_from_the_events_of_the_record(
-    whole: tuple[Done, Path, list[Request]],
+    whole: tuple[Done, Path, list[Body]],
 ) -> None:
     """The reader looks for nothing but the keys that the format names."""
     done, folder, _ = whole
@@ -226,7 +226,7 @@ def test_max_samples_measures_the_samples_that_the_original_measures() -> None:
 
 
 def test_chain_of_thought_asks_twice_and_the_reply_is_the_second_answer(tmp_path: Path) -> None:
-    def respond(request: Request) -> str:
+    def respond(request: Body) -> str:
         turns = request["messages"]
         return "a2a3" if turns[-2]["content"] == "Let me think." else "Let me think."
 
@@ -275,7 +275,7 @@ def test_the_environment_says_how_many_questions_are_asked_at_once(
 
 
 def test_a_sample_without_an_answer_is_an_error_event_and_in_no_metric(temporary: Path) -> None:
-    async def one_refusal(request: Request, number: int) -> web.StreamResponse | None:
+    async def one_refusal(request: Body, number: int) -> web.StreamResponse | None:
         return web.json_response({"error": "no"}, status=400) if number == 9 else None
 
     record = temporary / "record.jsonl"
@@ -397,7 +397,7 @@ def test_a_threads_variable_that_is_no_number_is_refused(monkeypatch: pytest.Mon
 def test_a_retired_model_gives_the_words_of_its_provider() -> None:
     words = "The model `gpt-4-0314` has been deprecated, learn more here."
 
-    async def gone(request: Request, number: int) -> web.StreamResponse:
+    async def gone(request: Body, number: int) -> web.StreamResponse:
         return web.json_response(
             {"error": {"message": words, "code": "model_not_found"}}, status=404
         )

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from loopback import Loopback, Request, serving
+from loopback import Body, Loopback, serving
 from machines import needs_linux
 from players import habit
 from processes import PROGRAM, Done, cdta
@@ -46,7 +46,7 @@ def test_no_name_steers_the_terminal(positions: Path, tmp_path: Path) -> None:
 
 
 def test_no_error_steers_the_terminal(positions: Path) -> None:
-    async def refuse(request: Request, number: int) -> web.Response:
+    async def refuse(request: Body, number: int) -> web.Response:
         return web.json_response({"error": {"message": STEERING}}, status=401)
 
     with serving(Loopback(habit, fault=refuse)) as server:

@@ -15,10 +15,10 @@ from cant_do_that_anymore.evaluation.whom import known_for, model_for
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.interfaces.commands.experiment import experiment
 from cant_do_that_anymore.interfaces.experiment_file import take_defaults
-from cant_do_that_anymore.models.access import proxy_for
-from cant_do_that_anymore.models.model import Answer, Settings
-from cant_do_that_anymore.models.names import known_by_name, model_named
-from loopback import Loopback, Request, serving
+from cant_do_that_anymore.providers.base import Answer, Settings
+from cant_do_that_anymore.providers.catalogue import known_by_name, model_named
+from cant_do_that_anymore.providers.http import proxy_for
+from loopback import Body, Loopback, serving
 from players import habit
 from processes import cdta
 from questions import question
@@ -46,7 +46,7 @@ def answer(**options: Any) -> Answer:
 def test_headers_are_sent_from_the_environment_too_and_are_written_nowhere(
     server: Loopback, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refuse_once(request: Request, number: int) -> web.Response | None:
+    async def refuse_once(request: Body, number: int) -> web.Response | None:
         told = f"I heard {server.headers[0]['X-Gateway']}"
         return web.json_response({"error": told}, status=400) if number == 3 else None
 
@@ -99,7 +99,7 @@ def test_a_file_of_an_experiment_takes_headers_from_the_environment_alone(tmp_pa
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_nothing_is_sent_to_another_server_by_a_redirect(server: Loopback, status: int) -> None:
-    async def elsewhere(request: Request, number: int) -> web.Response:
+    async def elsewhere(request: Body, number: int) -> web.Response:
         place = f"{server.url}/chat/completions?a={SECRET}".replace("http://", "http://me:too@")
         return web.Response(status=status, headers={"Location": place})
 
@@ -117,7 +117,7 @@ def test_nothing_is_sent_to_another_server_by_a_redirect(server: Loopback, statu
 
 
 def test_a_redirect_within_the_server_is_followed(server: Loopback) -> None:
-    async def moved(request: Request, number: int) -> web.Response | None:
+    async def moved(request: Body, number: int) -> web.Response | None:
         place = {"Location": f"/v1/chat/completions?{number}"}
         return web.Response(status=307, headers=place) if number < 3 else None
 
@@ -219,7 +219,7 @@ def test_services_below_openai_and_whatever_is_to_go_through_inspect_goes_there(
 def test_a_model_for_the_responses_api_alone_is_shown_the_way_through_inspect(
     server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refuse(request: Request, number: int) -> web.Response:
+    async def refuse(request: Body, number: int) -> web.Response:
         told = "This model is only supported in v1/responses and not in v1/chat/completions."
         return web.json_response({"error": {"message": told}}, status=404)
 
@@ -236,7 +236,7 @@ def test_a_server_with_many_models_names_the_nearest_and_not_all() -> None:
             names = [f"vendor-{number}/model-{number}" for number in range(400)]
             return web.json_response({"data": [{"id": name} for name in [*names, "qwen/qwen3-8b"]]})
 
-    async def refuse(request: Request, number: int) -> web.Response:
+    async def refuse(request: Body, number: int) -> web.Response:
         return web.json_response({"error": "no such model"}, status=404)
 
     with serving(Many(habit, fault=refuse)) as server:

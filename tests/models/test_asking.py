@@ -13,18 +13,19 @@ from cant_do_that_anymore.errors import Incomplete, UserError
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.models import asking as module
 from cant_do_that_anymore.models.asking import FAR_AHEAD, Asking
-from cant_do_that_anymore.models.asks import Ask, key_of
-from cant_do_that_anymore.models.model import (
-    Answer,
-    Form,
-    Message,
-    Passing,
-    Question,
-    Settings,
-    Usage,
-)
+from cant_do_that_anymore.models.asks import key_of
 from cant_do_that_anymore.models.purse import Price, Purse
 from cant_do_that_anymore.models.store import Store
+from cant_do_that_anymore.providers.base import (
+    Answer,
+    Message,
+    Question,
+    Request,
+    RequestVariant,
+    Settings,
+    TransientError,
+    Usage,
+)
 
 SETTINGS = Settings(1.0, 16)
 
@@ -42,7 +43,9 @@ class Scripted:
         self.asked: Counter[int] = Counter()
         self.in_flight = self.most_in_flight = 0
 
-    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
+    async def answer(
+        self, question: Question, settings: Settings, form: RequestVariant = ()
+    ) -> Answer:
         number = int(question.messages[0].content)
         self.asked[number] += 1
         self.in_flight += 1
@@ -73,9 +76,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST_WAIT", 0.002)
 
 
-def asks(count: int) -> Iterator[Ask]:
+def asks(count: int) -> Iterator[Request]:
     for number in range(count):
-        yield Ask(
+        yield Request(
             Question(STANDARD, (), (Message("system", str(number)),)), "measuring", "standard"
         )
 
@@ -159,9 +162,9 @@ def test_whatever_can_change_the_answer_changes_the_key() -> None:
         (other, ask, SETTINGS),
         (model, different, SETTINGS),
         (model, replace(ask, question=replace(ask.question, rules=BISHOPS_AS_KNIGHTS)), SETTINGS),
-        (model, Ask(ask.question, "selection", "standard"), SETTINGS),
-        (model, Ask(ask.question, "measuring", "changed"), SETTINGS),
-        (model, Ask(ask.question, "measuring", "standard", 1), SETTINGS),
+        (model, Request(ask.question, "selection", "standard"), SETTINGS),
+        (model, Request(ask.question, "measuring", "changed"), SETTINGS),
+        (model, Request(ask.question, "measuring", "standard", 1), SETTINGS),
         (model, ask, Settings(0.0, 16)),
         (model, ask, Settings(None, 16)),
         (model, ask, Settings(1.0, 17)),
@@ -176,7 +179,7 @@ def test_a_question_that_waits_for_another_try_holds_up_no_other(store: Store) -
     """The first four fail for as long as anything else is left to ask."""
     model = Scripted()
     model.script = lambda number, _: (
-        Passing("not yet") if number < 4 and len(model.asked) < 8 else 0.0
+        TransientError("not yet") if number < 4 and len(model.asked) < 8 else 0.0
     )
     assert texts(asyncio.run(all_answers(Asking(model, store, 4), 8))) == in_order(8)
 
@@ -184,7 +187,7 @@ def test_a_question_that_waits_for_another_try_holds_up_no_other(store: Store) -
 def test_being_told_of_overload_is_no_failure(store: Store) -> None:
     model = Scripted(
         lambda number, time: (
-            Passing("slow down", overloaded=True) if time <= 2 * module.FAILURES else 0.0
+            TransientError("slow down", overloaded=True) if time <= 2 * module.FAILURES else 0.0
         )
     )
     assert texts(asyncio.run(all_answers(Asking(model, store), 3))) == in_order(3)
@@ -194,7 +197,7 @@ def test_a_long_wait_is_told_with_its_reason_and_not_again_and_again(
     store: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LONG_WAIT", 0.05)
-    slow = Passing("slow", retry_after=0.06, overloaded=True)
+    slow = TransientError("slow", retry_after=0.06, overloaded=True)
     model = Scripted(lambda number, time: slow if (number, time) == (1, 1) else 0.0)
     asyncio.run(all_answers(Asking(model, store), 3))
     assert [record.getMessage() for record in caplog.records] == [
@@ -283,7 +286,9 @@ def test_an_interruption_does_not_wait_for_a_server_that_said_when_to_come_back(
     store: Store,
 ) -> None:
     model = Scripted(
-        lambda number, _: Passing("later", retry_after=600, overloaded=True) if number == 3 else 0.0
+        lambda number, _: (
+            TransientError("later", retry_after=600, overloaded=True) if number == 3 else 0.0
+        )
     )
 
     async def interrupted() -> None:
@@ -298,7 +303,7 @@ def test_an_interruption_does_not_wait_for_a_server_that_said_when_to_come_back(
 
 
 def test_a_question_without_answer_is_an_error_and_is_asked_again_next_time(store: Store) -> None:
-    model = Scripted(lambda number, _: Passing("broken") if number == 5 else 0.0)
+    model = Scripted(lambda number, _: TransientError("broken") if number == 5 else 0.0)
     answers = asyncio.run(all_answers(Asking(model, store), 9))
     assert [answer.stop_reason for answer in answers].count("error") == 1
     assert (answers[5].error, model.asked[5]) == ("broken", module.FAILURES)
@@ -308,7 +313,7 @@ def test_a_question_without_answer_is_an_error_and_is_asked_again_next_time(stor
 
 
 def test_a_model_that_is_gone_ends_the_asking_and_the_answers_are_kept(store: Store) -> None:
-    model = Scripted(lambda number, _: Passing("gone") if number >= 20 else 0.0)
+    model = Scripted(lambda number, _: TransientError("gone") if number >= 20 else 0.0)
     with pytest.raises(Incomplete, match=r"scripted stopped answering \(gone\); the 20 answers"):
         asyncio.run(all_answers(Asking(model, store), 1000))
     assert len(model.asked) < 60

@@ -19,16 +19,15 @@ from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models import batches, batching, rounds
-from cant_do_that_anymore.models.asks import Ask
 from cant_do_that_anymore.models.batching import LESSONS, Batching
-from cant_do_that_anymore.models.model import Settings
-from cant_do_that_anymore.models.names import model_named
 from cant_do_that_anymore.models.rounds import FEW
-from cant_do_that_anymore.models.server import ServerModel
 from cant_do_that_anymore.models.store import Store
+from cant_do_that_anymore.providers.base import Request, Settings
+from cant_do_that_anymore.providers.catalogue import model_named
+from cant_do_that_anymore.providers.openai_api import ServerModel
 from charging import charge, price_list
 from faults import Reset
-from loopback import Loopback, Request, moves_in, serving
+from loopback import Body, Loopback, moves_in, serving
 from players import number_of, wavering
 from processes import cdta
 from questions import question
@@ -146,7 +145,7 @@ def test_junk_in_place_of_anything_about_batches_ends_in_a_sentence(
 
 async def asked(server: BatchServer, folder: Path, draw: int, count: int) -> list[str]:
     """Ask so many questions in batches, with a store in a folder; the replies."""
-    asks = [Ask(question(each.moves), "measuring", "standard", draw) for each in POOL[:count]]
+    asks = [Request(question(each.moves), "measuring", "standard", draw) for each in POOL[:count]]
     model = model_named("m", server.url)
     assert isinstance(model, ServerModel)
     with closing(Store(folder / "answers.sqlite")) as store:
@@ -280,10 +279,10 @@ class Changing(OpenAI, BatchServer):
             failed_line(line, 400, words) if (words := self.refuses(line["body"])) else None
         )
 
-    def refuses(self, request: Request) -> str:
+    def refuses(self, request: Body) -> str:
         return super().refuses(request) if self.strict or self.batches else ""
 
-    def in_batch(self, body: Request) -> dict[str, Any]:
+    def in_batch(self, body: Body) -> dict[str, Any]:
         return self.thoughtful(body)
 
 
@@ -376,7 +375,7 @@ def test_it_is_told_how_far_the_provider_is(tmp_path: Path) -> None:
         model = model_named("m", server.url)
         assert isinstance(model, ServerModel)
         with closing(Store(tmp_path / "answers.sqlite")) as store:
-            asks = [Ask(question(each.moves), "measuring", "standard") for each in POOL]
+            asks = [Request(question(each.moves), "measuring", "standard") for each in POOL]
             async for _ in Batching(model, store).answers(asks, Settings(), tell=told.append):
                 pass
         await model.close()

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.evaluation.spec import plan_for
-from cant_do_that_anymore.models.names import known_by_name
-from cant_do_that_anymore.models.replies import completion_in
+from cant_do_that_anymore.providers.catalogue import known_by_name
+from cant_do_that_anymore.providers.responses import completion_in
 from cant_do_that_anymore.report.terminal import summary
-from loopback import Loopback, Request, serving
+from loopback import Body, Loopback, serving
 from players import habit
 
 
@@ -28,7 +28,7 @@ class Caching(Loopback):
     seen: list[str] = field(default_factory=list)
     cached: list[int] = field(default_factory=list)
 
-    def completion(self, request: Request) -> dict[str, Any]:
+    def completion(self, request: Body) -> dict[str, Any]:
         prompt = request.get("prompt") or "".join(turn["content"] for turn in request["messages"])
         common = max((_in_common(prompt, other) for other in self.seen), default=0)
         self.seen.append(prompt)

@@ -10,15 +10,15 @@ from aiohttp import web
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models.concessions import (
+from cant_do_that_anymore.providers.base import Message, RequestVariant, Settings
+from cant_do_that_anymore.providers.request_variants import (
     ASKED_ONCE,
-    laid_out,
+    arrange_messages,
+    fallbacks,
     limit_of,
-    notes_on,
-    remedies,
+    variant_notes,
 )
-from cant_do_that_anymore.models.model import Form, Message, Settings
-from loopback import Fault, Loopback, Request, moves_in, serving
+from loopback import Body, Fault, Loopback, moves_in, serving
 from players import habit
 
 POOL = shipped_pool("pool")[:12]
@@ -27,7 +27,7 @@ POOL = shipped_pool("pool")[:12]
 def refusing(message: str, refused: str) -> Fault:
     """A fault for requests of a form, told by a rule over the roles and keys of the request."""
 
-    async def fault(request: Request, _: int) -> web.Response | None:
+    async def fault(request: Body, _: int) -> web.Response | None:
         roles = [turn["role"] for turn in request["messages"]]
         form = {
             "system": "system" in roles,
@@ -78,7 +78,7 @@ def test_a_refused_form_is_changed_and_noted(
 def test_trouble_while_another_form_is_tried_is_no_refusal_of_it(tmp_path: Path) -> None:
     refuse, troubles = refusing("System role not supported", "system"), iter(range(3))
 
-    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+    async def fault(request: Body, number: int) -> web.StreamResponse | None:
         refused = await refuse(request, number)
         in_trouble = not refused and next(troubles, None) is not None
         return web.Response(status=503) if in_trouble else refused
@@ -100,7 +100,7 @@ def test_a_value_out_of_range_is_the_users_to_change(tmp_path: Path) -> None:
 
 
 def test_a_content_filter_is_a_refusal(tmp_path: Path) -> None:
-    async def fault(request: Request, _: int) -> web.Response | None:
+    async def fault(request: Body, _: int) -> web.Response | None:
         if moves_in(request) == POOL[3].moves:
             error = {"error": {"message": "filtered", "code": "content_filter"}}
             return web.json_response(error, status=400)
@@ -113,7 +113,7 @@ def test_a_content_filter_is_a_refusal(tmp_path: Path) -> None:
 
 
 def test_a_reply_in_parts_is_joined(tmp_path: Path) -> None:
-    async def in_parts(request: Request, _: int) -> web.Response:
+    async def in_parts(request: Body, _: int) -> web.Response:
         completion = server.completion(request)
         text = completion["choices"][0]["message"]["content"]
         parts = [{"type": "text", "text": text[:2]}, {"type": "text", "text": text[2:]}]
@@ -137,8 +137,8 @@ NOT += ["not permitted", "removed", "unexpected"]
 RANGES = ["above", "below", "between", "range", "less than", "greater than", "maximum", "minimum"]
 
 
-def forms(words: str, *made: str, **options: object) -> list[Form]:
-    return list(remedies(words, made, Settings(**options)))  # type: ignore[arg-type]
+def forms(words: str, *made: str, **options: object) -> list[RequestVariant]:
+    return list(fallbacks(words, made, Settings(**options)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -184,14 +184,18 @@ def test_an_effort_that_is_refused_is_told_in_the_ways_that_are_left(words: str)
 
 def test_a_form_lays_out_the_turns_and_adds_its_room_to_the_limit() -> None:
     turns = tuple(Message(role, role) for role in ("system", "assistant", "user"))
-    assert laid_out(turns, ("a",)) == turns
-    assert [turn.role for turn in laid_out(turns, ("user first",))] == [
+    assert arrange_messages(turns, ("a",)) == turns
+    assert [turn.role for turn in arrange_messages(turns, ("user first",))] == [
         "system",
         "user",
         "assistant",
         "user",
     ]
-    assert [turn.role for turn in laid_out(turns, ("no system",))] == ["user", "assistant", "user"]
+    assert [turn.role for turn in arrange_messages(turns, ("no system",))] == [
+        "user",
+        "assistant",
+        "user",
+    ]
     settings = Settings(max_tokens=16, reasoning_tokens=100)
     assert (limit_of((), settings), limit_of(("room to think: 50",), settings)) == (116, 66)
 
@@ -202,9 +206,9 @@ def test_every_concession_is_noted_and_named_as_in_the_protocol() -> None:
     names = re.findall(r"^\| `(.*?)` \|", table, re.M)
     assert names == [*REFUSALS, "room to think: N", "effort as W"]
     assert ASKED_ONCE == "asked once"
-    assert len({*notes_on([*REFUSALS, ASKED_ONCE])}) == 5
+    assert len({*variant_notes([*REFUSALS, ASKED_ONCE])}) == 5
     rooms = ["room to think: 8000", "effort as b", "effort as a", "room to think: 1000"]
-    assert notes_on(rooms) == [
+    assert variant_notes(rooms) == [
         "the model thinks before it replies: it was given 1,000 and then 8,000 tokens for that",
         "the effort was told by a",
         "the effort was told by b",

@@ -27,8 +27,7 @@ from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.vocabulary import Outcome
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models import asking
-from cant_do_that_anymore.models.names import model_named
-from cant_do_that_anymore.models.providers import EXTRAS
+from cant_do_that_anymore.providers.catalogue import EXTRAS, model_named
 from players import SPECIAL
 
 ROOT = Path(__file__).parents[2]
@@ -235,7 +234,7 @@ def test_a_missing_package_is_told_with_the_extra_that_brings_it(
     [("anthropic/m", "anthropic"), ("openai/azure/m", "openai"), ("mistral/m", "inspect")],
 )
 def test_so_is_inspect_itself(name: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "cant_do_that_anymore.models.hosted", raising=False)
+    monkeypatch.delitem(sys.modules, "cant_do_that_anymore.providers.inspect_api", raising=False)
     monkeypatch.setitem(sys.modules, "inspect_ai.model", None)
     with pytest.raises(InvalidInput) as problem:
         model_named(name)

@@ -7,10 +7,10 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.errors import UserError
-from cant_do_that_anymore.models.hosted import HostedModel
-from cant_do_that_anymore.models.model import Answer, Passing, Settings
+from cant_do_that_anymore.providers.base import Answer, Settings, TransientError
+from cant_do_that_anymore.providers.inspect_api import HostedModel
 from faults import FAULTS
-from loopback import Loopback, Request, serving
+from loopback import Body, Loopback, serving
 from questions import question
 
 
@@ -73,12 +73,12 @@ def test_a_provider_is_asked_once_and_what_may_have_been_answered_is_known(
 ) -> None:
     """The client would ask three times, and tell nobody."""
 
-    async def failing(request: Request, number: int) -> web.StreamResponse | None:
+    async def failing(request: Body, number: int) -> web.StreamResponse | None:
         return FAULTS[fault]()
 
     server.fault = failing
     monkeypatch.setenv("INSPECT_HTTP_REQUEST_TIMEOUT", "0.5")
-    with pytest.raises(Passing) as passing:
+    with pytest.raises(TransientError) as passing:
         answer("openai-api/loop/someone", "e2e4")
     assert len(server.requests) == 1
     assert passing.value.maybe_billed == maybe_billed
@@ -88,7 +88,7 @@ def test_an_empty_account_is_known_by_the_code_of_the_fault(server: Loopback) ->
     """The client's exception holds the word as a code, not in its text."""
     error = {"message": "Add a card", "type": "billing", "code": "insufficient_quota"}
 
-    async def broke(request: Request, number: int) -> web.StreamResponse | None:
+    async def broke(request: Body, number: int) -> web.StreamResponse | None:
         return web.json_response({"error": error}, status=429)
 
     server.fault = broke
@@ -100,7 +100,7 @@ def test_an_empty_account_is_known_by_the_code_of_the_fault(server: Loopback) ->
 def test_a_server_that_is_not_there_was_asked_nothing(server: Loopback) -> None:
     with serving(Loopback(lambda _: "e7e5")) as gone:
         pass
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Passing) as passing:
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(TransientError) as passing:
         patch.setenv("LOOP_BASE_URL", gone.url)
         answer("openai-api/loop/someone", "e2e4")
     assert not passing.value.maybe_billed

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.game.rules import STANDARD
-from cant_do_that_anymore.models.asks import Ask, seeded
-from cant_do_that_anymore.models.baseline import RandomModel
+from cant_do_that_anymore.models.asks import seeded
 from cant_do_that_anymore.models.kept import Kept
-from cant_do_that_anymore.models.model import Answer, Message, Question, Settings
 from cant_do_that_anymore.models.store import Store
+from cant_do_that_anymore.providers.base import Answer, Message, Question, Request, Settings
+from cant_do_that_anymore.providers.local import RandomModel
 
 QUESTION = Question(STANDARD, ("e2e4",), (Message("user", "e2e4"),))
 OTHER_QUESTION = replace(QUESTION, messages=(Message("user", "d2d4"),))
-ASK = Ask(QUESTION, "measuring", "standard")
+ASK = Request(QUESTION, "measuring", "standard")
 SMALL, MIDDLE, LARGE = (Settings(max_tokens=limit) for limit in (50, 80, 100))
 WHOLE, CUT_OFF = Answer("e7e5"), Answer("e7", "length")
 
@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-def save(kept: Kept, ask: Ask, settings: Settings, answer: Answer) -> Answer:
+def save(kept: Kept, ask: Request, settings: Settings, answer: Answer) -> Answer:
     async def saved() -> Answer:
         return await kept.save(ask, settings, answer)
 

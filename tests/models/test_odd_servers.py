@@ -11,13 +11,12 @@ from aiohttp import web
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import STANDARD
-from cant_do_that_anymore.models import clients
-from cant_do_that_anymore.models.access import Access
-from cant_do_that_anymore.models.clients import unreachable
-from cant_do_that_anymore.models.model import Answer, Message, Question, Settings, Usage
-from cant_do_that_anymore.models.names import model_named
-from cant_do_that_anymore.models.replies import completion_in, seconds_of
-from cant_do_that_anymore.models.server import ServerModel
+from cant_do_that_anymore.providers import http as http_module
+from cant_do_that_anymore.providers.base import Answer, Message, Question, Settings, Usage
+from cant_do_that_anymore.providers.catalogue import model_named
+from cant_do_that_anymore.providers.http import Access, unreachable
+from cant_do_that_anymore.providers.openai_api import ServerModel
+from cant_do_that_anymore.providers.responses import completion_in, seconds_of
 from loopback import Loopback, serving
 from players import habit
 from processes import cdta, oaieval
@@ -158,8 +157,8 @@ def test_what_comes_late_is_not_the_answer_to_the_next_question() -> None:
 def test_where_something_came_unasked_every_question_has_a_connection_of_its_own(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(clients, "MANY", 0)
-    monkeypatch.setattr(clients, "QUICK", 60)
+    monkeypatch.setattr(http_module, "MANY", 0)
+    monkeypatch.setattr(http_module, "QUICK", 60)
     server = Echo(twice=True)
     assert asyncio.run(server.answers(4, pause=0.2)) == ["0", "1", "2", "3"]
     assert caplog.text.count("no connection is used twice now") == 1
@@ -172,8 +171,8 @@ def test_where_something_came_unasked_every_question_has_a_connection_of_its_own
 def test_a_connection_is_used_again_after_many_quick_answers(
     monkeypatch: pytest.MonkeyPatch, many: int, quick: float, connections: int
 ) -> None:
-    monkeypatch.setattr(clients, "MANY", many)
-    monkeypatch.setattr(clients, "QUICK", quick)
+    monkeypatch.setattr(http_module, "MANY", many)
+    monkeypatch.setattr(http_module, "QUICK", quick)
     server = Echo(twice=False)
     asyncio.run(server.answers(5))
     assert server.connections == connections

@@ -16,17 +16,17 @@ from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.evaluation.outlook import Outlook
 from cant_do_that_anymore.evaluation.prices import price_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models import asking, server
+from cant_do_that_anymore.models import asking
 from cant_do_that_anymore.models.asking import Asking
-from cant_do_that_anymore.models.asks import Ask
-from cant_do_that_anymore.models.model import Answer, Settings, Usage
-from cant_do_that_anymore.models.names import model_named
 from cant_do_that_anymore.models.purse import Price, Purse, Spent
-from cant_do_that_anymore.models.reasoning import CONCLUDE
 from cant_do_that_anymore.models.store import Store
+from cant_do_that_anymore.providers import openai_api
+from cant_do_that_anymore.providers.base import Answer, Request, Settings, Usage
+from cant_do_that_anymore.providers.catalogue import model_named
+from cant_do_that_anymore.providers.chain_of_thought import CONCLUDE
 from charging import Charging, Losing, charge, price_list
 from faults import CutOff, Reset, Silence
-from loopback import Loopback, Request, is_changed, serving
+from loopback import Body, Loopback, is_changed, serving
 from players import habit
 from questions import question
 from thinkers import OpenAI
@@ -41,7 +41,7 @@ class Strict(Charging, OpenAI):
 class Forbidding(Charging):
     """Says with HTTP 400 that it could not finish, and charges all the same."""
 
-    async def _answer(self, request: Request, number: int) -> web.StreamResponse:
+    async def _answer(self, request: Body, number: int) -> web.StreamResponse:
         completion = self.thoughtful(request)
         (choice,) = completion["choices"]
         if choice["finish_reason"] != "length":
@@ -53,11 +53,11 @@ class Forbidding(Charging):
 class Uncounted(Charging):
     """Charges, and does not say for what."""
 
-    def thoughtful(self, request: Request) -> dict[str, Any]:
+    def thoughtful(self, request: Body) -> dict[str, Any]:
         return super().thoughtful(request) | {"usage": None}
 
 
-def at_times_long(request: Request) -> int:
+def at_times_long(request: Body) -> int:
     """Some thoughts need more than the room that a model is given at first."""
     return 20_000 if len(str(request["messages"])) % 5 == 0 else 700
 
@@ -108,8 +108,8 @@ LOST = {"reset": Reset, "cut off": CutOff, "hanging": Silence, "empty": web.Resp
 def test_what_was_thought_and_got_lost_is_paid(
     how: str, positions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "TIME_OUT", aiohttp.ClientTimeout(total=0.5))
-    monkeypatch.setattr(server, "LONG_TIME_OUT", aiohttp.ClientTimeout(total=0.5))
+    monkeypatch.setattr(openai_api, "TIME_OUT", aiohttp.ClientTimeout(total=0.5))
+    monkeypatch.setattr(openai_api, "LONG_TIME_OUT", aiohttp.ClientTimeout(total=0.5))
     thinker = Losing(habit, thinks=lambda _: 15_900, lost=LOST[how], delay=0.005)
     with serving(thinker), pytest.raises(Incomplete, match="stopped before passing --max-cost"):
         spec = Spec(model="priced", base_url=thinker.url, dataset=positions, max_cost=150)
@@ -118,7 +118,7 @@ def test_what_was_thought_and_got_lost_is_paid(
 
 
 def test_thinking_aloud_is_two_requests_and_both_are_paid(positions: Path) -> None:
-    def talkative(request: Request) -> str:
+    def talkative(request: Body) -> str:
         last = request["messages"][-1]["content"]
         return "e2e4" if CONCLUDE in last else "Well, well, well. " * 200
 
@@ -133,7 +133,7 @@ def test_thinking_aloud_is_two_requests_and_both_are_paid(positions: Path) -> No
 def test_two_models_that_share_a_purse_keep_within_it_together(tmp_path: Path) -> None:
     servers = [Charging(habit, delay=0.005), Strict(habit, delay=0.005)]
     purse = Purse(120.0)
-    asks = [Ask(question(position.moves), "measuring", "standard") for position in POOL]
+    asks = [Request(question(position.moves), "measuring", "standard") for position in POOL]
 
     async def asked(thinker: Charging, store: Store) -> None:
         model = model_named("priced", thinker.url)
@@ -171,9 +171,9 @@ def test_what_was_spent_is_what_the_server_charged() -> None:
 class Careless(Loopback):
     """Does not say what some answers took."""
 
-    uncounted: Callable[[Request], bool] = lambda _: True
+    uncounted: Callable[[Body], bool] = lambda _: True
 
-    def completion(self, request: Request) -> dict[str, Any]:
+    def completion(self, request: Body) -> dict[str, Any]:
         told = super().completion(request)
         return told | ({"usage": {"total_tokens": 105}} if self.uncounted(request) else {})
 
@@ -189,15 +189,15 @@ class Careless(Loopback):
     ],
 )
 def test_what_answers_cost_is_unknown_where_any_was_not_counted(
-    uncounted: Callable[[Request], bool],
+    uncounted: Callable[[Body], bool],
     price: tuple[float, float],
     known: tuple[bool, bool, bool],
     tmp_path: Path,
 ) -> None:
     write_positions(tmp_path / "pool.jsonl", POOL[:6])
-    with serving(Careless(habit, uncounted=uncounted)) as server:
+    with serving(Careless(habit, uncounted=uncounted)) as openai_api:
         pool = tmp_path / "pool.jsonl"
-        spec = Spec(model="m", base_url=server.url, pool=pool, n=4, price=price, ask_above=None)
+        spec = Spec(model="m", base_url=openai_api.url, pool=pool, n=4, price=price, ask_above=None)
         cost = evaluate(spec, quiet=True).cost
     told = cost.measuring, cost.dataset, cost.spent
     assert tuple(each is not None for each in told) == known

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.game.position import DATA, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, Rules
-from cant_do_that_anymore.models import pocket as module
-from cant_do_that_anymore.models.model import Answer, Message, Question, Settings
-from cant_do_that_anymore.models.names import model_named
-from cant_do_that_anymore.models.pocket import (
+from cant_do_that_anymore.providers import pocket as module
+from cant_do_that_anymore.providers.base import Answer, Message, Question, Settings
+from cant_do_that_anymore.providers.catalogue import model_named
+from cant_do_that_anymore.providers.pocket import (
     BATCH,
     POCKET,
     POCKET_RULES,

@@ -6,8 +6,8 @@ from email.utils import formatdate
 
 import pytest
 
-from cant_do_that_anymore.models.model import Answer, StopReason, Usage
-from cant_do_that_anymore.models.replies import (
+from cant_do_that_anymore.providers.base import Answer, StopReason, Usage
+from cant_do_that_anymore.providers.responses import (
     completion_in,
     error_message,
     fingerprint_in,

@@ -14,14 +14,15 @@ from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models import asking, clients, server
-from cant_do_that_anymore.models.access import Access
-from cant_do_that_anymore.models.model import Passing
-from cant_do_that_anymore.models.names import model_named
-from cant_do_that_anymore.models.replies import Response
-from cant_do_that_anymore.models.server import ServerModel
+from cant_do_that_anymore.models import asking
+from cant_do_that_anymore.providers import http, openai_api
+from cant_do_that_anymore.providers.base import TransientError
+from cant_do_that_anymore.providers.catalogue import model_named
+from cant_do_that_anymore.providers.http import Access
+from cant_do_that_anymore.providers.openai_api import ServerModel
+from cant_do_that_anymore.providers.responses import Response
 from faults import FAULTS, error
-from loopback import Loopback, Request, moves_in, serving
+from loopback import Body, Loopback, moves_in, serving
 from players import wavering
 
 POOL = shipped_pool("pool")[:100]
@@ -31,7 +32,7 @@ POOL = shipped_pool("pool")[:100]
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
     monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
-    monkeypatch.setattr(server, "TIME_OUT", aiohttp.ClientTimeout(total=0.4))
+    monkeypatch.setattr(openai_api, "TIME_OUT", aiohttp.ClientTimeout(total=0.4))
 
 
 def measured(loopback: Loopback, n: int, folder: Path, **options: object) -> Run:
@@ -43,7 +44,7 @@ def measured(loopback: Loopback, n: int, folder: Path, **options: object) -> Run
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_passing_fault_is_retried(name: str, tmp_path: Path) -> None:
-    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+    async def fault(request: Body, number: int) -> web.StreamResponse | None:
         return FAULTS[name]() if number in (2, 3) else None
 
     with serving(Loopback(wavering, fault=fault)) as loopback:
@@ -60,7 +61,7 @@ def test_a_lasting_fault_is_recorded_as_an_error(
     monkeypatch.setattr(asking, "PATIENCE", 0.05)
     hopeless = POOL[3].moves
 
-    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+    async def fault(request: Body, number: int) -> web.StreamResponse | None:
         return FAULTS[name]() if moves_in(request) == hopeless else None
 
     with serving(Loopback(wavering, fault=fault)) as loopback:
@@ -85,7 +86,7 @@ def test_a_status_in_passing_is_retried_and_what_may_be_paid_is(name: str) -> No
     model = ServerModel("m", "http://localhost/v1", Access("KEY"))
     response = PASSING[name]
     body = response.body if isinstance(response.body, bytes) else b""
-    with pytest.raises(Passing) as fault:
+    with pytest.raises(TransientError) as fault:
         model.answer_in(Response(response.status, None, body), ())
     assert fault.value.maybe_billed == (name != "HTTP 425")
 
@@ -94,7 +95,7 @@ def test_a_status_in_passing_is_retried_and_what_may_be_paid_is(name: str) -> No
 def test_a_whole_completion_is_an_answer_under_any_status_of_success(
     status: int, tmp_path: Path
 ) -> None:
-    async def created(request: Request, number: int) -> web.StreamResponse | None:
+    async def created(request: Body, number: int) -> web.StreamResponse | None:
         return web.json_response(loopback.completion(request), status=status)
 
     with serving(Loopback(wavering, fault=created)) as loopback:
@@ -113,7 +114,7 @@ def test_a_megabyte_of_text_is_an_answer_like_any_other(tmp_path: Path) -> None:
 
 
 def test_a_reply_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "LONGEST_REPLY", 10_000)
+    monkeypatch.setattr(openai_api, "LONGEST_REPLY", 10_000)
     monkeypatch.setattr(asking, "FAILURES", 2)
     with (
         serving(Loopback(lambda _: "x" * 20_000)) as loopback,
@@ -127,7 +128,7 @@ def test_a_server_that_takes_few_at_once_is_pressed_no_harder(tmp_path: Path) ->
     inside = 0
     refused: Counter[bool] = Counter()
 
-    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+    async def fault(request: Body, number: int) -> web.StreamResponse | None:
         nonlocal inside
         refused[inside >= 4] += 1
         if inside >= 4:
@@ -150,7 +151,7 @@ def test_retry_after_is_honoured(tmp_path: Path) -> None:
     refused_at = 0.0
     next_at: list[float] = []
 
-    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+    async def fault(request: Body, number: int) -> web.StreamResponse | None:
         nonlocal refused_at
         if number == 3:
             refused_at = time.monotonic()
@@ -178,7 +179,7 @@ def test_retry_after_is_honoured(tmp_path: Path) -> None:
 def test_what_no_further_try_will_mend_stops_the_run_at_once(
     status: int, body: str, sentence: str, tmp_path: Path
 ) -> None:
-    async def fault(request: Request, number: int) -> web.StreamResponse | None:
+    async def fault(request: Body, number: int) -> web.StreamResponse | None:
         return web.json_response({"error": {"message": body}}, status=status)
 
     with serving(Loopback(wavering, fault=fault)) as loopback, pytest.raises(UserError) as problem:
@@ -202,10 +203,10 @@ def test_an_exhausted_quota_stops_the_run_but_a_rate_limit_that_says_quota_does_
         message = "You exceeded your current quota"
         return web.json_response({"error": {"message": message, "type": kind}}, status=429)
 
-    async def rate_limit(request: Request, number: int) -> web.StreamResponse | None:
+    async def rate_limit(request: Body, number: int) -> web.StreamResponse | None:
         return quota("rate_limit") if number == 1 else None
 
-    async def exhausted(request: Request, number: int) -> web.StreamResponse | None:
+    async def exhausted(request: Body, number: int) -> web.StreamResponse | None:
         return quota("insufficient_quota")
 
     with serving(Loopback(wavering, fault=rate_limit)) as loopback:
@@ -220,7 +221,7 @@ def test_an_exhausted_quota_stops_the_run_but_a_rate_limit_that_says_quota_does_
 def test_a_server_that_dies_ends_the_run_with_a_sentence_and_the_answers_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def dead(request: Request, number: int) -> web.StreamResponse | None:
+    async def dead(request: Body, number: int) -> web.StreamResponse | None:
         return FAULTS["reset"]() if number > 60 else None
 
     with (
@@ -241,7 +242,7 @@ def test_questions_that_are_refused_again_do_not_end_a_run_that_has_the_other_an
 ) -> None:
     refused = [position.moves for position in POOL[10::15]]
 
-    async def policy(request: Request, number: int) -> web.StreamResponse | None:
+    async def policy(request: Body, number: int) -> web.StreamResponse | None:
         return error(400, "content policy") if moves_in(request) in refused else None
 
     with serving(Loopback(wavering, fault=policy)) as loopback:
@@ -253,7 +254,7 @@ def test_questions_that_are_refused_again_do_not_end_a_run_that_has_the_other_an
 
 def test_a_connection_is_kept_alive_while_a_model_thinks() -> None:
     address = socket.getaddrinfo("127.0.0.1", 80, type=socket.SOCK_STREAM)[0]
-    with clients.kept_alive(address) as made:
+    with http.kept_alive(address) as made:
         assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert made.type == socket.SOCK_STREAM
 
@@ -261,7 +262,7 @@ def test_a_connection_is_kept_alive_while_a_model_thinks() -> None:
 def test_a_long_answer_is_waited_for_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "LONG_TIME_OUT", aiohttp.ClientTimeout(total=60))
+    monkeypatch.setattr(openai_api, "LONG_TIME_OUT", aiohttp.ClientTimeout(total=60))
     with serving(Loopback(wavering, delay=0.6)) as loopback:  # TIME_OUT is 0.4 here
         measured(loopback, 1, tmp_path, max_tokens=8_000)
     assert len(loopback.requests) == 2

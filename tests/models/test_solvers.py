@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.models.reasoning import THINKING_TOKENS
-from cant_do_that_anymore.models.server import ServerModel
 from cant_do_that_anymore.models.solvers import Solver, solver_named
+from cant_do_that_anymore.providers.chain_of_thought import THINKING_TOKENS
+from cant_do_that_anymore.providers.openai_api import ServerModel
 
 CHAIN_OF_THOUGHT = """
 thinker:

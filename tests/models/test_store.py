@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import UserError
-from cant_do_that_anymore.models.baseline import RandomModel
 from cant_do_that_anymore.models.ledger import Ledger, Noted
-from cant_do_that_anymore.models.model import Answer, Form, Usage
 from cant_do_that_anymore.models.store import Store, opened_store, store_to_read
+from cant_do_that_anymore.providers.base import Answer, RequestVariant, Usage
+from cant_do_that_anymore.providers.local import RandomModel
 
 
 def saved(path: Path, answers: dict[str, Answer]) -> None:
@@ -122,7 +122,7 @@ def test_what_was_learnt_of_a_model_and_changed_on_disk_is_learnt_again(
             store.learn("m", form)
             store.note_way("m", way)
 
-    def known() -> tuple[Form, list[str]]:
+    def known() -> tuple[RequestVariant, list[str]]:
         with closing(Store(path)) as store:
             return store.form("m"), store.ways("m")
 
@@ -298,7 +298,7 @@ def test_many_processes_share_a_new_store_without_lock_errors(tmp_path: Path) ->
         "import asyncio, sys\n"
         "from pathlib import Path\n"
         "from cant_do_that_anymore.models.store import Store\n"
-        "from cant_do_that_anymore.models.model import Answer\n"
+        "from cant_do_that_anymore.providers.base import Answer\n"
         "async def main(path, name):\n"
         "    store = Store(Path(path))\n"
         "    for n in range(30):\n"

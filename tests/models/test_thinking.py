@@ -16,9 +16,14 @@ from cant_do_that_anymore.evaluation.run import choose
 from cant_do_that_anymore.evaluation.vocabulary import answers_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.models.asking import WINDOW
-from cant_do_that_anymore.models.concessions import NO_SYSTEM, NO_TEMPERATURE, remedies, with_room
-from cant_do_that_anymore.models.model import Settings
-from loopback import Request, is_changed, moves_in, serving
+from cant_do_that_anymore.providers.base import Settings
+from cant_do_that_anymore.providers.request_variants import (
+    NO_SYSTEM,
+    NO_TEMPERATURE,
+    fallbacks,
+    with_reasoning_budget,
+)
+from loopback import Body, is_changed, moves_in, serving
 from players import SPECIAL, habit, number_of, perfect
 from processes import cdta
 from thinkers import (
@@ -102,7 +107,7 @@ def test_a_model_that_cannot_but_think_is_not_measured_as_if_it_did_not() -> Non
 
 def test_none_suits_a_model_that_knows_no_effort() -> None:
     class Plain(Thinker):
-        def refuses(self, request: Request) -> str:
+        def refuses(self, request: Body) -> str:
             known = {"model", "messages", "temperature", "max_tokens", "path"}
             more = sorted(request.keys() - known)
             return f"Unrecognized request argument supplied: {more[0]}" if more else ""
@@ -135,7 +140,7 @@ def test_room_that_is_too_small_is_made_larger() -> None:
 def test_who_thinks_without_end_is_given_more_room_a_few_times_only() -> None:
     """One position in ten; the others think little."""
 
-    def endless(request: Request) -> int:
+    def endless(request: Body) -> int:
         return 10**6 if number_of(moves_in(request)) % 10 == 3 else 600
 
     with serving(Thinker(perfect, thinks=endless)) as server:
@@ -150,7 +155,7 @@ def test_who_thinks_without_end_is_given_more_room_a_few_times_only() -> None:
 def test_room_that_cannot_be_made_larger_is_not_asked_for_without_end(most: int) -> None:
     """One question in ten thinks longer than the server has room for."""
 
-    def long(request: Request) -> int:
+    def long(request: Body) -> int:
         return 10**6 if number_of(moves_in(request)) % 10 == 3 else 600
 
     with serving(Thinker(perfect, thinks=long, most=most)) as server:
@@ -161,7 +166,7 @@ def test_room_that_cannot_be_made_larger_is_not_asked_for_without_end(most: int)
 
 def test_a_slow_thought_does_not_make_the_search_run_ahead() -> None:
     class Slow(Thinker):
-        async def _answer(self, request: Request, number: int) -> web.StreamResponse:
+        async def _answer(self, request: Body, number: int) -> web.StreamResponse:
             await asyncio.sleep(2 if number == 4 else 0)
             return await super()._answer(request, number)
 
@@ -187,7 +192,7 @@ def test_thoughts_that_nothing_marks_are_found_out_before_others_are_cut_off(
 
 def test_a_probe_that_is_refused_leaves_the_answer_as_it_was() -> None:
     class Talker(Thinker):
-        def thoughtful(self, request: Request) -> dict[str, object]:
+        def thoughtful(self, request: Body) -> dict[str, object]:
             completion = self.completion(request)
             completion["choices"][0]["message"]["content"] = f"{habit(request)}\nis the move"
             completion["choices"][0]["finish_reason"] = "length"
@@ -201,7 +206,7 @@ def test_a_probe_that_is_refused_leaves_the_answer_as_it_was() -> None:
 def test_who_is_always_cut_off_is_not_asked_again_by_the_same_command(tmp_path: Path) -> None:
     write_positions(tmp_path / "some.jsonl", shipped_pool("pool")[:40])
 
-    def endless(request: Request) -> int:
+    def endless(request: Body) -> int:
         return 10**6 if is_changed(request) and number_of(moves_in(request)) % 7 == 3 else 0
 
     with serving(Thinker(habit, thinks=endless, place="")) as server:
@@ -230,7 +235,7 @@ def test_who_talks_much_is_no_thinker() -> None:
     """Asked once with more room to see whether it thinks; what is cut off stays cut off."""
 
     class Talker(Thinker):
-        def thoughtful(self, request: Request) -> dict[str, object]:
+        def thoughtful(self, request: Body) -> dict[str, object]:
             completion = self.completion(request)
             (choice,) = completion["choices"]
             choice["message"]["content"] = f"{habit(request)} is the move, since " + "so " * 100
@@ -256,7 +261,7 @@ def test_a_short_key_hides_nothing_of_what_a_server_says(
     assert run.results.metrics["variant_impact_factor"] == -1
 
 
-SMALLER = with_room((), 8_000)
+SMALLER = with_reasoning_budget((), 8_000)
 REFUSALS = [
     ("temperature: Extra inputs are not permitted", (NO_TEMPERATURE,)),
     ("`temperature` may only be set to 1 when thinking is enabled.", (NO_TEMPERATURE,)),
@@ -280,7 +285,10 @@ REFUSALS = [
         "This model's maximum context length is 8192 tokens. However, you requested 16200 tokens",
         SMALLER,
     ),
-    ("`max_tokens` must be greater than `thinking.budget_tokens`.", with_room((), 64_000)),
+    (
+        "`max_tokens` must be greater than `thinking.budget_tokens`.",
+        with_reasoning_budget((), 64_000),
+    ),
     ("Unsupported value: 'messages[0].role' does not support 'system' with this", (NO_SYSTEM,)),
     ("Unsupported value: 'minimal' is not supported with the 'gpt-5.1' model", None),
     ("Reasoning is mandatory for this endpoint and cannot be disabled.", None),
@@ -290,7 +298,7 @@ REFUSALS = [
 @pytest.mark.parametrize(("words", "remedy"), REFUSALS)
 def test_every_known_refusal_has_its_remedy(words: str, remedy: tuple[str, ...] | None) -> None:
     settings = Settings(reasoning_effort="minimal")
-    found = list(remedies(words, (), settings))
+    found = list(fallbacks(words, (), settings))
     assert remedy in found if remedy else any("effort" in each for form in found for each in form)
 
 
@@ -310,7 +318,7 @@ def test_two_of_three_draws_select() -> None:
     def hits(moves: tuple[str, ...], draw: int) -> bool:
         return (number_of(moves) * (draw + 3)) % 7 < 4
 
-    def drawing(request: Request) -> str:
+    def drawing(request: Body) -> str:
         moves = moves_in(request)
         draw = seen.get(moves, 0)
         seen[moves] = draw + 1

@@ -5,9 +5,8 @@ import time
 
 import pytest
 
-from cant_do_that_anymore.models.model import Usage
-from cant_do_that_anymore.models.replies import completion_in
-from cant_do_that_anymore.models.thoughts import shown_in, without_thoughts
+from cant_do_that_anymore.providers.base import Usage
+from cant_do_that_anymore.providers.responses import completion_in, shown_in, without_thoughts
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from cant_do_that_anymore.evaluation.results import Dataset, Run
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-from cant_do_that_anymore.models.model import Answer, Settings
+from cant_do_that_anymore.providers.base import Answer, Settings
 from cant_do_that_anymore.report.comparison_page import comparison_page
 from cant_do_that_anymore.report.comparison_table import comparison_table
 from cant_do_that_anymore.report.markdown import comparison_in_markdown

@@ -18,9 +18,9 @@ from cant_do_that_anymore.evaluation.standings import standings, standings_in
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-from cant_do_that_anymore.models.model import Answer, Effort, Settings, Usage
+from cant_do_that_anymore.providers.base import Answer, Effort, Settings, Usage
 from cant_do_that_anymore.report.curve import PANELS, curve_figure, has_curve
-from loopback import Loopback, Request, serving
+from loopback import Body, Loopback, serving
 from processes import Done, cdta
 from runs import plan_of, run_of
 from thinkers import KEPT, keeps_at, planted_thinker, thinks_at
@@ -34,7 +34,7 @@ class Measured:
     """The folder of an experiment, and what was asked for it."""
 
     out: Path
-    requests: list[Request]
+    requests: list[Body]
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_an_experiment_that_was_stopped_goes_on_where_it_was(
     answer, asked = server.fault, 0
     assert answer
 
-    async def refusing(request: Request, number: int) -> web.StreamResponse | None:
+    async def refusing(request: Body, number: int) -> web.StreamResponse | None:
         nonlocal asked
         asked += request["reasoning_effort"] == "high"
         return web.json_response({}, status=401) if asked > N else await answer(request, number)

@@ -34,7 +34,7 @@ from cant_do_that_anymore.report.document import document
 from cant_do_that_anymore.report.experiment_table import experiment_table
 from cant_do_that_anymore.report.headlines import headline_chart
 from cant_do_that_anymore.report.plots import bar_chart, line_chart
-from loopback import Loopback, Request, is_changed, moves_in, serving
+from loopback import Body, Loopback, is_changed, moves_in, serving
 from players import adapting, habit, number_of
 from processes import Done, cdta
 from runs import plan_of, run_of, with_other_forbidden_moves
@@ -44,7 +44,7 @@ LOOK = 1
 """So many questions tell whether a model whose runs are there is still the same."""
 
 
-def respond(request: Request) -> str:
+def respond(request: Body) -> str:
     """Keep the habit under the changed rules in some positions, "stubborn" in all, others never."""
     if not is_changed(request) or request["model"] == "stubborn":
         return habit(request)
@@ -209,7 +209,7 @@ def test_a_model_that_calls_itself_something_else_every_time_goes_by_the_name_it
     tmp_path: Path,
 ) -> None:
     class Replicas(Loopback):
-        def completion(self, request: Request) -> dict[str, Any]:
+        def completion(self, request: Body) -> dict[str, Any]:
             return super().completion(request) | {"model": f"replica-{len(self.requests)}"}
 
     with serving(Replicas(respond)) as server:
@@ -230,7 +230,7 @@ def test_a_model_that_calls_itself_something_else_every_time_goes_by_the_name_it
 
 def test_a_second_name_that_came_late_in_a_run_makes_no_other_model_of_it(tmp_path: Path) -> None:
     class Renamed(Loopback):
-        def completion(self, request: Request) -> dict[str, Any]:
+        def completion(self, request: Body) -> dict[str, Any]:
             late = len(self.requests) > 2 * N - 4
             return super().completion(request) | {"model": f"other-{2 if late else 1}"}
 
@@ -257,7 +257,7 @@ def test_a_finished_run_without_any_answer_is_taken_as_it_is(
 ) -> None:
     """There is no answer to ask for again, to see whether it is still the same model."""
 
-    async def fault(request: Request, number: int) -> web.Response | None:
+    async def fault(request: Body, number: int) -> web.Response | None:
         return web.Response(status=500) if request["temperature"] else None
 
     server.fault = fault
@@ -542,7 +542,7 @@ def test_rules_may_be_all_and_games_under_them_are_there_for_the_usual_ones_alon
 def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def never_castles(request: Request) -> str:
+    def never_castles(request: Body) -> str:
         board = board_after(moves_in(request))
         knights = board.pieces(chess.KNIGHT, board.turn)
         moves = [move for move in board.legal_moves if not board.is_castling(move)]

@@ -16,8 +16,8 @@ from cant_do_that_anymore.evaluation.rankings import rankings
 from cant_do_that_anymore.evaluation.standings import standings, standings_in
 from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.models.model import Effort, Settings
 from cant_do_that_anymore.progress import duration
+from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.report.document import Document, document
 from cant_do_that_anymore.report.experiment import write
 from cant_do_that_anymore.report.experiment_page import experiment_page

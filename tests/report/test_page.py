@@ -20,7 +20,7 @@ from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Eval, Meas
 from cant_do_that_anymore.game.notation import written
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import STANDARD
-from cant_do_that_anymore.models.model import Answer, Settings, Usage
+from cant_do_that_anymore.providers.base import Answer, Settings, Usage
 from cant_do_that_anymore.report.page import page
 from cant_do_that_anymore.report.sample_data import samples_json
 from cant_do_that_anymore.report.words import headline

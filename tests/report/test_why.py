@@ -17,8 +17,8 @@ from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.usualness import read_usualness, usualness
 from cant_do_that_anymore.evaluation.vocabulary import Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.models import pocket
-from cant_do_that_anymore.models.model import Answer
+from cant_do_that_anymore.providers import pocket
+from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.report.document import as_rows, document
 from cant_do_that_anymore.report.experiment_page import experiment_page
 from cant_do_that_anymore.report.experiment_table import experiment_table

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import IO
 from weakref import WeakSet
 
-from ..models.model import Answer
+from ..providers.base import Answer
 
 FEW, SHORT = 10_000, 200
 """So many answers of no more letters stay in memory: the usual run, which needs no disk."""

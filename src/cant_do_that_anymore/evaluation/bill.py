@@ -9,10 +9,10 @@ from typing import NamedTuple
 from ..errors import Incomplete
 from ..interrupts import run_interruptible
 from ..models.asking import Asking
-from ..models.concessions import limit_of
-from ..models.model import Known
 from ..models.purse import FREE, Price
 from ..progress import progress_display
+from ..providers.base import ModelInfo
+from ..providers.request_variants import limit_of
 from .cheaper import cheaper_than
 from .estimate import cost, foreseen_by
 from .foresight import Foreseen, Part
@@ -108,7 +108,7 @@ def check_dues(finding: Sequence[Due], measuring: Sequence[Due], specs: Sequence
     )
 
 
-def _price_to_tell(spec: Spec, model: Known) -> Price | None:
+def _price_to_tell(spec: Spec, model: ModelInfo) -> Price | None:
     """The price, unless it is unknown, or nothing, or the user has set a limit."""
     price = rate_for(spec, model)
     return None if price == FREE or spec.max_cost is not None or spec.ask_above is None else price
@@ -121,7 +121,7 @@ async def _ask(part: Part, asking: Asking) -> None:
             pass
 
 
-def _bill(spec: Spec, foreseen: Foreseen, known: Known, price: Price) -> Bill:
+def _bill(spec: Spec, foreseen: Foreseen, known: ModelInfo, price: Price) -> Bill:
     parts = foreseen.dataset, foreseen.measuring
     return Bill(
         *(
@@ -131,7 +131,7 @@ def _bill(spec: Spec, foreseen: Foreseen, known: Known, price: Price) -> Bill:
     )
 
 
-def _cost(spec: Spec, part: Part, other: Part, known: Known, price: Price) -> float:
+def _cost(spec: Spec, part: Part, other: Part, known: ModelInfo, price: Price) -> float:
     """By the tokens of the answers so far; where those are not counted, the most it may be."""
     if not part.kept and not other.kept:
         limit = limit_of(part.form, part.settings)

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 from functools import cache
 from typing import TypeVar
 
-from ..models.model import Usage
+from ..providers.base import Usage
 from .contrasts import Grouping, contrasts_for
 from .measures import STATISTICS, measures_for
 from .precision import stretch_of

@@ -11,8 +11,8 @@ from functools import lru_cache, partial
 from ..errors import InvalidInput, unknown_value
 from ..game.position import Position
 from ..game.rules import STANDARD, Rules, placebo_of
-from ..models.layout import with_user_turn
-from ..models.model import Message, Question, Role
+from ..providers.base import Message, Question, Role
+from ..providers.request_variants import with_user_turn
 from .diagnosis import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
 from .judging import judge
 from .knowledge import ANSWERS, MOVE, allowed_move, answers_for, forbidden_move, judge_knowledge

@@ -14,8 +14,8 @@ import chess
 
 from ..game.position import Position
 from ..models.asking import Asking
-from ..models.asks import Ask
 from ..models.kept import Kept
+from ..providers.base import Request
 from .criteria import Criteria, Which
 from .results import Dataset
 
@@ -50,7 +50,7 @@ async def found_controls(
     return controls_for(dataset, samples, criteria, asking.kept)
 
 
-def asks_behind(dataset: Dataset, criteria: Criteria) -> Iterator[Ask]:
+def asks_behind(dataset: Dataset, criteria: Criteria) -> Iterator[Request]:
     """The first question about each position that was asked for the dataset."""
     for number, _ in enumerate(_asked(dataset, criteria)):
         yield criteria.ask(Which(number, 0))

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from ..game.position import Position, checked
 from ..game.rules import identity_of
-from ..models.asks import Ask
-from ..models.model import Known, Settings
+from ..providers.base import ModelInfo, Request, Settings
 from .pools import Pool
 from .vocabulary import Plan
 
@@ -29,7 +28,7 @@ class Which(NamedTuple):
 class Criteria:
     """What a dataset depends on besides the version that answers."""
 
-    model: Known
+    model: ModelInfo
     pool: Pool
     plan: Plan
 
@@ -54,7 +53,7 @@ class Criteria:
             return list(positions)
         return Random(ORDER_SEED).sample(positions, len(positions))
 
-    def ask(self, which: Which) -> Ask:
+    def ask(self, which: Which) -> Request:
         """The question about a position.
 
         Raises:
@@ -62,7 +61,7 @@ class Criteria:
         """
         baseline = self.plan.baseline
         question = baseline.question(checked(self.ordered[which.number], self.plan.change))
-        return Ask(question, "selection", baseline.name, which.draw)
+        return Request(question, "selection", baseline.name, which.draw)
 
     @property
     def facts(self) -> dict[str, object]:

@@ -21,7 +21,7 @@ from ..game.position import (
     write_positions,
 )
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, identity_of
-from ..models.model import Usage
+from ..providers.base import Usage
 from .results import Dataset
 from .spec import COMMON
 

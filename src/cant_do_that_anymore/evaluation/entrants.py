@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..models.addresses import with_address
-from ..models.names import known_by_name
+from ..providers.catalogue import known_by_name
+from ..providers.http import with_address
 
 _SERVED = "served"
 """What the only model of a server is called."""

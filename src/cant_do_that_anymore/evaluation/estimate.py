@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..models.kept import Kept
-from ..models.model import Known, Usage
 from ..models.purse import Price
-from ..models.reasoning import Thinker
 from ..models.store import opened_store, store_to_read
+from ..providers.base import ModelInfo, Usage
+from ..providers.chain_of_thought import Thinker
 from .cheaper import cheaper_than
 from .diagnosis import ASKED, ASKED_OF_CONTROLS
 from .foresight import Foreseen, foresee
@@ -90,7 +90,7 @@ class Estimate:
     cheaper: tuple[str, ...]
 
 
-def foreseen_for(spec: Spec, known: Known) -> Foreseen:
+def foreseen_for(spec: Spec, known: ModelInfo) -> Foreseen:
     """What a run will ask, by the answers that are kept until now.
 
     Raises:
@@ -100,7 +100,7 @@ def foreseen_for(spec: Spec, known: Known) -> Foreseen:
         return foreseen_by(spec, plan_for(spec, known), known, Kept(known, store))
 
 
-def foreseen_by(spec: Spec, plan: Plan, known: Known, kept: Kept) -> Foreseen:
+def foreseen_by(spec: Spec, plan: Plan, known: ModelInfo, kept: Kept) -> Foreseen:
     """The same by these answers; with a precision, as many samples as it is expected to take."""
     under_way = 2 * (spec.max_connections or known.connections)
     for stage in stages(plan):
@@ -204,7 +204,7 @@ def _on_diagnosis() -> str:
 
 
 def _step(
-    questions: int, lengths: Lengths, known: Known, price: Price | None, pace: Pace, waves: int
+    questions: int, lengths: Lengths, known: ModelInfo, price: Price | None, pace: Pace, waves: int
 ) -> Step:
     def all_of(tokens: Span, price: Price) -> Span:
         return Span(*(cost(questions, lengths, each, known, price) for each in tokens))
@@ -221,11 +221,11 @@ def _step(
     return Step(_requests(questions, known), lengths.input_tokens, tuple(ways))
 
 
-def cost(questions: int, lengths: Lengths, tokens: float, known: Known, price: Price) -> float:
+def cost(questions: int, lengths: Lengths, tokens: float, known: ModelInfo, price: Price) -> float:
     """What so many questions cost in US dollars whose answers have so many tokens in the mean."""
     used = Usage(lengths.input_tokens, round(questions * tokens))
     return price.of(used, _requests(questions, known))
 
 
-def _requests(questions: int, known: Known) -> int:
+def _requests(questions: int, known: ModelInfo) -> int:
     return 2 * questions if isinstance(known, Thinker) else questions

@@ -10,9 +10,9 @@ from typing import Any
 from ..errors import InvalidInput, NoHabit, Stopped, UserError
 from ..files import safe_name
 from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
-from ..models.model import EFFORTS, Effort
 from ..models.purse import Purse, Spent
 from ..progress import overall_progress
+from ..providers.base import EFFORTS, Effort
 from .bill import Due, bill_of, check_dues
 from .entrants import Entrant
 from .folder import load_run

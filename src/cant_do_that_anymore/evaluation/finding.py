@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..files import home
-from ..models.model import Effort
+from ..providers.base import Effort
 from .folder import facts_in
 from .measures import IMPACT
 from .sample_file import DAMAGE

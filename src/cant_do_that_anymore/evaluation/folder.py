@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import InvalidInput
 from ..files import atomic_new_dir, atomic_write, atomic_write_text
 from ..game.rules import CATALOGUE, STANDARD, Rules, identity_of, placebo_of
-from ..models.model import Settings, Usage
+from ..providers.base import Settings, Usage
 from .computing import compute
 from .conditions import condition_named
 from .datasets import notes_on_dataset

@@ -10,10 +10,9 @@ from itertools import islice
 from statistics import median
 
 from ..game.position import Position
-from ..models.asks import Ask
-from ..models.concessions import NO_TEMPERATURE, room_in
 from ..models.kept import Kept
-from ..models.model import Answer, Form, Known, Question, Settings, Usage
+from ..providers.base import Answer, ModelInfo, Question, Request, RequestVariant, Settings, Usage
+from ..providers.request_variants import NO_TEMPERATURE, reasoning_budget
 from .controls import asks_behind, controls_for
 from .criteria import Criteria, Which
 from .datasets import rates_on_all, rates_on_common
@@ -47,17 +46,17 @@ class Part:
     """
 
     settings: Settings
-    form: Form
-    to_ask: list[Ask] = field(default_factory=list)
+    form: RequestVariant
+    to_ask: list[Request] = field(default_factory=list)
     answered: int = 0
     kept: list[tuple[Question, Usage]] = field(default_factory=list)
 
     @property
     def thinks(self) -> bool:
         """Whether there is room to think: the model is known to, or it is asked to."""
-        return room_in(self.form, self.settings) > 0
+        return reasoning_budget(self.form, self.settings) > 0
 
-    def add(self, ask: Ask, answer: Answer | None) -> None:
+    def add(self, ask: Request, answer: Answer | None) -> None:
         """Count a question and its answer, if there is one."""
         if not answer:
             self.to_ask.append(ask)
@@ -98,7 +97,7 @@ class Foreseen:
         return replace(self.dataset, to_ask=first)
 
 
-def foresee(spec: Spec, plan: Plan, known: Known, kept: Kept, under_way: int) -> Foreseen:
+def foresee(spec: Spec, plan: Plan, known: ModelInfo, kept: Kept, under_way: int) -> Foreseen:
     """Foresee a run in which so many questions are under way at once, or as many as a wave has."""
 
     def part(settings: Settings) -> Part:
@@ -174,7 +173,7 @@ def _controls(
     return list(islice(others, len(positions)))
 
 
-def _likely_version(model: Known) -> str:
+def _likely_version(model: ModelInfo) -> str:
     return str(model.identity["name"]).rpartition("/")[2]
 
 

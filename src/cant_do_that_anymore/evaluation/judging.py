@@ -8,7 +8,7 @@ from ..game.mentions import bare_move
 from ..game.move_parser import move_in, named_moves
 from ..game.position import Position
 from ..game.rules import STANDARD, Rules
-from ..models.model import Answer
+from ..providers.base import Answer
 from .vocabulary import Judgement, Outcome, Reading
 
 

@@ -10,7 +10,7 @@ import chess
 
 from ..game.position import Position
 from ..game.rules import STANDARD, Rules
-from ..models.model import Answer
+from ..providers.base import Answer
 from .judging import unread
 from .vocabulary import About, Judgement, Reading
 from .yes_no import read_yes_no

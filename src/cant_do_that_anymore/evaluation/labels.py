@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
-from ..models.model import Effort
+from ..providers.base import Effort
 from .results import Run
 
 

@@ -5,8 +5,8 @@ from math import sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
 
-from ..models.model import Known, Question, Usage
-from ..models.reasoning import Thinker
+from ..providers.base import ModelInfo, Question, Usage
+from ..providers.chain_of_thought import Thinker
 from .foresight import Part
 from .spec import Spec
 from .tokens import MOVE_ANSWER_TOKENS, SOURCE, Span, counter_for, thought_at
@@ -40,7 +40,7 @@ class Lengths(NamedTuple):
     bases: Bases
 
 
-def lengths_of(spec: Spec, known: Known, part: Part, other: Part) -> Lengths:
+def lengths_of(spec: Spec, known: ModelInfo, part: Part, other: Part) -> Lengths:
     """What a step of a run takes; the other step may tell what this one does not."""
     kept = part.kept
     if len(kept) < FEW_KEPT and part.settings.reasoning_effort == other.settings.reasoning_effort:
@@ -50,7 +50,7 @@ def lengths_of(spec: Spec, known: Known, part: Part, other: Part) -> Lengths:
     return Lengths(tokens, answer, Bases(on_input, on_answer))
 
 
-def _input(known: Known, part: Part, kept: _Kept) -> tuple[int, str]:
+def _input(known: ModelInfo, part: Part, kept: _Kept) -> tuple[int, str]:
     count, exact = counter_for(known.name)
     tokens = sum(count(ask.question) for ask in part.to_ask)
     used = sum(usage.input_tokens for _, usage in kept)
@@ -74,7 +74,7 @@ def _measured(kept: _Kept) -> tuple[dict[str, Span], str]:
     return {MEASURED: Span(mean(tokens), mean(tokens))}, told
 
 
-def _expected(spec: Spec, known: Known, part: Part) -> tuple[dict[str, Span], str]:
+def _expected(spec: Spec, known: ModelInfo, part: Part) -> tuple[dict[str, Span], str]:
     reply = spec.max_tokens or MOVE_ANSWER_TOKENS
     move = f"all {reply:,} tokens allowed" if spec.max_tokens else f"a bare move, {reply} tokens"
     if isinstance(known, Thinker):

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..errors import pluralize
-from ..models.concessions import notes_on as notes_on_form
+from ..providers.request_variants import variant_notes as notes_on_form
 from .contrasts import SPECIFIC, unclaimed
 from .diagnosis import (
     COLLATERAL,

@@ -1,7 +1,7 @@
 """What a run comes to in all, told while it goes on."""
 
-from ..models.model import Answer, Usage
 from ..models.purse import FREE, Price, is_counted
+from ..providers.base import Answer, Usage
 from .results import Dataset
 
 

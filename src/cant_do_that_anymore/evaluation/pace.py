@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from ..models.model import Known
-from ..models.names import OUR_MODELS
+from ..providers.base import ModelInfo
+from ..providers.catalogue import OUR_MODELS
 
 SECONDS_AN_ANSWER = 1.0
 TOKENS_A_SECOND = 50.0
@@ -21,7 +21,7 @@ class Pace:
         looks: where they come in batches, how often all of these have to be waited for.
     """
 
-    known: Known
+    known: ModelInfo
     connections: int
     looks: int | None
 

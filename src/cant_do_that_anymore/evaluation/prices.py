@@ -5,9 +5,9 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..models.asking import Asking
-from ..models.model import Answer, Known, Usage
-from ..models.names import OUR_MODELS
 from ..models.purse import FREE, Price, Purse
+from ..providers.base import Answer, ModelInfo, Usage
+from ..providers.catalogue import OUR_MODELS
 from .results import Cost, Dataset
 from .spec import Spec
 from .versions import is_own
@@ -20,14 +20,14 @@ _PROVIDERS = {"grok": "x-ai", "azureai": "azure"}
 """Providers that Inspect AI and the price list call by different names."""
 
 
-def price_for(spec: Spec, model: Known) -> Price | None:
+def price_for(spec: Spec, model: ModelInfo) -> Price | None:
     """The price that the spec gives, or else the model's; None if unknown."""
     if not spec.price:
         return price_of(model)
     return Price(*(float(each) / A_MILLION for each in spec.price))
 
 
-def price_of(model: Known) -> Price | None:
+def price_of(model: ModelInfo) -> Price | None:
     """The price of a model by its address, or by its name at a provider; None if unknown."""
     if model.name in OUR_MODELS:
         return FREE
@@ -60,18 +60,18 @@ def price_of(model: Known) -> Price | None:
     return Price(many_in, many_out, request, cached, thought)
 
 
-def rate_for(spec: Spec, model: Known) -> Price | None:
+def rate_for(spec: Spec, model: ModelInfo) -> Price | None:
     """The same for questions as the spec has them asked: less in batches."""
     price = price_for(spec, model)
     return price.in_batch if price and spec.batch else price
 
 
-def is_patient(spec: Spec, model: Known) -> bool:
+def is_patient(spec: Spec, model: ModelInfo) -> bool:
     """Whether a search goes on although it gives too little: it is wanted to, or costs nothing."""
     return spec.keep_looking or price_for(spec, model) == FREE
 
 
-def purse_for(spec: Spec, model: Known) -> Purse:
+def purse_for(spec: Spec, model: ModelInfo) -> Purse:
     """A purse that holds as many dollars as may be spent, or no end of them.
 
     Raises:
@@ -83,7 +83,7 @@ def purse_for(spec: Spec, model: Known) -> Purse:
     return Purse(spec.max_cost)
 
 
-def check_price(spec: Spec, model: Known) -> None:
+def check_price(spec: Spec, model: ModelInfo) -> None:
     """Refuse to keep a cost limit with a model whose price is unknown.
 
     Raises:

@@ -15,13 +15,12 @@ from ..game.position import Position
 from ..game.rules import board_after
 from ..interrupts import run_interruptible
 from ..models.asking import Asking
-from ..models.asks import Ask
-from ..models.concessions import NO_TEMPERATURE
-from ..models.model import Answer, Model, Passing, Settings
 from ..models.purse import Purse
-from ..models.reasoning import ThinkingModel
-from ..models.server import ServerModel
 from ..progress import progress_display
+from ..providers.base import Answer, Model, Request, Settings, TransientError
+from ..providers.chain_of_thought import ThinkingModel
+from ..providers.openai_api import ServerModel
+from ..providers.request_variants import NO_TEMPERATURE
 from .criteria import Criteria, Which
 from .estimate import foreseen_by
 from .pools import Pool, positions_drawn, positions_for
@@ -34,7 +33,7 @@ from .whom import asking_for, has_address, known_for, model_for
 
 log = logging.getLogger(__name__)
 
-Answered = Sequence[tuple[Ask, Answer]]
+Answered = Sequence[tuple[Request, Answer]]
 """Questions with the answers that are kept."""
 FAR = 200
 """So many positions of a pool are looked through for one whose answer is kept."""
@@ -120,7 +119,7 @@ def check_recognised(run: Run, spec: Spec, purse: Purse, *, quiet: bool) -> None
         raise AnotherModel(f"{other}, both with a new folder for --out") from None
     except Stopped:
         raise
-    except (UserError, Passing) as fault:
+    except (UserError, TransientError) as fault:
         notes = [_unknown(fault)]
     for note in notes:
         log.warning("%s: %s", run.model, note)
@@ -138,7 +137,7 @@ async def _recognised(
             return [*looked_at, *await _on_marks(asking)]
     except AnotherModel:
         raise
-    except (UserError, Passing) as fault:
+    except (UserError, TransientError) as fault:
         if not foreseen_by(spec, plan, asking.model, asking.kept).to_ask:
             return [_unknown(fault)]
         if isinstance(fault, UserError):
@@ -158,7 +157,7 @@ async def remember(asking: Asking) -> None:
 
 def _asks(
     spec: Spec, plan: Plan, at_hand: Dataset | Pool, model: Model
-) -> tuple[Iterator[Ask], Settings]:
+) -> tuple[Iterator[Request], Settings]:
     """The questions that a run begins with, and the settings that they are asked with."""
     if isinstance(at_hand, Pool):
         criteria = Criteria(model, at_hand, plan)
@@ -167,7 +166,7 @@ def _asks(
     return _measuring(positions_drawn(at_hand, spec, plan), plan), plan.settings
 
 
-def _measuring(positions: Sequence[Position], plan: Plan) -> Iterator[Ask]:
+def _measuring(positions: Sequence[Position], plan: Plan) -> Iterator[Request]:
     """The questions about positions, first all of them under the baseline."""
     draws = list(draws_of(positions))
     for condition in plan.conditions:
@@ -176,7 +175,7 @@ def _measuring(positions: Sequence[Position], plan: Plan) -> Iterator[Ask]:
 
 
 def _kept(
-    asks: Iterable[Ask], settings: Settings, asking: Asking, but: str | None = None
+    asks: Iterable[Request], settings: Settings, asking: Asking, but: str | None = None
 ) -> Answered:
     """The first of the questions whose answers are kept, but for those of one version."""
     found = ((ask, asking.kept.answer(ask, settings)) for ask in asks)
@@ -207,7 +206,7 @@ async def _looked_at(
 
 
 def _difference(
-    ask: Ask, before: Answer, now: Answer, settings: Settings, versions: Collection[str]
+    ask: Request, before: Answer, now: Answer, settings: Settings, versions: Collection[str]
 ) -> str:
     """In what one answer differs from another that the same model would have given, if at all.
 
@@ -222,7 +221,7 @@ def _difference(
     return f"at temperature 0 it said {said[0]!r} then, {said[1]!r} now" * (said[0] != said[1])
 
 
-def _said(ask: Ask, answer: Answer) -> str:
+def _said(ask: Request, answer: Answer) -> str:
     """The move, or else the words."""
     question = ask.question
     previous = question.moves[-1] if question.moves else None

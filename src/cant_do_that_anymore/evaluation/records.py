@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import InvalidInput, error_reason
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, board_after
-from ..models.model import Answer
+from ..providers.base import Answer
 from .vocabulary import AFTER, BEFORE, Eval, Outcome, Reply, Sample
 
 CHANGE: Rules = BISHOPS_AS_KNIGHTS

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ..errors import pluralize
 from ..game.position import Position
-from ..models.concessions import NO_TEMPERATURE
-from ..models.model import Usage
+from ..providers.base import Usage
+from ..providers.request_variants import NO_TEMPERATURE
 from .statistics.intervals import Interval
 from .vocabulary import Number, Outcome, Plan, Sample, answers_of
 

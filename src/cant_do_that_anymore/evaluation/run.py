@@ -17,11 +17,10 @@ from ..errors import Interrupted
 from ..game.position import Position
 from ..interrupts import run_interruptible
 from ..models.asking import Asking
-from ..models.asks import Ask
-from ..models.human import listener
-from ..models.model import Model
 from ..models.purse import Purse
 from ..progress import progress, status_callback
+from ..providers.base import Model, Request
+from ..providers.local import listener
 from .aside import a_place
 from .bill import bill_for, check_dues
 from .computing import compute
@@ -226,7 +225,7 @@ async def _measured(
     return samples
 
 
-def _asks(draw: Draw, asking: Asking, plan: Plan, conditions: Sequence[Condition]) -> list[Ask]:
+def _asks(draw: Draw, asking: Asking, plan: Plan, conditions: Sequence[Condition]) -> list[Request]:
     """The questions of a sample; all of them anew if a smaller limit has cut off one before."""
     asks = list(draw.asks(conditions))
     same_limit_only = asking.kept.had_truncation(asks, plan.settings)

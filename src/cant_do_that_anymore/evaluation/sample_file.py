@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import InvalidInput, error_reason
 from ..game.position import Position
 from ..game.rules import board_after
-from ..models.model import Answer
+from ..providers.base import Answer
 from .aside import Aside, a_place
 from .results import Results
 from .samples import a_reply, reread

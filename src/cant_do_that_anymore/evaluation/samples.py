@@ -9,8 +9,7 @@ import chess
 
 from ..game.position import Position
 from ..game.rules import Rules
-from ..models.asks import Ask
-from ..models.model import Answer
+from ..providers.base import Answer, Request
 from .aside import Answers
 from .diagnosis import ASKED_OF_CONTROLS
 from .judging import names_special, outcome_of
@@ -27,11 +26,11 @@ class Draw:
     position: Position
     number: int
 
-    def asks(self, conditions: Iterable[Condition]) -> Iterator[Ask]:
+    def asks(self, conditions: Iterable[Condition]) -> Iterator[Request]:
         """The position under every condition."""
         for condition in conditions:
             question = condition.question(self.position)
-            yield Ask(question, "measuring", condition.name, self.number)
+            yield Request(question, "measuring", condition.name, self.number)
 
     def sample(
         self, answers: Iterable[Answer], conditions: Sequence[Condition], reading: Reading

@@ -12,10 +12,9 @@ from math import ceil
 
 from ..errors import Interrupted, NoHabit
 from ..game.position import Position, checked
-from ..models.asks import Ask
-from ..models.concessions import NO_TEMPERATURE
-from ..models.model import Answer, Usage
 from ..models.purse import is_counted
+from ..providers.base import Answer, Request, Usage
+from ..providers.request_variants import NO_TEMPERATURE
 from .criteria import Criteria, Which
 from .results import Dataset
 from .statistics.prospect import Prospect
@@ -123,7 +122,7 @@ class Search:
         again = min(len(self._again), ceil(MORE_TO_CONFIRM * missing))
         return max(1, again + wave_size(self._wanted - likely, seen, likely))
 
-    def asks(self) -> Iterator[Ask]:
+    def asks(self) -> Iterator[Request]:
         """The next questions, as far as they are known: again what was hit, then the pool's."""
         while self._again or self._begun < len(self._criteria.ordered):
             if self._again:

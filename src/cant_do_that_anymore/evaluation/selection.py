@@ -13,10 +13,10 @@ from itertools import islice
 from ..errors import Incomplete, NoHabit
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..models.asking import Asking
-from ..models.human import listener
-from ..models.model import Known
-from ..models.names import OPENAI_BASE_MODELS
 from ..progress import progress, progress_display, status_callback
+from ..providers.base import ModelInfo
+from ..providers.catalogue import OPENAI_BASE_MODELS
+from ..providers.local import listener
 from .criteria import Criteria, Which
 from .datasets import imported_for, save_dataset, saved_dataset, shipped_datasets
 from .outlook import Outlook
@@ -58,7 +58,7 @@ def found_dataset(version: str, criteria: Criteria) -> Dataset | None:
     return saved_dataset(version, criteria.digest, change)
 
 
-def _is_the_originals(model: Known, version: str) -> bool:
+def _is_the_originals(model: ModelInfo, version: str) -> bool:
     """Whether it is OpenAI's own model, asked over the API that the original asked it over.
 
     A server may call its model what it likes.

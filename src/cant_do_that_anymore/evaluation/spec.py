@@ -10,10 +10,9 @@ from typing import Any, get_args
 
 from ..errors import InvalidInput, unknown_value
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, given_rules
-from ..models.access import checked_headers
-from ..models.addresses import with_address
 from ..models.batching import check_batch
-from ..models.model import EFFORTS, Effort, Known, Settings
+from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
+from ..providers.http import checked_headers, with_address
 from .conditions import check, conditions_for
 from .diagnosis import ASKED
 from .kinds import check_given
@@ -40,7 +39,7 @@ class Spec:
     """What is to be measured and how; None stands for the default of the eval or the model.
 
     Attributes:
-        model: any name that `models.names` knows; ``NAME@URL`` gives the server as well.
+        model: any name that `providers.catalogue` knows; ``NAME@URL`` gives the server as well.
         base_url: the server that has the model.
         tag: tells the model from another behind the same name and address.
         header: more headers for every request, each ``NAME=VALUE`` or ``NAME=env:VARIABLE``; they
@@ -212,7 +211,7 @@ def _checked_price(given: Iterable[float] | str | None) -> tuple[float, float] |
     return asked, replied
 
 
-def plan_for(spec: Spec, model: Known) -> Plan:
+def plan_for(spec: Spec, model: ModelInfo) -> Plan:
     """Look up what the spec names.
 
     Raises:

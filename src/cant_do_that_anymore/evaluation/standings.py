@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 
 from ..errors import InvalidInput
 from ..game.rules import Rules, identity_of
-from ..models.model import EFFORTS, Effort
+from ..providers.base import EFFORTS, Effort
 from .comparable import one_protocol
 from .contenders import Contender, contenders, names_without_effort
 from .contrasts import CONTRASTS

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..models.model import ROOM_TO_THINK, Effort, Question
+from ..providers.base import ROOM_TO_THINK, Effort, Question
 
 TURN_TOKENS = 4
 """What a chat layout adds to each message: two marks, the role, a line end."""

@@ -32,7 +32,7 @@ def read_usualness(positions: Iterable[Position]) -> list[int]:
     games = [(position.moves, position.special_moves) for position in positions]
     if not games:
         return []
-    from ..models.pocket import likelihoods_of  # loads the network and its runtime
+    from ..providers.pocket import likelihoods_of  # loads the network and its runtime
 
     return [int(100 * likely) for likely in likelihoods_of(games)]
 

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from ..game.position import Position
 from ..game.rules import Rules
-from ..models.model import Answer, Effort, Message, Question, Settings
+from ..providers.base import Answer, Effort, Message, Question, Settings
 from .aside import Answers, Lying
 from .statistics.intervals import RATE, Support
 

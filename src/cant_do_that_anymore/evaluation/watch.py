@@ -1,8 +1,8 @@
 """Stops early when the answers cannot be used, before more is spent on them."""
 
 from ..errors import Incomplete
-from ..models.concessions import limit_of
-from ..models.model import Answer, Settings
+from ..providers.base import Answer, Settings
+from ..providers.request_variants import limit_of
 
 FEWEST_TO_JUDGE = 20
 MOST_SPOILED = 0.2

@@ -9,18 +9,18 @@ from ..errors import pluralize
 from ..models.asking import Asking
 from ..models.batching import Batching, check_batch
 from ..models.ledger import Ledger
-from ..models.model import Known, Model
-from ..models.names import Name, parsed
 from ..models.purse import FREE, Purse
-from ..models.server import ServerModel
 from ..models.store import opened_store
+from ..providers.base import Model, ModelInfo
+from ..providers.catalogue import Name, parsed
+from ..providers.openai_api import ServerModel
 from .prices import price_for, purse_for
 from .spec import DEFAULT_MODEL, Spec
 
 log = logging.getLogger(__name__)
 
 
-def known_for(spec: Spec) -> Known:
+def known_for(spec: Spec) -> ModelInfo:
     """What is known of the model that the spec names, without a key and without asking it."""
     return _name_in(spec).known()
 
@@ -32,7 +32,7 @@ def model_for(spec: Spec) -> Model:
     return _name_in(spec).load()
 
 
-def has_address(model: Known) -> bool:
+def has_address(model: ModelInfo) -> bool:
     """Whether others decide who answers to the name, and may change their mind."""
     return "api" in model.identity
 

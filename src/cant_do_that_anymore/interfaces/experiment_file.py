@@ -15,7 +15,7 @@ import click
 from ..errors import InvalidInput, unknown_value
 from ..evaluation.entrants import Entrant
 from ..files import atomic_write_text
-from ..models.access import FROM_ENVIRONMENT
+from ..providers.http import FROM_ENVIRONMENT
 from .options import MODEL, OPTIONS, several
 
 NAME = "experiment.toml"

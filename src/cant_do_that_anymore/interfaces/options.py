@@ -12,7 +12,7 @@ import click
 
 from ..errors import InvalidInput
 from ..evaluation.spec import DEFAULT_MODEL, SAMPLES, Spec
-from ..models.model import EFFORTS
+from ..providers.base import EFFORTS
 
 MODEL, ASKED, LIMITS, OUTPUT = "Model", "What is asked", "Limits and cost", "Output"
 HEADINGS = (MODEL, ASKED, LIMITS, OUTPUT)

@@ -12,10 +12,10 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 
 from ..errors import Interrupted, UserError
 from ..progress import duration
-from .asks import Ask, seeded
+from ..providers.base import Answer, Model, Request, RequestVariant, Settings, TransientError
+from .asks import seeded
 from .forms import Forms
 from .kept import Kept
-from .model import Answer, Form, Model, Passing, Settings
 from .paying import STOPPED, Till, paid
 from .pressure import Pressure
 from .purse import FREE, Price, Purse
@@ -85,7 +85,7 @@ class Asking:
 
     async def answers(
         self,
-        asks: Iterable[Ask],
+        asks: Iterable[Request],
         settings: Settings,
         ahead: int | None = FAR_AHEAD,
         tell: Tell = lambda _: None,
@@ -135,7 +135,7 @@ class Asking:
                     await in_flight
                 raise
 
-    async def ask_uncached(self, ask: Ask, settings: Settings, form: Form) -> Answer:
+    async def ask_uncached(self, ask: Request, settings: Settings, form: RequestVariant) -> Answer:
         """Ask at once and once, whatever is kept, and keep nothing.
 
         Raises:
@@ -143,7 +143,7 @@ class Asking:
         """
         return await self._forms.answer(ask.question, seeded(self.model, ask, settings), form)
 
-    async def _begin(self, ask: Ask, settings: Settings) -> "asyncio.Future[Answer]":
+    async def _begin(self, ask: Request, settings: Settings) -> "asyncio.Future[Answer]":
         which = ask.id, settings
         if which in self._in_flight:  # one question has one answer, however often it is needed
             return self._in_flight[which]
@@ -162,8 +162,8 @@ class Asking:
         del self._in_flight[which]
         self._open_questions.release()
 
-    async def _answered(self, ask: Ask, settings: Settings) -> Answer:
-        async def ask_in(form: Form | None) -> Answer:
+    async def _answered(self, ask: Request, settings: Settings) -> Answer:
+        async def ask_in(form: RequestVariant | None) -> Answer:
             return await self._asked(ask, settings, form)
 
         try:
@@ -179,11 +179,11 @@ class Asking:
             self._stop()
             raise
 
-    async def _saved(self, ask: Ask, settings: Settings, answer: Answer) -> Answer:
+    async def _saved(self, ask: Request, settings: Settings, answer: Answer) -> Answer:
         """The answer that counts, on disk."""
         return await self.kept.save(ask, settings, answer)
 
-    async def _asked(self, ask: Ask, settings: Settings, form: Form | None) -> Answer:
+    async def _asked(self, ask: Request, settings: Settings, form: RequestVariant | None) -> Answer:
         """One answer, after as many tries as it takes or as make sense."""
         own = seeded(self.model, ask, settings)
         started, tries, failures = time.monotonic(), 0, 0
@@ -195,7 +195,7 @@ class Asking:
                     answer = await self._forms.answer(ask.question, own, form)
                     self._pressure.on_success()
                     return answer
-                except Passing as passing:
+                except TransientError as passing:
                     fault = passing
                     if fault.overloaded:  # said before leaving, so that nobody else goes in
                         self._pressure.on_overload(entered, fault.retry_after)
@@ -209,7 +209,7 @@ class Asking:
             tries += 1
         return Answer("", stop_reason="error", error=STOPPED)
 
-    def _say_why(self, fault: Passing, waiting: float) -> None:
+    def _say_why(self, fault: TransientError, waiting: float) -> None:
         """Tell now and then what is waited for, where it takes long."""
         now = time.monotonic()
         if waiting >= LONG_WAIT and now - self._last_said >= LONG_WAIT:

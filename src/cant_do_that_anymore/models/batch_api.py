@@ -14,9 +14,9 @@ from urllib.parse import quote
 import aiohttp
 
 from ..errors import UserError
-from .model import Answer, Form, Passing, Refused
-from .replies import Response, error_message
-from .server import ServerModel
+from ..providers.base import Answer, RequestRejected, RequestVariant, TransientError
+from ..providers.openai_api import ServerModel
+from ..providers.responses import Response, error_message
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
@@ -63,8 +63,8 @@ class State:
 class BatchApi:
     """The files and batches of a server.
 
-    Every method raises `Passing` for a fault that may be gone on the next try and `UserError` for
-    one that no further try will mend.
+    Every method raises `TransientError` for a fault that may be gone on the next try and
+    `UserError` for one that no further try will mend.
     """
 
     def __init__(self, model: ServerModel) -> None:
@@ -133,15 +133,15 @@ class BatchApi:
             raise self._fault(response)
         return list(_results_in(response.body))
 
-    def answer_in(self, result: dict[str, Any], form: Form) -> Answer:
+    def answer_in(self, result: dict[str, Any], form: RequestVariant) -> Answer:
         """The answer in a result, read as if it had come at once.
 
         Raises:
-            Refused: besides the others, as the model does.
+            RequestRejected: besides the others, as the model does.
         """
         response, error = result.get("response"), result.get("error")
         if error or not isinstance(response, dict):
-            raise Passing(self._told(error or "no response"))
+            raise TransientError(self._told(error or "no response"))
         status, body = response.get("status_code", 200), response.get("body")
         text = body if isinstance(body, str) else json.dumps(body)
         status = status if isinstance(status, int) else 200
@@ -165,7 +165,7 @@ class BatchApi:
         try:
             return json.loads(response.body)
         except (ValueError, RecursionError):
-            raise Passing("a reply that is no JSON", maybe_billed=True) from None
+            raise TransientError("a reply that is no JSON", maybe_billed=True) from None
 
     def _fault(self, response: Response) -> Exception:
         if response.status in _MISSING:
@@ -175,20 +175,20 @@ class BatchApi:
                 f"{words}); leave out --batch"
             )
         fault = self._model.fault(response)
-        return UserError(str(fault)) if isinstance(fault, Refused) else fault
+        return UserError(str(fault)) if isinstance(fault, RequestRejected) else fault
 
 
 def _unwrapped(told: Any) -> dict[str, Any]:
     inner = told.get("job", told) if isinstance(told, dict) else None
     if not isinstance(inner, dict):
-        raise Passing("a reply that is no batch", maybe_billed=True)
+        raise TransientError("a reply that is no batch", maybe_billed=True)
     return inner
 
 
 def _text(told: Any, name: str) -> str:
     value = told.get(name) if isinstance(told, dict) else None
     if not value or not isinstance(value, str):
-        raise Passing(f"a reply without {name}", maybe_billed=True)
+        raise TransientError(f"a reply without {name}", maybe_billed=True)
     return value
 
 

@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from ..errors import Incomplete, Interrupted, UserError, pluralize
 from ..progress import duration
+from ..providers.base import Answer, RequestRejected, RequestVariant, TransientError
 from .asking import PATIENCE, Tell, pause
 from .batch_api import BatchApi, NoBatches, State
 from .ledger import LONGEST_BATCH, Ledger
-from .model import Answer, Form, Passing, Refused
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Batches:
     async def make(
         self,
         lines: Mapping[str, bytes],
-        forms: Mapping[str, Form],
+        forms: Mapping[str, RequestVariant],
         are_wanted: Callable[[], bool],
     ) -> str | None:
         """Make a batch of requests by key; gives its file.
@@ -80,7 +80,9 @@ class Batches:
             await self._make_of(file, may_exist=False)
         return file
 
-    async def follow(self, file: str, forms: Mapping[str, Form], tell: Tell) -> Ended | None:
+    async def follow(
+        self, file: str, forms: Mapping[str, RequestVariant], tell: Tell
+    ) -> Ended | None:
         """Wait for the end of the batch of a file, and keep its answers; None if we are stopped.
 
         Args:
@@ -147,7 +149,7 @@ class Batches:
         """Whether the server knows for sure that no batch was made of a file."""
         try:
             return await self._api.find(file) is None
-        except (Passing, UserError):
+        except (TransientError, UserError):
             return False
 
     async def _last_state(self, batch: str, tell: Callable[[State], None]) -> State | None:
@@ -174,7 +176,7 @@ class Batches:
         tell(f"batch {status}: {state.done:,} of {state.total or total:,} answered{failed}")
 
     async def _results(
-        self, state: State, forms: Mapping[str, Form]
+        self, state: State, forms: Mapping[str, RequestVariant]
     ) -> dict[str, Answer | Exception]:
         """What is in the files of a batch by key; where it says two things, the answer counts."""
         results: dict[str, Answer | Exception] = {}
@@ -188,7 +190,7 @@ class Batches:
                     continue
                 try:
                     results[key] = self._api.answer_in(result, forms[key])
-                except (Refused, Passing, UserError) as fault:
+                except (RequestRejected, TransientError, UserError) as fault:
                     results[key] = fault
         return results
 
@@ -208,7 +210,7 @@ class Batches:
         for tries in count():
             try:
                 return await call()
-            except Passing as fault:
+            except TransientError as fault:
                 stopped = await self._stopped_within(pause(tries, fault.retry_after))
                 if stopped or time.monotonic() - started > PATIENCE:
                     raise _out_of_reach(str(fault)) from None

@@ -11,17 +11,24 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 
 from ..errors import InvalidInput, Stopped
+from ..providers.base import (
+    Answer,
+    ModelInfo,
+    Request,
+    RequestRejected,
+    RequestVariant,
+    Settings,
+    TransientError,
+)
+from ..providers.catalogue import OUR_MODELS
+from ..providers.chain_of_thought import Thinker
+from ..providers.openai_api import ServerModel
+from ..providers.request_variants import fallbacks
 from .asking import Asking, Tell
-from .asks import Ask
 from .batch_api import MOST_REQUESTS
-from .concessions import remedies
-from .model import Answer, Form, Known, Passing, Refused, Settings
-from .names import OUR_MODELS
 from .paying import STOPPED
 from .purse import FREE, Price, Purse
-from .reasoning import Thinker
 from .rounds import FEW, AtOnce, Rounds, Waiting
-from .server import ServerModel
 from .store import Store
 
 LESSONS = 3
@@ -32,7 +39,7 @@ A_MOMENT = 0.02
 """In seconds; when nothing has changed for so long, all that is left waits for a batch."""
 
 
-def check_batch(model: Known, *, fresh: bool) -> None:
+def check_batch(model: ModelInfo, *, fresh: bool) -> None:
     """Refuse to ask in batches where that cannot be.
 
     Raises:
@@ -81,7 +88,7 @@ class Batching(Asking):
 
     async def answers(
         self,
-        asks: Iterable[Ask],
+        asks: Iterable[Request],
         settings: Settings,
         ahead: int | None = None,
         tell: Tell = lambda _: None,
@@ -103,13 +110,13 @@ class Batching(Asking):
                 await sending
             self._rounds.tidy_up()
 
-    async def _begin(self, ask: Ask, settings: Settings) -> "asyncio.Future[Answer]":
+    async def _begin(self, ask: Request, settings: Settings) -> "asyncio.Future[Answer]":
         self._begun[settings] += 1
         if self._begun[settings] <= FEW:
             self._first.add((ask.id, settings))
         return await super()._begin(ask, settings)
 
-    async def _asked(self, ask: Ask, settings: Settings, form: Form | None) -> Answer:
+    async def _asked(self, ask: Request, settings: Settings, form: RequestVariant | None) -> Answer:
         """One answer, from a batch if it can be."""
         at_once, fault = self._is_a_lesson(ask, settings, form), ""
         for _ in range(TRIES):
@@ -120,13 +127,13 @@ class Batching(Asking):
                     return await waiting.answer
                 except AtOnce:
                     at_once = True
-                except Refused as refused:
+                except RequestRejected as refused:
                     fault = str(refused)
                     tried = self.kept.form(settings) if form is None else form
-                    if not any(remedies(refused.words, tried, settings)):
+                    if not any(fallbacks(refused.words, tried, settings)):
                         return Answer("", stop_reason="error", error=fault)
                     at_once = self._may_learn()
-                except Passing as passing:
+                except TransientError as passing:
                     fault = str(passing)
             if self._stopping.is_set():
                 return Answer("", stop_reason="error", error=STOPPED)
@@ -136,7 +143,7 @@ class Batching(Asking):
         told = f"no answer in {TRIES} batches, the last time: {fault}"
         return Answer("", stop_reason="error", error=told)
 
-    async def _saved(self, ask: Ask, settings: Settings, answer: Answer) -> Answer:
+    async def _saved(self, ask: Request, settings: Settings, answer: Answer) -> Answer:
         with self._being_busy():
             saved = await super()._saved(ask, settings, answer)
         self._rounds.saved(ask, settings)
@@ -145,7 +152,7 @@ class Batching(Asking):
     def _count_failure(self, error: str) -> None:
         """What a batch could not answer says nothing of the questions after it."""
 
-    def _is_a_lesson(self, ask: Ask, settings: Settings, form: Form | None) -> bool:
+    def _is_a_lesson(self, ask: Request, settings: Settings, form: RequestVariant | None) -> bool:
         """Whether it is one of the first questions, or in a form that was never tried."""
         if form is None:
             return (ask.id, settings) in self._first
@@ -172,7 +179,7 @@ class Batching(Asking):
     def _stop(self) -> None:
         super()._stop()
         for each in self._rounds.waiting:
-            each.take(Passing(STOPPED))
+            each.take(TransientError(STOPPED))
 
     async def _send_when_quiet(self, tell: Tell) -> None:
         """Send a batch whenever all questions that are left wait for one."""

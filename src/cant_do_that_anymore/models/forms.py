@@ -10,23 +10,38 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from ..errors import InvalidInput, UserError
-from .concessions import MORE, other_efforts, remedies, room_in, with_room
-from .model import ROOM_TO_THINK, Answer, Form, Model, Passing, Question, Refused, Settings
+from ..providers.base import (
+    ROOM_TO_THINK,
+    Answer,
+    Model,
+    Question,
+    RequestRejected,
+    RequestVariant,
+    Settings,
+    TransientError,
+)
+from ..providers.request_variants import (
+    MORE,
+    fallbacks,
+    other_efforts,
+    reasoning_budget,
+    with_reasoning_budget,
+)
 
 RAISES = 3
 """So many times more room is tried for a reply that is cut off all the same."""
 
-AskIn = Callable[[Form | None], Awaitable[Answer]]
+AskIn = Callable[[RequestVariant | None], Awaitable[Answer]]
 """Asks one question in a form, or in the one that is known."""
 
 
 class Memory(Protocol):
     """Where it is kept what was learnt."""
 
-    def form(self, settings: Settings) -> Form:
+    def form(self, settings: Settings) -> RequestVariant:
         """The form in which the model wants its questions, as far as known."""
 
-    def set_variant(self, settings: Settings, form: Form) -> None:
+    def set_variant(self, settings: Settings, form: RequestVariant) -> None:
         """Use that form from now on."""
 
 
@@ -42,7 +57,7 @@ class Forms:
         self._raises_left = RAISES
 
     async def answer(
-        self, question: Question, settings: Settings, wanted: Form | None = None
+        self, question: Question, settings: Settings, wanted: RequestVariant | None = None
     ) -> Answer:
         """Ask once, or again at once if the model wants the question in another form.
 
@@ -54,21 +69,23 @@ class Forms:
         form = self._memory.form(settings) if wanted is None else wanted
         try:
             return await self._ask(question, settings, form)
-        except Refused as refused:
-            if not any(remedies(refused.words, form, settings)):
+        except RequestRejected as refused:
+            if not any(fallbacks(refused.words, form, settings)):
                 return self._given_up(refused)
         async with self._learning:  # what one question teaches, the others need not find out
             form = self._memory.form(settings) if wanted is None else wanted
             return await self._learnt(question, settings, form)
 
-    async def _ask(self, question: Question, settings: Settings, form: Form) -> Answer:
+    async def _ask(self, question: Question, settings: Settings, form: RequestVariant) -> Answer:
         answer = await self._model.answer(question, settings, form)
         self._has_answered = True
         if answer.conceded != form:  # what was left out on the way
             self._memory.set_variant(settings, answer.conceded)
         return answer
 
-    async def _learnt(self, question: Question, settings: Settings, usual: Form) -> Answer:
+    async def _learnt(
+        self, question: Question, settings: Settings, usual: RequestVariant
+    ) -> Answer:
         """The answer in a form that the model takes, by trying; the usual form again first.
 
         What is refused in passing is not refused twice, and a form that is not taken either is no
@@ -76,35 +93,35 @@ class Forms:
         """
         try:
             return await self._ask(question, settings, usual)
-        except Refused as fault:
+        except RequestRejected as fault:
             first = fault
         open_ends, tried = [(usual, first)], {frozenset(usual)}
-        trouble: Passing | None = None
+        trouble: TransientError | None = None
         for known, refused in open_ends:
-            for other in remedies(refused.words, known, settings):
+            for other in fallbacks(refused.words, known, settings):
                 if frozenset(other) in tried:
                     continue
                 tried.add(frozenset(other))
                 try:
                     answer = await self._ask(question, settings, other)
-                except Refused as again:
+                except RequestRejected as again:
                     open_ends.append((other, again))
                     continue
-                except Passing as passing:
+                except TransientError as passing:
                     trouble = passing
                     continue
                 try:
                     return await self._ask(
                         question, settings, usual
                     )  # it was in passing, after all
-                except Refused:
+                except RequestRejected:
                     self._memory.set_variant(settings, other)
                     return answer
         if trouble:  # a server in trouble has refused no form: it is to be asked again later
             raise trouble
         return self._given_up(first)
 
-    def _given_up(self, refused: Refused) -> Answer:
+    def _given_up(self, refused: RequestRejected) -> Answer:
         if not self._has_answered:
             raise UserError(str(refused))
         return Answer("", stop_reason="error", error=str(refused))
@@ -130,7 +147,7 @@ class Forms:
             answer = settled
         return answer
 
-    def _next_variant(self, answer: Answer, settings: Settings) -> Form | None:
+    def _next_variant(self, answer: Answer, settings: Settings) -> RequestVariant | None:
         """Another form to ask the same question in, if the answer shows that it is needed."""
         form, known = answer.conceded, self._memory.form(settings)
         if not self._model.may_think or answer.stop_reason == "error":
@@ -138,13 +155,19 @@ class Forms:
         cut_off, thinks = answer.stop_reason == "length", _thinks(answer)
         if settings.reasoning_effort == "none":
             return self._without_thinking(form, settings) if thinks else None
-        room = room_in(form, settings)
+        room = reasoning_budget(form, settings)
         if room:
             raised = cut_off and settings.reasoning_tokens is None and room <= ROOM_TO_THINK
-            return with_room(form, MORE * room) if raised and self._raises_left else None
+            return (
+                with_reasoning_budget(form, MORE * room) if raised and self._raises_left else None
+            )
         if settings.reasoning_tokens is not None:
             return None
-        roomy = known if room_in(known, settings) else with_room(known, ROOM_TO_THINK)
+        roomy = (
+            known
+            if reasoning_budget(known, settings)
+            else with_reasoning_budget(known, ROOM_TO_THINK)
+        )
         if thinks and not cut_off:
             self._memory.set_variant(settings, roomy)
         if not cut_off:
@@ -157,7 +180,7 @@ class Forms:
 
     def _pick_answer(self, before: Answer, after: Answer, settings: Settings) -> Answer:
         """Which of two answers counts, the second in the form that the first called for."""
-        room = room_in(before.conceded, settings)
+        room = reasoning_budget(before.conceded, settings)
         if after.stop_reason == "error":  # more room was our own idea where there is an answer
             return before if room or _is_prose(before) else after
         if settings.reasoning_effort == "none":
@@ -172,7 +195,7 @@ class Forms:
             self._memory.set_variant(settings, after.conceded)
         return after
 
-    def _without_thinking(self, form: Form, settings: Settings) -> Form:
+    def _without_thinking(self, form: RequestVariant, settings: Settings) -> RequestVariant:
         for other in other_efforts(form, settings):
             return other
         raise InvalidInput(

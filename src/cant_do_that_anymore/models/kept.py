@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from .asks import Ask, digest, key_in, way_of
-from .concessions import limit_of
-from .model import Answer, Effort, Form, Known, Settings
+from ..providers.base import Answer, Effort, ModelInfo, Request, RequestVariant, Settings, digest
+from ..providers.request_variants import limit_of
+from .asks import key_in, way_of
 from .store import Store
 
 
@@ -16,7 +16,7 @@ class Way(NamedTuple):
     """One in which the model was asked: the settings, the form, the token limit, and a name."""
 
     settings: Settings
-    form: Form
+    form: RequestVariant
     limit: int
     name: str
 
@@ -28,34 +28,34 @@ class Kept:
     does not think.
     """
 
-    def __init__(self, model: Known, store: Store) -> None:
+    def __init__(self, model: ModelInfo, store: Store) -> None:
         self._model = model
         self._store = store
-        self._forms: dict[str, Form] = {}
+        self._forms: dict[str, RequestVariant] = {}
         self._named = cache(self._mode_of)
         self._ways = cache(self._ways_of)
         self._way = cache(self._way_of)
-        self._noted: set[tuple[Settings, Form]] = set()
+        self._noted: set[tuple[Settings, RequestVariant]] = set()
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was kept when the store was opened, and nothing has been since."""
         return self._store.is_empty
 
-    def form(self, settings: Settings) -> Form:
+    def form(self, settings: Settings) -> RequestVariant:
         """The form in which the model wants its questions, as far as known."""
         mode = self._mode(settings)
         if mode not in self._forms:
             self._forms[mode] = self._store.form(mode)
         return self._forms[mode]
 
-    def set_variant(self, settings: Settings, form: Form) -> None:
+    def set_variant(self, settings: Settings, form: RequestVariant) -> None:
         """Use that form from now on."""
         if set(form) != set(self.form(settings)):
             self._forms[self._mode(settings)] = form
             self._store.learn(self._mode(settings), form)
 
-    def answer(self, ask: Ask, settings: Settings) -> Answer | None:
+    def answer(self, ask: Request, settings: Settings) -> Answer | None:
         """The answer under this limit, or else one that a smaller limit did not cut off."""
         if self.is_empty:  # then no key is worth computing
             return None
@@ -68,7 +68,7 @@ class Kept:
                 return None if smaller and saved.stop_reason == "length" else saved
         return None
 
-    def had_truncation(self, asks: Iterable[Ask], settings: Settings) -> bool:
+    def had_truncation(self, asks: Iterable[Request], settings: Settings) -> bool:
         """Whether the next smaller limit has cut off the answer to any of the questions."""
         ways = self.ways(settings)
         smaller = [way.name for way in ways if way.limit < ways[0].limit]
@@ -79,7 +79,7 @@ class Kept:
                 return True
         return False
 
-    async def save(self, ask: Ask, settings: Settings, answer: Answer) -> Answer:
+    async def save(self, ask: Request, settings: Settings, answer: Answer) -> Answer:
         """Keep the answer, by the form in which it was asked.
 
         Returns the answer that is kept: another process may have been first.
@@ -89,7 +89,7 @@ class Kept:
         is_first = await self._store.put(key, self._model.name, answer)
         return answer if is_first else self._store.get(key) or answer
 
-    def note(self, settings: Settings, form: Form) -> None:
+    def note(self, settings: Settings, form: RequestVariant) -> None:
         """Remember that it was asked in that form."""
         if (settings, form) not in self._noted:
             way = [settings.max_tokens, settings.reasoning_tokens, *sorted(form)]
@@ -109,7 +109,7 @@ class Kept:
     def _whose(self, mark: str) -> str:
         return digest([dict(self._model.identity), mark])
 
-    def forms(self, settings: Settings) -> list[Form]:
+    def forms(self, settings: Settings) -> list[RequestVariant]:
         """The forms in which it was asked with these settings, the one that is known first."""
         return [way.form for way in self.ways(settings) if way.settings == settings]
 
@@ -121,7 +121,7 @@ class Kept:
         """
         return self._ways(settings, self.form(settings), *self._store.ways(self._mode(settings)))
 
-    def _ways_of(self, settings: Settings, form: Form, *noted: str) -> list[Way]:
+    def _ways_of(self, settings: Settings, form: RequestVariant, *noted: str) -> list[Way]:
         first = self._way(settings, form)
         others = []
         for way in noted:
@@ -133,7 +133,7 @@ class Kept:
         fitting = (way for way in others if way.settings == settings or way.limit <= first.limit)
         return [first, *fitting]
 
-    def _way_of(self, settings: Settings, form: Form) -> Way:
+    def _way_of(self, settings: Settings, form: RequestVariant) -> Way:
         name = way_of(self._model, settings, form)
         return Way(settings, form, limit_of(form, settings), name)
 

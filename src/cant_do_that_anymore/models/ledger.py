@@ -13,8 +13,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
 from typing import NamedTuple
 
-from .asks import digest
-from .model import Answer, Form, Known
+from ..providers.base import Answer, ModelInfo, RequestVariant, digest
 from .rescue import sealed, unsealed
 from .store import Store
 
@@ -34,7 +33,7 @@ class Noted(NamedTuple):
 class Ledger:
     """The questions to one model that are in batches, by the keys of their answers."""
 
-    def __init__(self, store: Store, model: Known) -> None:
+    def __init__(self, store: Store, model: ModelInfo) -> None:
         self._store = store
         self._model = digest(dict(model.identity))
 
@@ -58,7 +57,7 @@ class Ledger:
         )
         return int(self._store.run(query, self._model, time.time() - LONGEST_BATCH)[0][0])
 
-    def enter(self, file: str, forms: Mapping[str, Form]) -> bool:
+    def enter(self, file: str, forms: Mapping[str, RequestVariant]) -> bool:
         """Note the questions in a file and their forms; False if another has one of them."""
         rows = [
             (key, self._model, file, "", sealed(key, json.dumps(form)), "", time.time())
@@ -82,7 +81,7 @@ class Ledger:
         query = "SELECT batch FROM batched WHERE model = ? AND file = ? LIMIT 1"
         return "".join(batch for (batch,) in self._store.run(query, self._model, file))
 
-    def forms_in(self, file: str) -> dict[str, Form]:
+    def forms_in(self, file: str) -> dict[str, RequestVariant]:
         """The forms of the questions in a file, by key, without what the disk has changed."""
         query = "SELECT key, form FROM batched WHERE model = ? AND file = ?"
         rows = self._store.run(query, self._model, file)

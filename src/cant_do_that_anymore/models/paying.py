@@ -3,10 +3,19 @@
 import asyncio
 
 from ..errors import UserError
-from .concessions import limit_of
-from .model import Answer, Form, Model, Passing, Question, Refused, Settings, Usage
+from ..providers.base import (
+    Answer,
+    Model,
+    Question,
+    RequestRejected,
+    RequestVariant,
+    Settings,
+    TransientError,
+    Usage,
+)
+from ..providers.chain_of_thought import ThinkingModel
+from ..providers.request_variants import limit_of
 from .purse import Price, Purse
-from .reasoning import ThinkingModel
 
 STOPPED = "stopped before it was asked"
 
@@ -30,7 +39,7 @@ class Till:
         self._stopping = stopping
 
     async def call(
-        self, model: Model, question: Question, settings: Settings, form: Form
+        self, model: Model, question: Question, settings: Settings, form: RequestVariant
     ) -> Answer:
         """Ask a model once, and pay for it: the most it can cost, unless it is known what it did.
 
@@ -43,14 +52,14 @@ class Till:
         cost = most
         try:
             if waited and self._stopping.is_set():
-                raise Passing(STOPPED)
+                raise TransientError(STOPPED)
             answer = await model.answer(question, settings, form)
             cost = self.record(answer, self._price, most)
             return answer
-        except (Refused, UserError):
+        except (RequestRejected, UserError):
             cost = 0.0
             raise
-        except Passing as fault:
+        except TransientError as fault:
             cost = most if fault.maybe_billed else 0.0
             raise
         finally:
@@ -81,7 +90,9 @@ class Paid:
         self._model = model
         self._till = till
 
-    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
+    async def answer(
+        self, question: Question, settings: Settings, form: RequestVariant = ()
+    ) -> Answer:
         """Ask the model once."""
         return await self._till.call(self._model, question, settings, form)
 

@@ -7,7 +7,7 @@ from math import ceil, inf
 from typing import Any
 
 from ..errors import Interrupted
-from .model import Answer, Question, Usage
+from ..providers.base import Answer, Question, Usage
 
 MOST_TOKENS_A_TURN = 8
 """No chat layout wraps a turn in more tokens than this."""

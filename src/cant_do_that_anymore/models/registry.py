@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from ..errors import InvalidInput, error_reason
-from .reasoning import THINKING_TOKENS
+from ..providers.chain_of_thought import THINKING_TOKENS
 
 Fields = dict[str, Any]
 

@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..providers.base import Answer, Question, Request, RequestVariant, Settings, TransientError
+from ..providers.openai_api import ServerModel
+from ..providers.request_variants import limit_of
 from .asking import Tell
-from .asks import Ask, key_of
+from .asks import key_of
 from .batch_api import MOST_BYTES, MOST_REQUESTS, TOO_MANY_TOKENS, BatchApi
 from .batches import Batches, StoppedWithin
-from .concessions import limit_of
 from .kept import Kept
 from .ledger import Ledger, Noted
-from .model import Answer, Form, Passing, Question, Settings
 from .paying import Till
 from .purse import Price
-from .server import ServerModel
 from .store import Store
 
 FEW = 20
@@ -25,9 +25,9 @@ FEW = 20
 class Waiting:
     """A question that waits for a batch, in a form that is wanted or in the one that is known."""
 
-    ask: Ask
+    ask: Request
     settings: Settings
-    form: Form | None
+    form: RequestVariant | None
     answer: "asyncio.Future[Answer]" = field(default_factory=asyncio.Future)
 
     def take(self, answer: Answer | Exception) -> None:
@@ -45,7 +45,7 @@ class Line:
     """A question in a batch, in the form in which it is asked there."""
 
     key: str
-    form: Form
+    form: RequestVariant
     waiting: Waiting
 
     @property
@@ -95,7 +95,7 @@ class Rounds:
         """Whether a question is or was in a batch."""
         return self._line(waiting)[1] is not None
 
-    def saved(self, ask: Ask, settings: Settings) -> None:
+    def saved(self, ask: Request, settings: Settings) -> None:
         """The ledger need not keep what came of a question any longer."""
         self._saved += self._given.pop((ask.id, settings), [])
 
@@ -201,7 +201,7 @@ class Rounds:
             self._most = half
             return 0.0
         most = {line.key: line.most(self._price) for line in lines}
-        missing = {key: Passing(ended.fault, maybe_billed=ended.paid) for key in forms}
+        missing = {key: TransientError(ended.fault, maybe_billed=ended.paid) for key in forms}
         results = {**missing, **ended.results}
         for line in lines:
             self._give(line, results[line.key])
@@ -211,7 +211,7 @@ class Rounds:
         """What a result cost, which may be unknown."""
         if isinstance(result, Answer):
             return self._till.record(result, self._price, most)
-        return most if isinstance(result, Passing) and result.maybe_billed else 0.0
+        return most if isinstance(result, TransientError) and result.maybe_billed else 0.0
 
     def _give(self, line: Line, result: Answer | Exception) -> None:
         """Let go on who waits; what was given is kept in the ledger until all is done with it."""

@@ -11,11 +11,11 @@ import yaml
 
 from ..errors import InvalidInput, unknown_value
 from ..game.position import DATA
-from .model import Model
-from .names import OUR_MODELS, parsed
-from .reasoning import THINKING_TOKENS
+from ..providers.base import Model
+from ..providers.catalogue import OUR_MODELS, parsed
+from ..providers.chain_of_thought import THINKING_TOKENS
+from ..providers.openai_api import TEXT_PREFIX
 from .registry import read_registry, solver_fields
-from .server import TEXT_PREFIX
 
 DIRECT, THINKING, BASE = "generation/direct/", "generation/cot/", "chess/generation/direct/"
 

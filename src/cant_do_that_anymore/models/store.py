@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import UserError, error_reason
 from ..files import answers_file
-from .model import Answer, Form
+from ..providers.base import Answer, RequestVariant
 from .rescue import (
     Row,
     checksum_of,
@@ -101,12 +101,12 @@ class Store:
             self._writing = asyncio.create_task(self._write())
         return saved
 
-    def form(self, model: str) -> Form:
+    def form(self, model: str) -> RequestVariant:
         """The form in which a model was found to want its questions."""
         rows = self.run("SELECT form FROM forms WHERE model = ?", model)
         return tuple(json.loads(*unsealed(model, rows) or ["[]"]))
 
-    def learn(self, model: str, form: Form) -> None:
+    def learn(self, model: str, form: RequestVariant) -> None:
         """Remember that form."""
         self.run("REPLACE INTO forms VALUES (?, ?)", model, sealed(model, json.dumps(form)))
 

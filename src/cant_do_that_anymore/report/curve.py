@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from ..evaluation.measures import MEASURES, SHARES
 from ..evaluation.standings import Standing
 from ..evaluation.vocabulary import AFTER
-from ..models.model import EFFORTS, Effort
+from ..providers.base import EFFORTS, Effort
 from .drawing import (
     BAND,
     HEADLINES,

@@ -10,7 +10,7 @@ from ..evaluation.measures import IMPACT, MEASURES, UPTAKE
 from ..evaluation.points import in_points
 from ..evaluation.rankings import OUTCOMES, Ranking
 from ..evaluation.verdicts import advice, heading
-from ..models.model import EFFORTS
+from ..providers.base import EFFORTS
 from .axes import Axis, axis_over, dot, scale, stack
 from .document import Document, Row, Value
 from .standing_words import (

@@ -5,7 +5,7 @@ import chess
 from ..evaluation.results import Run
 from ..evaluation.vocabulary import Reply
 from ..game.notation import numbered, written, written_game
-from ..models.model import Answer
+from ..providers.base import Answer
 
 Row = dict[str, object]
 

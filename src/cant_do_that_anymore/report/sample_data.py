@@ -15,7 +15,7 @@ from ..evaluation.vocabulary import Reply, Sample
 from ..game.move_parser import named_moves
 from ..game.notation import numbered, written, written_game
 from ..game.rules import Rules
-from ..models.model import Answer
+from ..providers.base import Answer
 from .diagnosis import CONTROL, NO_ANSWER, NO_HABIT
 from .thoughts import remarkable
 

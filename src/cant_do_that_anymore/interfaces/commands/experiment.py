@@ -19,7 +19,7 @@ from ...evaluation.standings import Standing, standings, standings_in
 from ...evaluation.vocabulary import Eval
 from ...files import atomic_write_text, check_new_dir
 from ...game.rules import BISHOPS_AS_KNIGHTS
-from ...models.model import Effort
+from ...providers.base import Effort
 from ...report.document import document
 from ...report.experiment import write
 from ...report.experiment_table import experiment_table

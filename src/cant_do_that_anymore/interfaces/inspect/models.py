@@ -24,11 +24,26 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from ...errors import InvalidInput, UserError
 from ...game.rules import rules_named
-from ...models.clients import own_fault
-from ...models.hosted import refusal_in, said_by, watch_calls
-from ...models.inspected import as_chat, config_for, layout_for
-from ...models.model import Answer, Form, Known, Message, Passing, Question, Refused, Settings
-from ...models.names import OUR_MODELS, Unreached, known_by_name, model_named
+from ...providers.base import (
+    Answer,
+    Message,
+    ModelInfo,
+    Question,
+    RequestRejected,
+    RequestVariant,
+    Settings,
+    TransientError,
+)
+from ...providers.catalogue import OUR_MODELS, Unreached, known_by_name, model_named
+from ...providers.http import unwrap_error
+from ...providers.inspect_api import (
+    as_chat,
+    config_for,
+    layout_for,
+    refusal_in,
+    said_by,
+    watch_calls,
+)
 
 OURS = "cdta"
 OF_THE_SPEC = ("temperature", "max_tokens", "reasoning_effort", "reasoning_tokens", "extra_body")
@@ -127,7 +142,9 @@ class WithinTask:
         self.identity = {**known.identity, **({"config": settings} if settings else {})}
         watch_calls(model.api)
 
-    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
+    async def answer(
+        self, question: Question, settings: Settings, form: RequestVariant = ()
+    ) -> Answer:
         """Ask once; what is said is noted in the exchange of the sample, if there is one."""
         name = str(self._model)  # as Inspect has it, provider and all
         chat = as_chat(layout_for(name, question.messages, form))
@@ -141,13 +158,13 @@ class WithinTask:
         config = config_for(name, settings, form)
         try:
             answer, output = await said_by(self._model, chat, config, form)
-        except Passing:
+        except TransientError:
             raise
         except Exception as fault:  # every provider raises exceptions of its own
-            words = refusal_in(own_fault(fault))
+            words = refusal_in(unwrap_error(fault))
             if not words:
                 raise
-            raise Refused(f"{name} cannot answer ({fault})", words) from None
+            raise RequestRejected(f"{name} cannot answer ({fault})", words) from None
         if not output:
             return replace(answer, version=self.name)
         if exchange := EXCHANGE.get(None):
@@ -163,13 +180,13 @@ class WithinTask:
 class Learnt:
     """What is known of a model within a task."""
 
-    known: Form
+    known: RequestVariant
 
-    def form(self, settings: Settings) -> Form:
+    def form(self, settings: Settings) -> RequestVariant:
         """The form in which it wants its questions."""
         return self.known
 
-    def set_variant(self, settings: Settings, form: Form) -> None:
+    def set_variant(self, settings: Settings, form: RequestVariant) -> None:
         """Use that form from now on."""
         self.known = form
 
@@ -185,7 +202,7 @@ def _other_settings(config: GenerateConfig) -> dict[str, object]:
     return dict(sorted(told.items()))
 
 
-def _known(model: InspectModel) -> Known:
+def _known(model: InspectModel) -> ModelInfo:
     name, address, args = str(model), model.api.base_url, model.model_args
     if (address or args) and name not in OUR_MODELS:
         return Unreached(name, address or "", args)

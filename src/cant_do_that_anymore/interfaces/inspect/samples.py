@@ -29,9 +29,9 @@ from ...files import answers_file
 from ...game.notation import numbered, written, written_game
 from ...game.position import Position, earlier_moves
 from ...game.rules import Rules
-from ...models.human import drawing
 from ...models.kept import Kept
 from ...models.store import Store
+from ...providers.local import drawing
 from .arguments import Arguments, spec_for
 from .metrics import CONTROL, DRAW, GAME, LENGTH, MOVES, RULES
 from .models import WithinTask

@@ -20,7 +20,7 @@ from ...evaluation.wordings import DEFAULT
 from ...game.notation import written
 from ...game.position import Position
 from ...game.rules import rules_named
-from ...models.model import Answer
+from ...providers.base import Answer
 from .metrics import CONTROL, DRAW, FIRST, GAME, MEASURES, MOVES, habit_metrics, whole_of
 from .models import one_sentence
 

@@ -20,8 +20,8 @@ from ...files import answers_file
 from ...models.asks import seeded
 from ...models.forms import Forms
 from ...models.kept import Kept
-from ...models.model import Answer, Passing
 from ...models.store import Store
+from ...providers.base import Answer, TransientError
 from .arguments import Arguments, spec_for
 from .metrics import CONTROL, DRAW, RULES
 from .models import EXCHANGE, Exchange, Learnt, WithinTask
@@ -84,7 +84,7 @@ async def _solved(state: TaskState, measured: Measured) -> TaskState:
                 answer = await forms.ask_until_accepted(
                     partial(forms.answer, ask.question, own), own
                 )
-            except Passing as fault:
+            except TransientError as fault:
                 answer = Answer("", stop_reason="error", error=str(fault))
         state.messages += exchange.said
         state.output = exchange.output or state.output

@@ -15,8 +15,8 @@ from typing import Any
 from ...evaluation import violations
 from ...evaluation.results import Run
 from ...evaluation.vocabulary import AFTER, BEFORE, Number, Sample
-from ...models.layout import as_text
-from ...models.model import Answer
+from ...providers.base import Answer
+from ...providers.request_variants import as_text
 
 Event = dict[str, Any]
 

@@ -1,14 +1,16 @@
-"""The protocol between the evaluation and whoever answers: a question in, an answer out."""
+"""The provider protocol: settings, question, answer, usage, and the faults of a request."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from hashlib import sha256
 from operator import add, attrgetter
 from typing import Any, Literal, Protocol, get_args
 
 import chess
 
-from ..game.rules import Rules, board_after
+from ..game.rules import Rules, board_after, identity_of
 
 CHAT_TOKENS = 16
 """Enough for any move in any tokenizer, promotions included."""
@@ -21,8 +23,8 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 """How much a model is asked to think before it replies."""
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 """The least first."""
-Form = tuple[str, ...]
-"""In what other form than the usual one a question is put; see `concessions`."""
+RequestVariant = tuple[str, ...]
+"""In what other form than the usual one a question is put; see `request_variants`."""
 Role = Literal["system", "user", "assistant"]
 StopReason = Literal["stop", "length", "refused", "error"]
 
@@ -126,7 +128,7 @@ class Answer:
         usage: tokens, as the provider counted them.
         version: the exact model that answered, as it names itself.
         reasoning: what it thought before it replied, as far as it is shown.
-        conceded: in what other form than the usual one it was asked (see `concessions`).
+        conceded: in what other form than the usual one it was asked (see `request_variants`).
         error: what went wrong, if anything did.
     """
 
@@ -135,7 +137,7 @@ class Answer:
     usage: Usage = Usage()
     version: str = ""
     reasoning: str = ""
-    conceded: Form = ()
+    conceded: RequestVariant = ()
     error: str = ""
 
     @property
@@ -167,7 +169,7 @@ class Answer:
         return cls(usage=Usage.from_json(fields["usage"]), conceded=conceded, **texts)
 
 
-class Known(Protocol):
+class ModelInfo(Protocol):
     """What is known of a model before it is asked anything.
 
     Attributes:
@@ -195,15 +197,17 @@ class Known(Protocol):
         """Everything about the model that can change an answer, by name."""
 
 
-class Model(Known, Protocol):
+class Model(ModelInfo, Protocol):
     """Whoever answers."""
 
-    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
+    async def answer(
+        self, question: Question, settings: Settings, form: RequestVariant = ()
+    ) -> Answer:
         """Answer one question, put in that form.
 
         Raises:
-            Refused: if it does not take the question in this form.
-            Passing: a fault that may be gone on the next try.
+            RequestRejected: if it does not take the question in this form.
+            TransientError: a fault that may be gone on the next try.
             UserError: a fault that no further try will mend.
         """
 
@@ -211,7 +215,7 @@ class Model(Known, Protocol):
         """Let go of connections; the model answers no more."""
 
 
-class Refused(Exception):
+class RequestRejected(Exception):
     """A question was not taken in the form it was put in.
 
     Attributes:
@@ -223,7 +227,7 @@ class Refused(Exception):
         self.words = words
 
 
-class Passing(Exception):
+class TransientError(Exception):
     """A fault that may be gone on the next try.
 
     Attributes:
@@ -244,3 +248,41 @@ class Passing(Exception):
         self.retry_after = retry_after
         self.overloaded = overloaded
         self.maybe_billed = maybe_billed
+
+
+Purpose = Literal["selection", "measuring"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A question to be asked for a purpose under a condition.
+
+    Attributes:
+        draw: tells repeated askings apart.
+        anew: whether only an answer under the same token limit will do.
+    """
+
+    question: Question
+    purpose: Purpose
+    condition: str
+    draw: int = 0
+    same_limit_only: bool = False
+
+    @cached_property
+    def id(self) -> str:
+        """A name for what is asked, and for which of its answers is meant.
+
+        The rules in force belong to it for models that cannot read; the change itself does not, so
+        that a question under the standard rules has one answer, whatever change it is asked for.
+        """
+        rules = identity_of(self.question.rules)
+        return digest([_texts(self), rules, self.purpose, self.condition, self.draw])
+
+
+def _texts(ask: Request) -> list[tuple[str, str]]:
+    return [(message.role, message.content) for message in ask.question.messages]
+
+
+def digest(value: object) -> str:
+    """A name for any plain value."""
+    return sha256(json.dumps(value).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""A key that a server repeats is hidden, in whatever form, before anything is kept or shown."""
+"""Redact API keys from everything that a server sends back."""
 
 import html
 import json
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import quote
 
-from .model import Answer
+from .base import Answer
 
 SHORTEST_SECRET = 8
 """What is shorter, such as EMPTY, is no key, and may be a part of any word."""
@@ -15,11 +15,11 @@ PIECE = 12
 """So many characters of a key in a row are hidden, however it is cut."""
 
 
-class Hiding:
+class Redactor:
     """Hides keys, and every piece of them, in texts; what is shown anyway is no key.
 
-    >>> Hiding("sk-1234567890abcdef")("I heard sk-1234567890ab... and c2stMTIzNDU2Nzg5MGFiY2RlZg==")
-    'I heard ***... and ***=='
+    >>> Redactor("sk-1234567890abcdef")("Heard sk-1234567890ab... and c2stMTIzNDU2Nzg5MGFiY2RlZg==")
+    'Heard ***... and ***=='
     """
 
     def __init__(self, *keys: str, shown: str = "") -> None:

@@ -1,11 +1,10 @@
-"""Chain of thought: any model, let to think before it is asked for the move alone."""
+"""Chain of thought for any model: one request to reason, one for the move."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from .concessions import ASKED_ONCE
-from .layout import with_user_turn
-from .model import Answer, Form, Known, Message, Model, Question, Settings
+from .base import Answer, Message, Model, ModelInfo, Question, RequestVariant, Settings
+from .request_variants import ASKED_ONCE, with_user_turn
 
 THINKING_TOKENS = 1024
 
@@ -25,7 +24,7 @@ class Thinker:
 
     provider = ""  # no dataset of the model without thoughts is one of this
 
-    def __init__(self, inner: Known, thinking_tokens: int = THINKING_TOKENS) -> None:
+    def __init__(self, inner: ModelInfo, thinking_tokens: int = THINKING_TOKENS) -> None:
         self.prefix = "cot" if thinking_tokens == THINKING_TOKENS else f"cot-{thinking_tokens}"
         self.name = f"{self.prefix}/{inner.name}"
         self.endpoint = inner.endpoint
@@ -49,7 +48,9 @@ class ThinkingModel(Thinker):
         super().__init__(inner, thinking_tokens)
         self.inner = inner
 
-    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
+    async def answer(
+        self, question: Question, settings: Settings, form: RequestVariant = ()
+    ) -> Answer:
         """Ask twice, for thoughts and then for the reply; once if it thinks by itself."""
         if ASKED_ONCE in form:
             self.may_think = True

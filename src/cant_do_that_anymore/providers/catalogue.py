@@ -1,4 +1,4 @@
-"""Model names, taken apart in one place: our own, behind an address, or any that Inspect reaches.
+"""Parse model names and look up their provider, address and adapter.
 
 =========================  ==================================================================
 ``cdta/pocket``            one of our own (`OUR_MODELS`)
@@ -19,17 +19,75 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import InvalidInput, shortlist, unknown_value
 from ..interrupts import run_interruptible
-from .access import Access, headers_in
-from .addresses import with_address
-from .baseline import RandomModel
-from .human import HumanModel
-from .layout import STOP_SEQUENCES
-from .model import CHAT_TOKENS, Known, Model
-from .nearest import with_provider
-from .providers import PROVIDERS, without_inspect
-from .reasoning import THINKING_TOKENS, Thinker, ThinkingModel
-from .replies import Api
-from .server import BASE_MODEL_TOKENS, TEXT_PREFIX, ServerModel
+from .base import CHAT_TOKENS, Model, ModelInfo
+from .chain_of_thought import THINKING_TOKENS, Thinker, ThinkingModel
+from .http import Access, headers_in, with_address
+from .local import HumanModel, RandomModel
+from .openai_api import BASE_MODEL_TOKENS, TEXT_PREFIX, ServerModel
+from .request_variants import STOP_SEQUENCES
+from .responses import Api
+
+EXTRAS = {"anthropic": "anthropic", "google-genai": "google", "openai": "openai"}
+"""Packages of providers, and the extras of this package that bring them and Inspect AI."""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A provider that is reached without Inspect AI, since its API is OpenAI's."""
+
+    address: str
+    address_variable: str
+    key_variable: str
+    headers: tuple[tuple[str, str], ...] = ()
+    """Names of headers, and of the variables that hold their values."""
+
+    def own_headers(self) -> dict[str, str]:
+        """Those whose variables are set."""
+        told = ((name, os.environ.get(variable)) for name, variable in self.headers)
+        return {name: value for name, value in told if value}
+
+
+PROVIDERS = {
+    "openai": Provider(
+        "https://api.openai.com/v1",
+        "OPENAI_BASE_URL",
+        "OPENAI_API_KEY",
+        (
+            ("OpenAI-Organization", "OPENAI_ORGANIZATION"),
+            ("OpenAI-Organization", "OPENAI_ORG_ID"),
+            ("OpenAI-Project", "OPENAI_PROJECT_ID"),
+        ),
+    ),
+    "together": Provider("https://api.together.xyz/v1", "TOGETHER_BASE_URL", "TOGETHER_API_KEY"),
+}
+
+
+def without_inspect(model: str) -> InvalidInput:
+    """What to say of a model that is asked through Inspect AI where that is not installed."""
+    provider = model.partition("/")[0]
+    extra = provider if provider in EXTRAS.values() else "inspect"
+    return InvalidInput(f"{model} needs Inspect AI: pip install 'cant-do-that-anymore[{extra}]'")
+
+
+_PROVIDERS = ("openai", "anthropic", "google")
+
+
+def with_provider(name: str) -> str:
+    """The full name, if the price list knows the model of a large provider, else "".
+
+    >>> with_provider("gpt-4o"), with_provider("my-model")
+    ('openai/gpt-4o', '')
+    """
+    from genai_prices import Usage, calc_price  # takes half a second to import
+
+    for provider in _PROVIDERS:
+        try:
+            calc_price(Usage(), name, provider_id=provider)
+        except LookupError:
+            continue
+        return f"{provider}/{name}"
+    return ""
+
 
 SERVER_KEY_VARIABLE = "CDTA_API_KEY"
 OPENAI_BASE_MODELS = ("gpt-3.5-turbo-instruct", "gpt-4-base", "babbage-", "davinci-")
@@ -90,7 +148,7 @@ class Name:
         model = self._server(with_key=True) or self._own() or self._hosted()
         return ThinkingModel(model, self.thinking_tokens) if self.thinking_tokens else model
 
-    def known(self) -> Known:
+    def known(self) -> ModelInfo:
         """What is known of the model without a key and without asking it."""
         known = self._server(with_key=False) or self._own() or self._unreached()
         return Thinker(known, self.thinking_tokens) if self.thinking_tokens else known
@@ -101,12 +159,12 @@ class Name:
             raise InvalidInput(f"{self.model} is behind no address; leave out --tag and --header")
         return make(str(self.model)) if make else None
 
-    def _unreached(self) -> Known:
+    def _unreached(self) -> ModelInfo:
         return Unreached(str(self.model), tag=self.tag)
 
     def _hosted(self) -> Model:
         try:
-            from .hosted import HostedModel  # takes 2 s to import
+            from .inspect_api import HostedModel  # takes 2 s to import
         except ModuleNotFoundError:
             raise without_inspect(str(self.model)) from None
         return HostedModel(str(self.model), tag=self.tag, headers=headers_in(self.headers))
@@ -181,7 +239,7 @@ def model_named(name: str | None, base_url: str | None = None) -> Model:
     return parsed(name, base_url).load()
 
 
-def known_by_name(name: str | None, base_url: str | None = None) -> Known:
+def known_by_name(name: str | None, base_url: str | None = None) -> ModelInfo:
     """What is known of it without a key and without asking it; see `parsed`."""
     return parsed(name, base_url).known()
 

@@ -1,9 +1,10 @@
-"""A person at the terminal: sees the board and how far it has come, types a move."""
+"""Models on this machine: uniformly random moves, and a person at the terminal."""
 
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from random import Random
 
 import chess
 
@@ -11,7 +12,35 @@ from ..errors import Stopped
 from ..game.move_parser import move_in
 from ..game.notation import numbered, written_game
 from ..game.rules import board_after
-from .model import CHAT_TOKENS, Answer, Form, Known, Question, Settings
+from .base import CHAT_TOKENS, Answer, ModelInfo, Question, RequestVariant, Settings
+
+
+class RandomModel:
+    """Plays a seeded, uniformly random move that is legal under the rules of the question."""
+
+    name = "cdta/random"
+    endpoint = provider = ""
+    connections = 64
+    max_tokens = CHAT_TOKENS
+    may_think = False
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """The name says it all."""
+        return {"name": self.name}
+
+    async def answer(
+        self, question: Question, settings: Settings, form: RequestVariant = ()
+    ) -> Answer:
+        """Play one move, or nothing where there is none; say yes or no to what asks for that."""
+        board = board_after(question.moves)
+        moves = sorted(move.uci() for move in question.rules.legal_moves(board))
+        choices = ["yes", "no"] if question.about else moves
+        text = Random(settings.seed).choice(choices) if choices else ""
+        return Answer(text, version=self.name)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
 
 
 class HumanModel:
@@ -40,7 +69,9 @@ class HumanModel:
         """Take note of how far it has come, to be shown with the next question."""
         self._how_far = how_far
 
-    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
+    async def answer(
+        self, question: Question, settings: Settings, form: RequestVariant = ()
+    ) -> Answer:
         """Show the question and wait for a move, or for yes or no.
 
         Waiting blocks the event loop on purpose: nobody answers two questions at once.
@@ -76,7 +107,7 @@ class HumanModel:
             _say(f"\n{added}")
 
 
-def listener(model: Known) -> Callable[[str], None] | None:
+def listener(model: ModelInfo) -> Callable[[str], None] | None:
     """Who wants to hear how far it has come: a person."""
     return model.hear if isinstance(model, HumanModel) else None
 

@@ -1,25 +1,84 @@
-"""Any OpenAI-compatible server, lean: one HTTP client, JSON in and out, chat and completions."""
+"""Client for OpenAI-compatible servers: chat and text completions over one HTTP session."""
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 
-from ..errors import UserError
-from .access import Access, proxy_for
-from .addresses import below, checked_address
-from .clients import LONGEST_THOUGHT, Connector, kept_alive, unreachable
-from .concessions import LEAST_ROOM, NO_TEMPERATURE, RENAMED_LIMIT, effort_way, laid_out, limit_of
-from .efforts import ways_of
-from .hiding import Hiding
-from .layout import STOP_SEQUENCES, as_text
-from .listing import Card, cards_in, marks_in, near_in
-from .model import CHAT_TOKENS, Answer, Form, Passing, Question, Refused, Settings
-from .redirects import staying_at
-from .replies import Api, Response, completion_in, error_message, fingerprint_in, seconds_of
+from ..errors import UserError, nearest
+from .base import (
+    CHAT_TOKENS,
+    Answer,
+    Question,
+    RequestRejected,
+    RequestVariant,
+    Settings,
+    TransientError,
+)
+from .http import (
+    LONGEST_THOUGHT,
+    Access,
+    Connector,
+    below,
+    checked_address,
+    kept_alive,
+    proxy_for,
+    same_origin_only,
+    unreachable,
+)
+from .redact import Redactor
+from .request_variants import (
+    LEAST_ROOM,
+    NO_TEMPERATURE,
+    RENAMED_LIMIT,
+    STOP_SEQUENCES,
+    arrange_messages,
+    as_text,
+    effort_way,
+    limit_of,
+    ways_of,
+)
+from .responses import Api, Response, completion_in, error_message, fingerprint_in, seconds_of
+
+Card = dict[str, Any]
+
+A_MINUTE = 60
+
+
+def parse_model_list(body: str) -> list[Card]:
+    """The entries of a list of models.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    try:
+        return [card for card in json.loads(body)["data"] if isinstance(card["id"], str)]
+    except (LookupError, TypeError, RecursionError) as fault:
+        raise ValueError(f"no list of models: {fault}") from None
+
+
+def weights_fingerprint(cards: Sequence[Card], name: str) -> dict[str, str]:
+    """When a model was created, and from what, as far as it is said.
+
+    Some servers give the time of the listing as that of the creation, which tells nothing.
+    """
+    card = next((each for each in cards if each["id"] == name), {})
+    created = card.get("created")
+    if isinstance(created, int | float) and abs(time.time() - created) < A_MINUTE:
+        created = None
+    told = {"created": created, "root": card.get("root")}
+    return {mark: str(value)[:300] for mark, value in told.items() if value}
+
+
+def suggestion(cards: Sequence[Card], name: str) -> str:
+    """Which of the models may be meant by a name that none of them has; "" if one has it."""
+    served = [card["id"] for card in cards]
+    return f"; {nearest(name, served)}" if served and name not in served else ""
+
 
 BASE_MODEL_TOKENS = 4
 TEXT_PREFIX = "completions/"
@@ -67,7 +126,7 @@ class ServerModel:
         self.provider = provider
         self.may_think = api == "chat"
         self._access = access
-        self._hiding = Hiding(*access.secrets, shown=name)
+        self._hiding = Redactor(*access.secrets, shown=name)
         self._tag = tag
         self._has_answered = False
         self._fingerprint = self._near = ""
@@ -85,7 +144,9 @@ class ServerModel:
             **({"tag": self._tag} if self._tag else {}),
         }
 
-    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
+    async def answer(
+        self, question: Question, settings: Settings, form: RequestVariant = ()
+    ) -> Answer:
         """Ask the server once."""
         time_out = LONG_TIME_OUT if limit_of(form, settings) > LEAST_ROOM else TIME_OUT
         request = self.request(question, settings, form)
@@ -94,7 +155,7 @@ class ServerModel:
         )
         if response.status == 404:
             with suppress(UserError):
-                self._near = near_in(await self._cards(), self._served_as)
+                self._near = suggestion(await self._cards(), self._served_as)
         return self.answer_in(response, form)
 
     async def close(self) -> None:
@@ -114,22 +175,24 @@ class ServerModel:
         """What tells the weights from others behind the same name, as far as the server says it."""
         told = {"system_fingerprint": self._fingerprint} if self._fingerprint else {}
         with suppress(UserError):
-            told |= marks_in(await self._cards(), self._served_as)
+            told |= weights_fingerprint(await self._cards(), self._served_as)
         return told
 
     async def _cards(self) -> list[Card]:
         sent = self.send("GET", "/models", time_out=LIST_TIME_OUT, longest=LONGEST_REPLY)
         try:
-            return cards_in(self._hiding((await sent).body.decode("utf-8", "replace")))
-        except (ValueError, Passing):
+            return parse_model_list(self._hiding((await sent).body.decode("utf-8", "replace")))
+        except (ValueError, TransientError):
             raise UserError(
                 f"the server at {self.endpoint} does not list its models; name one with --model"
                 + self._elsewhere
             ) from None
 
-    def request(self, question: Question, settings: Settings, form: Form) -> dict[str, Any]:
+    def request(
+        self, question: Question, settings: Settings, form: RequestVariant
+    ) -> dict[str, Any]:
         """The body of the request that asks a question."""
-        messages = laid_out(question.messages, form)
+        messages = arrange_messages(question.messages, form)
         request: dict[str, Any] = {"model": self._served_as}
         if self.api == "completions":
             request |= {"prompt": as_text(messages), "stop": list(STOP_SEQUENCES)}
@@ -155,7 +218,7 @@ class ServerModel:
         """Send one request to a path of the server.
 
         Raises:
-            Passing: if nothing comes back, or no end of it.
+            TransientError: if nothing comes back, or no end of it.
             UserError: if the server was never there, or sends one to another.
         """
         sent = self._client().request(method, below(self.endpoint, path), timeout=time_out, **body)
@@ -165,7 +228,9 @@ class ServerModel:
                 async for chunk in response.content.iter_any():
                     received += chunk
                     if len(received) > longest:
-                        raise Passing(f"a reply of more than {longest} bytes", maybe_billed=True)
+                        raise TransientError(
+                            f"a reply of more than {longest} bytes", maybe_billed=True
+                        )
                 retry_after = seconds_of(response.headers.get("Retry-After"))
                 return Response(response.status, retry_after, bytes(received))
         except (aiohttp.InvalidURL, UnicodeError) as fault:  # there is no such address
@@ -175,9 +240,9 @@ class ServerModel:
             if not self._has_answered and not_sent:
                 raise unreachable(self.endpoint, fault) from None
             told = f"{type(fault).__name__}: {self.without_key(str(fault))}"
-            raise Passing(told, maybe_billed=not not_sent) from None
+            raise TransientError(told, maybe_billed=not not_sent) from None
 
-    def answer_in(self, response: Response, form: Form) -> Answer:
+    def answer_in(self, response: Response, form: RequestVariant) -> Answer:
         """The answer in a response to a question that was put in that form.
 
         Raises:
@@ -189,7 +254,7 @@ class ServerModel:
             except ValueError:
                 message = self.without_key(error_message(response.body)) or "an empty body"
                 told = f"a reply that is no completion: {message}"
-                raise Passing(told, maybe_billed=True) from None
+                raise TransientError(told, maybe_billed=True) from None
             self._has_answered = True
             answer = self._hiding.in_answer(answer)
             self._version = answer.version
@@ -201,7 +266,7 @@ class ServerModel:
             return Answer("", stop_reason="length", version=self._version, conceded=form)
         raise self.fault(response)
 
-    def fault(self, response: Response) -> Passing | UserError | Refused:
+    def fault(self, response: Response) -> TransientError | UserError | RequestRejected:
         """What a status means that is no success."""
         status, retry_after = response.status, response.retry_after
         words = error_message(response.body)
@@ -210,10 +275,10 @@ class ServerModel:
         if status == 402 or b"insufficient_quota" in response.body:
             return UserError(f"{self.endpoint} wants money ({message})")
         if status in OVERLOADED:
-            return Passing(message, retry_after=retry_after, overloaded=True)
+            return TransientError(message, retry_after=retry_after, overloaded=True)
         if status >= 500 or status in IN_PASSING:
             maybe_billed = status in GATEWAY_GAVE_UP
-            return Passing(message, retry_after=retry_after, maybe_billed=maybe_billed)
+            return TransientError(message, retry_after=retry_after, maybe_billed=maybe_billed)
         if status in (401, 403):
             return UserError(
                 f"{self.endpoint} refuses the key ({message}); "
@@ -224,7 +289,7 @@ class ServerModel:
             if self.provider == "openai" and ANOTHER_API in response.body:
                 return UserError(f"{refused}; ask it by way of Inspect: inspect/openai/{self.name}")
             return UserError(refused + self._near + self._elsewhere)
-        return Refused(refused, words if status in FORM_REFUSED else "")
+        return RequestRejected(refused, words if status in FORM_REFUSED else "")
 
     @property
     def _elsewhere(self) -> str:
@@ -239,7 +304,7 @@ class ServerModel:
                 headers=self._access.sent,
                 timeout=TIME_OUT,
                 proxy=proxy_for(self.endpoint),
-                middlewares=[staying_at(self.endpoint, self.path, self.without_key)],
+                middlewares=[same_origin_only(self.endpoint, self.path, self.without_key)],
             )
         return self._session
 

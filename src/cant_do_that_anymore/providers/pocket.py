@@ -1,4 +1,4 @@
-"""The embedded network: a small transformer that learned its habits from people's games.
+"""The bundled model: a small transformer trained on human games.
 
 It sees moves and nothing else, so no wording can reach it; docs/pocket.md is its card.
 """
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..errors import UserError
 from ..game.position import DATA
 from ..game.rules import board_after
-from .model import CHAT_TOKENS, Answer, Form, Question, Settings
+from .base import CHAT_TOKENS, Answer, Question, RequestVariant, Settings
 
 POCKET = "cdta/pocket"
 POCKET_RULES = "cdta/pocket-rules"
@@ -88,9 +88,6 @@ class Network:
         self._known[position] = scores
 
 
-the_network = cache(Network)
-
-
 def _shipped() -> tuple[dict[str, Any], bytes]:
     try:
         about = json.loads((DATA / "pocket.json").read_bytes())
@@ -101,6 +98,9 @@ def _shipped() -> tuple[dict[str, Any], bytes]:
     if not intact:
         raise UserError("the embedded model is damaged or missing: install the package again")
     return about, packed
+
+
+the_network = cache(Network)
 
 
 @dataclass
@@ -126,7 +126,9 @@ class PocketModel:
         self._open: dict[int, _Batch] = {}
         self._workers = asyncio.Semaphore(WORKERS)
 
-    async def answer(self, question: Question, settings: Settings, form: Form = ()) -> Answer:
+    async def answer(
+        self, question: Question, settings: Settings, form: RequestVariant = ()
+    ) -> Answer:
         """Play the likeliest move, or one drawn by likelihood; nothing where there is no move.
 
         Asked whether a move is legal, say so, or that there is no telling.
