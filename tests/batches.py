@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from cant_do_that_anymore.models.rounds import FEW
+from cant_do_that_anymore.client.batch.client import MIN_BATCH
 from loopback import Body, Loopback
 
 Line = dict[str, Any]
@@ -86,7 +86,7 @@ class BatchServer(Loopback):
     def twice(self) -> list[str]:
         """What was charged more than once, but for one of the first, which tells who answers."""
         again = [body for body, times in self.charged.items() if times > 1]
-        the_first_that_arrived = list(self.charged)[:FEW]
+        the_first_that_arrived = list(self.charged)[:MIN_BATCH]
         return again[1:] if again and again[0] in the_first_that_arrived else again
 
     @property

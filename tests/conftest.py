@@ -57,11 +57,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What failed is tried again at once, and a batch is looked at at once."""
-    from cant_do_that_anymore.models import asking, batches
+    from cant_do_that_anymore.client import client
+    from cant_do_that_anymore.client.batch import jobs
 
-    monkeypatch.setattr(batches, "FIRST_POLL", 0.01)
-    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
-    monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(jobs, "FIRST_POLL", 0.01)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import pytest
 from markupsafe import escape
 
 from cant_do_that_anymore import Position, Spec, evaluate
+from cant_do_that_anymore.client.cache import request_key
 from cant_do_that_anymore.evaluation import measures
 from cant_do_that_anymore.evaluation.conditions import CONDITIONS, Kind
 from cant_do_that_anymore.evaluation.criteria import Criteria
@@ -22,7 +23,6 @@ from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.evaluation.vocabulary import Measure
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD
-from cant_do_that_anymore.models.asks import key_of
 from cant_do_that_anymore.providers.base import Request, Settings
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report.page import page, save_with_page
@@ -104,8 +104,8 @@ def test_a_setting_is_one_field() -> None:
     plan = replace(plan_for(Spec(), model), settings=MoreSettings())
     high = replace(plan, settings=MoreSettings(haste="high"))
     ask = Request(question(("e2e4",)), "measuring", "standard")
-    assert key_of(model, ask, plan.settings) == key_of(model, ask, Settings())
-    assert key_of(model, ask, plan.settings) != key_of(model, ask, high.settings)
+    assert request_key(model, ask, plan.settings) == request_key(model, ask, Settings())
+    assert request_key(model, ask, plan.settings) != request_key(model, ask, high.settings)
     digests = [Criteria(model, Pool("pool", POOL), each).digest for each in (plan, high)]
     assert digests[0] != digests[1]
     assert plan.differences(high) == ["haste"]
@@ -122,4 +122,4 @@ def test_no_field_of_the_settings_can_be_forgotten(name: str, tmp_path: Path) ->
     assert escape(str(value)) in page(run)
     ask = Request(question(("e2e4",)), "measuring", "standard")
     changed = replace(Settings(), **options)
-    assert key_of(RandomModel(), ask, changed) != key_of(RandomModel(), ask, Settings())
+    assert request_key(RandomModel(), ask, changed) != request_key(RandomModel(), ask, Settings())

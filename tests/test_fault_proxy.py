@@ -7,8 +7,8 @@ import aiohttp
 import pytest
 
 from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.client import client
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models import asking
 from fault_proxy import PASSED_ON, FaultProxy, Schedule, main
 from faults import FAULTS
 from loopback import Loopback, serving
@@ -27,8 +27,8 @@ def measured(url: str, home: Path, monkeypatch: pytest.MonkeyPatch, connections:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
-    monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
 
 
 def test_a_run_through_the_proxy_is_the_run_without_and_the_schedule_repeats_itself(

@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .client.budget import Budget
 from .errors import UserError
 from .evaluation import results
 from .evaluation import run as measuring
@@ -18,7 +19,6 @@ from .evaluation.rankings import Ranking, ranking_of
 from .evaluation.spec import Spec
 from .evaluation.verdicts import verdict
 from .game.rules import Rules
-from .models.purse import Purse
 from .providers.base import Model
 from .report.comparison_page import write_comparison
 from .report.document import pair_row
@@ -93,7 +93,7 @@ class Comparisons(Ranking):
 
 
 def evaluate(
-    spec: Spec, model: Model | None = None, *, quiet: bool = False, purse: Purse | None = None
+    spec: Spec, model: Model | None = None, *, quiet: bool = False, purse: Budget | None = None
 ) -> Run:
     """Measure a model: the one that the spec names, unless another is given.
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from cant_do_that_anymore.client.store import opened_store
 from cant_do_that_anymore.errors import Interrupted, Stopped, UserError
 from cant_do_that_anymore.interfaces.oaieval.record import record_spec
 from cant_do_that_anymore.interfaces.oaieval.recorders import FileRecorder
-from cant_do_that_anymore.models.store import opened_store
 from loopback import Body, Loopback, serving
 from machines import needs_posix
 from players import habit

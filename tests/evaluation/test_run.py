@@ -11,6 +11,8 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.client import client
+from cant_do_that_anymore.client.client import WINDOW
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.evaluation.datasets import import_dataset, shipped_datasets
 from cant_do_that_anymore.evaluation.pools import drawn, positions_for
@@ -19,8 +21,6 @@ from cant_do_that_anymore.evaluation.watch import FEWEST_TO_JUDGE, Watch
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
-from cant_do_that_anymore.models import asking
-from cant_do_that_anymore.models.asking import WINDOW
 from cant_do_that_anymore.providers.base import Answer, Settings
 from loopback import Body, Loopback, Responder, moves_in, serving
 from players import habit, keeps_habit, perfect, silent_when_changed, wavering
@@ -301,7 +301,7 @@ def test_a_server_that_refuses_most_questions_builds_no_dataset() -> None:
 def test_a_server_that_fails_at_the_first_question_is_asked_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
 
     async def fault(*_: object) -> web.Response:
         return web.json_response({"error": {"message": "no memory left"}})

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from cant_do_that_anymore.client.client import WINDOW
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE
-from cant_do_that_anymore.models.asking import WINDOW
 from faults import error
 from loopback import Body, Loopback, moves_in, serving
 from players import habit

@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Spec
+from cant_do_that_anymore.client.session import create_model, model_info
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.evaluation.whom import known_for, model_for
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.interfaces.commands.experiment import experiment
 from cant_do_that_anymore.interfaces.experiment_file import take_defaults
@@ -34,7 +34,7 @@ def server() -> Iterator[Loopback]:
 
 def answer(**options: Any) -> Answer:
     async def asked() -> Answer:
-        model = model_for(Spec(**options))
+        model = create_model(Spec(**options))
         try:
             return await model.answer(question(("e2e4",)), Settings(0.0))
         finally:
@@ -81,7 +81,7 @@ def test_a_header_that_cannot_be_is_one_sentence_without_its_value(
     header: str, sentence: str
 ) -> None:
     with pytest.raises(InvalidInput, match=sentence) as problem:
-        model_for(Spec(model="m", base_url="http://localhost/v1", header=(header,)))
+        create_model(Spec(model="m", base_url="http://localhost/v1", header=(header,)))
     assert SECRET not in str(problem.value)
 
 
@@ -202,7 +202,7 @@ def test_services_below_openai_and_whatever_is_to_go_through_inspect_goes_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("openai/azure/my-deployment", "openai/bedrock/m", "inspect/openai/o1-pro"):
-        known = known_for(Spec(model=name, tag="t"))
+        known = model_info(Spec(model=name, tag="t"))
         assert known.identity["api"] == "inspect"
         assert known.identity["name"] == known.name == name.removeprefix("inspect/")
         assert known.identity["tag"] == "t"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from cant_do_that_anymore.client import client as module
+from cant_do_that_anymore.client.budget import Budget, Price
+from cant_do_that_anymore.client.cache import request_key
+from cant_do_that_anymore.client.client import LOOKAHEAD, Client
+from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.errors import Incomplete, UserError
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
-from cant_do_that_anymore.models import asking as module
-from cant_do_that_anymore.models.asking import FAR_AHEAD, Asking
-from cant_do_that_anymore.models.asks import key_of
-from cant_do_that_anymore.models.purse import Price, Purse
-from cant_do_that_anymore.models.store import Store
 from cant_do_that_anymore.providers.base import (
     Answer,
     Message,
@@ -91,13 +91,13 @@ def in_order(count: int) -> list[str]:
     return [f"answer {number}" for number in range(count)]
 
 
-async def all_answers(asking: Asking, count: int) -> list[Answer]:
+async def all_answers(asking: Client, count: int) -> list[Answer]:
     return [answer async for answer in asking.answers(asks(count), SETTINGS)]
 
 
 def test_answers_come_in_the_order_of_the_questions(store: Store) -> None:
     model = Scripted(lambda number, _: (number * 7 % 5) / 500)
-    answers = asyncio.run(all_answers(Asking(model, store), 50))
+    answers = asyncio.run(all_answers(Client(model, store), 50))
     assert texts(answers) == in_order(50)
     assert model.most_in_flight == 4
 
@@ -106,9 +106,9 @@ def test_a_slow_answer_is_waited_for_when_very_many_others_wait_for_it(store: St
     model = Scripted(lambda number, _: 0.0 if number else 3600.0)
 
     async def begun() -> int:
-        waiting = asyncio.create_task(all_answers(Asking(model, store, 64), FAR_AHEAD + 100))
+        waiting = asyncio.create_task(all_answers(Client(model, store, 64), LOOKAHEAD + 100))
         async with asyncio.timeout(60):
-            while len(model.asked) < FAR_AHEAD:
+            while len(model.asked) < LOOKAHEAD:
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)  # in which others could be begun
         waiting.cancel()
@@ -116,13 +116,13 @@ def test_a_slow_answer_is_waited_for_when_very_many_others_wait_for_it(store: St
         waiting.cancel()
         return len(model.asked)
 
-    assert asyncio.run(begun()) == FAR_AHEAD
+    assert asyncio.run(begun()) == LOOKAHEAD
 
 
 def test_nothing_is_asked_twice(store: Store) -> None:
     model = Scripted()
     for count in (20, 50):
-        assert texts(asyncio.run(all_answers(Asking(model, store), count))) == in_order(count)
+        assert texts(asyncio.run(all_answers(Client(model, store), count))) == in_order(count)
     assert set(model.asked.values()) == {1}
 
 
@@ -131,7 +131,7 @@ def test_a_question_that_is_needed_twice_at_once_has_one_answer(store: Store) ->
 
     async def twice() -> list[Answer]:
         asked = [ask for ask in asks(5) for _ in range(2)]
-        return [answer async for answer in Asking(model, store).answers(asked, SETTINGS)]
+        return [answer async for answer in Client(model, store).answers(asked, SETTINGS)]
 
     assert texts(asyncio.run(twice())) == [text for text in in_order(5) for _ in range(2)]
     assert set(model.asked.values()) == {1}
@@ -143,7 +143,7 @@ def test_of_two_who_ask_at_once_the_first_to_save_is_right(tmp_path: Path, store
 
     async def both() -> list[list[Answer]]:
         elsewhere = Store(tmp_path / "answers.sqlite")
-        asked = [all_answers(Asking(same, store), 9), all_answers(Asking(other, elsewhere), 9)]
+        asked = [all_answers(Client(same, store), 9), all_answers(Client(other, elsewhere), 9)]
         found = await asyncio.gather(*asked)
         elsewhere.close()
         return found
@@ -170,8 +170,8 @@ def test_whatever_can_change_the_answer_changes_the_key() -> None:
         (model, ask, Settings(1.0, 17)),
         (model, ask, Settings(1.0, 16, 5)),
     ]
-    keys = {key_of(*variation) for variation in variations}
-    keys.add(key_of(model, ask, SETTINGS, ("no system",)))
+    keys = {request_key(*variation) for variation in variations}
+    keys.add(request_key(model, ask, SETTINGS, ("no system",)))
     assert len(keys) == len(variations) + 1
 
 
@@ -181,7 +181,7 @@ def test_a_question_that_waits_for_another_try_holds_up_no_other(store: Store) -
     model.script = lambda number, _: (
         TransientError("not yet") if number < 4 and len(model.asked) < 8 else 0.0
     )
-    assert texts(asyncio.run(all_answers(Asking(model, store, 4), 8))) == in_order(8)
+    assert texts(asyncio.run(all_answers(Client(model, store, 4), 8))) == in_order(8)
 
 
 def test_being_told_of_overload_is_no_failure(store: Store) -> None:
@@ -190,7 +190,7 @@ def test_being_told_of_overload_is_no_failure(store: Store) -> None:
             TransientError("slow down", overloaded=True) if time <= 2 * module.FAILURES else 0.0
         )
     )
-    assert texts(asyncio.run(all_answers(Asking(model, store), 3))) == in_order(3)
+    assert texts(asyncio.run(all_answers(Client(model, store), 3))) == in_order(3)
 
 
 def test_a_long_wait_is_told_with_its_reason_and_not_again_and_again(
@@ -199,7 +199,7 @@ def test_a_long_wait_is_told_with_its_reason_and_not_again_and_again(
     monkeypatch.setattr(module, "LONG_WAIT", 0.05)
     slow = TransientError("slow", retry_after=0.06, overloaded=True)
     model = Scripted(lambda number, time: slow if (number, time) == (1, 1) else 0.0)
-    asyncio.run(all_answers(Asking(model, store), 3))
+    asyncio.run(all_answers(Client(model, store), 3))
     assert [record.getMessage() for record in caplog.records] == [
         "waiting for scripted, which asks to wait 0 s (slow)"
     ]
@@ -210,7 +210,7 @@ def test_a_consumer_that_has_enough_begins_nothing_more(store: Store) -> None:
 
     async def first(count: int) -> list[Answer]:
         found: list[Answer] = []
-        async with aclosing(Asking(model, store, 4).answers(asks(1000), SETTINGS)) as answers:
+        async with aclosing(Client(model, store, 4).answers(asks(1000), SETTINGS)) as answers:
             async for answer in answers:
                 found.append(answer)
                 if len(found) == count:
@@ -220,14 +220,14 @@ def test_a_consumer_that_has_enough_begins_nothing_more(store: Store) -> None:
     assert texts(asyncio.run(first(10))) == in_order(10)
     asked = len(model.asked)
     assert asked < 10 + 3 * 4
-    assert all(store.get(key_of(model, ask, SETTINGS)) for ask in asks(asked))
+    assert all(store.get(request_key(model, ask, SETTINGS)) for ask in asks(asked))
 
 
 def test_one_interruption_finishes_and_saves_what_is_in_flight(store: Store) -> None:
     model = Scripted(lambda *_: 0.02)
 
     async def interrupted() -> None:
-        task = asyncio.create_task(all_answers(Asking(model, store, 4), 1000))
+        task = asyncio.create_task(all_answers(Client(model, store, 4), 1000))
         while len(model.asked) < 8:
             await asyncio.sleep(0)
         task.cancel()
@@ -236,7 +236,7 @@ def test_one_interruption_finishes_and_saves_what_is_in_flight(store: Store) -> 
 
     asyncio.run(interrupted())
     assert len(model.asked) == 8
-    assert all(store.get(key_of(model, ask, SETTINGS)) for ask in asks(8))
+    assert all(store.get(request_key(model, ask, SETTINGS)) for ask in asks(8))
 
 
 def test_an_interruption_after_the_consumer_had_enough_saves_what_is_in_flight(
@@ -248,7 +248,7 @@ def test_an_interruption_after_the_consumer_had_enough_saves_what_is_in_flight(
         enough = asyncio.Event()
 
         async def first() -> None:
-            asked = Asking(model, store, 4).answers(asks(1000), SETTINGS, 8)
+            asked = Client(model, store, 4).answers(asks(1000), SETTINGS, 8)
             async with aclosing(asked) as answers:
                 await anext(answers)
                 enough.set()
@@ -260,14 +260,14 @@ def test_an_interruption_after_the_consumer_had_enough_saves_what_is_in_flight(
             await task
 
     asyncio.run(interrupted())
-    assert all(store.get(key_of(model, ask, SETTINGS)) for ask in asks(len(model.asked)))
+    assert all(store.get(request_key(model, ask, SETTINGS)) for ask in asks(len(model.asked)))
 
 
 def test_after_an_interruption_money_that_comes_free_is_spent_on_nothing(store: Store) -> None:
     """A question may cost 16 dollars at most, and there are 40: the third waits for the others."""
     model = Scripted(lambda *_: 0.02)
     model.usage = Usage(output_tokens=1)
-    asking = Asking(model, store, 4, Purse(40.0), Price(0.0, 1.0))
+    asking = Client(model, store, 4, Budget(40.0), Price(0.0, 1.0))
 
     async def interrupted() -> None:
         task = asyncio.create_task(all_answers(asking, 1000))
@@ -279,7 +279,7 @@ def test_after_an_interruption_money_that_comes_free_is_spent_on_nothing(store: 
 
     asyncio.run(interrupted())
     assert len(model.asked) == model.most_in_flight == 2
-    assert all(store.get(key_of(model, ask, SETTINGS)) for ask in asks(2))
+    assert all(store.get(request_key(model, ask, SETTINGS)) for ask in asks(2))
 
 
 def test_an_interruption_does_not_wait_for_a_server_that_said_when_to_come_back(
@@ -292,7 +292,7 @@ def test_an_interruption_does_not_wait_for_a_server_that_said_when_to_come_back(
     )
 
     async def interrupted() -> None:
-        task = asyncio.create_task(all_answers(Asking(model, store, 4), 1000))
+        task = asyncio.create_task(all_answers(Client(model, store, 4), 1000))
         while not model.asked[3]:
             await asyncio.sleep(0)
         task.cancel()
@@ -304,26 +304,26 @@ def test_an_interruption_does_not_wait_for_a_server_that_said_when_to_come_back(
 
 def test_a_question_without_answer_is_an_error_and_is_asked_again_next_time(store: Store) -> None:
     model = Scripted(lambda number, _: TransientError("broken") if number == 5 else 0.0)
-    answers = asyncio.run(all_answers(Asking(model, store), 9))
+    answers = asyncio.run(all_answers(Client(model, store), 9))
     assert [answer.stop_reason for answer in answers].count("error") == 1
     assert (answers[5].error, model.asked[5]) == ("broken", module.FAILURES)
     model.script = lambda *_: 0.0
-    assert texts(asyncio.run(all_answers(Asking(model, store), 9))) == in_order(9)
+    assert texts(asyncio.run(all_answers(Client(model, store), 9))) == in_order(9)
     assert model.asked.total() == 9 + module.FAILURES
 
 
 def test_a_model_that_is_gone_ends_the_asking_and_the_answers_are_kept(store: Store) -> None:
     model = Scripted(lambda number, _: TransientError("gone") if number >= 20 else 0.0)
     with pytest.raises(Incomplete, match=r"scripted stopped answering \(gone\); the 20 answers"):
-        asyncio.run(all_answers(Asking(model, store), 1000))
+        asyncio.run(all_answers(Client(model, store), 1000))
     assert len(model.asked) < 60
-    assert all(store.get(key_of(model, ask, SETTINGS)) for ask in asks(20))
+    assert all(store.get(request_key(model, ask, SETTINGS)) for ask in asks(20))
 
 
 def test_a_problem_that_no_further_try_will_mend_ends_the_asking_at_once(store: Store) -> None:
     model = Scripted(lambda number, _: UserError("bad key") if number == 0 else 0.01)
     with pytest.raises(UserError, match="bad key"):
-        asyncio.run(all_answers(Asking(model, store), 1000))
+        asyncio.run(all_answers(Client(model, store), 1000))
     assert len(model.asked) <= 8
 
 
@@ -331,5 +331,5 @@ def test_a_store_that_cannot_be_written_ends_the_asking(store: Store) -> None:
     model = Scripted(lambda *_: 0.0)
     store._writer.execute("PRAGMA query_only = ON")
     with pytest.raises(UserError, match="cannot save answers"):
-        asyncio.run(all_answers(Asking(model, store), 1000))
+        asyncio.run(all_answers(Client(model, store), 1000))
     assert len(model.asked) < 200

@@ -15,13 +15,12 @@ from aiohttp import web
 
 from batches import BatchServer, Disturbs, Line, failed_line
 from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.client.batch import client, jobs
+from cant_do_that_anymore.client.batch.client import MIN_BATCH, PROBES, BatchClient
+from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models import batches, batching, rounds
-from cant_do_that_anymore.models.batching import LESSONS, Batching
-from cant_do_that_anymore.models.rounds import FEW
-from cant_do_that_anymore.models.store import Store
 from cant_do_that_anymore.providers.base import Request, Settings
 from cant_do_that_anymore.providers.catalogue import model_named
 from cant_do_that_anymore.providers.openai_api import ServerModel
@@ -92,7 +91,7 @@ def test_a_server_in_trouble_is_asked_until_it_answers(positions: Path) -> None:
 def test_a_server_that_stays_in_trouble_does_not_lose_what_was_sent(
     positions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "PATIENCE", 0.05)
+    monkeypatch.setattr(jobs, "PATIENCE", 0.05)
     server = BatchServer(wavering)
 
     async def no_results(http: web.Request) -> web.StreamResponse | None:
@@ -121,9 +120,8 @@ PLACES = ["POST /v1/files", "POST /v1/batches", "GET /v1/batches/", "GET /v1/fil
 def test_junk_in_place_of_anything_about_batches_ends_in_a_sentence(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "PATIENCE", 0.01)
-    for module in (batching, rounds):
-        monkeypatch.setattr(module, "FEW", 1)
+    monkeypatch.setattr(jobs, "PATIENCE", 0.01)
+    monkeypatch.setattr(client, "MIN_BATCH", 1)
     server = BatchServer(wavering)
 
     def spoilt(junk: object) -> Disturbs:
@@ -150,7 +148,7 @@ async def asked(server: BatchServer, folder: Path, draw: int, count: int) -> lis
     assert isinstance(model, ServerModel)
     with closing(Store(folder / "answers.sqlite")) as store:
         try:
-            answers = Batching(model, store).answers(asks, Settings())
+            answers = BatchClient(model, store).answers(asks, Settings())
             return [answer.text async for answer in answers if not answer.error]
         finally:
             await model.close()
@@ -162,7 +160,7 @@ def test_a_batch_that_cannot_be_looked_at_for_a_while_is_not_given_up(
 ) -> None:
     """It is made, that is not heard of, and then nothing about batches can be asked."""
     server = BatchServer(wavering)
-    monkeypatch.setattr(batches, "PATIENCE", 0.01)
+    monkeypatch.setattr(jobs, "PATIENCE", 0.01)
 
     async def lost(http: web.Request) -> web.StreamResponse | None:
         if (http.method, http.path) == ("POST", "/v1/batches"):
@@ -296,7 +294,7 @@ def test_what_a_model_wants_is_learnt_by_few_questions_asked_at_once(
     other = run_of(Loopback(wavering), dataset=positions)
     assert run.results.outcomes == other.results.outcomes
     assert len(server.batches) == 1 + (not strict) + (not thinking)
-    assert sum(server.live.values()) <= 2 * FEW + 3 * LESSONS
+    assert sum(server.live.values()) <= 2 * MIN_BATCH + 3 * PROBES
     assert not server.twice
 
 
@@ -308,7 +306,7 @@ def test_a_refusal_that_only_batches_make_ends_in_one_sentence(positions: Path) 
     told = r"have no answer \(the first: \S+ refuses 'm' \(HTTP 400: .* not supported by the batch"
     with pytest.raises(Incomplete, match=told):
         run_of(server, dataset=positions, batch=True)
-    assert (len(server.batches), sum(server.live.values())) == (1, FEW)
+    assert (len(server.batches), sum(server.live.values())) == (1, MIN_BATCH)
 
 
 def test_a_form_that_only_batches_refuse_is_tried_a_few_times(positions: Path) -> None:
@@ -318,7 +316,7 @@ def test_a_form_that_only_batches_refuse_is_tried_a_few_times(positions: Path) -
     server = BatchServer(wavering, spoils=refused)
     with pytest.raises(Incomplete, match="no answer in 3 batches, the last time: "):
         run_of(server, dataset=positions, batch=True)
-    assert (len(server.batches), sum(server.live.values())) == (3, FEW + 3 * LESSONS)
+    assert (len(server.batches), sum(server.live.values())) == (3, MIN_BATCH + 3 * PROBES)
 
 
 def full_price(server: BatchServer, bodies: Iterable[str]) -> float:
@@ -376,7 +374,7 @@ def test_it_is_told_how_far_the_provider_is(tmp_path: Path) -> None:
         assert isinstance(model, ServerModel)
         with closing(Store(tmp_path / "answers.sqlite")) as store:
             asks = [Request(question(each.moves), "measuring", "standard") for each in POOL]
-            async for _ in Batching(model, store).answers(asks, Settings(), tell=told.append):
+            async for _ in BatchClient(model, store).answers(asks, Settings(), tell=told.append):
                 pass
         await model.close()
 
@@ -394,19 +392,22 @@ def test_two_at_once_share_a_batch(tmp_path: Path) -> None:
     with serving(server):
         one, other = asyncio.run(both())
     assert one == other
-    assert server.sizes == [100 - FEW]
+    assert server.sizes == [100 - MIN_BATCH]
 
 
 def test_a_run_without_batches_says_that_one_is_under_way(
     positions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "LONGEST_BATCH", 0.0)
+    monkeypatch.setattr(jobs, "LONGEST_BATCH", 0.0)
     server = BatchServer(wavering, polls=10**9)
     with serving(server):
         run = ("run", "--base-url", server.url, "--model", "m", "--dataset", positions, "--quiet")
         done = cdta(*run, "--batch")
+        monkeypatch.setattr(jobs, "LONGEST_BATCH", 3600.0)
         assert "the batch batch_0 has not ended in 0 s; cancel it where it runs" in done.stderr
-        told = f"a batch with {200 - FEW} questions is under way; --batch waits for its answers"
+        told = (
+            f"a batch with {200 - MIN_BATCH} questions is under way; --batch waits for its answers"
+        )
         assert told in cdta(*run).stderr
 
 

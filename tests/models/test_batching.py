@@ -15,13 +15,13 @@ from aiohttp.typedefs import Handler
 
 from batches import BatchServer, Line, failed_line
 from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.client.batch.client import MIN_BATCH
 from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.pools import Pool
 from cant_do_that_anymore.evaluation.search import Search
 from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models.rounds import FEW
 from cant_do_that_anymore.providers.local import RandomModel
 from loopback import Loopback, serving
 from machines import needs_posix
@@ -86,7 +86,7 @@ def test_an_expired_batch_and_a_tenth_that_fails_of_many_questions_give_the_same
     run = run_of(server, dataset=positions, batch=True)
     assert sum(server.charged.values()) == 2000
     assert not server.twice
-    assert sum(server.live.values()) <= 2 * FEW
+    assert sum(server.live.values()) <= 2 * MIN_BATCH
     assert len(server.batches) == 3
     assert same(run, run_of(Loopback(wavering), dataset=positions))
 
@@ -117,7 +117,7 @@ def test_a_dataset_is_found_in_waves_and_little_is_wasted(tmp_path: Path) -> Non
     pool, server = written(tmp_path / "pool.jsonl", 1500), BatchServer(in_every_fifth)
     run = run_of(server, pool=pool, n=150, batch=True)
     first, *waves, measured = server.sizes
-    assert (first, measured) == (300 - FEW + 1, 300 - FEW)
+    assert (first, measured) == (300 - MIN_BATCH + 1, 300 - MIN_BATCH)
     assert len(waves) == 1
     assert not server.twice
     assert run.dataset.asked
@@ -199,7 +199,7 @@ def test_ctrl_c_leaves_the_batch_running_and_says_how_to_come_back(
         )
         server.polls = 0
         assert cdta(*run, "--out", tmp_path / "run").returncode == 0
-    assert (server.sizes, server.twice) == ([2 * SIZE - FEW], [])
+    assert (server.sizes, server.twice) == ([2 * SIZE - MIN_BATCH], [])
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,11 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.client import client
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.vocabulary import Outcome
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models import asking
 from cant_do_that_anymore.providers.catalogue import EXTRAS, model_named
 from players import SPECIAL
 
@@ -83,8 +83,8 @@ def habit(messages: list[ChatMessage]) -> ModelOutput:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
-    monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
     Provider.calls = 0
     yield
 

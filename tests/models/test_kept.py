@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cant_do_that_anymore.client.cache import ModelCache, with_request_seed
+from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.game.rules import STANDARD
-from cant_do_that_anymore.models.asks import seeded
-from cant_do_that_anymore.models.kept import Kept
-from cant_do_that_anymore.models.store import Store
 from cant_do_that_anymore.providers.base import Answer, Message, Question, Request, Settings
 from cant_do_that_anymore.providers.local import RandomModel
 
@@ -34,7 +33,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-def save(kept: Kept, ask: Request, settings: Settings, answer: Answer) -> Answer:
+def save(kept: ModelCache, ask: Request, settings: Settings, answer: Answer) -> Answer:
     async def saved() -> Answer:
         return await kept.save(ask, settings, answer)
 
@@ -42,7 +41,7 @@ def save(kept: Kept, ask: Request, settings: Settings, answer: Answer) -> Answer
 
 
 def test_of_smaller_limits_the_largest_counts_unless_it_cut_the_answer_off(store: Store) -> None:
-    kept = Kept(RandomModel(), store)
+    kept = ModelCache(RandomModel(), store)
     whole, cut, grown, cut_later = (replace(ASK, draw=draw) for draw in range(4))
     for ask, at_small, at_middle in (
         (whole, WHOLE, None),
@@ -62,7 +61,7 @@ def test_of_smaller_limits_the_largest_counts_unless_it_cut_the_answer_off(store
 
 
 def test_room_to_think_is_part_of_the_limit(store: Store) -> None:
-    kept = Kept(RandomModel(), store)
+    kept = ModelCache(RandomModel(), store)
     save(kept, ASK, Settings(max_tokens=60, reasoning_tokens=20), WHOLE)
     for max_tokens, reasoning_tokens, found in ((50, 30, WHOLE), (50, 31, WHOLE), (50, 29, None)):
         settings = Settings(max_tokens=max_tokens, reasoning_tokens=reasoning_tokens)
@@ -70,7 +69,7 @@ def test_room_to_think_is_part_of_the_limit(store: Store) -> None:
 
 
 def test_under_its_own_limit_an_answer_counts_however_it_ended(store: Store) -> None:
-    kept = Kept(RandomModel(), store)
+    kept = ModelCache(RandomModel(), store)
     save(kept, ASK, SMALL, CUT_OFF)
     assert kept.answer(ASK, SMALL) == CUT_OFF
     assert not kept.had_truncation([ASK], SMALL)
@@ -78,7 +77,7 @@ def test_under_its_own_limit_an_answer_counts_however_it_ended(store: Store) -> 
 
 
 def test_a_larger_limit_and_for_who_asks_anew_a_smaller_one_does_not_count(store: Store) -> None:
-    kept = Kept(RandomModel(), store)
+    kept = ModelCache(RandomModel(), store)
     save(kept, ASK, MIDDLE, WHOLE)
     assert kept.answer(ASK, SMALL) is None
     assert kept.answer(ASK, LARGE) == WHOLE
@@ -87,46 +86,48 @@ def test_a_larger_limit_and_for_who_asks_anew_a_smaller_one_does_not_count(store
 
 
 def test_an_answer_counts_in_whatever_form_it_was_asked(store: Store) -> None:
-    kept = Kept(RandomModel(), store)
+    kept = ModelCache(RandomModel(), store)
     bare = replace(WHOLE, conceded=("no temperature",))
     save(kept, ASK, SMALL, bare)
     save(kept, replace(ASK, draw=1), LARGE, WHOLE)
     assert kept.answer(ASK, SMALL) == bare
     assert kept.forms(SMALL) == [(), ("no temperature",)]
-    assert Kept(Other(), store).answer(ASK, SMALL) is None
+    assert ModelCache(Other(), store).answer(ASK, SMALL) is None
 
 
 def test_the_form_of_a_model_is_known_by_model_effort_and_body(store: Store) -> None:
-    Kept(RandomModel(), store).set_variant(SMALL, ("no system",))
-    later = Kept(RandomModel(), store)
+    ModelCache(RandomModel(), store).set_variant(SMALL, ("no system",))
+    later = ModelCache(RandomModel(), store)
     assert later.form(SMALL) == later.form(LARGE) == ("no system",)
     assert later.form(replace(SMALL, reasoning_effort="high")) == ()
     assert later.form(replace(SMALL, extra_body='{"a": 1}')) == ()
-    assert Kept(Other(), store).form(SMALL) == ()
+    assert ModelCache(Other(), store).form(SMALL) == ()
     later.set_variant(SMALL, ())
-    assert later.form(SMALL) == Kept(RandomModel(), store).form(SMALL) == ()
+    assert later.form(SMALL) == ModelCache(RandomModel(), store).form(SMALL) == ()
 
 
 def test_what_a_server_said_is_known_by_name_and_model(store: Store) -> None:
-    Kept(RandomModel(), store).save_fingerprints({"fingerprint": "a", "owner": "b"})
-    Kept(RandomModel(), store).save_fingerprints({"fingerprint": "c"})
-    later = Kept(RandomModel(), store)
+    ModelCache(RandomModel(), store).save_fingerprints({"fingerprint": "a", "owner": "b"})
+    ModelCache(RandomModel(), store).save_fingerprints({"fingerprint": "c"})
+    later = ModelCache(RandomModel(), store)
     assert later.fingerprints("fingerprint") == {"a", "c"}
     assert later.fingerprints("owner") == {"b"}
-    assert Kept(Other(), store).fingerprints("owner") == set()
+    assert ModelCache(Other(), store).fingerprints("owner") == set()
 
 
 def test_the_answer_that_was_first_is_the_one_that_counts(store: Store) -> None:
-    kept = Kept(RandomModel(), store)
+    kept = ModelCache(RandomModel(), store)
     assert save(kept, ASK, SMALL, WHOLE) is WHOLE
     assert save(kept, ASK, SMALL, CUT_OFF) == WHOLE
 
 
 def test_the_seed_of_a_question_is_the_same_in_every_version() -> None:
     settings = Settings(0.5, 16, 7)
-    assert seeded(RandomModel(), ASK, settings) == replace(settings, seed=269961778539680)
+    assert with_request_seed(RandomModel(), ASK, settings) == replace(
+        settings, seed=269961778539680
+    )
     seeds = {
-        seeded(model, ask, each).seed
+        with_request_seed(model, ask, each).seed
         for model, ask, each in (
             (RandomModel(), ASK, settings),
             (Other(), ASK, settings),

@@ -12,14 +12,14 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.client import client
+from cant_do_that_anymore.client.budget import Budget, BudgetExceeded, Price
+from cant_do_that_anymore.client.client import Client
+from cant_do_that_anymore.client.pricing import price_of
+from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.evaluation.outlook import Outlook
-from cant_do_that_anymore.evaluation.prices import price_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models import asking
-from cant_do_that_anymore.models.asking import Asking
-from cant_do_that_anymore.models.purse import Price, Purse, Spent
-from cant_do_that_anymore.models.store import Store
 from cant_do_that_anymore.providers import openai_api
 from cant_do_that_anymore.providers.base import Answer, Request, Settings, Usage
 from cant_do_that_anymore.providers.catalogue import model_named
@@ -64,8 +64,8 @@ def at_times_long(request: Body) -> int:
 
 @pytest.fixture(autouse=True)
 def priced(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
-    monkeypatch.setattr(asking, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
     with price_list():
         yield
 
@@ -132,13 +132,13 @@ def test_thinking_aloud_is_two_requests_and_both_are_paid(positions: Path) -> No
 
 def test_two_models_that_share_a_purse_keep_within_it_together(tmp_path: Path) -> None:
     servers = [Charging(habit, delay=0.005), Strict(habit, delay=0.005)]
-    purse = Purse(120.0)
+    purse = Budget(120.0)
     asks = [Request(question(position.moves), "measuring", "standard") for position in POOL]
 
     async def asked(thinker: Charging, store: Store) -> None:
         model = model_named("priced", thinker.url)
         try:
-            together = Asking(model, store, 16, purse, price_of(model) or pytest.fail())
+            together = Client(model, store, 16, purse, price_of(model) or pytest.fail())
             async for _ in together.answers(asks, Settings()):
                 pass
         finally:
@@ -154,7 +154,7 @@ def test_two_models_that_share_a_purse_keep_within_it_together(tmp_path: Path) -
         store = Store(tmp_path / "answers.sqlite")
         stack.callback(store.close)
         ended = asyncio.run(both(store))
-    assert [type(each) for each in ended] == [Spent, Spent]
+    assert [type(each) for each in ended] == [BudgetExceeded, BudgetExceeded]
     assert all(thinker.charged > 0 for thinker in servers)
     assert 120 - 17 < sum(thinker.charged for thinker in servers) <= 120
 
@@ -214,5 +214,7 @@ def test_no_cost_is_foreseen_of_answers_that_were_not_counted() -> None:
 
 
 def test_what_no_limit_can_pay_is_told_with_the_limit_that_could() -> None:
-    with pytest.raises(Spent, match=r"may cost \$1.7140; all answers .*, --max-cost 1.72 or more"):
-        asyncio.run(Purse(0.5).reserve(1.714, "batch"))
+    with pytest.raises(
+        BudgetExceeded, match=r"may cost \$1.7140; all answers .*, --max-cost 1.72 or more"
+    ):
+        asyncio.run(Budget(0.5).reserve(1.714, "batch"))

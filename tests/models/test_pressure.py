@@ -2,12 +2,12 @@
 
 import asyncio
 
-from cant_do_that_anymore.models.pressure import Pressure
+from cant_do_that_anymore.client.limiter import AdaptiveLimiter
 
 LONG_AGO = -1.0
 
 
-async def admitted(pressure: Pressure, requests: int) -> int:
+async def admitted(pressure: AdaptiveLimiter, requests: int) -> int:
     """How many of so many requests are let in at once."""
     inside = 0
 
@@ -27,12 +27,12 @@ async def admitted(pressure: Pressure, requests: int) -> int:
 
 
 def test_as_many_as_allowed_are_let_in() -> None:
-    assert asyncio.run(admitted(Pressure(8), 20)) == 8
+    assert asyncio.run(admitted(AdaptiveLimiter(8), 20)) == 8
 
 
 def test_overload_halves_and_a_burst_of_refusals_counts_once() -> None:
     async def scenario() -> int:
-        pressure = Pressure(8)
+        pressure = AdaptiveLimiter(8)
         async with pressure as entered:
             pass
         for _ in range(8):
@@ -44,7 +44,7 @@ def test_overload_halves_and_a_burst_of_refusals_counts_once() -> None:
 
 def test_at_least_one_is_always_let_in() -> None:
     async def scenario() -> int:
-        pressure = Pressure(4)
+        pressure = AdaptiveLimiter(4)
         for _ in range(10):
             async with pressure as entered:
                 pass
@@ -56,7 +56,7 @@ def test_at_least_one_is_always_let_in() -> None:
 
 def test_pressure_rises_again_by_one_with_a_full_round_of_answers() -> None:
     async def scenario() -> list[int]:
-        pressure = Pressure(8)
+        pressure = AdaptiveLimiter(8)
         async with pressure as entered:
             pass
         pressure.on_overload(entered, None)
@@ -72,7 +72,7 @@ def test_pressure_rises_again_by_one_with_a_full_round_of_answers() -> None:
 
 def test_nobody_is_let_in_before_the_time_the_server_gave() -> None:
     async def scenario() -> tuple[int, float]:
-        pressure = Pressure(8)
+        pressure = AdaptiveLimiter(8)
         loop = asyncio.get_running_loop()
         fallen = loop.time()
         pressure.on_overload(LONG_AGO, 0.05)
@@ -87,7 +87,7 @@ def test_nobody_is_let_in_before_the_time_the_server_gave() -> None:
 
 def test_those_who_wait_can_be_let_in_to_be_sent_home() -> None:
     async def scenario() -> None:
-        pressure = Pressure(1)
+        pressure = AdaptiveLimiter(1)
         pressure.on_overload(LONG_AGO, 600)
 
         async def request() -> None:

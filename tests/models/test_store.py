@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cant_do_that_anymore.client.batch.jobs import BatchJournal, JournalEntry
+from cant_do_that_anymore.client.store import Store, opened_store, store_to_read
 from cant_do_that_anymore.errors import UserError
-from cant_do_that_anymore.models.ledger import Ledger, Noted
-from cant_do_that_anymore.models.store import Store, opened_store, store_to_read
 from cant_do_that_anymore.providers.base import Answer, RequestVariant, Usage
 from cant_do_that_anymore.providers.local import RandomModel
 
@@ -140,12 +140,12 @@ def test_what_came_of_a_batch_and_changed_on_disk_is_not_believed(
     tmp_path: Path, change: str
 ) -> None:
     with closing(Store(tmp_path / "answers.sqlite")) as store:
-        ledger = Ledger(store, RandomModel())
+        ledger = BatchJournal(store, RandomModel())
         ledger.enter("file", {"key": ("e2e4",)})
         assert ledger.forms_in("file") == {"key": ("e2e4",)}
-        assert ledger.find("key") == Noted("file", None)
+        assert ledger.find("key") == JournalEntry("file", None)
         ledger.ended("file", {"key": Answer("e2e4")})
-        assert ledger.find("key") == Noted("file", Answer("e2e4"))
+        assert ledger.find("key") == JournalEntry("file", Answer("e2e4"))
         for column in ("form", "answer"):
             store.run(f"UPDATE batched SET {column} = {change.format(column)}")
         assert (ledger.forms_in("file"), ledger.find("key")) == ({}, None)
@@ -297,7 +297,7 @@ def test_many_processes_share_a_new_store_without_lock_errors(tmp_path: Path) ->
     program = (
         "import asyncio, sys\n"
         "from pathlib import Path\n"
-        "from cant_do_that_anymore.models.store import Store\n"
+        "from cant_do_that_anymore.client.store import Store\n"
         "from cant_do_that_anymore.providers.base import Answer\n"
         "async def main(path, name):\n"
         "    store = Store(Path(path))\n"

@@ -9,13 +9,13 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.client.client import WINDOW
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.evaluation.criteria import ORDER_SEED
 from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.run import choose
 from cant_do_that_anymore.evaluation.vocabulary import answers_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.models.asking import WINDOW
 from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.providers.request_variants import (
     NO_SYSTEM,

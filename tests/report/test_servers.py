@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore import Spec
+from cant_do_that_anymore.client.session import model_info
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.entrants import by_title
 from cant_do_that_anymore.evaluation.experiment import measured, specs_of
 from cant_do_that_anymore.evaluation.finding import folders_in
 from cant_do_that_anymore.evaluation.folder import load_run, save_run
 from cant_do_that_anymore.evaluation.spec import DEFAULT_SEED
-from cant_do_that_anymore.evaluation.whom import known_for
 from loopback import Loopback, serving
 from players import habit, perfect, wavering
 from processes import Done, cdta
@@ -105,7 +105,7 @@ def test_a_folder_made_with_one_server_is_refused_for_another(
 
 
 def known(**spec: Any) -> Any:
-    return known_for(Spec(**spec)).identity
+    return model_info(Spec(**spec)).identity
 
 
 def test_a_name_with_an_address_is_that_model_and_another_at_is_a_name() -> None:

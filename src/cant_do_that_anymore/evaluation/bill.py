@@ -6,10 +6,12 @@ from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
+from ..client.budget import FREE, Price
+from ..client.client import Client
+from ..client.pricing import rate_for
+from ..client.session import create_model, model_info, open_client
 from ..errors import Incomplete
 from ..interrupts import run_interruptible
-from ..models.asking import Asking
-from ..models.purse import FREE, Price
 from ..progress import progress_display
 from ..providers.base import ModelInfo
 from ..providers.request_variants import limit_of
@@ -18,10 +20,8 @@ from .estimate import cost, foreseen_by
 from .foresight import Foreseen, Part
 from .lengths import lengths_of
 from .pools import positions_for
-from .prices import rate_for
 from .spec import Spec, plan_for
 from .vocabulary import Plan
-from .whom import asking_for, known_for, model_for
 
 FEW, ENOUGH = 5, 20
 """So many answers tell whether more can be afforded, and so many what a run will cost."""
@@ -48,7 +48,7 @@ class Bill(NamedTuple):
 
 
 async def bill_for(
-    spec: Spec, plan: Plan, asking: Asking, *, quiet: bool, may_ask: bool = True
+    spec: Spec, plan: Plan, asking: Client, *, quiet: bool, may_ask: bool = True
 ) -> Bill | None:
     """Ask a few questions of a run, if none were yet, and say what the others will cost.
 
@@ -73,14 +73,14 @@ async def bill_for(
 
 def bill_of(spec: Spec, *, quiet: bool, may_ask: bool) -> Bill | None:
     """The same of a run that is still to begin; raises what that does."""
-    if not _price_to_tell(spec, known_for(spec)):
+    if not _price_to_tell(spec, model_info(spec)):
         return None
     positions_for(spec, quiet=quiet)  # a pool is mined when first wanted
-    model = model_for(spec)
+    model = create_model(spec)
     plan = plan_for(spec, model)
 
     async def billed() -> Bill | None:
-        async with asking_for(spec, model) as asking:
+        async with open_client(spec, model) as asking:
             return await bill_for(spec, plan, asking, quiet=quiet, may_ask=may_ask)
 
     return run_interruptible(billed(), kept=not spec.fresh)
@@ -114,7 +114,7 @@ def _price_to_tell(spec: Spec, model: ModelInfo) -> Price | None:
     return None if price == FREE or spec.max_cost is not None or spec.ask_above is None else price
 
 
-async def _ask(part: Part, asking: Asking) -> None:
+async def _ask(part: Part, asking: Client) -> None:
     """Ask and keep the answers; what fails is for the run to tell, which asks it again."""
     async with aclosing(asking.answers(part.to_ask, part.settings)) as answers:
         async for _ in answers:

@@ -1,11 +1,11 @@
 """Options that make a run cheaper."""
 
+from ..client.batch.client import check_batch
+from ..client.session import model_info
 from ..errors import UserError
 from ..game.rules import BISHOPS_AS_KNIGHTS
-from ..models.batching import check_batch
 from .sizes import hoped_for
 from .spec import Spec
-from .whom import known_for
 
 ROUGH = 0.1
 """A precision that tells whether a habit is rather dropped or kept."""
@@ -38,7 +38,7 @@ def _takes_batches(spec: Spec) -> bool:
     if spec.base_url:
         return False
     try:
-        check_batch(known_for(spec), fresh=spec.fresh)
+        check_batch(model_info(spec), fresh=spec.fresh)
     except UserError:
         return False
     return True

@@ -12,16 +12,16 @@ from dataclasses import replace
 
 import chess
 
+from ..client.cache import ModelCache
+from ..client.client import Client
 from ..game.position import Position
-from ..models.asking import Asking
-from ..models.kept import Kept
 from ..providers.base import Request
 from .criteria import Criteria, Which
 from .results import Dataset
 
 
 def controls_for(
-    dataset: Dataset, samples: Sequence[Position], criteria: Criteria, kept: Kept
+    dataset: Dataset, samples: Sequence[Position], criteria: Criteria, kept: ModelCache
 ) -> list[Position]:
     """As many controls as samples, or as many as there are, in the order of the pool.
 
@@ -39,7 +39,7 @@ def controls_for(
 
 
 async def found_controls(
-    dataset: Dataset, samples: Sequence[Position], criteria: Criteria, asking: Asking
+    dataset: Dataset, samples: Sequence[Position], criteria: Criteria, asking: Client
 ) -> list[Position]:
     """The same, where what the store has lost since the dataset was found is asked again."""
     if not dataset.built_now:
@@ -57,7 +57,7 @@ def asks_behind(dataset: Dataset, criteria: Criteria) -> Iterator[Request]:
 
 
 def _other_moves(
-    dataset: Dataset, criteria: Criteria, kept: Kept
+    dataset: Dataset, criteria: Criteria, kept: ModelCache
 ) -> Iterator[tuple[Position, str]]:
     """The positions that were asked for the dataset, each with the move that was played first."""
     baseline, reading = criteria.plan.baseline, criteria.plan.reading

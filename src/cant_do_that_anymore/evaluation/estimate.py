@@ -7,9 +7,11 @@ from before are not asked for again, and say how long the others will be.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..models.kept import Kept
-from ..models.purse import Price
-from ..models.store import opened_store, store_to_read
+from ..client.budget import Price
+from ..client.cache import ModelCache
+from ..client.pricing import rate_for
+from ..client.session import is_remote, model_info
+from ..client.store import opened_store, store_to_read
 from ..providers.base import ModelInfo, Usage
 from ..providers.chain_of_thought import Thinker
 from .cheaper import cheaper_than
@@ -18,7 +20,6 @@ from .foresight import Foreseen, foresee
 from .lengths import Lengths, lengths_of
 from .pace import WAVES, Pace
 from .precision import is_reached, looks, stages
-from .prices import rate_for
 from .sizes import (
     HALF_WIDTH,
     USUAL_IMPACT,
@@ -32,7 +33,6 @@ from .sizes import (
 from .spec import Spec, plan_for
 from .tokens import Span
 from .vocabulary import Eval, Plan
-from .whom import has_address, known_for
 
 STEPS = "finding the dataset", "measuring"
 SAME_MODEL = "not counted: the question that tells whether it is still the model that answered"
@@ -97,10 +97,10 @@ def foreseen_for(spec: Spec, known: ModelInfo) -> Foreseen:
         InvalidInput: if the spec cannot work.
     """
     with opened_store(fresh=True) if spec.fresh else store_to_read() as store:
-        return foreseen_by(spec, plan_for(spec, known), known, Kept(known, store))
+        return foreseen_by(spec, plan_for(spec, known), known, ModelCache(known, store))
 
 
-def foreseen_by(spec: Spec, plan: Plan, known: ModelInfo, kept: Kept) -> Foreseen:
+def foreseen_by(spec: Spec, plan: Plan, known: ModelInfo, kept: ModelCache) -> Foreseen:
     """The same by these answers; with a precision, as many samples as it is expected to take."""
     under_way = 2 * (spec.max_connections or known.connections)
     for stage in stages(plan):
@@ -121,7 +121,7 @@ def estimate(spec: Spec) -> Estimate:
     Raises:
         InvalidInput: if the spec cannot work.
     """
-    known = known_for(spec)
+    known = model_info(spec)
     foreseen = foreseen_for(spec, known)
     connections = spec.max_connections or known.connections
     pace = Pace(known, connections, foreseen.looks if spec.batch else None)
@@ -148,7 +148,7 @@ def estimate(spec: Spec) -> Estimate:
             f"time: {pace.basis}",
             *on_expected_samples(spec.precision, spec.to_draw, foreseen.samples),
             *([_on_diagnosis()] if spec.diagnose else []),
-            *([SAME_MODEL] if has_address(known) and dataset.kept + measuring.kept else []),
+            *([SAME_MODEL] if is_remote(known) and dataset.kept + measuring.kept else []),
         ),
     )
 

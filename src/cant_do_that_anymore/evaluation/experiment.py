@@ -7,24 +7,24 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
+from ..client.budget import Budget, BudgetExceeded
+from ..client.pricing import check_price
+from ..client.session import model_info
 from ..errors import InvalidInput, NoHabit, Stopped, UserError
 from ..files import safe_name
 from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
-from ..models.purse import Purse, Spent
 from ..progress import overall_progress
 from ..providers.base import EFFORTS, Effort
 from .bill import Due, bill_of, check_dues
 from .entrants import Entrant
 from .folder import load_run
 from .pools import positions_drawn, positions_for
-from .prices import check_price
 from .recognition import check_recognised
 from .results import PROTOCOL, Dataset, Run
 from .run import evaluate
 from .spec import Spec, plan_for
 from .versions import is_own, versions_of
 from .vocabulary import Eval, Plan
-from .whom import known_for
 
 Save = Callable[[Run, Path], None]
 
@@ -112,7 +112,7 @@ def measured(
         _check(of_model)
     _check_bills(specs, out, quiet=quiet)
     limit = next(iter(specs.values()))[0].max_cost
-    purse = Purse() if limit is None else Purse(limit)
+    purse = Budget() if limit is None else Budget(limit)
     recognised: set[tuple[str, str]] = set()
     works = [(title, spec) for title, of_model in specs.items() for spec in of_model]
     took: list[float] = []
@@ -135,7 +135,7 @@ def measured(
             raise
         except NoHabit as problem:
             failures[f"{title} under {spec.change.key}"] = problem
-        except Spent as problem:
+        except BudgetExceeded as problem:
             failures[title] = problem
             break
         except UserError as problem:
@@ -146,7 +146,7 @@ def measured(
 def _check(of_model: Sequence[Spec]) -> None:
     """Refuse what cannot work before anything is asked."""
     try:
-        known = known_for(of_model[0])
+        known = model_info(of_model[0])
     except UserError:
         return  # which is said when its turn comes
     for spec in of_model:
@@ -195,7 +195,7 @@ def _in_words(title: str, spec: Spec) -> str:
 
 
 def finished_run(
-    spec: Spec, folder: Path, save: Save, *, quiet: bool, purse: Purse | None = None
+    spec: Spec, folder: Path, save: Save, *, quiet: bool, purse: Budget | None = None
 ) -> Run:
     """Measure as the spec says, into a folder, or take the run that is there already.
 
@@ -214,7 +214,7 @@ def finished_run(
 
 def _check_same(run: Run, spec: Spec, folder: Path) -> None:
     """Refuse a run that the spec would not make."""
-    known = known_for(spec)
+    known = model_info(spec)
     plan = plan_for(spec, known)
     differences = plan.differences(run.plan)
     if plan.wanted != run.plan.wanted:

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import median
 
+from ..client.cache import ModelCache
+from ..client.pricing import is_patient
 from ..game.position import Position
-from ..models.kept import Kept
 from ..providers.base import Answer, ModelInfo, Question, Request, RequestVariant, Settings, Usage
 from ..providers.request_variants import NO_TEMPERATURE, reasoning_budget
 from .controls import asks_behind, controls_for
 from .criteria import Criteria, Which
 from .datasets import rates_on_all, rates_on_common
 from .pools import given_dataset, positions_drawn, positions_for
-from .prices import is_patient
 from .results import Dataset
 from .samples import asked_of
 from .search import BUILT, DRAWS, Search
@@ -97,7 +97,7 @@ class Foreseen:
         return replace(self.dataset, to_ask=first)
 
 
-def foresee(spec: Spec, plan: Plan, known: ModelInfo, kept: Kept, under_way: int) -> Foreseen:
+def foresee(spec: Spec, plan: Plan, known: ModelInfo, kept: ModelCache, under_way: int) -> Foreseen:
     """Foresee a run in which so many questions are under way at once, or as many as a wave has."""
 
     def part(settings: Settings) -> Part:
@@ -142,7 +142,7 @@ def foresee(spec: Spec, plan: Plan, known: ModelInfo, kept: Kept, under_way: int
     return Foreseen(selection, measuring, imagined, samples)
 
 
-def _found(spec: Spec, criteria: Criteria, kept: Kept, part: Part) -> Dataset | None:
+def _found(spec: Spec, criteria: Criteria, kept: ModelCache, part: Part) -> Dataset | None:
     """The dataset that exists, if one does; the first question tells the model's version."""
     first = criteria.ask(Which(0, 0))
     answer = kept.answer(first, criteria.settings)
@@ -159,7 +159,11 @@ def _found(spec: Spec, criteria: Criteria, kept: Kept, part: Part) -> Dataset | 
 
 
 def _controls(
-    dataset: Dataset, positions: Sequence[Position], criteria: Criteria, kept: Kept, part: Part
+    dataset: Dataset,
+    positions: Sequence[Position],
+    criteria: Criteria,
+    kept: ModelCache,
+    part: Part,
 ) -> list[Position]:
     """Those of the run; where answers are imagined or lost, all that is no member may be one."""
     if dataset.origin != _IMAGINED:
@@ -178,7 +182,7 @@ def _likely_version(model: ModelInfo) -> str:
 
 
 def _imagined(
-    criteria: Criteria, kept: Kept, part: Part, under_way: int | None, *, patient: bool
+    criteria: Criteria, kept: ModelCache, part: Part, under_way: int | None, *, patient: bool
 ) -> tuple[Dataset, str]:
     """The dataset as it may come out, and what that rests on."""
     search, settings = Search(criteria, criteria.plan.wanted), criteria.settings

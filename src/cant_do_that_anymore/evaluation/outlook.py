@@ -1,6 +1,6 @@
 """What a run comes to in all, told while it goes on."""
 
-from ..models.purse import FREE, Price, is_counted
+from ..client.budget import FREE, Price, is_counted
 from ..providers.base import Answer, Usage
 from .results import Dataset
 

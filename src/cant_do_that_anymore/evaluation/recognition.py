@@ -9,13 +9,14 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
+from ..client.budget import Budget
+from ..client.client import Client
+from ..client.session import create_model, is_remote, model_info, open_client
 from ..errors import Stopped, UserError
 from ..game.move_parser import move_in
 from ..game.position import Position
 from ..game.rules import board_after
 from ..interrupts import run_interruptible
-from ..models.asking import Asking
-from ..models.purse import Purse
 from ..progress import progress_display
 from ..providers.base import Answer, Model, Request, Settings, TransientError
 from ..providers.chain_of_thought import ThinkingModel
@@ -29,7 +30,6 @@ from .samples import draws_of
 from .spec import Spec
 from .versions import versions_of
 from .vocabulary import BEFORE, Plan
-from .whom import asking_for, has_address, known_for, model_for
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class AnotherModel(UserError):
 
 
 async def recognised(
-    spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Asking, *, quiet: bool
+    spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Client, *, quiet: bool
 ) -> list[str]:
     """Ask the first kept question again, if there is one, and say what may have changed.
 
@@ -62,7 +62,7 @@ async def recognised(
         AnotherModel: if it is sure that it is another model.
         UserError: if nobody answers, and more is to be asked.
     """
-    if asking.kept.is_empty or not has_address(asking.model):
+    if asking.kept.is_empty or not is_remote(asking.model):
         return []
     asks, settings = _asks(spec, plan, at_hand, asking.model)
     kept = _kept(asks, settings, asking)
@@ -70,7 +70,7 @@ async def recognised(
 
 
 async def recognised_in(
-    dataset: Dataset, spec: Spec, plan: Plan, asking: Asking, *, quiet: bool
+    dataset: Dataset, spec: Spec, plan: Plan, asking: Client, *, quiet: bool
 ) -> list[str]:
     """The same before positions are measured that were found by asking some version of the model.
 
@@ -78,14 +78,14 @@ async def recognised_in(
     another model.
     """
     is_given = spec.dataset or spec.fallback_dataset or not dataset.version
-    if is_given or not has_address(asking.model):
+    if is_given or not is_remote(asking.model):
         return []
     asks = _measuring(dataset.positions, plan)
     kept = _kept(asks, plan.settings, asking, but=dataset.version)
     return await _recognised(kept, plan.settings, spec, plan, asking, quiet=quiet)
 
 
-def check_recognised(run: Run, spec: Spec, purse: Purse, *, quiet: bool) -> None:
+def check_recognised(run: Run, spec: Spec, purse: Budget, *, quiet: bool) -> None:
     """The same before a run that was saved is taken for the one that the spec asks for.
 
     What was said at temperature 0 to find its positions is looked at, if it is kept, or else its
@@ -95,11 +95,11 @@ def check_recognised(run: Run, spec: Spec, purse: Purse, *, quiet: bool) -> None
     Raises:
         AnotherModel: if it is sure that it is another model.
     """
-    if not has_address(known_for(spec)):
+    if not is_remote(model_info(spec)):
         return
 
     async def looked() -> list[str]:
-        async with asking_for(spec, model_for(spec), purse) as asking:
+        async with open_client(spec, create_model(spec), purse) as asking:
             asks, settings = _asks(spec, run.plan, positions_for(spec), asking.model)
             kept = _kept(asks, settings, asking)
             versions = versions_of(run.samples)
@@ -126,7 +126,7 @@ def check_recognised(run: Run, spec: Spec, purse: Purse, *, quiet: bool) -> None
 
 
 async def _recognised(
-    kept: Answered, settings: Settings, spec: Spec, plan: Plan, asking: Asking, *, quiet: bool
+    kept: Answered, settings: Settings, spec: Spec, plan: Plan, asking: Client, *, quiet: bool
 ) -> list[str]:
     if not kept:
         return []
@@ -149,7 +149,7 @@ def _unknown(fault: Exception) -> str:
     return f"it could not be asked whether it is still the same model ({fault})"
 
 
-async def remember(asking: Asking) -> None:
+async def remember(asking: Client) -> None:
     """Keep what the server says of the model that has answered, beside its answers."""
     if asking.asked:
         asking.kept.save_fingerprints(await _marks(asking.model))
@@ -175,7 +175,7 @@ def _measuring(positions: Sequence[Position], plan: Plan) -> Iterator[Request]:
 
 
 def _kept(
-    asks: Iterable[Request], settings: Settings, asking: Asking, but: str | None = None
+    asks: Iterable[Request], settings: Settings, asking: Client, but: str | None = None
 ) -> Answered:
     """The first of the questions whose answers are kept, but for those of one version."""
     found = ((ask, asking.kept.answer(ask, settings)) for ask in asks)
@@ -184,7 +184,7 @@ def _kept(
 
 
 async def _looked_at(
-    kept: Answered, settings: Settings, asking: Asking, versions: Collection[str]
+    kept: Answered, settings: Settings, asking: Client, versions: Collection[str]
 ) -> list[str]:
     """Look again at other questions when the first is answered otherwise; at it, if it is alone."""
     others: list[str] = []
@@ -230,7 +230,7 @@ def _said(ask: Request, answer: Answer) -> str:
     return move.uci() if move else answer.text.strip()[:80]
 
 
-async def _on_marks(asking: Asking) -> list[str]:
+async def _on_marks(asking: Client) -> list[str]:
     """Say once what the server says otherwise; services are mended without a new model."""
     notes, told = [], await _marks(asking.model)
     for name, value in told.items():

@@ -13,11 +13,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 
+from ..client.budget import Budget
+from ..client.client import Client
+from ..client.pricing import cost_of, is_patient, rate_for
+from ..client.session import create_model, open_client
 from ..errors import Interrupted
 from ..game.position import Position
 from ..interrupts import run_interruptible
-from ..models.asking import Asking
-from ..models.purse import Purse
 from ..progress import progress, status_callback
 from ..providers.base import Model, Request
 from ..providers.local import listener
@@ -32,7 +34,6 @@ from .notes import notes_on
 from .outlook import Outlook
 from .pools import Pool, given_dataset, positions_drawn, positions_for
 from .precision import is_reached, on_precision, stages
-from .prices import cost_of, is_patient, rate_for
 from .recognition import recognised, recognised_in, remember
 from .results import Dataset, Run
 from .samples import Draw, asked_of
@@ -42,7 +43,6 @@ from .spec import Spec, plan_for
 from .versions import on_moved_alias, version_of_all, versions_of
 from .vocabulary import Condition, Plan, Sample
 from .watch import Watch
-from .whom import asking_for, model_for
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ KEPT = "every answer was kept from an earlier run; another seed asks anew"
 
 
 def evaluate(
-    spec: Spec, model: Model | None = None, *, quiet: bool = False, purse: Purse | None = None
+    spec: Spec, model: Model | None = None, *, quiet: bool = False, purse: Budget | None = None
 ) -> Run:
     """Measure a model: the one that the spec names, unless another is given.
 
@@ -62,7 +62,7 @@ def evaluate(
         Incomplete: if the run was stopped or too many answers are missing.
         UserError: if the model cannot be reached, or answers cannot be saved.
     """
-    model = model or model_for(spec)
+    model = model or create_model(spec)
     plan, at_hand = plan_for(spec, model), positions_for(spec, quiet=quiet)
     work = _run(spec, plan, at_hand, model, quiet=quiet, purse=purse)
     return run_interruptible(work, kept=not spec.fresh)
@@ -79,11 +79,11 @@ class Chosen:
 
 def choose(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Chosen:
     """Find or build a model's dataset without measuring; takes and raises what `evaluate` does."""
-    model = model or model_for(spec)
+    model = model or create_model(spec)
     plan, at_hand = plan_for(spec, model), positions_for(spec, quiet=quiet)
 
     async def chosen() -> Chosen:
-        async with asking_for(spec, model) as asking:
+        async with open_client(spec, model) as asking:
             await recognised(spec, plan, at_hand, asking, quiet=quiet)
             return await choosing(spec, plan, at_hand, asking, billed=plan, quiet=quiet)
 
@@ -91,7 +91,7 @@ def choose(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Ch
 
 
 async def choosing(
-    spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Asking, *, billed: Plan, quiet: bool
+    spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Client, *, billed: Plan, quiet: bool
 ) -> Chosen:
     """The same within a loop that runs; before, what the billed plan costs to find is checked."""
     if bill := await bill_for(spec, billed, asking, quiet=quiet):
@@ -107,10 +107,10 @@ async def _run(
     model: Model,
     *,
     quiet: bool,
-    purse: Purse | None,
+    purse: Budget | None,
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    async with asking_for(spec, model, purse) as asking:
+    async with open_client(spec, model, purse) as asking:
         changes = await recognised(spec, plan, at_hand, asking, quiet=quiet)
         # Whoever gives a purse knows what it is for.
         if not purse and (bill := await bill_for(spec, plan, asking, quiet=quiet)):
@@ -161,7 +161,7 @@ async def _chosen(
     spec: Spec,
     plan: Plan,
     at_hand: Dataset | Pool,
-    asking: Asking,
+    asking: Client,
     outlook: Outlook,
     *,
     quiet: bool,
@@ -176,7 +176,7 @@ async def _chosen(
 
 
 async def _dataset(
-    spec: Spec, criteria: Criteria, asking: Asking, outlook: Outlook, *, quiet: bool
+    spec: Spec, criteria: Criteria, asking: Client, outlook: Outlook, *, quiet: bool
 ) -> Dataset:
     version = await version_of(asking, criteria, quiet=quiet)
     if not spec.fallback_dataset:
@@ -198,7 +198,7 @@ async def _dataset(
 
 
 async def _measured(
-    asking: Asking, chosen: Chosen, plan: Plan, outlook: Outlook, *, quiet: bool
+    asking: Client, chosen: Chosen, plan: Plan, outlook: Outlook, *, quiet: bool
 ) -> list[Sample]:
     """Ask every position under every condition and judge the answers; controls come last."""
     samples: list[Sample] = []
@@ -225,7 +225,7 @@ async def _measured(
     return samples
 
 
-def _asks(draw: Draw, asking: Asking, plan: Plan, conditions: Sequence[Condition]) -> list[Request]:
+def _asks(draw: Draw, asking: Client, plan: Plan, conditions: Sequence[Condition]) -> list[Request]:
     """The questions of a sample; all of them anew if a smaller limit has cut off one before."""
     asks = list(draw.asks(conditions))
     same_limit_only = asking.kept.had_truncation(asks, plan.settings)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil
 
+from ..client.budget import is_counted
 from ..errors import Interrupted, NoHabit
 from ..game.position import Position, checked
-from ..models.purse import is_counted
 from ..providers.base import Answer, Request, Usage
 from ..providers.request_variants import NO_TEMPERATURE
 from .criteria import Criteria, Which

@@ -10,9 +10,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 
+from ..client.client import Client
 from ..errors import Incomplete, NoHabit
 from ..game.rules import BISHOPS_AS_KNIGHTS
-from ..models.asking import Asking
 from ..progress import progress, progress_display, status_callback
 from ..providers.base import ModelInfo
 from ..providers.catalogue import OPENAI_BASE_MODELS
@@ -26,7 +26,7 @@ from .statistics.prospect import ERROR
 from .watch import Watch
 
 
-async def version_of(asking: Asking, criteria: Criteria, *, quiet: bool) -> str:
+async def version_of(asking: Client, criteria: Criteria, *, quiet: bool) -> str:
     """The exact version the model answers as, learnt from the first question of the pool.
 
     A person is asked nothing for that.
@@ -79,7 +79,7 @@ def enough_of(found: Dataset | None, wanted: int) -> Dataset | None:
 
 
 async def dataset_for(
-    asking: Asking,
+    asking: Client,
     version: str,
     criteria: Criteria,
     outlook: Outlook,

@@ -8,9 +8,9 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, get_args
 
+from ..client.batch.client import check_batch
 from ..errors import InvalidInput, unknown_value
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, given_rules
-from ..models.batching import check_batch
 from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
 from ..providers.http import checked_headers, with_address
 from .conditions import check, conditions_for

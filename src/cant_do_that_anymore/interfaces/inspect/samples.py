@@ -14,6 +14,9 @@ from inspect_ai import SampleSource
 from inspect_ai.dataset import Sample as InspectSample
 from inspect_ai.model import Model, get_model
 
+from ...client.cache import ModelCache
+from ...client.session import open_client
+from ...client.store import Store
 from ...evaluation.bill import ENOUGH, FEW
 from ...evaluation.controls import controls_for
 from ...evaluation.criteria import Criteria, Which
@@ -24,13 +27,10 @@ from ...evaluation.samples import Draw, draws_of
 from ...evaluation.selection import enough_of, found_dataset
 from ...evaluation.spec import Spec, plan_for
 from ...evaluation.vocabulary import Eval
-from ...evaluation.whom import asking_for
 from ...files import answers_file
 from ...game.notation import numbered, written, written_game
 from ...game.position import Position, earlier_moves
 from ...game.rules import Rules
-from ...models.kept import Kept
-from ...models.store import Store
 from ...providers.local import drawing
 from .arguments import Arguments, spec_for
 from .metrics import CONTROL, DRAW, GAME, LENGTH, MOVES, RULES
@@ -94,7 +94,7 @@ class Found(SampleSource):
         step = replace(plan, wanted=size)
         billed = step if size <= ENOUGH else plan
         at_once = min(model.connections, max(FEW, size // 4))  # little is asked that is not wanted
-        async with asking_for(replace(spec, max_connections=at_once), model) as asking:
+        async with open_client(replace(spec, max_connections=at_once), model) as asking:
             return await choosing(spec, step, self._at_hand, asking, billed=billed, quiet=True)
 
 
@@ -110,7 +110,7 @@ def known_already(spec: Spec, asked: Model | None, at_hand: Dataset | Pool) -> C
     plan = plan_for(spec, model)
     criteria = Criteria(model, at_hand, plan)
     with closing(Store(answers_file())) as store:
-        kept = Kept(model, store)
+        kept = ModelCache(model, store)
         first = kept.answer(criteria.ask(Which(0, 0)), criteria.settings)
         found = enough_of(found_dataset(first.version, criteria), plan.wanted) if first else None
         if not found:

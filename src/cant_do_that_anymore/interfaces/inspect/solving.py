@@ -9,6 +9,9 @@ from inspect_ai.model import Model, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
+from ...client.cache import ModelCache, with_request_seed
+from ...client.negotiator import Negotiator
+from ...client.store import Store
 from ...errors import InvalidInput, UserError
 from ...evaluation.diagnosis import ASKED_OF_CONTROLS
 from ...evaluation.notes import ENOUGH, is_broken
@@ -17,10 +20,6 @@ from ...evaluation.spec import plan_for
 from ...evaluation.vocabulary import Eval, Sample
 from ...evaluation.watch import Watch
 from ...files import answers_file
-from ...models.asks import seeded
-from ...models.forms import Forms
-from ...models.kept import Kept
-from ...models.store import Store
 from ...providers.base import Answer, TransientError
 from .arguments import Arguments, spec_for
 from .metrics import CONTROL, DRAW, RULES
@@ -40,8 +39,8 @@ class Measured:
         self.model = WithinTask(asked)
         self.plan = plan_for(spec_for(eval, arguments, asked), self.model)
         with closing(Store(answers_file())) as store:  # perhaps when its dataset was found
-            known = Kept(self.model, store).form(self.plan.settings)
-        self.forms = Forms(self.model, Learnt(known))
+            known = ModelCache(self.model, store).form(self.plan.settings)
+        self.forms = Negotiator(self.model, Learnt(known))
         self.watch = Watch(self.plan.settings)
         self.drops = Drops()
 
@@ -78,7 +77,7 @@ async def _solved(state: TaskState, measured: Measured) -> TaskState:
     for condition, ask in zip(conditions, draw.asks(conditions), strict=True):
         exchange = Exchange()
         EXCHANGE.set(exchange)
-        own = seeded(measured.model, ask, plan.settings)
+        own = with_request_seed(measured.model, ask, plan.settings)
         async with span(condition.name):
             try:
                 answer = await forms.ask_until_accepted(

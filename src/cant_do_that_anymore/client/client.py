@@ -1,4 +1,5 @@
-"""Many questions to one model: many at once, patiently, and each answer on disk before it counts.
+"""Concurrent client for one model: retries with back-off, adaptive concurrency, an on-disk cache,
+a budget.
 
 Answers come back in the order of the questions, so nothing depends on which arrived first.
 """
@@ -13,12 +14,10 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from ..errors import Interrupted, UserError
 from ..progress import duration
 from ..providers.base import Answer, Model, Request, RequestVariant, Settings, TransientError
-from .asks import seeded
-from .forms import Forms
-from .kept import Kept
-from .paying import STOPPED, Till, paid
-from .pressure import Pressure
-from .purse import FREE, Price, Purse
+from .budget import FREE, STOPPED, Budget, Meter, Price, metered
+from .cache import ModelCache, with_request_seed
+from .limiter import AdaptiveLimiter
+from .negotiator import Negotiator
 from .store import Store
 
 Tell = Callable[[str], None]
@@ -34,7 +33,7 @@ LONG_WAIT = 60.0
 """Who waits longer for one answer is told why, once in that time."""
 PATIENCE = 3600.0
 """So many seconds a question waits for its answer, whatever the reason."""
-WINDOW, FAR_AHEAD = 4, 5_000
+WINDOW, LOOKAHEAD = 4, 5_000
 """How many questions may be begun ahead of a slow one: so many times as many as go out at once, or
 so many where all must be asked. Their answers wait in memory."""
 FAILURES_IN_A_ROW = 10
@@ -43,7 +42,7 @@ KEPT_FOR_A_FAILURE = 10
 """Who goes on asks first what failed before: for so many kept answers one more may fail."""
 
 
-class Asking:
+class Client:
     """Asks one model, through one store, with a limited number of questions in flight.
 
     Attributes:
@@ -62,22 +61,22 @@ class Asking:
         model: Model,
         store: Store,
         connections: int | None = None,
-        purse: Purse | None = None,
+        purse: Budget | None = None,
         price: Price = FREE,
     ) -> None:
         self.model = model
         self.asked = 0
         self._stopping = asyncio.Event()
-        self.till = Till(purse or Purse(), price, self._stopping)
+        self.till = Meter(purse or Budget(), price, self._stopping)
         most = connections or model.connections
         self.window = WINDOW * most
-        self.kept = Kept(model, store)
-        self._forms = Forms(paid(model, self.till), self.kept)
+        self.kept = ModelCache(model, store)
+        self._forms = Negotiator(metered(model, self.till), self.kept)
         self._in_flight: dict[tuple[str, Settings], asyncio.Task[Answer]] = {}
         # As many again may wait for another try or for the disk, so that requests never wait. Who
         # takes one at a time is asked when what was said before is counted.
         self._open_questions = asyncio.Semaphore(2 * most if most > 1 else 1)
-        self._pressure = Pressure(most)
+        self._pressure = AdaptiveLimiter(most)
         self._failures_in_a_row = 0
         self._taken = 0
         self._last_said = -LONG_WAIT
@@ -87,7 +86,7 @@ class Asking:
         self,
         asks: Iterable[Request],
         settings: Settings,
-        ahead: int | None = FAR_AHEAD,
+        ahead: int | None = LOOKAHEAD,
         tell: Tell = lambda _: None,
     ) -> AsyncGenerator[Answer]:
         """Ask, and yield the answers in the order of the questions.
@@ -141,7 +140,9 @@ class Asking:
         Raises:
             Passing, Problem: as the model does.
         """
-        return await self._forms.answer(ask.question, seeded(self.model, ask, settings), form)
+        return await self._forms.answer(
+            ask.question, with_request_seed(self.model, ask, settings), form
+        )
 
     async def _begin(self, ask: Request, settings: Settings) -> "asyncio.Future[Answer]":
         which = ask.id, settings
@@ -185,7 +186,7 @@ class Asking:
 
     async def _asked(self, ask: Request, settings: Settings, form: RequestVariant | None) -> Answer:
         """One answer, after as many tries as it takes or as make sense."""
-        own = seeded(self.model, ask, settings)
+        own = with_request_seed(self.model, ask, settings)
         started, tries, failures = time.monotonic(), 0, 0
         while not self._stopping.is_set():
             async with self._pressure as entered:

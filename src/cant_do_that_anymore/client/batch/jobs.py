@@ -1,23 +1,146 @@
-"""Batches from the first byte to the last answer: made once, followed for hours, found again.
+"""Create, poll and recover batch jobs, with a journal of the requests in each.
+
+A question is noted after its file was uploaded, which costs nothing, and before the batch is made.
+A batch of which only the file is known may have been made: the provider can tell. An answer stays
+here until all that it calls for is done, since it may be one that has to be asked for again.
 
 Whatever happens on the way, the ledger knows what was sent: a batch whose making was not heard of
 is looked for before it is made again, and its results can be fetched as often as it takes.
 """
 
+import asyncio
+import json
 import logging
+import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from ..errors import Incomplete, Interrupted, UserError, pluralize
-from ..progress import duration
-from ..providers.base import Answer, RequestRejected, RequestVariant, TransientError
-from .asking import PATIENCE, Tell, pause
-from .batch_api import BatchApi, NoBatches, State
-from .ledger import LONGEST_BATCH, Ledger
+from ...errors import Incomplete, Interrupted, UserError, pluralize
+from ...progress import duration
+from ...providers.base import (
+    Answer,
+    ModelInfo,
+    RequestRejected,
+    RequestVariant,
+    TransientError,
+    digest,
+)
+from ..client import PATIENCE, Tell, pause
+from ..store import Store, texts_with_valid_checksum, with_checksum
+from .api import BatchApi, NoBatches, State
+
+ANOTHER_LOOK = 0.2
+"""In seconds."""
+LONGEST_BATCH = 48 * 3600.0
+"""In seconds; providers promise 24 hours."""
+
+
+class JournalEntry(NamedTuple):
+    """What is known of a question in a batch: its file, and what came back, if anything has."""
+
+    file: str
+    answer: Answer | None
+
+
+class BatchJournal:
+    """The questions to one model that are in batches, by the keys of their answers."""
+
+    def __init__(self, store: Store, model: ModelInfo) -> None:
+        self._store = store
+        self._model = digest(dict(model.identity))
+
+    def find(self, key: str) -> JournalEntry | None:
+        """What is known of a question, if it is in a batch."""
+        rows = self._store.run("SELECT file, answer FROM batched WHERE key = ?", key)
+        for file, answer in rows:
+            if not answer:
+                return JournalEntry(file, None)
+            for text in texts_with_valid_checksum(key, [(answer,)]):
+                with suppress(ValueError, KeyError, TypeError):
+                    return JournalEntry(file, Answer.from_json(json.loads(text)))
+            self.forget([key])  # the disk has changed it
+        return None
+
+    def under_way(self) -> int:
+        """How many questions to the model may have an answer soon that is not there yet."""
+        query = (
+            "SELECT COUNT(*) FROM batched WHERE model = ? AND answer = '' AND sent_at > ? "
+            "AND key NOT IN (SELECT key FROM saved_answers)"
+        )
+        return int(self._store.run(query, self._model, time.time() - LONGEST_BATCH)[0][0])
+
+    def enter(self, file: str, forms: Mapping[str, RequestVariant]) -> bool:
+        """Note the questions in a file and their forms; False if another has one of them."""
+        rows = [
+            (key, self._model, file, "", with_checksum(key, json.dumps(form)), "", time.time())
+            for key, form in forms.items()
+        ]
+        with self._store.transaction() as database:
+            try:
+                database.executemany("INSERT INTO batched VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            except sqlite3.IntegrityError:
+                database.rollback()
+                return False
+        return True
+
+    def made(self, file: str, batch: str) -> None:
+        """Note which batch was made of a file."""
+        query = "UPDATE batched SET batch = ? WHERE model = ? AND file = ?"
+        self._store.run(query, batch, self._model, file)
+
+    def batch_of(self, file: str) -> str:
+        """The batch that was made of a file, if that is known."""
+        query = "SELECT batch FROM batched WHERE model = ? AND file = ? LIMIT 1"
+        return "".join(batch for (batch,) in self._store.run(query, self._model, file))
+
+    def forms_in(self, file: str) -> dict[str, RequestVariant]:
+        """The forms of the questions in a file, by key, without what the disk has changed."""
+        query = "SELECT key, form FROM batched WHERE model = ? AND file = ?"
+        rows = self._store.run(query, self._model, file)
+        texts = ((key, texts_with_valid_checksum(key, [(form,)])) for key, form in rows)
+        return {key: tuple(json.loads(*form)) for key, form in texts if form}
+
+    def ended(self, file: str, answers: Mapping[str, Answer]) -> None:
+        """Keep the answers that came of a batch, and forget its other questions."""
+        texts = [
+            (with_checksum(key, json.dumps(answer.to_json())), key)
+            for key, answer in answers.items()
+        ]
+        with self._store.transaction() as database:
+            database.executemany("UPDATE batched SET answer = ? WHERE key = ?", texts)
+            database.execute(
+                "DELETE FROM batched WHERE model = ? AND file = ? AND answer = ''",
+                (self._model, file),
+            )
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Forget questions whose answers are saved."""
+        with self._store.transaction() as database:
+            database.executemany("DELETE FROM batched WHERE key = ?", [(key,) for key in keys])
+
+    @asynccontextmanager
+    async def exclusive(self) -> AsyncIterator[None]:
+        """Wait until no other process makes a batch, and let none do so while the body runs.
+
+        Whoever dies lets go: what is noted without a batch here is nobody's business any more.
+        """
+        path = self._store.path.with_name("batches.lock")
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as lock:
+            while True:
+                try:
+                    lock.execute("BEGIN EXCLUSIVE")
+                    break
+                except sqlite3.OperationalError as problem:
+                    if problem.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                        raise self._store.unusable(problem) from None
+                await asyncio.sleep(ANOTHER_LOOK)
+            yield
+
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +176,7 @@ class Batches:
         under_way: the id of the batch that is being followed; "" if none is.
     """
 
-    def __init__(self, api: BatchApi, ledger: Ledger, stopped_within: StoppedWithin) -> None:
+    def __init__(self, api: BatchApi, ledger: BatchJournal, stopped_within: StoppedWithin) -> None:
         self.under_way = ""
         self._api = api
         self._ledger = ledger

@@ -1,4 +1,4 @@
-"""The batch interface of OpenAI's form: files and batches, also as Together has them.
+"""OpenAI-style batch API: files and batches, also as Together has them.
 
 A file of requests is uploaded, a batch is made of it, and within 24 hours two files hold what came
 of it: one the answers, one the faults, in any order. Servers differ in small things: Together calls
@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 import aiohttp
 
-from ..errors import UserError
-from ..providers.base import Answer, RequestRejected, RequestVariant, TransientError
-from ..providers.openai_api import ServerModel
-from ..providers.responses import Response, error_message
+from ...errors import UserError
+from ...providers.base import Answer, RequestRejected, RequestVariant, TransientError
+from ...providers.openai_api import ServerModel
+from ...providers.responses import Response, error_message
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000

@@ -1,18 +1,56 @@
-"""What is kept of one model: its answers, and the form in which it wants its questions."""
+"""Cache keys, and the cached answers and request variant of one model."""
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from typing import NamedTuple
 
-from ..providers.base import Answer, Effort, ModelInfo, Request, RequestVariant, Settings, digest
+from ..providers.base import (
+    Answer,
+    Effort,
+    ModelInfo,
+    Request,
+    RequestVariant,
+    Settings,
+    _texts,
+    digest,
+)
 from ..providers.request_variants import limit_of
-from .asks import key_in, way_of
 from .store import Store
 
 
-class Way(NamedTuple):
+def request_key(
+    model: ModelInfo, ask: Request, settings: Settings, form: RequestVariant = ()
+) -> str:
+    """A digest of everything that can change the answer, and of which answer is meant."""
+    return cache_key(variant_digest(model, settings, form), ask)
+
+
+def variant_digest(model: ModelInfo, settings: Settings, form: RequestVariant) -> str:
+    """A name for who is asked, with which settings and in which form."""
+    return digest([dict(model.identity), sorted(form), settings.non_defaults])
+
+
+def cache_key(way: str, ask: Request) -> str:
+    """The key of what is asked in that way."""
+    return sha256(f"{way} {ask.id}".encode()).hexdigest()
+
+
+def with_request_seed(model: ModelInfo, ask: Request, settings: Settings) -> Settings:
+    """The settings with a seed that belongs to one question alone, the same in every version.
+
+    Where there is an address, nobody sees the seed.
+    """
+    if model.endpoint:
+        return settings
+    parts = [model.name, model.endpoint, _texts(ask), settings.temperature, settings.max_tokens]
+    parts += [settings.seed, ask.purpose, ask.draw]
+    return replace(settings, seed=int(digest(parts)[:12], 16))
+
+
+class CachedVariant(NamedTuple):
     """One in which the model was asked: the settings, the form, the token limit, and a name."""
 
     settings: Settings
@@ -21,7 +59,7 @@ class Way(NamedTuple):
     name: str
 
 
-class Kept:
+class ModelCache:
     """The answers of one model in a store, and the form in which it wants its questions.
 
     What is learnt of a model holds for one effort, since it may take a temperature only when it
@@ -64,7 +102,7 @@ class Kept:
             smaller = way.limit < ways[0].limit
             if ask.same_limit_only and smaller:
                 return None
-            if saved := self._store.get(key_in(way.name, ask)):
+            if saved := self._store.get(cache_key(way.name, ask)):
                 return None if smaller and saved.stop_reason == "length" else saved
         return None
 
@@ -73,7 +111,7 @@ class Kept:
         ways = self.ways(settings)
         smaller = [way.name for way in ways if way.limit < ways[0].limit]
         for ask in asks if smaller else ():
-            keys = (key_in(way, ask) for way in smaller)
+            keys = (cache_key(way, ask) for way in smaller)
             saved = next(filter(None, map(self._store.get, keys)), None)
             if saved and saved.stop_reason == "length":
                 return True
@@ -85,7 +123,7 @@ class Kept:
         Returns the answer that is kept: another process may have been first.
         """
         self.note(settings, answer.conceded)
-        key = key_in(self._way(settings, answer.conceded).name, ask)
+        key = cache_key(self._way(settings, answer.conceded).name, ask)
         is_first = await self._store.put(key, self._model.name, answer)
         return answer if is_first else self._store.get(key) or answer
 
@@ -113,7 +151,7 @@ class Kept:
         """The forms in which it was asked with these settings, the one that is known first."""
         return [way.form for way in self.ways(settings) if way.settings == settings]
 
-    def ways(self, settings: Settings) -> list[Way]:
+    def ways(self, settings: Settings) -> list[CachedVariant]:
         """How the model was asked until now, as it is now first, then from the largest limit down.
 
         A larger limit counts only if the user did not ask for a smaller one: room to think is ours
@@ -121,7 +159,9 @@ class Kept:
         """
         return self._ways(settings, self.form(settings), *self._store.ways(self._mode(settings)))
 
-    def _ways_of(self, settings: Settings, form: RequestVariant, *noted: str) -> list[Way]:
+    def _ways_of(
+        self, settings: Settings, form: RequestVariant, *noted: str
+    ) -> list[CachedVariant]:
         first = self._way(settings, form)
         others = []
         for way in noted:
@@ -133,9 +173,9 @@ class Kept:
         fitting = (way for way in others if way.settings == settings or way.limit <= first.limit)
         return [first, *fitting]
 
-    def _way_of(self, settings: Settings, form: RequestVariant) -> Way:
-        name = way_of(self._model, settings, form)
-        return Way(settings, form, limit_of(form, settings), name)
+    def _way_of(self, settings: Settings, form: RequestVariant) -> CachedVariant:
+        name = variant_digest(self._model, settings, form)
+        return CachedVariant(settings, form, limit_of(form, settings), name)
 
     def _mode(self, settings: Settings) -> str:
         return self._named(settings.reasoning_effort, settings.extra_body)

@@ -1,17 +1,17 @@
-"""What tokens cost, by the price list of the library ``genai-prices``, which needs no network."""
+"""Token prices from the list of the library ``genai-prices``, which needs no network."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..errors import InvalidInput
-from ..models.asking import Asking
-from ..models.purse import FREE, Price, Purse
+from ..evaluation.results import Cost, Dataset
+from ..evaluation.spec import Spec
+from ..evaluation.versions import is_own
+from ..evaluation.vocabulary import Sample, answers_of
 from ..providers.base import Answer, ModelInfo, Usage
 from ..providers.catalogue import OUR_MODELS
-from .results import Cost, Dataset
-from .spec import Spec
-from .versions import is_own
-from .vocabulary import Sample, answers_of
+from .budget import FREE, Budget, Price
+from .client import Client
 
 A_MILLION = 1_000_000
 _A_LOT = 1000
@@ -71,16 +71,16 @@ def is_patient(spec: Spec, model: ModelInfo) -> bool:
     return spec.keep_looking or price_for(spec, model) == FREE
 
 
-def purse_for(spec: Spec, model: ModelInfo) -> Purse:
+def purse_for(spec: Spec, model: ModelInfo) -> Budget:
     """A purse that holds as many dollars as may be spent, or no end of them.
 
     Raises:
         InvalidInput: if there is a limit and no price to keep it by.
     """
     if spec.max_cost is None:
-        return Purse()
+        return Budget()
     check_price(spec, model)
-    return Purse(spec.max_cost)
+    return Budget(spec.max_cost)
 
 
 def check_price(spec: Spec, model: ModelInfo) -> None:
@@ -98,7 +98,7 @@ def check_price(spec: Spec, model: ModelInfo) -> None:
 
 def cost_of(
     price: Price | None,
-    asking: Asking,
+    asking: Client,
     dataset: Dataset,
     samples: Sequence[Sample],
     versions: Collection[str],

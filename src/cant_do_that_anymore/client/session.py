@@ -1,4 +1,4 @@
-"""Whom a spec names, and how they are asked."""
+"""Create the model and the client that a spec describes."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -6,33 +6,33 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from ..errors import pluralize
-from ..models.asking import Asking
-from ..models.batching import Batching, check_batch
-from ..models.ledger import Ledger
-from ..models.purse import FREE, Purse
-from ..models.store import opened_store
+from ..evaluation.spec import DEFAULT_MODEL, Spec
 from ..providers.base import Model, ModelInfo
 from ..providers.catalogue import Name, parsed
 from ..providers.openai_api import ServerModel
-from .prices import price_for, purse_for
-from .spec import DEFAULT_MODEL, Spec
+from .batch.client import BatchClient, check_batch
+from .batch.jobs import BatchJournal
+from .budget import FREE, Budget
+from .client import Client
+from .pricing import price_for, purse_for
+from .store import opened_store
 
 log = logging.getLogger(__name__)
 
 
-def known_for(spec: Spec) -> ModelInfo:
+def model_info(spec: Spec) -> ModelInfo:
     """What is known of the model that the spec names, without a key and without asking it."""
     return _name_in(spec).known()
 
 
-def model_for(spec: Spec) -> Model:
+def create_model(spec: Spec) -> Model:
     """That model, ready to be asked."""
     if spec.batch and not spec.base_url:  # before anything is loaded or a key is missing
-        check_batch(known_for(spec), fresh=spec.fresh)
+        check_batch(model_info(spec), fresh=spec.fresh)
     return _name_in(spec).load()
 
 
-def has_address(model: ModelInfo) -> bool:
+def is_remote(model: ModelInfo) -> bool:
     """Whether others decide who answers to the name, and may change their mind."""
     return "api" in model.identity
 
@@ -44,17 +44,19 @@ def _name_in(spec: Spec) -> Name:
 
 
 @asynccontextmanager
-async def asking_for(spec: Spec, model: Model, purse: Purse | None = None) -> AsyncIterator[Asking]:
+async def open_client(
+    spec: Spec, model: Model, purse: Budget | None = None
+) -> AsyncIterator[Client]:
     """Who asks the model as the spec says; afterwards the model is closed."""
     try:
         with opened_store(fresh=spec.fresh) as store:
             purse, price = purse or purse_for(spec, model), price_for(spec, model) or FREE
             if spec.batch and isinstance(model, ServerModel):
-                yield Batching(model, store, spec.max_connections, purse, price)
+                yield BatchClient(model, store, spec.max_connections, purse, price)
                 return
-            if under_way := Ledger(store, model).under_way():
+            if under_way := BatchJournal(store, model).under_way():
                 told = pluralize(under_way, "question")
                 log.warning("a batch with %s is under way; --batch waits for its answers", told)
-            yield Asking(model, store, spec.max_connections, purse, price)
+            yield Client(model, store, spec.max_connections, purse, price)
     finally:
         await model.close()

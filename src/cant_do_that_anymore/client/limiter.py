@@ -1,11 +1,13 @@
-"""How hard to press a server: as hard as it lets us, and less when it says so."""
+"""Adaptive concurrency limit: halved on overload, raised by one per full round of successes
+(AIMD).
+"""
 
 import asyncio
 import time
 from collections import deque
 
 
-class Pressure:
+class AdaptiveLimiter:
     """Limits the requests in flight: halved on overload, growing by one with every full round.
 
     Use as an asynchronous context manager around one request; it gives the time of entry.

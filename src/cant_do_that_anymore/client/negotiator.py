@@ -1,4 +1,4 @@
-"""In what form a model takes its questions, learnt by asking.
+"""Find the request variant that a model accepts, and remember it.
 
 Models differ in what they take, and names say little: so it is learnt from what they refuse and
 from what they answer. A concession is made when the usual form is refused twice, another is taken,
@@ -35,7 +35,7 @@ AskIn = Callable[[RequestVariant | None], Awaitable[Answer]]
 """Asks one question in a form, or in the one that is known."""
 
 
-class Memory(Protocol):
+class VariantStore(Protocol):
     """Where it is kept what was learnt."""
 
     def form(self, settings: Settings) -> RequestVariant:
@@ -45,10 +45,10 @@ class Memory(Protocol):
         """Use that form from now on."""
 
 
-class Forms:
+class Negotiator:
     """The forms in which one model is asked."""
 
-    def __init__(self, model: Model, memory: Memory) -> None:
+    def __init__(self, model: Model, memory: VariantStore) -> None:
         self._model = model
         self._memory = memory
         self._learning = asyncio.Lock()
