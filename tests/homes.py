@@ -25,9 +25,9 @@ from cant_do_that_anymore.evaluation.folder import load_run, rescored, save_run
 from cant_do_that_anymore.evaluation.recognition import AnotherModel
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.run import evaluate
-from cant_do_that_anymore.evaluation.vocabulary import Reading
 from cant_do_that_anymore.game.rules import Rules
 from cant_do_that_anymore.report.page import write_page
+from cant_do_that_anymore.task.types import Reading
 from coins import FILES, OWN_RULES, Coins, write
 from dying import has_died, started
 from loopback import Body

@@ -1,10 +1,10 @@
 """Questions of the evaluation, for tests of whoever answers."""
 
-from cant_do_that_anymore.evaluation.conditions import condition_named
-from cant_do_that_anymore.evaluation.wordings import DEFAULT
 from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rules import STANDARD, Rules
 from cant_do_that_anymore.providers.base import Question
+from cant_do_that_anymore.task.conditions import condition_named
+from cant_do_that_anymore.task.prompts import DEFAULT
 
 
 def question(moves: tuple[str, ...], rules: Rules = STANDARD) -> Question:

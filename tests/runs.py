@@ -9,22 +9,22 @@ from typing import Any
 import chess
 
 from cant_do_that_anymore.evaluation.computing import compute
-from cant_do_that_anymore.evaluation.conditions import conditions_for
-from cant_do_that_anymore.evaluation.judging import outcome_of
 from cant_do_that_anymore.evaluation.notes import notes_on
 from cant_do_that_anymore.evaluation.results import Dataset, Run
-from cant_do_that_anymore.evaluation.samples import draws_of, reply_of
-from cant_do_that_anymore.evaluation.vocabulary import (
-    AFTER,
-    BEFORE,
+from cant_do_that_anymore.game.position import Position, shipped_pool
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
+from cant_do_that_anymore.providers.base import Answer, Settings, StopReason
+from cant_do_that_anymore.task.conditions import conditions_for
+from cant_do_that_anymore.task.prompts import DEFAULT
+from cant_do_that_anymore.task.samples import reply_of, trials_of
+from cant_do_that_anymore.task.scorer import outcome_of
+from cant_do_that_anymore.task.types import (
+    CHANGED_CONDITION,
+    STANDARD_CONDITION,
     Outcome,
     Plan,
     Sample,
 )
-from cant_do_that_anymore.evaluation.wordings import DEFAULT
-from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
-from cant_do_that_anymore.providers.base import Answer, Settings, StopReason
 
 Said = Answer | Outcome
 """An answer that is to be judged, or the outcome alone."""
@@ -34,7 +34,7 @@ Asked = tuple[Position, Mapping[str, Said]]
 
 def plan_of(
     wanted: int = 1000,
-    names: Sequence[str] = (BEFORE, AFTER),
+    names: Sequence[str] = (STANDARD_CONDITION, CHANGED_CONDITION),
     change: Rules = BISHOPS_AS_KNIGHTS,
     **fields: Any,
 ) -> Plan:
@@ -64,7 +64,7 @@ def _others(position: Position) -> bool:
 
 def samples_of(asked: Sequence[Asked], plan: Plan) -> list[Sample]:
     """What was said about the positions, judged as the conditions of the plan are."""
-    draws = draws_of(position for position, _ in asked)
+    draws = trials_of(position for position, _ in asked)
     conditions = {condition.name: condition for condition in plan.conditions}
     return [
         Sample(

@@ -14,18 +14,18 @@ from markupsafe import escape
 from cant_do_that_anymore import Position, Spec, evaluate
 from cant_do_that_anymore.client.cache import request_key
 from cant_do_that_anymore.evaluation import measures
-from cant_do_that_anymore.evaluation.conditions import CONDITIONS, Kind
 from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run
 from cant_do_that_anymore.evaluation.pools import Pool
 from cant_do_that_anymore.evaluation.results import Run
-from cant_do_that_anymore.evaluation.spec import plan_for
-from cant_do_that_anymore.evaluation.vocabulary import Measure
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD
 from cant_do_that_anymore.providers.base import Request, Settings
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report.page import page, save_with_page
+from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
+from cant_do_that_anymore.task.spec import plan_for
+from cant_do_that_anymore.task.types import Measure
 from own_rules import NoEnPassant
 from processes import cdta
 from questions import question
@@ -43,7 +43,9 @@ def saved_and_loaded(run: Run, folder: Path) -> Run:
 
 
 def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    politely = Kind(lambda _: STANDARD, lambda wording, _: wording.standard + " If you please.")
+    politely = ConditionTemplate(
+        lambda _: STANDARD, lambda wording, _: wording.standard + " If you please."
+    )
     monkeypatch.setitem(CONDITIONS, "politely", politely)
 
     write_positions(tmp_path / "few.jsonl", POOL)

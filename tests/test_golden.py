@@ -15,8 +15,8 @@ from typing import Any, get_args
 import pytest
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.evaluation.vocabulary import Eval
 from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.task.types import Eval
 from loopback import Body, Loopback, is_changed, moves_in, serving
 
 FILE = Path(__file__).parent / "golden.json.gz"

@@ -17,12 +17,8 @@ from hypothesis import strategies as st
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.folder import load_run, save_run
-from cant_do_that_anymore.evaluation.judging import answered_move, names_special
 from cant_do_that_anymore.evaluation.places import free_folder
 from cant_do_that_anymore.evaluation.records import records_in
-from cant_do_that_anymore.evaluation.vocabulary import Reading
-from cant_do_that_anymore.evaluation.wordings import wording_named
-from cant_do_that_anymore.evaluation.yes_no import read_yes_no
 from cant_do_that_anymore.files import safe_name
 from cant_do_that_anymore.game.mining import Wanted, mine
 from cant_do_that_anymore.game.move_parser import move_in
@@ -36,6 +32,10 @@ from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.models.registry import read_registry, solver_fields
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.report.terminal import summary
+from cant_do_that_anymore.task.prompts import wording_named
+from cant_do_that_anymore.task.scorer import answered_move, names_special
+from cant_do_that_anymore.task.types import Reading
+from cant_do_that_anymore.task.yes_no import read_yes_no
 from loopback import Loopback, serving
 from players import habit
 from processes import cdta

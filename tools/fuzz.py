@@ -25,14 +25,14 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     from cant_do_that_anymore.errors import InvalidInput
     from cant_do_that_anymore.evaluation.folder import load_run
     from cant_do_that_anymore.evaluation.records import records_in
-    from cant_do_that_anymore.evaluation.wordings import wording_named
-    from cant_do_that_anymore.evaluation.yes_no import read_yes_no
     from cant_do_that_anymore.game.mining import Wanted, mine
     from cant_do_that_anymore.game.move_parser import move_in
     from cant_do_that_anymore.game.position import read_positions
     from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
     from cant_do_that_anymore.models.registry import read_registry, solver_fields
     from cant_do_that_anymore.providers.responses import completion_in, error_message
+    from cant_do_that_anymore.task.prompts import wording_named
+    from cant_do_that_anymore.task.yes_no import read_yes_no
 
 FOLDER = Path(tempfile.mkdtemp())
 FILE, RUN, WHOLE = FOLDER / "fuzzed.jsonl", FOLDER / "run", FOLDER / "whole"

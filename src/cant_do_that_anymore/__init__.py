@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api import Comparisons, Run, compare, evaluate, load
-    from .evaluation.conditions import question
-    from .evaluation.judging import judge
-    from .evaluation.spec import Spec
-    from .evaluation.yes_no import read_yes_no
     from .game.move_parser import read_move
     from .game.position import Position, read_positions, shipped_pool
     from .game.rules import Rules, rules_named
     from .providers.base import Answer
+    from .task.conditions import question
+    from .task.scorer import judge
+    from .task.spec import Spec
+    from .task.yes_no import read_yes_no
 
 __all__ = [
     "Answer",
@@ -45,15 +45,15 @@ _HOMES = {
     "Position": "game.position",
     "Rules": "game.rules",
     "Run": "api",
-    "Spec": "evaluation.spec",
+    "Spec": "task.spec",
     "compare": "api",
     "evaluate": "api",
-    "judge": "evaluation.judging",
+    "judge": "task.scorer",
     "load": "api",
-    "question": "evaluation.conditions",
+    "question": "task.conditions",
     "read_move": "game.move_parser",
     "read_positions": "game.position",
-    "read_yes_no": "evaluation.yes_no",
+    "read_yes_no": "task.yes_no",
     "rules_named": "game.rules",
     "shipped_pool": "game.position",
 }

@@ -16,7 +16,6 @@ from .evaluation.finding import run_at
 from .evaluation.folder import load_run
 from .evaluation.places import check_free, free_folder
 from .evaluation.rankings import Ranking, ranking_of
-from .evaluation.spec import Spec
 from .evaluation.verdicts import verdict
 from .game.rules import Rules
 from .providers.base import Model
@@ -25,6 +24,7 @@ from .report.document import pair_row
 from .report.notebook import comparison_html, run_html, run_line
 from .report.page import save_with_page
 from .report.rows import sample_rows
+from .task.spec import Spec
 
 if TYPE_CHECKING:
     from pandas import DataFrame

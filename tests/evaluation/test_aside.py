@@ -11,13 +11,20 @@ from weakref import WeakSet
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate, load
-from cant_do_that_anymore.evaluation import aside
-from cant_do_that_anymore.evaluation.aside import FEW, MOST_FILES, SHORT, Answers, Aside, a_place
 from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.results import Run
-from cant_do_that_anymore.evaluation.vocabulary import Sample, answers_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.base import Answer, Usage
+from cant_do_that_anymore.task import spill
+from cant_do_that_anymore.task.spill import (
+    MAX_ANSWERS_IN_MEMORY,
+    MAX_LETTERS_IN_MEMORY,
+    MOST_FILES,
+    Answers,
+    SpillFile,
+    spill_file,
+)
+from cant_do_that_anymore.task.types import Sample, answers_of
 from loopback import serving
 from machines import needs_posix
 from players import wavering
@@ -31,7 +38,7 @@ ANSWERS = {
 POSITIONS, TOKENS = shipped_pool("pool")[:12], 8_000
 
 
-def laid(place: Aside, answers: Answers = ANSWERS) -> Sample:
+def laid(place: SpillFile, answers: Answers = ANSWERS) -> Sample:
     return Sample(POSITIONS[0], 0, {}, place.spill(answers))
 
 
@@ -40,30 +47,35 @@ def open_files() -> int:
 
 
 def test_a_sample_whose_answers_lie_on_disk_is_the_same_sample() -> None:
-    here, there = Sample(POSITIONS[0], 0, {}, ANSWERS), laid(Aside())
+    here, there = Sample(POSITIONS[0], 0, {}, ANSWERS), laid(SpillFile())
     assert there.said is not ANSWERS
     assert there.answers == ANSWERS
-    assert there == here == there == laid(Aside())
+    assert there == here == there == laid(SpillFile())
     assert repr(there) == repr(here)
-    assert there != laid(Aside(), ANSWERS | {"changed": Answer()})
+    assert there != laid(SpillFile(), ANSWERS | {"changed": Answer()})
     for again in (pickle.loads(pickle.dumps(there)), copy.deepcopy(there)):
         assert again == here
         assert again.said == ANSWERS
 
 
-@pytest.mark.parametrize("text", ["", "e2e4", "é♘" * SHORT, "\ud83d" * (SHORT + 1), "x" * 2**20])
+@pytest.mark.parametrize(
+    "text",
+    ["", "e2e4", "é♘" * MAX_LETTERS_IN_MEMORY, "\ud83d" * (MAX_LETTERS_IN_MEMORY + 1), "x" * 2**20],
+)
 def test_any_text_comes_back_among_others(text: str) -> None:
-    place = Aside()
-    texts = [THOUGHTS, text, "y" * (SHORT + 1), text]
+    place = SpillFile()
+    texts = [THOUGHTS, text, "y" * (MAX_LETTERS_IN_MEMORY + 1), text]
     samples = [laid(place, {"standard": Answer(each)}) for each in texts]
     assert [answer.text for answer in answers_of(samples)] == texts
 
 
 def test_a_few_short_answers_need_no_disk_and_many_do() -> None:
-    place, answers = Aside(), {name: Answer("e2e4") for name in ANSWERS}
-    samples = [laid(place, answers) for _ in range(FEW)]
+    place, answers = SpillFile(), {name: Answer("e2e4") for name in ANSWERS}
+    samples = [laid(place, answers) for _ in range(MAX_ANSWERS_IN_MEMORY)]
     in_memory = [sample.said is answers for sample in samples]
-    assert in_memory == [True] * (FEW // 2) + [False] * (FEW // 2)
+    assert in_memory == [True] * (MAX_ANSWERS_IN_MEMORY // 2) + [False] * (
+        MAX_ANSWERS_IN_MEMORY // 2
+    )
     assert all(sample.answers == answers for sample in samples)
 
 
@@ -73,7 +85,7 @@ def test_the_file_has_no_name_and_is_gone_with_the_last_answer_in_it(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = open_files()
-    samples = [laid(place) for place in (Aside(), Aside())]
+    samples = [laid(place) for place in (SpillFile(), SpillFile())]
     assert open_files() == before + 2
     assert not list(tmp_path.iterdir())
     del samples[0]
@@ -84,9 +96,9 @@ def test_the_file_has_no_name_and_is_gone_with_the_last_answer_in_it(
 
 @needs_posix
 def test_however_many_runs_are_loaded_few_files_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "_places", WeakSet())  # others may hold runs
+    monkeypatch.setattr(spill, "_places", WeakSet())  # others may hold runs
     before = open_files()
-    samples = [laid(a_place()) for _ in range(3 * MOST_FILES)]
+    samples = [laid(spill_file()) for _ in range(3 * MOST_FILES)]
     assert open_files() == before + MOST_FILES
     assert all(sample.answers == ANSWERS for sample in samples)
     samples.clear()
@@ -95,8 +107,10 @@ def test_however_many_runs_are_loaded_few_files_are_open(monkeypatch: pytest.Mon
 
 @needs_posix
 def test_processes_that_fork_read_the_same_answers_at_once_and_mix_none() -> None:
-    place = Aside()
-    told = [{"standard": Answer(str(number) * (SHORT + 1))} for number in range(500)]
+    place = SpillFile()
+    told = [
+        {"standard": Answer(str(number) * (MAX_LETTERS_IN_MEMORY + 1))} for number in range(500)
+    ]
     samples = [laid(place, answers) for answers in told]
 
     def read() -> bool:
@@ -115,7 +129,7 @@ def test_without_a_disk_answers_stay_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    assert laid(Aside()).said is ANSWERS
+    assert laid(SpillFile()).said is ANSWERS
 
 
 @needs_posix
@@ -125,7 +139,7 @@ def test_what_does_not_fit_on_the_disk_whole_stays_in_memory() -> None:
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, usual[1]))
     try:
-        sample = laid(Aside())
+        sample = laid(SpillFile())
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
     assert sample.said is ANSWERS

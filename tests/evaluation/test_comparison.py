@@ -16,10 +16,10 @@ from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.statistics.chance import holm
 from cant_do_that_anymore.evaluation.statistics.intervals import Interval
 from cant_do_that_anymore.evaluation.uncertainty import joined
-from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import identity_of, rules_named
 from cant_do_that_anymore.providers.base import Answer, Settings, Usage
+from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from own_rules import NoEnPassant
 from runs import plan_of
 from runs import run_of as run_that_said
@@ -41,7 +41,7 @@ def run_of(
 ) -> Run:
     """A run in which the model has the habit under the standard rules, unless told otherwise."""
     asked = [
-        (position, {BEFORE: before(number), AFTER: play(number)})
+        (position, {STANDARD_CONDITION: before(number), CHANGED_CONDITION: play(number)})
         for number, position in enumerate(positions)
     ]
     plan = plan_of(len(positions), settings=Settings(seed=seed))
@@ -183,7 +183,10 @@ def test_samples_of_one_game_do_not_count_as_independent() -> None:
 def test_copies_of_a_position_in_other_games_tell_no_more_than_those_in_its_own() -> None:
     def asked_ten_times(shift: int, model: str) -> Run:
         asked = [
-            (replace(position, game=position.game + shift * time), {BEFORE: before, AFTER: after})
+            (
+                replace(position, game=position.game + shift * time),
+                {STANDARD_CONDITION: before, CHANGED_CONDITION: after},
+            )
             for time in range(10)
             for number, position in enumerate(POOL[:30])
             for said in [*position.special_moves, "no move"]

@@ -17,16 +17,16 @@ from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client.budget import Price, most_input_tokens
 from cant_do_that_anymore.client.pricing import price_of
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
-from cant_do_that_anymore.evaluation.conditions import conditions_for
 from cant_do_that_anymore.evaluation.estimate import SAME_MODEL, Way, estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
 from cant_do_that_anymore.evaluation.pace import TOKENS_A_SECOND
 from cant_do_that_anymore.evaluation.tokens import Span
-from cant_do_that_anymore.evaluation.wordings import DEFAULT
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Usage
 from cant_do_that_anymore.providers.catalogue import known_by_name
+from cant_do_that_anymore.task.conditions import conditions_for
+from cant_do_that_anymore.task.prompts import DEFAULT
 from charging import INPUT, OUTPUT, Charging, charge, price_list
 from loopback import Body, Loopback, serving
 from players import habit, in_every_second

@@ -13,9 +13,9 @@ from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.evaluation.folder import FORMAT, facts_of, load_run, rescored, save_run
 from cant_do_that_anymore.evaluation.places import check_free, free_folder
 from cant_do_that_anymore.evaluation.results import PROTOCOL
-from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.providers.base import Answer
+from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from runs import run_of
 
 WRONG_KINDS: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -29,7 +29,7 @@ WRONG_KINDS: dict[str, Callable[[dict[str, Any]], object]] = {
     "notes that are one text": lambda facts: facts.update(notes="none"),
     "a text of a condition that is none": lambda facts: facts["conditions"][0].update(text=[]),
     "a condition that is missing": lambda facts: facts["conditions"].pop(),
-    "other outcomes": lambda facts: facts["outcomes"][AFTER].update(special=7),
+    "other outcomes": lambda facts: facts["outcomes"][CHANGED_CONDITION].update(special=7),
 }
 
 
@@ -89,7 +89,12 @@ def test_rescoring_asks_nothing_and_gives_the_same_numbers(run: Run, tmp_path: P
 
 def test_rescoring_follows_the_answers_not_the_old_outcomes() -> None:
     decorated = [
-        (position, dict.fromkeys((BEFORE, AFTER), Answer(f"**{position.special_moves[0]}**")))
+        (
+            position,
+            dict.fromkeys(
+                (STANDARD_CONDITION, CHANGED_CONDITION), Answer(f"**{position.special_moves[0]}**")
+            ),
+        )
         for position in shipped_pool("pool")[:3]
     ]
     run = run_of(decorated)
@@ -184,7 +189,7 @@ def test_a_run_of_another_protocol_may_have_judged_and_measured_otherwise(
 
 
 def test_a_position_that_was_drawn_twice_is_two_samples(tmp_path: Path) -> None:
-    said: Any = {BEFORE: "special", AFTER: "legal"}
+    said: Any = {STANDARD_CONDITION: "special", CHANGED_CONDITION: "legal"}
     save_run(run_of([(shipped_pool("pool")[0], said)] * 2), tmp_path / "run")
     assert [sample.draw for sample in load_run(tmp_path / "run").samples] == [0, 1]
 

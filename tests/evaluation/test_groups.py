@@ -3,8 +3,8 @@
 from typing import Any
 
 from cant_do_that_anymore.evaluation.groups import by_earlier_moves, by_opening
-from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from runs import run_of, with_other_forbidden_moves
 
 
@@ -12,14 +12,19 @@ def test_any_forbidden_moves_are_counted_beside_the_special_ones() -> None:
     after_e4_e5 = [p for p in with_other_forbidden_moves(50) if p.moves[:2] == ("e2e4", "e7e5")]
     said: Any = [("special", "special"), ("forbidden", "forbidden"), ("legal", "forbidden")]
     said += [("special", "adapted")]
-    asked = [(p, {BEFORE: b, AFTER: a}) for p, (b, a) in zip(after_e4_e5, said, strict=False)]
+    asked = [
+        (p, {STANDARD_CONDITION: b, CHANGED_CONDITION: a})
+        for p, (b, a) in zip(after_e4_e5, said, strict=False)
+    ]
     (group,) = by_opening(run_of(asked))
     shares = {name: (share.value, share.forbidden) for name, share in group.shares.items()}
-    assert shares == {BEFORE: (0.5, 0.75), AFTER: (0.25, 0.75)}
+    assert shares == {STANDARD_CONDITION: (0.5, 0.75), CHANGED_CONDITION: (0.25, 0.75)}
 
 
 def test_every_sample_with_an_answer_is_in_one_group() -> None:
-    said: Any = [{BEFORE: "special", AFTER: after} for after in ("special", "error")]
+    said: Any = [
+        {STANDARD_CONDITION: "special", CHANGED_CONDITION: after} for after in ("special", "error")
+    ]
     asked = [(p, said[number % 2]) for number, p in enumerate(shipped_pool("pool")[:200])]
     run = run_of(asked)
     for groups in (by_earlier_moves(run)[1], by_opening(run)):

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.evaluation.judging import answered_move, judge
-from cant_do_that_anymore.evaluation.vocabulary import OUTCOMES, Reading
 from cant_do_that_anymore.game.move_parser import move_in
 from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules, board_after
 from cant_do_that_anymore.providers.base import Answer, StopReason
+from cant_do_that_anymore.task.scorer import answered_move, judge
+from cant_do_that_anymore.task.types import OUTCOMES, Reading
 
 MOVES = ("e2e4", "e7e6", "g1f3", "c7c5", "c2c3", "b7b6")
 POSITION = Position(0, MOVES, ("f1b5",))

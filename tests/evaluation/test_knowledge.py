@@ -6,20 +6,15 @@ from collections import Counter
 import chess
 import pytest
 
-from cant_do_that_anymore.evaluation.conditions import conditions_for
-from cant_do_that_anymore.evaluation.diagnosis import QUESTIONS
-from cant_do_that_anymore.evaluation.knowledge import (
-    allowed_move,
-    answers_for,
-    forbidden_move,
-)
-from cant_do_that_anymore.evaluation.wordings import DEFAULT
-from cant_do_that_anymore.evaluation.yes_no import RULES, Rule, read_yes_no
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.reply_text import plain_text
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.providers.pocket import CANNOT_READ
+from cant_do_that_anymore.task.conditions import QUESTIONS, conditions_for
+from cant_do_that_anymore.task.knowledge import allowed_move, answers_for, forbidden_move
+from cant_do_that_anymore.task.prompts import DEFAULT
+from cant_do_that_anymore.task.yes_no import RULES, Rule, read_yes_no
 from replies import HARD_YES_NO
 
 POOL = shipped_pool("pool")[:300]

@@ -10,19 +10,19 @@ import pytest
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.evaluation.computing import compute as computed
-from cant_do_that_anymore.evaluation.diagnosis import ASKED_OF_CONTROLS
 from cant_do_that_anymore.evaluation.measures import MEASURES, measures_for
 from cant_do_that_anymore.evaluation.notes import notes_on
 from cant_do_that_anymore.evaluation.results import Results
-from cant_do_that_anymore.evaluation.samples import Draw
-from cant_do_that_anymore.evaluation.spec import plan_for
-from cant_do_that_anymore.evaluation.violations import violations
-from cant_do_that_anymore.evaluation.vocabulary import Condition, Sample
 from cant_do_that_anymore.game.move_parser import moves_in
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.providers.base import Answer, Usage
 from cant_do_that_anymore.providers.local import RandomModel
+from cant_do_that_anymore.task.conditions import ASKED_OF_CONTROLS
+from cant_do_that_anymore.task.samples import Trial
+from cant_do_that_anymore.task.scorer import original_violations
+from cant_do_that_anymore.task.spec import plan_for
+from cant_do_that_anymore.task.types import Condition, Sample
 
 POOL = shipped_pool("pool")[:40]
 Reply = Callable[[Position], str]
@@ -33,7 +33,7 @@ PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
 
 
 def sample_of(position: Position, standard: Answer, changed: Answer) -> Sample:
-    return Draw(position, 0).sample([standard, changed], PLAN.conditions, PLAN.reading)
+    return Trial(position, 0).sample([standard, changed], PLAN.conditions, PLAN.reading)
 
 
 def compute(samples: list[Sample]) -> Results:
@@ -205,7 +205,7 @@ def test_numbers_over_controls_are_made_of_their_answers_and_others_are_not() ->
     def asked(position: Position, conditions: Sequence[Condition], placebo: str) -> Sample:
         said = (placebo if each.name == "placebo" else special(position) for each in conditions)
         answers = [Answer(text, usage=Usage(1, 0)) for text in said]
-        return Draw(position, 0).sample(answers, conditions, plan.reading)
+        return Trial(position, 0).sample(answers, conditions, plan.reading)
 
     samples = [asked(position, plan.conditions, special(position)) for position in POOL[:10]]
     controls = [asked(p, few, special(p) if p in POOL[10:15] else "") for p in POOL[10:20]]
@@ -293,6 +293,6 @@ def test_reading_exactly_is_noted_where_it_would_differ() -> None:
 )
 def test_violations_are_those_of_the_original(reply: str, expected: tuple[str, ...]) -> None:
     """White to move after 1. e4 d5."""
-    found = violations(reply, Position(0, ("e2e4", "d7d5"), ()))
+    found = original_violations(reply, Position(0, ("e2e4", "d7d5"), ()))
     assert ("violation" in found) == bool(expected)
     assert {name.removeprefix("violation_") for name in found - {"violation"}} == set(expected)

@@ -13,10 +13,10 @@ from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.pools import Pool
 from cant_do_that_anymore.evaluation.search import Search
-from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.evaluation.statistics.prospect import ERROR, Prospect
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.local import RandomModel
+from cant_do_that_anymore.task.spec import plan_for
 from charging import price_list
 from loopback import Body, Loopback, serving
 from players import in_every_fifth, in_every_second, number_of

@@ -11,10 +11,10 @@ from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.pools import Pool, positions_for
-from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.providers.local import RandomModel
+from cant_do_that_anymore.task.spec import plan_for
 from loopback import Body, Loopback, moves_in, serving
 from own_rules import NoEnPassant
 from players import SPECIAL, habit

@@ -33,8 +33,8 @@ from cant_do_that_anymore.evaluation.statistics.intervals import (
     ratio_tally,
 )
 from cant_do_that_anymore.evaluation.uncertainty import interval_of
-from cant_do_that_anymore.evaluation.vocabulary import AFTER
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.task.types import CHANGED_CONDITION
 from loopback import Body, Loopback, Responder, is_changed, serving
 from machines import needs_posix
 from players import PERFECT, habit, in_every_second, perfect
@@ -233,7 +233,10 @@ def test_every_interval_allows_for_having_been_looked_at(server: Loopback, tmp_p
     plain = as_if_all_were_measured(run)
     for grouped in (by_opening, by_usualness, lambda each: by_earlier_moves(each)[1]):
         for group, alike in zip(grouped(run), grouped(plain), strict=True):
-            its, others = group.shares[AFTER].interval, alike.shares[AFTER].interval
+            its, others = (
+                group.shares[CHANGED_CONDITION].interval,
+                alike.shares[CHANGED_CONDITION].interval,
+            )
             assert its and others and its.high - its.low > others.high - others.low
     save_run(run, tmp_path / "run")
     loaded = load_run(tmp_path / "run")

@@ -13,8 +13,8 @@ from cant_do_that_anymore.evaluation.measures import IMPACT, UPTAKE
 from cant_do_that_anymore.evaluation.rankings import rankings
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import standings
-from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Eval, Outcome
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Outcome
 from loopback import Body, Loopback, is_changed, moves_in, serving
 from players import habit, legal_under_both, number_of
 from processes import cdta
@@ -41,7 +41,7 @@ def measured(answer: Callable[[Body], str], model: str, positions: Path) -> Any:
 
 
 def said(pairs: list[tuple[Outcome, Outcome]], **fields: Any) -> Run:
-    told = [{BEFORE: before, AFTER: after} for before, after in pairs]
+    told = [{STANDARD_CONDITION: before, CHANGED_CONDITION: after} for before, after in pairs]
     return run_of(list(zip(POOL, told, strict=False)), plan_of(len(pairs)), **fields)
 
 

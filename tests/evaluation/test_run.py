@@ -17,11 +17,11 @@ from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.evaluation.datasets import import_dataset, shipped_datasets
 from cant_do_that_anymore.evaluation.pools import drawn, positions_for
 from cant_do_that_anymore.evaluation.results import Dataset
-from cant_do_that_anymore.evaluation.watch import FEWEST_TO_JUDGE, Watch
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from cant_do_that_anymore.providers.base import Answer, Settings
+from cant_do_that_anymore.task.quality_guard import FEWEST_TO_JUDGE, QualityGuard
 from loopback import Body, Loopback, Responder, moves_in, serving
 from players import habit, keeps_habit, perfect, silent_when_changed, wavering
 
@@ -189,7 +189,7 @@ CUT_OFF, EMPTY = Answer("Let me", "length"), Answer(" ")
     ],
 )
 def test_what_spoiled_the_answers_is_said_as_it_is(spoiled: list[Answer], sentence: str) -> None:
-    watch = Watch(Settings())
+    watch = QualityGuard(Settings())
     with pytest.raises(Incomplete) as problem:
         for answer in FEWEST_TO_JUDGE * spoiled:
             watch.see(answer, usable=False, baseline=True)

@@ -12,13 +12,13 @@ from cant_do_that_anymore.evaluation.criteria import Criteria, Which
 from cant_do_that_anymore.evaluation.pools import Pool
 from cant_do_that_anymore.evaluation.search import Search
 from cant_do_that_anymore.evaluation.selection import enough_of
-from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.evaluation.waves import wave_size
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import rules_named
 from cant_do_that_anymore.providers.base import Answer, Request, Usage
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
+from cant_do_that_anymore.task.spec import plan_for
 
 POOL = Pool("some", shipped_pool("pool")[:100])
 CRITERIA = Criteria(RandomModel(), POOL, plan_for(Spec(), RandomModel()))

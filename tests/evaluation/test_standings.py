@@ -15,10 +15,10 @@ from cant_do_that_anymore.evaluation.measures import IMPACT, MEASURES, UPTAKE
 from cant_do_that_anymore.evaluation.results import Dataset, Run
 from cant_do_that_anymore.evaluation.standings import METRICS, standings, standings_in
 from cant_do_that_anymore.evaluation.uncertainty import interval_of
-from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
 from cant_do_that_anymore.providers.base import Answer, Effort, Settings, Usage
+from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from runs import plan_of, run_of
 
 POOL = shipped_pool("pool")
@@ -36,7 +36,10 @@ def run(
 ) -> Run:
     """A run over the first positions, with the habit under the standard rules if not told."""
     said = zip(before or ["special"] * len(after), after, strict=True)
-    asked: Any = [(p, {BEFORE: b, AFTER: a}) for p, (b, a) in zip(POOL, said, strict=False)]
+    asked: Any = [
+        (p, {STANDARD_CONDITION: b, CHANGED_CONDITION: a})
+        for p, (b, a) in zip(POOL, said, strict=False)
+    ]
     plan = plan_of(len(asked), change=change, settings=Settings(seed=seed), **fields)
     return run_of(asked, plan, model=model, version=model, identity={"name": model})
 
@@ -71,13 +74,15 @@ def test_what_two_runs_of_one_seed_share_is_counted_once_everywhere() -> None:
     """The second repeats the last ten samples of the first, and adds ten that think first."""
     first = run("m", [*KEEPS[:10], *ADAPTS[:10]])
     longer = run("m", [*KEEPS[:10], *ADAPTS])
-    thought = {name: Answer(usage=Usage(0, 300, 300)) for name in (BEFORE, AFTER)}
+    thought = {
+        name: Answer(usage=Usage(0, 300, 300)) for name in (STANDARD_CONDITION, CHANGED_CONDITION)
+    }
     added = [replace(sample, said=thought) for sample in longer.samples[20:]]
     second = replace(first, samples=[*first.samples[10:], *added])
     (found,) = standings([first, second])
     assert len(found.samples) == found.results.metrics["n_samples"] == 30
     assert [len(samples) for samples in found.runs] == [20, 10]
-    assert found.thinking_tokens(AFTER) == 100
+    assert found.thinking_tokens(CHANGED_CONDITION) == 100
     assert found.error_over_seeds(IMPACT) is None
     assert found.contender and found.contender.wanted == 30
     (apart,) = standings([first, replace(second, plan=run("m", KEEPS, seed=2).plan)])
@@ -183,7 +188,7 @@ def test_what_was_selected_in_two_ways_is_never_ranked_together() -> None:
 
 
 def test_thinking_is_the_mean_over_the_samples_of_all_runs() -> None:
-    thought = {BEFORE: (100, 300), AFTER: (500, 1000)}
+    thought = {STANDARD_CONDITION: (100, 300), CHANGED_CONDITION: (500, 1000)}
     asked: Any = [
         (
             p,
@@ -195,7 +200,10 @@ def test_thinking_is_the_mean_over_the_samples_of_all_runs() -> None:
         for n, p in enumerate(POOL[:2])
     ]
     (found,) = standings([run_of(asked)])
-    assert (found.thinking_tokens(BEFORE), found.thinking_tokens(AFTER)) == (200, 750)
+    assert (
+        found.thinking_tokens(STANDARD_CONDITION),
+        found.thinking_tokens(CHANGED_CONDITION),
+    ) == (200, 750)
 
 
 def test_notes_are_about_all_runs_together() -> None:
@@ -221,7 +229,12 @@ def test_the_same_folder_twice_a_copy_and_a_half_written_one_are_no_more_runs(
 
 def test_earlier_moves_are_those_that_the_change_concerns() -> None:
     moves = ("e2e4", "e7e5", "d1h5", "f8c5", "h5f7")
-    asked: Any = [(Position(1, moves, ("e8f7",)), {BEFORE: "special", AFTER: "special"})]
+    asked: Any = [
+        (
+            Position(1, moves, ("e8f7",)),
+            {STANDARD_CONDITION: "special", CHANGED_CONDITION: "special"},
+        )
+    ]
     samples = run_of(asked).samples
     labels = [
         by_concerned_moves(samples, rules, 1.0)[0].label for rules in (BISHOPS_AS_KNIGHTS, QUEENS)

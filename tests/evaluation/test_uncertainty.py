@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.evaluation.contrasts import SPECIFIC
-from cant_do_that_anymore.evaluation.diagnosis import ASKED, CORRECTED, DIAGNOSIS, QUESTIONS
+from cant_do_that_anymore.evaluation.diagnosis import CORRECTED, DIAGNOSIS
 from cant_do_that_anymore.evaluation.measures import MEASURES
 from cant_do_that_anymore.evaluation.paired import Paired, paired
 from cant_do_that_anymore.evaluation.results import Bounds
@@ -24,9 +24,10 @@ from cant_do_that_anymore.evaluation.uncertainty import (
     joined,
     ratio_of,
 )
-from cant_do_that_anymore.evaluation.vocabulary import Measure, Outcome, Reply, Sample
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.providers.base import Answer
+from cant_do_that_anymore.task.conditions import ASKED, QUESTIONS
+from cant_do_that_anymore.task.types import Measure, Outcome, Sample, ScoredAnswer
 
 POOL = shipped_pool("pool")
 BOUNDED = [measure for measure in MEASURES.values() if measure.bounded]
@@ -45,7 +46,7 @@ def samples_of(told: Sequence[Told]) -> list[Sample]:
         Sample(
             position,
             0,
-            {name: Reply(o, None, o, True) for name, o in each.items()},
+            {name: ScoredAnswer(o, None, o, True) for name, o in each.items()},
             dict.fromkeys(each, Answer()),
         )
         for position, each in zip(POOL, told, strict=False)

@@ -19,11 +19,11 @@ from cant_do_that_anymore.evaluation.records import Record
 from cant_do_that_anymore.evaluation.results import Dataset, Run
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.verdicts import UNION, advice, heading, verdict
-from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Outcome
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.providers.base import Answer, Effort, Settings
 from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
 from cant_do_that_anymore.report.standing_words import notes_on
+from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from runs import plan_of
 from runs import run_of as run_that_said
 
@@ -37,7 +37,10 @@ def run_of(
     settings: Settings | None = None,
     **fields: Any,
 ) -> Run:
-    asked = [(p, {BEFORE: "special", AFTER: play(n)}) for n, p in enumerate(positions)]
+    asked = [
+        (p, {STANDARD_CONDITION: "special", CHANGED_CONDITION: play(n)})
+        for n, p in enumerate(positions)
+    ]
     plan = plan_of(len(positions), settings=settings or Settings())
     usual = {"model": model, "version": model, "identity": {"name": model}}
     return run_that_said(asked, plan, **usual | fields)
@@ -83,7 +86,7 @@ def test_who_gave_no_answer_is_not_ranked() -> None:
 
 def test_who_has_nothing_to_adapt_is_not_ranked() -> None:
     """No answer under the standard rules is one that the change forbids."""
-    said_always: dict[str, Outcome] = {BEFORE: "legal", AFTER: "legal"}
+    said_always: dict[str, Outcome] = {STANDARD_CONDITION: "legal", CHANGED_CONDITION: "legal"}
     asked = [(position, said_always) for position in POOL[:50]]
     calm = run_that_said(asked, model="b", identity={"name": "b"})
     assert calm.results.metrics["rule_uptake"] is None
@@ -312,7 +315,7 @@ def test_an_experiment_tells_what_was_not_the_same_but_for_the_efforts_that_it_i
 
 def test_a_temperature_that_was_not_taken_is_a_difference() -> None:
     answer = Answer("e2e4", conceded=(NO_TEMPERATURE,))
-    asked = [(POOL[0], {BEFORE: answer, AFTER: answer})]
+    asked = [(POOL[0], {STANDARD_CONDITION: answer, CHANGED_CONDITION: answer})]
     own = run_that_said(asked, version="b", identity={"name": "b"})
     [note] = differences_in_plan(contenders([run_of("a"), own]))
     assert "(a: 1; b: the provider's own)" in note

@@ -11,12 +11,12 @@ import pytest
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.conditions import conditions_for, question
-from cant_do_that_anymore.evaluation.wordings import DEFAULT, Wording, wording_named
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, rules_named
 from cant_do_that_anymore.providers.base import Message
 from cant_do_that_anymore.providers.request_variants import as_text, user_first
+from cant_do_that_anymore.task.conditions import conditions_for, question
+from cant_do_that_anymore.task.prompts import DEFAULT, Wording, wording_named
 
 PLAIN = Wording("plain", "Standard.", "Changed: {change}")
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"

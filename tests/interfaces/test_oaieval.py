@@ -17,11 +17,11 @@ from aiohttp import web
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.pools import drawn
 from cant_do_that_anymore.evaluation.results import Dataset
-from cant_do_that_anymore.evaluation.spec import Spec
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.interfaces.oaieval.options import EVAL_PARAMS, pairs, threads
 from cant_do_that_anymore.models.solvers import solver_named
 from cant_do_that_anymore.providers.catalogue import known_by_name
+from cant_do_that_anymore.task.spec import Spec
 from loopback import Body, Loopback, serving
 from players import habit, mixed
 from processes import Done, cdta, oaieval

@@ -20,9 +20,9 @@ from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.pools import Pool
 from cant_do_that_anymore.evaluation.search import Search
-from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.local import RandomModel
+from cant_do_that_anymore.task.spec import plan_for
 from loopback import Loopback, serving
 from machines import needs_posix
 from players import in_every_fifth, wavering

@@ -8,10 +8,10 @@ import pytest
 from rich.console import Console
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.evaluation.spec import plan_for
 from cant_do_that_anymore.providers.catalogue import known_by_name
 from cant_do_that_anymore.providers.responses import completion_in
 from cant_do_that_anymore.report.terminal import summary
+from cant_do_that_anymore.task.spec import plan_for
 from loopback import Body, Loopback, serving
 from players import habit
 

@@ -25,9 +25,9 @@ from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client import client
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.evaluation.results import Run
-from cant_do_that_anymore.evaluation.vocabulary import Outcome
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.catalogue import EXTRAS, model_named
+from cant_do_that_anymore.task.types import Outcome
 from players import SPECIAL
 
 ROOT = Path(__file__).parents[2]

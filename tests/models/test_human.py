@@ -10,13 +10,13 @@ import chess
 import pytest
 
 from cant_do_that_anymore.errors import Incomplete
-from cant_do_that_anymore.evaluation.conditions import conditions_for
-from cant_do_that_anymore.evaluation.wordings import DEFAULT
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
 from cant_do_that_anymore.providers.base import Answer, Settings
 from cant_do_that_anymore.providers.catalogue import model_named
 from cant_do_that_anymore.providers.local import HumanModel, drawing
+from cant_do_that_anymore.task.conditions import conditions_for
+from cant_do_that_anymore.task.prompts import DEFAULT
 from processes import cdta
 from questions import question
 

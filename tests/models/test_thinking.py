@@ -14,7 +14,6 @@ from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.evaluation.criteria import ORDER_SEED
 from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.run import choose
-from cant_do_that_anymore.evaluation.vocabulary import answers_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.providers.request_variants import (
@@ -23,6 +22,7 @@ from cant_do_that_anymore.providers.request_variants import (
     fallbacks,
     with_reasoning_budget,
 )
+from cant_do_that_anymore.task.types import answers_of
 from loopback import Body, is_changed, moves_in, serving
 from players import SPECIAL, habit, number_of, perfect
 from processes import cdta

@@ -15,11 +15,11 @@ from aiohttp import web
 from cant_do_that_anymore.evaluation.folder import load_run
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import standings, standings_in
-from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Answer, Effort, Settings, Usage
 from cant_do_that_anymore.report.curve import PANELS, curve_figure, has_curve
+from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from loopback import Body, Loopback, serving
 from processes import Done, cdta
 from runs import plan_of, run_of
@@ -213,7 +213,13 @@ def run(model: str, effort: Effort, tokens: int) -> Run:
     legal = min(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(second.board()))
     usage = Usage(1, tokens, tokens)
     asked: Any = [
-        (position, {BEFORE: Answer(position.special_moves[0]), AFTER: Answer(said, usage=usage)})
+        (
+            position,
+            {
+                STANDARD_CONDITION: Answer(position.special_moves[0]),
+                CHANGED_CONDITION: Answer(said, usage=usage),
+            },
+        )
         for position, said in ((first, first.special_moves[0]), (second, legal))
     ]
     plan = plan_of(2, settings=Settings(reasoning_effort=effort))

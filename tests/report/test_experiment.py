@@ -26,7 +26,6 @@ from cant_do_that_anymore.evaluation.rankings import rankings
 from cant_do_that_anymore.evaluation.records import records_in
 from cant_do_that_anymore.evaluation.results import Dataset, Run
 from cant_do_that_anymore.evaluation.standings import Standing, standings, standings_in
-from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, board_after, rules_named
@@ -34,6 +33,7 @@ from cant_do_that_anymore.report.document import document
 from cant_do_that_anymore.report.experiment_table import experiment_table
 from cant_do_that_anymore.report.headlines import headline_chart
 from cant_do_that_anymore.report.plots import bar_chart, line_chart
+from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from loopback import Body, Loopback, is_changed, moves_in, serving
 from players import adapting, habit, number_of
 from processes import Done, cdta
@@ -504,7 +504,7 @@ def test_paths_without_plots_only_and_the_reverse_are_refused(tmp_path: Path) ->
 
 
 def test_runs_under_different_rules_have_rows_and_pictures_of_their_own(tmp_path: Path) -> None:
-    said: Any = {BEFORE: "special", AFTER: "legal"}
+    said: Any = {STANDARD_CONDITION: "special", CHANGED_CONDITION: "legal"}
     asked = [(position, said) for position in shipped_pool("diagonal")[:3]]
     keys = ("bishops-as-knights", "queens-as-rooks")
     for key in keys:
@@ -560,7 +560,7 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
 
 
 def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path: Path) -> None:
-    said: Any = {BEFORE: "special", AFTER: "legal"}
+    said: Any = {STANDARD_CONDITION: "special", CHANGED_CONDITION: "legal"}
     asked = [(position, said) for position in shipped_pool("pool")[:3]]
     drawn = Dataset("model-1", "built", asked=9, own_temperature=True)
     for name, dataset in {"usual": replace(drawn, own_temperature=False), "drawn": drawn}.items():
@@ -586,7 +586,10 @@ def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path
 
 def standing(model: str) -> Standing:
     """Of a model that drops the habit in one of two positions."""
-    said: Any = [{BEFORE: "special", AFTER: after} for after in ("special", "unreadable")]
+    said: Any = [
+        {STANDARD_CONDITION: "special", CHANGED_CONDITION: after}
+        for after in ("special", "unreadable")
+    ]
     positions = shipped_pool("diagonal")[:2]
     run = run_of(list(zip(positions, said, strict=True)), plan_of(eval="all_diagonal"), model=model)
     return standings([run])[0]
@@ -594,7 +597,10 @@ def standing(model: str) -> Standing:
 
 def shifting() -> Standing:
     """Of a model that puts another forbidden move in the habit's place in half of all positions."""
-    said: Any = [{BEFORE: "special", AFTER: after} for after in ("special", "forbidden")]
+    said: Any = [
+        {STANDARD_CONDITION: "special", CHANGED_CONDITION: after}
+        for after in ("special", "forbidden")
+    ]
     asked = [(p, said[n % 2]) for n, p in enumerate(with_other_forbidden_moves(40))]
     run = run_of(asked, model="provider-of-models/a-model-with-a-name-2026-11-15-preview")
     return standings([run])[0]
@@ -663,7 +669,10 @@ def test_lines_have_any_forbidden_moves_where_they_are_known(tmp_path: Path) -> 
 
 
 def test_the_bars_axis_is_cut_to_the_data_and_says_so(tmp_path: Path) -> None:
-    said: Any = [{BEFORE: "special" if n < 2 else "legal", AFTER: "legal"} for n in range(40)]
+    said: Any = [
+        {STANDARD_CONDITION: "special" if n < 2 else "legal", CHANGED_CONDITION: "legal"}
+        for n in range(40)
+    ]
     weak = standings([run_of(list(zip(shipped_pool("pool")[:40], said, strict=True)))])
     cut, whole = (
         written_in(bar_chart(group, tmp_path / name)[1])
@@ -676,7 +685,7 @@ def test_the_bars_axis_is_cut_to_the_data_and_says_so(tmp_path: Path) -> None:
 
 
 def test_runs_without_any_answer_have_pictures_without_a_bar(tmp_path: Path) -> None:
-    said: Any = {BEFORE: "error", AFTER: "error"}
+    said: Any = {STANDARD_CONDITION: "error", CHANGED_CONDITION: "error"}
     nothing = standings([run_of([(shipped_pool("pool")[0], said)])])
     for draw in (bar_chart, headline_chart, line_chart):
         assert draw(nothing, tmp_path / "nothing")[1].exists()

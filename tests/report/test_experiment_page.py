@@ -14,7 +14,6 @@ from browser import browser_or_skip
 from cant_do_that_anymore.errors import visible
 from cant_do_that_anymore.evaluation.rankings import rankings
 from cant_do_that_anymore.evaluation.standings import standings, standings_in
-from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.progress import duration
 from cant_do_that_anymore.providers.base import Effort, Settings
@@ -22,6 +21,7 @@ from cant_do_that_anymore.report.document import Document, document
 from cant_do_that_anymore.report.experiment import write
 from cant_do_that_anymore.report.experiment_page import experiment_page
 from cant_do_that_anymore.report.leaderboard import VERDICTS
+from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from loopback import serving
 from processes import cdta
 from runs import plan_of, run_of
@@ -222,7 +222,9 @@ def test_the_matrix_says_of_every_pair_whether_it_is_significant(
 
 
 def test_names_stay_text_in_page_and_pictures(browser: Browser, tmp_path: Path) -> None:
-    said: Any = [{BEFORE: "special", AFTER: after} for after in ("special", "legal")]
+    said: Any = [
+        {STANDARD_CONDITION: "special", CHANGED_CONDITION: after} for after in ("special", "legal")
+    ]
     asked = list(zip(shipped_pool("pool"), said, strict=False))
     efforts: tuple[Effort, ...] = ("none", "high")
     runs = [

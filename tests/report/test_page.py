@@ -12,11 +12,9 @@ from playwright.sync_api import Browser
 
 from browser import Opener, saved
 from cant_do_that_anymore.errors import visible
-from cant_do_that_anymore.evaluation.conditions import CONDITIONS, Kind
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
 from cant_do_that_anymore.evaluation.measures import MEASURES
 from cant_do_that_anymore.evaluation.results import Run
-from cant_do_that_anymore.evaluation.vocabulary import AFTER, BEFORE, Eval, Measure
 from cant_do_that_anymore.game.notation import written
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import STANDARD
@@ -24,6 +22,8 @@ from cant_do_that_anymore.providers.base import Answer, Settings, Usage
 from cant_do_that_anymore.report.page import page
 from cant_do_that_anymore.report.sample_data import samples_json
 from cant_do_that_anymore.report.words import headline
+from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
+from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Measure
 from processes import cdta
 from runs import Asked, Said, plan_of, run_of, with_other_forbidden_moves
 
@@ -78,7 +78,7 @@ def habitual_page(habitual: Run, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def pair(position: Position, before: str | Answer, after: str | Answer) -> Asked:
     """A position with the replies to both questions of every run."""
     answers = [Answer(said) if isinstance(said, str) else said for said in (before, after)]
-    return position, dict(zip((BEFORE, AFTER), answers, strict=True))
+    return position, dict(zip((STANDARD_CONDITION, CHANGED_CONDITION), answers, strict=True))
 
 
 def unbroken(text: str) -> str:
@@ -171,10 +171,15 @@ def test_every_setting_and_all_that_identifies_the_model_is_told() -> None:
 @pytest.fixture
 def three(monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run with a third condition, whose replies are all different."""
-    monkeypatch.setitem(CONDITIONS, "half_told", Kind(lambda _: STANDARD, lambda *_: "<half>"))
-    plan = plan_of(3, names=(BEFORE, AFTER, "half_told"))
+    monkeypatch.setitem(
+        CONDITIONS, "half_told", ConditionTemplate(lambda _: STANDARD, lambda *_: "<half>")
+    )
+    plan = plan_of(3, names=(STANDARD_CONDITION, CHANGED_CONDITION, "half_told"))
     position = shipped_pool("pool")[0]
-    said = {BEFORE: Answer(position.special_moves[0]), AFTER: Answer("g1h3")}
+    said = {
+        STANDARD_CONDITION: Answer(position.special_moves[0]),
+        CHANGED_CONDITION: Answer("g1h3"),
+    }
     third = [Answer("a2a3"), Answer("<i>no</i>"), Answer(position.special_moves[0])]
     return run_of([(position, said | {"half_told": answer}) for answer in third], plan)
 
@@ -229,7 +234,12 @@ def test_a_new_measure_is_in_the_table_and_among_every_number(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, open_page: Opener
 ) -> None:
     patient = Measure(
-        "patience", "Patience", "it took its time", lambda sample: 1, perfect=0.5, needs=(AFTER,)
+        "patience",
+        "Patience",
+        "it took its time",
+        lambda sample: 1,
+        perfect=0.5,
+        needs=(CHANGED_CONDITION,),
     )
     monkeypatch.setitem(MEASURES, "patience", patient)
     run = run_of([pair(shipped_pool("pool")[0], "a2a3", "a2a3")])
@@ -278,7 +288,7 @@ def test_an_opening_links_to_its_samples(habitual_page: Path, open_page: Opener)
 @pytest.fixture
 def other_bishop_moves(tmp_path: Path) -> Path:
     """The page of a model that puts another forbidden move in the habit's place, every time."""
-    said: dict[str, Said] = {BEFORE: "special", AFTER: "forbidden"}
+    said: dict[str, Said] = {STANDARD_CONDITION: "special", CHANGED_CONDITION: "forbidden"}
     return saved(
         run_of([(position, said) for position in with_other_forbidden_moves(50)]), tmp_path
     )
@@ -681,7 +691,7 @@ def test_the_more_replies_the_shorter_they_are_cut_and_all_letters_are_counted()
     samples, longest = samples_json(run)
     assert longest == 8_000_000 / (2 * len(positions))
     for sample in samples:
-        start, left_out, end = json.loads(sample)["replies"][BEFORE]["text"]
+        start, left_out, end = json.loads(sample)["replies"][STANDARD_CONDITION]["text"]
         assert left_out == len(reply) - 2 * (longest // 2)
         assert start + end == visible(reply[: longest // 2] + reply[-(longest // 2) :])
 

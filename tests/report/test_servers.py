@@ -17,7 +17,7 @@ from cant_do_that_anymore.evaluation.entrants import by_title
 from cant_do_that_anymore.evaluation.experiment import measured, specs_of
 from cant_do_that_anymore.evaluation.finding import folders_in
 from cant_do_that_anymore.evaluation.folder import load_run, save_run
-from cant_do_that_anymore.evaluation.spec import DEFAULT_SEED
+from cant_do_that_anymore.task.spec import DEFAULT_SEED
 from loopback import Loopback, serving
 from players import habit, perfect, wavering
 from processes import Done, cdta

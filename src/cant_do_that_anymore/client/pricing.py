@@ -5,11 +5,11 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..evaluation.results import Cost, Dataset
-from ..evaluation.spec import Spec
 from ..evaluation.versions import is_own
-from ..evaluation.vocabulary import Sample, answers_of
 from ..providers.base import Answer, ModelInfo, Usage
 from ..providers.catalogue import OUR_MODELS
+from ..task.spec import Spec
+from ..task.types import Sample, answers_of
 from .budget import FREE, Budget, Price
 from .client import Client
 

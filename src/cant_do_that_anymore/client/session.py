@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from ..errors import pluralize
-from ..evaluation.spec import DEFAULT_MODEL, Spec
 from ..providers.base import Model, ModelInfo
 from ..providers.catalogue import Name, parsed
 from ..providers.openai_api import ServerModel
+from ..task.spec import DEFAULT_MODEL, Spec
 from .batch.client import BatchClient, check_batch
 from .batch.jobs import BatchJournal
 from .budget import FREE, Budget

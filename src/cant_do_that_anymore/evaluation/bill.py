@@ -15,13 +15,13 @@ from ..interrupts import run_interruptible
 from ..progress import progress_display
 from ..providers.base import ModelInfo
 from ..providers.request_variants import limit_of
+from ..task.spec import Spec, plan_for
+from ..task.types import Plan
 from .cheaper import cheaper_than
 from .estimate import cost, foreseen_by
 from .foresight import Foreseen, Part
 from .lengths import lengths_of
 from .pools import positions_for
-from .spec import Spec, plan_for
-from .vocabulary import Plan
 
 FEW, ENOUGH = 5, 20
 """So many answers tell whether more can be afforded, and so many what a run will cost."""

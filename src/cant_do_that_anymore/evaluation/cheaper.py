@@ -4,8 +4,8 @@ from ..client.batch.client import check_batch
 from ..client.session import model_info
 from ..errors import UserError
 from ..game.rules import BISHOPS_AS_KNIGHTS
+from ..task.spec import Spec
 from .sizes import hoped_for
-from .spec import Spec
 
 ROUGH = 0.1
 """A precision that tells whether a habit is rather dropped or kept."""

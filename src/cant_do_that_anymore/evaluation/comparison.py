@@ -13,6 +13,7 @@ from statistics import NormalDist
 from typing import Literal
 
 from ..errors import pluralize
+from ..task.types import Measure, Number
 from .comparable import check_comparable
 from .contenders import Contender, contenders
 from .measures import MEASURES
@@ -23,7 +24,6 @@ from .results import Run
 from .statistics.chance import holm
 from .statistics.intervals import Interval
 from .uncertainty import games_of
-from .vocabulary import Measure, Number
 
 ALPHA = 0.05
 POWER = 0.8

@@ -6,6 +6,7 @@ from functools import cache
 from typing import TypeVar
 
 from ..providers.base import Usage
+from ..task.types import Condition, Measure, Number, Outcome, Plan, Sample, answers_of
 from .contrasts import Grouping, contrasts_for
 from .measures import STATISTICS, measures_for
 from .precision import stretch_of
@@ -22,7 +23,6 @@ from .uncertainty import (
     unusable_share,
     widened,
 )
-from .vocabulary import Condition, Measure, Number, Outcome, Plan, Sample, answers_of
 
 _Found = TypeVar("_Found")
 

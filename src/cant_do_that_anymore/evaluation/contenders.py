@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import Literal
 
 from ..game.rules import identity_of
+from ..task.types import Plan, Sample
 from .computing import compute
 from .labels import labels, shown
 from .measures import IMPACT
 from .notes import notes_on
 from .results import Dataset, Results, Run
-from .vocabulary import Plan, Sample
 
 OWN_TEMPERATURE = "the provider's own"
 

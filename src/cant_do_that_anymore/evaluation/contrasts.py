@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+from ..task.types import Measure, Number, Sample
 from .diagnosis import COLLATERAL, CORRECTED, GAP, KEPT_UNKNOWING, placebo_moved
 from .results import Bounds, Results
 from .statistics.intervals import Interval, ratio_tally
@@ -21,7 +22,6 @@ from .uncertainty import (
     guesses,
     ratio_of,
 )
-from .vocabulary import Measure, Number, Sample
 
 Grouping = Callable[[Sequence[Sample]], Sequence[Hashable]]
 Arms = tuple[Sequence[Sample], Sequence[Sample]]

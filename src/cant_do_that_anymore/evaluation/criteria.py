@@ -10,8 +10,8 @@ from typing import NamedTuple
 from ..game.position import Position, checked
 from ..game.rules import identity_of
 from ..providers.base import ModelInfo, Request, Settings
+from ..task.types import Plan
 from .pools import Pool
-from .vocabulary import Plan
 
 ORDER_SEED = 20_220_722
 """The pool's order is the same for all models and runs, so that datasets can only grow."""

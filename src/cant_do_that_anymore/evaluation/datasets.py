@@ -22,8 +22,8 @@ from ..game.position import (
 )
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, identity_of
 from ..providers.base import Usage
+from ..task.spec import COMMON
 from .results import Dataset
-from .spec import COMMON
 
 log = logging.getLogger(__name__)
 

@@ -8,16 +8,16 @@ anything.
 
 from typing import Literal, get_args
 
+from ..task.conditions import (
+    KNOWS_ALLOWED,
+    KNOWS_FORBIDDEN,
+    PLACEBO,
+    QUESTIONS,
+    REMINDED,
+)
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Measure, Sample
 from .results import Results
 from .statistics.intervals import DIFFERENCE, RELATIVE_CHANGE, SHARE_OF_SOME
-from .vocabulary import AFTER, BEFORE, Measure, Sample
-
-PLACEBO, REMINDED = "placebo", "reminded"
-KNOWS_FORBIDDEN, KNOWS_ALLOWED = QUESTIONS = ("knows_forbidden", "knows_allowed")
-"""Of knowledge: is a special move legal, and is one that the changed rules allow?"""
-ASKED = (BEFORE, AFTER, PLACEBO, REMINDED, *QUESTIONS)
-"""What every position is asked under."""
-ASKED_OF_CONTROLS = (BEFORE, AFTER, PLACEBO)
 
 Knowing = Literal[
     "knows and drops",
@@ -65,7 +65,7 @@ def _kept(name: str, title: str, meaning: str, perfect: float | None, known: boo
         whole=whole,
         pairs=SHARE_OF_SOME,
         perfect=perfect,
-        needs=(BEFORE, AFTER, *QUESTIONS),
+        needs=(STANDARD_CONDITION, CHANGED_CONDITION, *QUESTIONS),
         bounded=True,
     )
 
@@ -115,7 +115,7 @@ CORRECTED, COLLATERAL = (
         "Corrected impact factor",
         "the changed rules compared with the placebo",
         PLACEBO,
-        AFTER,
+        CHANGED_CONDITION,
         perfect=-1,
     ),
     _impact(
@@ -123,7 +123,7 @@ CORRECTED, COLLATERAL = (
         "Collateral change",
         "the same at control positions, whose habit stays legal",
         PLACEBO,
-        AFTER,
+        CHANGED_CONDITION,
         perfect=0,
         of_controls=True,
     ),
@@ -147,10 +147,10 @@ DIAGNOSIS = (
         "reminder_effect",
         "Effect of a reminder",
         "relative change in answers that are not legal when the rule is stated again at the end",
-        part=lambda sample: sample.breaks(REMINDED) - sample.breaks(AFTER),
-        whole=lambda sample: sample.breaks(AFTER),
+        part=lambda sample: sample.breaks(REMINDED) - sample.breaks(CHANGED_CONDITION),
+        whole=lambda sample: sample.breaks(CHANGED_CONDITION),
         pairs=RELATIVE_CHANGE,
-        needs=(AFTER, REMINDED),
+        needs=(CHANGED_CONDITION, REMINDED),
         remark="-1: removes all",
         bounded=True,
     ),
@@ -158,7 +158,7 @@ DIAGNOSIS = (
         PLACEBO_IMPACT,
         "Impact factor of the placebo",
         "effect of a change of the same form that leaves the habit legal",
-        BEFORE,
+        STANDARD_CONDITION,
         PLACEBO,
         perfect=0,
     ),
@@ -167,7 +167,7 @@ DIAGNOSIS = (
         "placebo_collateral_change",
         "Collateral change of the placebo",
         "effect of the placebo at control positions",
-        BEFORE,
+        STANDARD_CONDITION,
         PLACEBO,
         perfect=0,
         of_controls=True,

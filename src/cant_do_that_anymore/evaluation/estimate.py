@@ -14,8 +14,10 @@ from ..client.session import is_remote, model_info
 from ..client.store import opened_store, store_to_read
 from ..providers.base import ModelInfo, Usage
 from ..providers.chain_of_thought import Thinker
+from ..task.conditions import ASKED, ASKED_OF_CONTROLS
+from ..task.spec import Spec, plan_for
+from ..task.types import Eval, Plan
 from .cheaper import cheaper_than
-from .diagnosis import ASKED, ASKED_OF_CONTROLS
 from .foresight import Foreseen, foresee
 from .lengths import Lengths, lengths_of
 from .pace import WAVES, Pace
@@ -30,9 +32,7 @@ from .sizes import (
     on_expected_samples,
     shares_expected,
 )
-from .spec import Spec, plan_for
 from .tokens import Span
-from .vocabulary import Eval, Plan
 
 STEPS = "finding the dataset", "measuring"
 SAME_MODEL = "not counted: the question that tells whether it is still the model that answered"

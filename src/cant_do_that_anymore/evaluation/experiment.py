@@ -15,6 +15,8 @@ from ..files import safe_name
 from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
 from ..progress import overall_progress
 from ..providers.base import EFFORTS, Effort
+from ..task.spec import Spec, plan_for
+from ..task.types import Eval, Plan
 from .bill import Due, bill_of, check_dues
 from .entrants import Entrant
 from .folder import load_run
@@ -22,9 +24,7 @@ from .pools import positions_drawn, positions_for
 from .recognition import check_recognised
 from .results import PROTOCOL, Dataset, Run
 from .run import evaluate
-from .spec import Spec, plan_for
 from .versions import is_own, versions_of
-from .vocabulary import Eval, Plan
 
 Save = Callable[[Run, Path], None]
 

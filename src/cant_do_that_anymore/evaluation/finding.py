@@ -14,11 +14,11 @@ from typing import Any
 from ..errors import InvalidInput
 from ..files import home
 from ..providers.base import Effort
+from ..task.types import Number
 from .folder import facts_in
 from .measures import IMPACT
 from .sample_file import DAMAGE
 from .statistics.intervals import Interval
-from .vocabulary import Number
 
 LATEST = "latest"
 FACTS = "run.json"

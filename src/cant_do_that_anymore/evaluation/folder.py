@@ -12,17 +12,17 @@ from ..errors import InvalidInput
 from ..files import atomic_new_dir, atomic_write, atomic_write_text
 from ..game.rules import CATALOGUE, STANDARD, Rules, identity_of, placebo_of
 from ..providers.base import Settings, Usage
+from ..task.conditions import condition_named
+from ..task.samples import rescore
+from ..task.spec import checked
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Plan, Reading, Sample
 from .computing import compute
-from .conditions import condition_named
 from .datasets import notes_on_dataset
-from .kinds import checked
 from .notes import notes_on
 from .places import unwritable
 from .precision import on_precision
 from .results import PROTOCOL, Cost, Dataset, Run, versions_here
 from .sample_file import DAMAGE, check_judgements, check_numbers, line_of, read_samples
-from .samples import reread
-from .vocabulary import AFTER, BEFORE, Plan, Reading, Sample
 
 FORMAT = 4
 """Of the files; those of another one are refused."""
@@ -111,7 +111,7 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
 def rescored(run: Run, reading: Reading) -> Run:
     """The run with its answers read in another way, without asking anything."""
     plan = replace(run.plan, reading=reading)
-    samples, controls = (reread(each, run.plan, reading) for each in (run.samples, run.controls))
+    samples, controls = (rescore(each, run.plan, reading) for each in (run.samples, run.controls))
     results = compute(samples, plan, controls)
     return replace(
         run,
@@ -214,7 +214,9 @@ def _plan_in(facts: dict[str, Any], change: Rules) -> Plan:
         select_effort=facts["select_effort"],
         precision=facts.get("precision"),
     )
-    if not {BEFORE, AFTER} <= {condition.name for condition in plan.conditions}:
+    if not {STANDARD_CONDITION, CHANGED_CONDITION} <= {
+        condition.name for condition in plan.conditions
+    }:
         raise ValueError("a condition is missing")
     return checked(plan)
 
@@ -227,7 +229,7 @@ def _dataset_in(facts: dict[str, Any]) -> Dataset:
 
 def _samples_in(path: Path, outcomes: dict[str, dict[str, int]]) -> list[Sample]:
     """The samples of a file, which must hold as many as had an outcome."""
-    samples, whole = read_samples(path), sum(outcomes[BEFORE].values())
+    samples, whole = read_samples(path), sum(outcomes[STANDARD_CONDITION].values())
     if len(samples) != whole:
         raise InvalidInput(f"{path} is damaged: it has {len(samples)} of {whole} samples")
     return samples

@@ -14,16 +14,16 @@ from ..client.pricing import is_patient
 from ..game.position import Position
 from ..providers.base import Answer, ModelInfo, Question, Request, RequestVariant, Settings, Usage
 from ..providers.request_variants import NO_TEMPERATURE, reasoning_budget
+from ..task.samples import trials_for
+from ..task.spec import COMMON, Spec
+from ..task.types import Plan, Sample
 from .controls import asks_behind, controls_for
 from .criteria import Criteria, Which
 from .datasets import rates_on_all, rates_on_common
 from .pools import given_dataset, positions_drawn, positions_for
 from .results import Dataset
-from .samples import asked_of
 from .search import BUILT, DRAWS, Search
 from .selection import enough_of, found_dataset
-from .spec import COMMON, Spec
-from .vocabulary import Plan, Sample
 from .waves import asked_in_waves
 
 ENOUGH_KEPT = 100
@@ -129,7 +129,7 @@ def foresee(spec: Spec, plan: Plan, known: ModelInfo, kept: ModelCache, under_wa
         if spec.diagnose:
             controls = _controls(dataset, positions, criteria, kept, selection)
     samples: list[Sample] = []
-    for place, (draw, conditions) in enumerate(asked_of(positions, controls, plan)):
+    for place, (draw, conditions) in enumerate(trials_for(positions, controls, plan)):
         asks = list(draw.asks(conditions))
         same_limit_only = kept.had_truncation(asks, plan.settings)
         asks = [replace(ask, same_limit_only=same_limit_only) for ask in asks]

@@ -8,13 +8,13 @@ from ..errors import UserError
 from ..game.notation import numbered, written_game
 from ..game.position import earlier_moves
 from ..game.rules import Rules
+from ..task.types import Number, Sample
 from .measures import FORBIDDEN, MEASURES, SHARES
 from .precision import stretch_of
 from .results import Run
 from .statistics.intervals import Interval
 from .uncertainty import interval_of
 from .usualness import usualness
-from .vocabulary import Number, Sample
 
 MOST_GROUPS = 8
 MOST_OPENINGS = 12

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from ..providers.base import ModelInfo, Question, Usage
 from ..providers.chain_of_thought import Thinker
+from ..task.spec import Spec
 from .foresight import Part
-from .spec import Spec
 from .tokens import MOVE_ANSWER_TOKENS, SOURCE, Span, counter_for, thought_at
 
 FEW_KEPT = 20

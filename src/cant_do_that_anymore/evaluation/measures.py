@@ -9,22 +9,25 @@ from dataclasses import dataclass
 from functools import partial
 from math import sqrt
 
-from . import violations
+from ..task.scorer import VIOLATION_NAMES, original_violations
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Measure, Number, Sample
 from .diagnosis import DIAGNOSIS, KNOWLEDGE
 from .statistics.chance import p_value
 from .statistics.intervals import DIFFERENCE, RELATIVE_CHANGE, RELATIVE_DROP, SHARE_OF_SOME
 from .thinking import TEMPTATION
 from .uncertainty import games_of
-from .vocabulary import AFTER, BEFORE, Eval, Measure, Number, Sample
 
 UPTAKE, IMPACT = "rule_uptake", "variant_impact_factor"
 """The main measure, which decides every ranking, and the original's."""
 SHARES = {
-    BEFORE: "predicted_move_proportion",
-    AFTER: "predicted_move_in_variant_proportion",
+    STANDARD_CONDITION: "predicted_move_proportion",
+    CHANGED_CONDITION: "predicted_move_in_variant_proportion",
 }
 """The share of special moves, by condition."""
-FORBIDDEN = {BEFORE: "standard_forbidden_proportion", AFTER: "changed_forbidden_proportion"}
+FORBIDDEN = {
+    STANDARD_CONDITION: "standard_forbidden_proportion",
+    CHANGED_CONDITION: "changed_forbidden_proportion",
+}
 """The share of any forbidden moves, by condition."""
 UNUSABLE = {name: f"{name}_unusable_proportion" for name in SHARES}
 """The share of answers that name no move, by condition."""
@@ -39,8 +42,8 @@ STRICT = (
         UPTAKE,
         "Rule uptake",
         "how many fewer answers break the changed rules once they are stated, as a share",
-        part=lambda sample: sample.breaks(BEFORE) - sample.breaks(AFTER),
-        whole=lambda sample: sample.breaks(BEFORE),
+        part=lambda sample: sample.breaks(STANDARD_CONDITION) - sample.breaks(CHANGED_CONDITION),
+        whole=lambda sample: sample.breaks(STANDARD_CONDITION),
         pairs=RELATIVE_DROP,
         perfect=1,
         remark="ignores rule: 0",
@@ -64,22 +67,22 @@ STRICT = (
         "of all samples",
         part=lambda sample: sample.adapted,
         perfect=1,
-        needs=(AFTER,),
+        needs=(CHANGED_CONDITION,),
     ),
     Measure(
-        FORBIDDEN[BEFORE],
+        FORBIDDEN[STANDARD_CONDITION],
         "Any forbidden move, standard rules",
         "special or not: what the changed rules would forbid",
-        part=lambda sample: sample.forbids(BEFORE),
-        needs=(BEFORE,),
+        part=lambda sample: sample.forbids(STANDARD_CONDITION),
+        needs=(STANDARD_CONDITION,),
     ),
     Measure(
-        FORBIDDEN[AFTER],
+        FORBIDDEN[CHANGED_CONDITION],
         "Any forbidden move, changed rules",
         "special or not: what only the change made illegal",
-        part=lambda sample: sample.forbids(AFTER),
+        part=lambda sample: sample.forbids(CHANGED_CONDITION),
         perfect=0,
-        needs=(AFTER,),
+        needs=(CHANGED_CONDITION,),
     ),
 )
 """What counts legal moves only: answers without a move are no success."""
@@ -105,26 +108,26 @@ HABIT = (
         bounded=True,
     ),
     Measure(
-        SHARES[BEFORE],
+        SHARES[STANDARD_CONDITION],
         "Special move, standard rules",
         "the habit, asked for again",
         part=lambda sample: sample.had_habit,
-        needs=(BEFORE,),
+        needs=(STANDARD_CONDITION,),
     ),
     Measure(
-        SHARES[AFTER],
+        SHARES[CHANGED_CONDITION],
         "Special move, changed rules",
         "the habit although it is illegal now",
         part=lambda sample: sample.kept_habit,
         perfect=0,
-        needs=(AFTER,),
+        needs=(CHANGED_CONDITION,),
     ),
 )
 """What the original makes of the special moves alone."""
 
 
 def _violates(name: str, condition: str, sample: Sample) -> bool:
-    return name in violations.violations(sample.answers[condition].text, sample.position)
+    return name in original_violations(sample.answers[condition].text, sample.position)
 
 
 VIOLATIONS = tuple(
@@ -135,8 +138,8 @@ VIOLATIONS = tuple(
         part=partial(_violates, name, condition),
         needs=(condition,),
     )
-    for prefix, condition in (("standard", BEFORE), ("variant", AFTER))
-    for name in violations.NAMES
+    for prefix, condition in (("standard", STANDARD_CONDITION), ("variant", CHANGED_CONDITION))
+    for name in VIOLATION_NAMES
 )
 
 
@@ -201,8 +204,13 @@ MEASURES: dict[str, Measure] = {
 STATISTICS: dict[str, Statistic] = {s.name: s for s in ALSO}
 
 TILES: dict[Eval, tuple[str, ...]] = {
-    "all": (UPTAKE, IMPACT, SHARES[BEFORE], SHARES[AFTER]),
-    "all_diagonal": (UPTAKE, SHARES[AFTER], SHARES[BEFORE], "variant_legal_proportion"),
+    "all": (UPTAKE, IMPACT, SHARES[STANDARD_CONDITION], SHARES[CHANGED_CONDITION]),
+    "all_diagonal": (
+        UPTAKE,
+        SHARES[CHANGED_CONDITION],
+        SHARES[STANDARD_CONDITION],
+        "variant_legal_proportion",
+    ),
 }
 TILES["all_small"] = TILES["all"]
 """The numbers that a page shows first."""

@@ -5,22 +5,13 @@ from collections.abc import Sequence
 
 from ..errors import pluralize
 from ..providers.request_variants import variant_notes as notes_on_form
-from .contrasts import SPECIFIC, unclaimed
-from .diagnosis import (
-    COLLATERAL,
-    KNOWLEDGE,
-    PLACEBO_IMPACT,
-    QUESTIONS,
-    range_of,
-)
-from .measures import HABIT, IMPACT
-from .results import Results
-from .samples import reread
-from .versions import on_versions, versions_of
-from .vocabulary import (
-    AFTER,
-    BEFORE,
+from ..task.conditions import QUESTIONS
+from ..task.prompts import CHANGE
+from ..task.samples import rescore
+from ..task.types import (
+    CHANGED_CONDITION,
     LEGAL_OUTCOMES,
+    STANDARD_CONDITION,
     UNUSABLE_OUTCOMES,
     Number,
     Outcome,
@@ -29,7 +20,11 @@ from .vocabulary import (
     Sample,
     answers_of,
 )
-from .wordings import CHANGE
+from .contrasts import SPECIFIC, unclaimed
+from .diagnosis import COLLATERAL, KNOWLEDGE, PLACEBO_IMPACT, range_of
+from .measures import HABIT, IMPACT
+from .results import Results
+from .versions import on_versions, versions_of
 
 WEAK = 0.3
 """Below this share of special moves under the standard rules, the habit is a weak one."""
@@ -121,7 +116,7 @@ def is_broken(samples: Sequence[Sample]) -> bool:
 def _dropped(samples: Sequence[Sample]) -> list[Outcome]:
     """What came in place of habits."""
     return [
-        sample.replies[AFTER].outcome
+        sample.replies[CHANGED_CONDITION].outcome
         for sample in samples
         if sample.answered and sample.had_habit and not sample.kept_habit
     ]
@@ -131,7 +126,7 @@ def _on_unusable_answers(results: Results) -> list[str]:
     if IMPACT not in results.bounds:
         return []
     told = []
-    for condition in (BEFORE, AFTER):
+    for condition in (STANDARD_CONDITION, CHANGED_CONDITION):
         counts = results.outcomes[condition]
         unusable = {kind: n for kind, n in counts.items() if n and kind in UNUSABLE_OUTCOMES}
         kinds = ", ".join(f"{count} {kind}" for kind, count in unusable.items())
@@ -198,7 +193,7 @@ def _on_controls(
 
 def _on_reading(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) -> list[str]:
     other: Reading = "exact" if plan.reading == "lenient" else "lenient"
-    theirs = [sample for sample in reread(samples, plan, other) if sample.answered]
+    theirs = [sample for sample in rescore(samples, plan, other) if sample.answered]
     would_be = {measure.name: measure.value(theirs) for measure in HABIT}
     return [
         f"read {'exactly, as the original does' if other == 'exact' else 'leniently'}, "
@@ -209,7 +204,9 @@ def _on_reading(samples: Sequence[Sample], metrics: dict[str, Number], plan: Pla
 
 
 def _on_wording(plan: Plan) -> list[str]:
-    told = next(condition.text for condition in plan.conditions if condition.name == AFTER)
+    told = next(
+        condition.text for condition in plan.conditions if condition.name == CHANGED_CONDITION
+    )
     if not plan.wording.endswith(".toml") or plan.change.statement in told:
         return []
     return [

@@ -1,6 +1,6 @@
 """Differences between shares, or between factors, in words: always in points, a hundredth each."""
 
-from .vocabulary import Number
+from ..task.types import Number
 
 
 def points(value: Number, *, signed: bool = False) -> str:

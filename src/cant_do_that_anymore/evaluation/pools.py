@@ -23,10 +23,10 @@ from ..game.position import (
 from ..game.rule_pool import EDITION, POOL, positions_in_games
 from ..game.rules import BISHOPS_AS_KNIGHTS, PieceSwap, Rules, identity_of
 from ..progress import progress
+from ..task.spec import COMMON, GAMES, SHIPPED, Spec
+from ..task.types import Plan
 from .datasets import common_positions, dataset_named
 from .results import Dataset
-from .spec import COMMON, GAMES, SHIPPED, Spec
-from .vocabulary import Plan
 
 log = logging.getLogger(__name__)
 

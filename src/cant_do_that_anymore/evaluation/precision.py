@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..errors import pluralize
+from ..task.types import Plan, Sample
 from .measures import IMPACT, MEASURES
 from .results import Results
 from .uncertainty import answered, bounds_of, interval_of, widened
-from .vocabulary import Plan, Sample
 
 FIRST_LOOK = 50
 """Fewer samples can be all alike by chance."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES
 from .comparable import check_comparable
 from .comparison import Comparison, compared, of_measure
 from .contenders import Contender
 from .measures import UPTAKE
 from .results import Run
 from .standings import Standing, of_one_place, rank
-from .vocabulary import AFTER, UNUSABLE_OUTCOMES
 
 UNUSABLE = "unusable"
 """All outcomes that name no move, together."""
@@ -86,6 +86,6 @@ def _ranked(groups: Sequence[Sequence[Standing]]) -> list[Ranking]:
 def under_change(standing: Standing) -> dict[str, int]:
     """How many answers under the changed rules were what; nothing where that is not known."""
     counts: Counter[str] = Counter()
-    for outcome, count in standing.results.outcomes.get(AFTER, {}).items():
+    for outcome, count in standing.results.outcomes.get(CHANGED_CONDITION, {}).items():
         counts[UNUSABLE if outcome in UNUSABLE_OUTCOMES else outcome] += count
     return {outcome: counts[outcome] for outcome in OUTCOMES} if counts else {}

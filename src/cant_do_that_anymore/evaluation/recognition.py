@@ -22,14 +22,14 @@ from ..providers.base import Answer, Model, Request, Settings, TransientError
 from ..providers.chain_of_thought import ThinkingModel
 from ..providers.openai_api import ServerModel
 from ..providers.request_variants import NO_TEMPERATURE
+from ..task.samples import trials_of
+from ..task.spec import Spec
+from ..task.types import STANDARD_CONDITION, Plan
 from .criteria import Criteria, Which
 from .estimate import foreseen_by
 from .pools import Pool, positions_drawn, positions_for
 from .results import Dataset, Run
-from .samples import draws_of
-from .spec import Spec
 from .versions import versions_of
-from .vocabulary import BEFORE, Plan
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ def check_recognised(run: Run, spec: Spec, purse: Budget, *, quiet: bool) -> Non
             if any(answer.version not in versions for _, answer in kept) or not kept:
                 positions = [sample.position for sample in run.samples]
                 asks, settings = _measuring(positions, run.plan), run.plan.settings
-                replies = (sample.answers[BEFORE] for sample in run.samples)
+                replies = (sample.answers[STANDARD_CONDITION] for sample in run.samples)
                 kept = [pair for pair in zip(asks, replies, strict=False) if not pair[1].error]
             if not kept:
                 return []
@@ -168,7 +168,7 @@ def _asks(
 
 def _measuring(positions: Sequence[Position], plan: Plan) -> Iterator[Request]:
     """The questions about positions, first all of them under the baseline."""
-    draws = list(draws_of(positions))
+    draws = list(trials_of(positions))
     for condition in plan.conditions:
         for draw in draws:
             yield from draw.asks([condition])

@@ -10,7 +10,7 @@ from ..errors import InvalidInput, error_reason
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, board_after
 from ..providers.base import Answer
-from .vocabulary import AFTER, BEFORE, Eval, Outcome, Reply, Sample
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Outcome, Sample, ScoredAnswer
 
 CHANGE: Rules = BISHOPS_AS_KNIGHTS
 """The only change of rules that the original knows."""
@@ -72,14 +72,17 @@ def _read(path: Path) -> tuple[object, Record]:
 def _sample(data: dict[str, Any]) -> Sample:
     moves = tuple(data["previous_moves"])
     board_after(moves)
-    hits = {BEFORE: data["predicted_move"], AFTER: data["predicted_move_in_variant"]}
+    hits = {
+        STANDARD_CONDITION: data["predicted_move"],
+        CHANGED_CONDITION: data["predicted_move_in_variant"],
+    }
     replies = {name: _reply(hit) for name, hit in hits.items()}
     return Sample(Position(0, moves, ()), 0, replies, dict.fromkeys(replies, Answer()))
 
 
-def _reply(hit: object) -> Reply:
+def _reply(hit: object) -> ScoredAnswer:
     outcome: Outcome = "special" if hit else "illegal"
-    return Reply(outcome, None, outcome)
+    return ScoredAnswer(outcome, None, outcome)
 
 
 def _of_game(game: int, sample: Sample) -> Sample:

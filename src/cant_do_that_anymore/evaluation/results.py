@@ -11,8 +11,8 @@ from ..errors import pluralize
 from ..game.position import Position
 from ..providers.base import Usage
 from ..providers.request_variants import NO_TEMPERATURE
+from ..task.types import Number, Outcome, Plan, Sample, answers_of
 from .statistics.intervals import Interval
-from .vocabulary import Number, Outcome, Plan, Sample, answers_of
 
 PROTOCOL = "3"
 """Changes whenever scores stop being comparable with those of earlier versions."""

@@ -23,26 +23,26 @@ from ..interrupts import run_interruptible
 from ..progress import progress, status_callback
 from ..providers.base import Model, Request
 from ..providers.local import listener
-from .aside import a_place
+from ..task.conditions import ASKED_OF_CONTROLS
+from ..task.quality_guard import QualityGuard
+from ..task.samples import Trial, trials_for
+from ..task.spec import Spec, plan_for
+from ..task.spill import spill_file
+from ..task.types import Condition, Plan, Sample
 from .bill import bill_for, check_dues
 from .computing import compute
 from .controls import found_controls
 from .criteria import Criteria
 from .datasets import notes_on_dataset
-from .diagnosis import ASKED_OF_CONTROLS
 from .notes import notes_on
 from .outlook import Outlook
 from .pools import Pool, given_dataset, positions_drawn, positions_for
 from .precision import is_reached, on_precision, stages
 from .recognition import recognised, recognised_in, remember
 from .results import Dataset, Run
-from .samples import Draw, asked_of
 from .selection import dataset_for, found_dataset, version_of
 from .sizes import hoped_for
-from .spec import Spec, plan_for
 from .versions import on_moved_alias, version_of_all, versions_of
-from .vocabulary import Condition, Plan, Sample
-from .watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -202,8 +202,8 @@ async def _measured(
 ) -> list[Sample]:
     """Ask every position under every condition and judge the answers; controls come last."""
     samples: list[Sample] = []
-    watch, place = Watch(plan.settings), a_place()
-    asked = asked_of(chosen.positions, chosen.controls, plan)
+    watch, place = QualityGuard(plan.settings), spill_file()
+    asked = trials_for(chosen.positions, chosen.controls, plan)
     to_come = sum(len(conditions) for _, conditions in asked) + outlook.after(chosen.dataset)
     asks = (ask for draw, conditions in asked for ask in _asks(draw, asking, plan, conditions))
     person = listener(asking.model)
@@ -225,7 +225,9 @@ async def _measured(
     return samples
 
 
-def _asks(draw: Draw, asking: Client, plan: Plan, conditions: Sequence[Condition]) -> list[Request]:
+def _asks(
+    draw: Trial, asking: Client, plan: Plan, conditions: Sequence[Condition]
+) -> list[Request]:
     """The questions of a sample; all of them anew if a smaller limit has cut off one before."""
     asks = list(draw.asks(conditions))
     same_limit_only = asking.kept.had_truncation(asks, plan.settings)

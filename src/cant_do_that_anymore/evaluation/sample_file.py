@@ -12,10 +12,10 @@ from ..errors import InvalidInput, error_reason
 from ..game.position import Position
 from ..game.rules import board_after
 from ..providers.base import Answer
-from .aside import Aside, a_place
+from ..task.samples import interned, rescore
+from ..task.spill import SpillFile, spill_file
+from ..task.types import OUTCOMES, Number, Plan, Sample, ScoredAnswer
 from .results import Results
-from .samples import a_reply, reread
-from .vocabulary import OUTCOMES, Number, Plan, Reply, Sample
 
 DAMAGE = (
     ArithmeticError,
@@ -69,7 +69,7 @@ def check_judgements(samples: Sequence[Sample], plan: Plan, path: Path) -> None:
     Raises:
         InvalidInput: naming the first line of the file that says something else.
     """
-    again = reread(samples, plan, plan.reading)
+    again = rescore(samples, plan, plan.reading)
     for number, (kept, now) in enumerate(zip(samples, again, strict=True), 1):
         for name, reply in now.replies.items():
             if kept.replies[name] != reply:
@@ -99,12 +99,12 @@ def _same(kept: object, now: Number) -> bool:
     return kept == now
 
 
-def _told(reply: Reply) -> str:
+def _told(reply: ScoredAnswer) -> str:
     return f"{reply.outcome} ({reply.move or 'no move'}, {reply.under_change} under the change)"
 
 
 def _samples_in(path: Path) -> Iterator[Sample]:
-    aside = a_place()
+    aside = spill_file()
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
@@ -113,7 +113,7 @@ def _samples_in(path: Path) -> Iterator[Sample]:
         raise InvalidInput(f"cannot read {path}: {error_reason(problem)}") from None
 
 
-def _sample_in(line: bytes, aside: Aside, where: str) -> Sample:
+def _sample_in(line: bytes, aside: SpillFile, where: str) -> Sample:
     try:
         fields = json.loads(line)
         position = Position.from_json(fields)
@@ -129,10 +129,10 @@ def _sample_in(line: bytes, aside: Aside, where: str) -> Sample:
     return sample
 
 
-def _reply_in(fields: dict[str, Any]) -> Reply:
+def _reply_in(fields: dict[str, Any]) -> ScoredAnswer:
     outcome, move, changed = fields["outcome"], fields["move"], fields["under_change"]
     if {outcome, changed} - set(OUTCOMES) or not isinstance(move, str | None):
         raise ValueError(f"no outcome and move: {outcome!r}, {changed!r}, {move!r}")
     if not isinstance(tempted := fields["thought_of_special"], bool):
         raise ValueError(f"neither true nor false: {tempted!r}")
-    return a_reply(outcome, move, changed, tempted)
+    return interned(outcome, move, changed, tempted)

@@ -15,10 +15,10 @@ from ..errors import Interrupted, NoHabit
 from ..game.position import Position, checked
 from ..providers.base import Answer, Request, Usage
 from ..providers.request_variants import NO_TEMPERATURE
+from ..task.quality_guard import QualityGuard
 from .criteria import Criteria, Which
 from .results import Dataset
 from .statistics.prospect import Prospect
-from .watch import Watch
 from .waves import wave_size
 
 FEWEST_FAILURES, MOST_FAILURES = 5, 0.05
@@ -133,7 +133,7 @@ class Search:
             self._awaited.append(which)
             yield self._criteria.ask(which)
 
-    def observe(self, answer: Answer, watch: Watch | None = None) -> None:
+    def observe(self, answer: Answer, watch: QualityGuard | None = None) -> None:
         """Take the answer to the question that was next.
 
         Raises:

@@ -17,13 +17,13 @@ from ..progress import progress, progress_display, status_callback
 from ..providers.base import ModelInfo
 from ..providers.catalogue import OPENAI_BASE_MODELS
 from ..providers.local import listener
+from ..task.quality_guard import QualityGuard
 from .criteria import Criteria, Which
 from .datasets import imported_for, save_dataset, saved_dataset, shipped_datasets
 from .outlook import Outlook
 from .results import Dataset
 from .search import BUILT, Search
 from .statistics.prospect import ERROR
-from .watch import Watch
 
 
 async def version_of(asking: Client, criteria: Criteria, *, quiet: bool) -> str:
@@ -102,7 +102,11 @@ async def dataset_for(
     found = enough_of(found_dataset(version, criteria), wanted)
     if found and not (fresh and found.origin == BUILT):
         return found
-    search, watch, maybe_billed = Search(criteria, wanted, hoped), Watch(criteria.settings), False
+    search, watch, maybe_billed = (
+        Search(criteria, wanted, hoped),
+        QualityGuard(criteria.settings),
+        False,
+    )
     person = listener(asking.model)
     what = "finding your habits" if person else f"building the dataset of {version}"
     with progress(what, wanted, quiet=quiet, to=person) as advance:

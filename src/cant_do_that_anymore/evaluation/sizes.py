@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import ceil
 
+from ..task.types import Sample
 from .measures import IMPACT, MEASURES
 from .precision import FIRST_LOOK, STRETCH, looks
 from .statistics.intervals import RELATIVE_CHANGE
 from .statistics.score import Cell
 from .statistics.tally import NORMAL, Tally
 from .uncertainty import answered, ratio_of
-from .vocabulary import Sample
 
 USUAL_SHARE, USUAL_IMPACT = 0.67, -0.5
 """Of the model inside, and halfway to perfect: for a first idea of sizes."""

@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 from ..errors import InvalidInput
 from ..game.rules import Rules, identity_of
 from ..providers.base import EFFORTS, Effort
+from ..task.types import STANDARD_CONDITION, Eval, Number, Sample
 from .comparable import one_protocol
 from .contenders import Contender, contenders, names_without_effort
 from .contrasts import CONTRASTS
@@ -23,7 +24,6 @@ from .records import CHANGE, Record, records_in
 from .results import Results, Run
 from .thinking import tokens
 from .uncertainty import interval_of
-from .vocabulary import BEFORE, Eval, Number, Sample
 
 Place = tuple[Eval, str, str, str]
 METRICS = (UPTAKE, IMPACT, "adaptation_rate", *SHARES.values(), *FORBIDDEN.values(), "delta")
@@ -105,7 +105,10 @@ class Standing:
     @property
     def least_uptake(self) -> float | None:
         """The rule uptake, or the least of its bounds; None if no readable answer shows a habit."""
-        if not any(each.replies[BEFORE].usable and each.breaks(BEFORE) for each in self.samples):
+        if not any(
+            each.replies[STANDARD_CONDITION].usable and each.breaks(STANDARD_CONDITION)
+            for each in self.samples
+        ):
             return None
         bounds = self.results.bounds.get(UPTAKE)
         return bounds.low if bounds else self.results.metrics.get(UPTAKE)

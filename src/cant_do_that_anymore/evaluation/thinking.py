@@ -4,12 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Measure, Number, Sample
 from .statistics.intervals import SHARE_OF_SOME, Interval
 from .statistics.means import mean_interval
 from .uncertainty import games_of
-from .vocabulary import AFTER, BEFORE, Measure, Number, Sample
 
-TOKENS = {BEFORE: "standard_thinking_tokens", AFTER: "changed_thinking_tokens"}
+TOKENS = {
+    STANDARD_CONDITION: "standard_thinking_tokens",
+    CHANGED_CONDITION: "changed_thinking_tokens",
+}
 """The mean number of thinking tokens, by condition; other conditions are named alike."""
 LONGER = "thinking_tokens_difference"
 
@@ -63,7 +66,7 @@ def thought_longer(sample: Sample) -> bool:
 
 
 def _difference(sample: Sample) -> int:
-    return tokens(AFTER, sample) - tokens(BEFORE, sample)
+    return tokens(CHANGED_CONDITION, sample) - tokens(STANDARD_CONDITION, sample)
 
 
 def _by_condition(name: str) -> Amount:
@@ -81,17 +84,17 @@ _DIFFERENCE = Amount(
     "Thinking tokens, difference",
     "thinking tokens under the changed rules minus the standard ones, sample by sample",
     of=_difference,
-    needs=(BEFORE, AFTER),
+    needs=(STANDARD_CONDITION, CHANGED_CONDITION),
     signed=True,
 )
 
 
 def _shows_thoughts(sample: Sample) -> bool:
-    return bool(sample.answers[AFTER].reasoning)
+    return bool(sample.answers[CHANGED_CONDITION].reasoning)
 
 
 def _is_tempted(sample: Sample) -> bool:
-    return sample.replies[AFTER].thought_of_special
+    return sample.replies[CHANGED_CONDITION].thought_of_special
 
 
 TEMPTATION = (
@@ -102,7 +105,7 @@ TEMPTATION = (
         part=_is_tempted,
         whole=_shows_thoughts,
         pairs=SHARE_OF_SOME,
-        needs=(AFTER,),
+        needs=(CHANGED_CONDITION,),
         remark="thinks of the special move",
         optional=True,
     ),
@@ -114,7 +117,7 @@ TEMPTATION = (
         whole=_is_tempted,
         pairs=SHARE_OF_SOME,
         perfect=1,
-        needs=(AFTER,),
+        needs=(CHANGED_CONDITION,),
         bounded=True,
         optional=True,
     ),

@@ -5,10 +5,10 @@ from dataclasses import replace
 from itertools import product
 from typing import TypeVar
 
-from .diagnosis import QUESTIONS
+from ..task.conditions import QUESTIONS
+from ..task.types import Measure, Number, Outcome, Sample, ScoredAnswer
 from .results import Bounds
 from .statistics.intervals import BOUNDED, Interval, Ratio, ratio_interval
-from .vocabulary import Measure, Number, Outcome, Reply, Sample
 
 NEGLIGIBLE = 0.1
 """Up to this share of the interval's width, unusable answers make no difference beside it."""
@@ -226,5 +226,5 @@ def _filled(sample: Sample, said: dict[str, Outcome]) -> Sample:
     return replace(sample, replies={**sample.replies, **filled})
 
 
-def _as(reply: Reply, outcome: Outcome) -> Reply:
+def _as(reply: ScoredAnswer, outcome: Outcome) -> ScoredAnswer:
     return replace(reply, outcome=outcome, under_change=outcome)

@@ -4,6 +4,15 @@ from collections.abc import Sequence
 from functools import partial
 
 from ..errors import pluralize
+from ..task.types import (
+    CHANGED_CONDITION,
+    LEGAL_OUTCOMES,
+    OUTCOMES,
+    Measure,
+    Number,
+    Outcome,
+    Sample,
+)
 from .comparison import MATTERS, Comparison, as_sentence
 from .contenders import Contender, common_dataset
 from .measures import IMPACT, MEASURES, UNUSABLE, UPTAKE
@@ -13,7 +22,6 @@ from .rankings import Ranking, under_change
 from .standings import Standing
 from .statistics.intervals import SHARE_OF_SOME
 from .uncertainty import interval_of
-from .vocabulary import AFTER, LEGAL_OUTCOMES, OUTCOMES, Measure, Number, Outcome, Sample
 
 UNION = (
     "a fair common set is the union of the models' datasets, never one model's own: "
@@ -79,7 +87,7 @@ def _why_not(standing: Standing, ranking: Ranking) -> str:
     blurred = any(lead.blurred for lead in its) and not any(lead.is_significant for lead in its)
     if not blurred or UPTAKE not in standing.results.bounds:
         return ""
-    share = _percent(standing.results.metrics[UNUSABLE[AFTER]])
+    share = _percent(standing.results.metrics[UNUSABLE[CHANGED_CONDITION]])
     return f" cannot be ranked: {share} of its answers under the changed rules contain no move"
 
 
@@ -112,7 +120,7 @@ def _dropped(sample: Sample) -> bool:
 
 
 def _dropped_for(outcomes: frozenset[Outcome], sample: Sample) -> bool:
-    return _dropped(sample) and sample.replies[AFTER].outcome in outcomes
+    return _dropped(sample) and sample.replies[CHANGED_CONDITION].outcome in outcomes
 
 
 def _ranked(ranked: Sequence[Standing], ranking: Ranking) -> str:

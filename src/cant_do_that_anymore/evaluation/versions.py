@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Collection, Iterable
 
+from ..task.types import Sample, answers_of
 from .results import Dataset
-from .vocabulary import Sample, answers_of
 
 SHOWN = 3
 """Of several versions so many are named."""

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from ..errors import InvalidInput
-from ..evaluation.spec import DEFAULT_MODEL, SAMPLES, Spec
 from ..providers.base import EFFORTS
+from ..task.spec import DEFAULT_MODEL, SAMPLES, Spec
 
 MODEL, ASKED, LIMITS, OUTPUT = "Model", "What is asked", "Limits and cost", "Output"
 HEADINGS = (MODEL, ASKED, LIMITS, OUTPUT)

@@ -11,7 +11,7 @@ import chess.svg
 from markupsafe import Markup
 
 from ..evaluation.statistics.intervals import Interval
-from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES, Outcome, Sample
+from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Outcome, Sample
 from .markup import move_styles, tag
 from .words import percentage
 
@@ -78,7 +78,9 @@ class Flow:
     right: Markup
 
 
-def flow(samples: Sequence[Sample], before: str = BEFORE, after: str = AFTER) -> Flow:
+def flow(
+    samples: Sequence[Sample], before: str = STANDARD_CONDITION, after: str = CHANGED_CONDITION
+) -> Flow:
     """The outcomes under the condition ``before`` on the left, under ``after`` on the right."""
     pairs = Counter(
         (sample.replies[before].outcome, sample.replies[after].outcome) for sample in samples

@@ -14,8 +14,8 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from ..evaluation.measures import MEASURES, SHARES
 from ..evaluation.standings import Standing
-from ..evaluation.vocabulary import AFTER
 from ..providers.base import EFFORTS, Effort
+from ..task.types import CHANGED_CONDITION
 from .drawing import (
     BAND,
     HEADLINES,
@@ -32,7 +32,7 @@ from .drawing import (
     title,
 )
 
-PANELS = {**HEADLINES, SHARES[AFTER]: (0.0, 1.0, "0: never")}
+PANELS = {**HEADLINES, SHARES[CHANGED_CONDITION]: (0.0, 1.0, "0: never")}
 """What is drawn, between which values at least, and how to read it."""
 _TICKS = [digit * 10**power for power in range(8) for digit in (1, 3)]
 _NONE = "0\n(none)"
@@ -73,7 +73,7 @@ def _are_alike(one: Standing, other: Standing) -> bool:
 
 
 def _tokens(standing: Standing) -> float:
-    return standing.thinking_tokens(AFTER) or 0.0
+    return standing.thinking_tokens(CHANGED_CONDITION) or 0.0
 
 
 def curve_chart(group: Sequence[Standing], stem: Path) -> list[Path]:

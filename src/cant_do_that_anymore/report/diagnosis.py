@@ -12,15 +12,15 @@ from ..evaluation.diagnosis import (
     CORRECTED,
     KNOWING,
     KNOWLEDGE,
-    PLACEBO,
     PLACEBO_IMPACT,
     Knowing,
     knowing_of,
 )
 from ..evaluation.measures import IMPACT, MEASURES
 from ..evaluation.results import Run
-from ..evaluation.vocabulary import AFTER, BEFORE, Measure
 from ..game.rules import placebo_of
+from ..task.conditions import PLACEBO
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Measure
 from .markup import tag
 
 CONTROL, NO_HABIT, NO_ANSWER = "control", "no habit", "no answer"
@@ -125,6 +125,6 @@ def _of_controls(run: Run) -> dict[str, float]:
     answered = [control for control in run.controls if control.answered]
     return {
         name: sum(control.plays_special(name) for control in answered) / len(answered)
-        for name in (BEFORE, PLACEBO, AFTER)
+        for name in (STANDARD_CONDITION, PLACEBO, CHANGED_CONDITION)
         if answered
     }

@@ -16,7 +16,7 @@ from ..evaluation.rankings import OUTCOMES, Ranking, under_change
 from ..evaluation.results import Run
 from ..evaluation.standings import METRICS, OF_DIAGNOSIS, Standing
 from ..evaluation.verdicts import verdict
-from ..evaluation.vocabulary import AFTER, BEFORE, Number
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Number
 from .page import PAGE_NAME
 from .words import named_fields, plain
 
@@ -123,7 +123,9 @@ def _row(standing: Standing, names: Sequence[str]) -> Row:
         row[f"{name}_high"] = interval.high if interval else None
         row[f"{name}_standard_error_over_seeds"] = standing.error_over_seeds(name)
     row |= {name: results.metrics.get(name) for name in UNUSABLE.values()}
-    before, after = (standing.thinking_tokens(condition) for condition in (BEFORE, AFTER))
+    before, after = (
+        standing.thinking_tokens(condition) for condition in (STANDARD_CONDITION, CHANGED_CONDITION)
+    )
     row["standard_thinking_tokens"], row["changed_thinking_tokens"] = before, after
     longer = None if before is None or after is None else after - before
     row["thinking_tokens_difference"] = longer

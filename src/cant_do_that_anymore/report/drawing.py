@@ -17,8 +17,8 @@ from ..errors import UserError, error_reason, spelled, visible
 from ..evaluation.measures import IMPACT, READINGS, UPTAKE
 from ..evaluation.standings import Standing
 from ..evaluation.statistics.intervals import Interval
-from ..evaluation.vocabulary import Number
 from ..files import atomic_write
+from ..task.types import Number
 from .standing_words import JUNK
 from .words import minus
 

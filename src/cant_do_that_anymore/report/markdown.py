@@ -10,8 +10,8 @@ from ..evaluation.points import in_points, range_in_points
 from ..evaluation.rankings import Ranking
 from ..evaluation.standings import Standing
 from ..evaluation.verdicts import verdict
-from ..evaluation.vocabulary import AFTER
 from ..progress import duration
+from ..task.types import CHANGED_CONDITION
 from .leaderboard import VERDICTS
 from .standing_words import columns, marked, title_of
 from .words import dollars, number, p_value, percentage
@@ -56,7 +56,7 @@ def _cells(standing: Standing) -> Iterator[str]:
     told = columns([standing])
     for name in ("runs", "n", "rule uptake", "impact factor", "adapts"):
         yield told[name](standing).replace("\n", " ")
-    yield percentage(standing.results.metrics.get(UNUSABLE[AFTER]))
+    yield percentage(standing.results.metrics.get(UNUSABLE[CHANGED_CONDITION]))
     made = standing.contender
     yield number(made.tokens) if made else "–"
     yield dollars(made.dollars) if made and made.dollars is not None else "–"

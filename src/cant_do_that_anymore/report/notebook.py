@@ -8,7 +8,7 @@ from ..evaluation.points import in_points, range_in_points
 from ..evaluation.rankings import Ranking
 from ..evaluation.results import Run
 from ..evaluation.verdicts import heading, verdict
-from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES
+from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION
 from .page import first_numbers
 from .templating import asset, rendered
 from .words import interval, number
@@ -30,7 +30,7 @@ def run_line(run: Run) -> str:
 
 def run_html(run: Run) -> str:
     """Headline, tiles and outcomes."""
-    counts = {name: run.results.outcomes[name] for name in (BEFORE, AFTER)}
+    counts = {name: run.results.outcomes[name] for name in (STANDARD_CONDITION, CHANGED_CONDITION)}
     outcomes = [o for o in OUTCOMES if any(count.get(o) for count in counts.values())]
     return rendered(
         "notebook_run.html",

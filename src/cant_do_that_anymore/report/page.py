@@ -10,8 +10,8 @@ from ..evaluation.folder import save_run, temperatures
 from ..evaluation.groups import by_earlier_moves, by_opening, by_usualness
 from ..evaluation.measures import FORBIDDEN, MEASURES, READINGS, SHARES, STATISTICS, TILES
 from ..evaluation.results import Run
-from ..evaluation.vocabulary import AFTER, BEFORE, OUTCOMES
 from ..files import atomic_write
+from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION
 from . import thoughts
 from .charts import flow, pieces
 from .diagnosis import why
@@ -103,8 +103,8 @@ def _pieces(run: Run) -> Iterator[str]:
         "run.html",
         **first_numbers(run),
         conditions=_conditions(run),
-        contrast=(BEFORE, AFTER),
-        flow=flow(run.samples, BEFORE, AFTER),
+        contrast=(STANDARD_CONDITION, CHANGED_CONDITION),
+        flow=flow(run.samples, STANDARD_CONDITION, CHANGED_CONDITION),
         outcomes={
             outcome: MEANINGS[outcome]
             for outcome in OUTCOMES
@@ -131,7 +131,7 @@ def _pieces(run: Run) -> Iterator[str]:
 
 def _conditions(run: Run) -> dict[str, Asked]:
     names = [condition.name for condition in run.plan.conditions]
-    others = [name for name in names if name not in (BEFORE, AFTER)]
+    others = [name for name in names if name not in (STANDARD_CONDITION, CHANGED_CONDITION)]
     styles = {name: f"other-{1 + place % _PALETTE}" for place, name in enumerate(others)}
     return {
         name: Asked(

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from ..evaluation.groups import EARLIER, Share, by_concerned_moves
 from ..evaluation.measures import FORBIDDEN, SHARES, UNUSABLE
 from ..evaluation.standings import Standing
-from ..evaluation.vocabulary import AFTER, BEFORE
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from .drawing import (
     COLOURS,
     HATCH,
@@ -34,7 +34,7 @@ from .drawing import (
 )
 from .standing_words import marked
 
-_BARS = ((BEFORE, COLOURS[0], -0.2), (AFTER, COLOURS[1], 0.2))
+_BARS = ((STANDARD_CONDITION, COLOURS[0], -0.2), (CHANGED_CONDITION, COLOURS[1], 0.2))
 _PALE = 0.3
 """How much colour is left of what is forbidden, and not the special move."""
 _COLUMN = 0.2
@@ -115,14 +115,16 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
             # Side by side, so that equal shares do not hide each other.
             aside = 0.7 * ((number + 0.5) / len(group) - 0.5)
             places = [EARLIER.index(each.label) + aside for each in by_count]
-            for axes, condition in zip(panels, (BEFORE, AFTER), strict=True):
+            for axes, condition in zip(
+                panels, (STANDARD_CONDITION, CHANGED_CONDITION), strict=True
+            ):
                 shares = [each.shares[condition] for each in by_count]
                 if FORBIDDEN[condition] in standing.results.metrics:
                     _dotted(axes, places, shares, number)
                 line = _line(axes, places, shares, number)
             line.set_label(in_lines(marked(standing)))
             handles.append(line)
-        for axes, condition in zip(panels, (BEFORE, AFTER), strict=True):
+        for axes, condition in zip(panels, (STANDARD_CONDITION, CHANGED_CONDITION), strict=True):
             axes.set_title(f"{condition} rules", loc="left", fontsize=10)
             axes.set_xticks(range(len(EARLIER)), [*EARLIER[:-1], f"{len(EARLIER) - 1}+"])
             axes.set_xlabel(f"earlier {group[0].change.affected_moves_label}")
@@ -131,7 +133,7 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
         panels[0].set_ylim(-0.03 * end, 1.03 * end)
         panels[0].set_ylabel(f"share of special moves{cut}")
         title(figure, "Special moves", group)
-        if any(FORBIDDEN[AFTER] in standing.results.metrics for standing in group):
+        if any(FORBIDDEN[CHANGED_CONDITION] in standing.results.metrics for standing in group):
             handles.append(Line2D([], [], linestyle=":", color=INK, label="any forbidden move"))
         legend(figure, handles, group)
         return saved(figure, stem)

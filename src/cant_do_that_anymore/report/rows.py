@@ -3,9 +3,9 @@
 import chess
 
 from ..evaluation.results import Run
-from ..evaluation.vocabulary import Reply
 from ..game.notation import numbered, written, written_game
 from ..providers.base import Answer
+from ..task.types import ScoredAnswer
 
 Row = dict[str, object]
 
@@ -31,7 +31,7 @@ def sample_rows(run: Run) -> list[Row]:
     return rows
 
 
-def _reply(reply: Reply, answer: Answer, board: chess.Board) -> Row:
+def _reply(reply: ScoredAnswer, answer: Answer, board: chess.Board) -> Row:
     usage = answer.usage
     return {
         "outcome": reply.outcome,

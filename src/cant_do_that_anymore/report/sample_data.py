@@ -8,14 +8,14 @@ import chess
 from markupsafe import Markup
 
 from ..errors import visible
-from ..evaluation.conditions import added_to
-from ..evaluation.diagnosis import KNOWLEDGE, KNOWS_FORBIDDEN, knowing_of
+from ..evaluation.diagnosis import KNOWLEDGE, knowing_of
 from ..evaluation.results import Run
-from ..evaluation.vocabulary import Reply, Sample
 from ..game.move_parser import named_moves
 from ..game.notation import numbered, written, written_game
 from ..game.rules import Rules
 from ..providers.base import Answer
+from ..task.conditions import KNOWS_FORBIDDEN, suffix_for
+from ..task.types import Sample, ScoredAnswer
 from .diagnosis import CONTROL, NO_ANSWER, NO_HABIT
 from .thoughts import remarkable
 
@@ -68,7 +68,7 @@ def _entries(run: Run) -> Iterator[dict[str, Any]]:
             "remarkable": remarkable(sample),
             "replies": {
                 name: _reply(sample.replies[name], said[name], board, condition.rules)
-                | ({"asked": asked} if (asked := added_to(position, condition)) else {})
+                | ({"asked": asked} if (asked := suffix_for(position, condition)) else {})
                 for name, condition in conditions.items()
                 if name in said
             },
@@ -83,7 +83,7 @@ def _group(sample: Sample) -> str:
     return (knowing_of(sample) or NO_HABIT) if sample.answered else NO_ANSWER
 
 
-def _reply(reply: Reply, answer: Answer, board: chess.Board, rules: Rules) -> dict[str, Any]:
+def _reply(reply: ScoredAnswer, answer: Answer, board: chess.Board, rules: Rules) -> dict[str, Any]:
     usage = answer.usage
     shown = {
         "outcome": reply.outcome,

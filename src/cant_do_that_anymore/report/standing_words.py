@@ -8,7 +8,7 @@ from ..evaluation.contrasts import KNOWING_EFFECT, SPECIFIC, unclaimed
 from ..evaluation.diagnosis import CORRECTED, KNOWLEDGE, PLACEBO_IMPACT
 from ..evaluation.measures import FORBIDDEN, IMPACT, SHARES, UNUSABLE, UPTAKE
 from ..evaluation.standings import Standing
-from ..evaluation.vocabulary import AFTER, BEFORE
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 
 JUNK = "(!) dropped habits may be useless or missing answers"
 """What the mark means."""
@@ -84,12 +84,12 @@ def columns(found: Sequence[Standing]) -> Columns:
     return {
         "runs": lambda each: str(len(each.runs)),
         "n": lambda each: f"{each.results.metrics['n_samples']:,}",
-        "habit\nany": lambda each: _special(each, BEFORE),
-        "kept\nany": lambda each: _special(each, AFTER),
+        "habit\nany": lambda each: _special(each, STANDARD_CONDITION),
+        "kept\nany": lambda each: _special(each, CHANGED_CONDITION),
         "rule uptake": lambda each: _range(UPTAKE, each),
         "impact factor": lambda each: _range(IMPACT, each),
         "adapts": lambda each: brief(each.results.metrics.get("adaptation_rate")),
-        "no\nmove": lambda each: _percent(each.results.metrics.get(UNUSABLE[AFTER])),
+        "no\nmove": lambda each: _percent(each.results.metrics.get(UNUSABLE[CHANGED_CONDITION])),
         **({"thinks": _thinks} if any(map(thought, found)) else {}),
     }
 
@@ -97,11 +97,13 @@ def columns(found: Sequence[Standing]) -> Columns:
 def thought(standing: Standing) -> bool:
     """Whether it thought before it replied, or was told how much to."""
     told = standing.effort is not None
-    return told or any(standing.thinking_tokens(name) for name in (BEFORE, AFTER))
+    return told or any(
+        standing.thinking_tokens(name) for name in (STANDARD_CONDITION, CHANGED_CONDITION)
+    )
 
 
 def _thinks(standing: Standing) -> str:
-    tokens = standing.thinking_tokens(AFTER)
+    tokens = standing.thinking_tokens(CHANGED_CONDITION)
     return "–" if tokens is None else f"{tokens:,.0f}"
 
 

@@ -9,8 +9,8 @@ from rich.text import Text
 from ..evaluation.contrasts import Contrast, unclaimed
 from ..evaluation.measures import FORBIDDEN, SHARES
 from ..evaluation.results import Results, Run
-from ..evaluation.vocabulary import AFTER, OUTCOMES, Measure
 from ..progress import duration
+from ..task.types import CHANGED_CONDITION, OUTCOMES, Measure
 from .diagnosis import Why, why
 from .words import dollars, headline, interval, main_measures, number, percentage, plain, thinking
 
@@ -94,7 +94,7 @@ def _outcomes(run: Run) -> Table:
     roomy = len(run.plan.conditions) <= MOST_WITH_SHARES
     for condition in run.plan.conditions:
         heading = condition.name.replace("_", "\n")
-        if condition.name == AFTER and roomy:
+        if condition.name == CHANGED_CONDITION and roomy:
             heading = condition.rules.key
         table.add_column(heading, justify="right")
         if roomy:

@@ -5,11 +5,11 @@ from math import ceil, floor, log10
 
 from ..evaluation.results import Run
 from ..evaluation.thinking import Amount, amounts_for, thought_longer
-from ..evaluation.vocabulary import AFTER, Sample
+from ..task.types import CHANGED_CONDITION, Sample
 
 
 def _thought_of_special(sample: Sample) -> bool:
-    return sample.replies[AFTER].thought_of_special
+    return sample.replies[CHANGED_CONDITION].thought_of_special
 
 
 WORTH_A_LOOK: dict[str, tuple[str, Callable[[Sample], bool]]] = {

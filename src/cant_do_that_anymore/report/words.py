@@ -7,23 +7,14 @@ from typing import Any
 
 from ..errors import pluralize
 from ..evaluation.contrasts import CONTRASTS, KNOWING_EFFECT, Contrast, unclaimed
-from ..evaluation.diagnosis import (
-    GAP,
-    KEPT_UNKNOWING,
-    KNOWLEDGE,
-    KNOWS_ALLOWED,
-    KNOWS_FORBIDDEN,
-    PLACEBO,
-    QUESTIONS,
-    REMINDED,
-    range_of,
-)
+from ..evaluation.diagnosis import GAP, KEPT_UNKNOWING, KNOWLEDGE, range_of
 from ..evaluation.measures import IMPACT, MEASURES, SHARES, VIOLATIONS
 from ..evaluation.results import Bounds, Results, Run
 from ..evaluation.statistics.intervals import Interval
 from ..evaluation.thinking import LONGER, TOKENS
-from ..evaluation.vocabulary import AFTER, BEFORE, Measure, Number, Outcome
 from ..progress import duration
+from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, QUESTIONS, REMINDED
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Measure, Number, Outcome
 
 MEANINGS: dict[Outcome, str] = {
     "special": "the special move: the habit",
@@ -39,8 +30,8 @@ MEANINGS: dict[Outcome, str] = {
     "error": "no answer came; left out of all numbers but the bounds",
 }
 ASKS = {
-    BEFORE: "a move under the standard rules",
-    AFTER: "a move under the changed rules",
+    STANDARD_CONDITION: "a move under the standard rules",
+    CHANGED_CONDITION: "a move under the changed rules",
     PLACEBO: "a move under another change of the same form, which leaves the habit legal",
     REMINDED: "a move; the changed rule is stated once more",
     KNOWS_FORBIDDEN: "whether a move is legal that the change forbids",
@@ -140,7 +131,7 @@ def condition_title(name: str) -> str:
     ('Standard rules', 'Knows allowed')
     """
     spelled = name.replace("_", " ").capitalize()
-    return f"{spelled} rules" if name in (BEFORE, AFTER) else spelled
+    return f"{spelled} rules" if name in (STANDARD_CONDITION, CHANGED_CONDITION) else spelled
 
 
 FILTERS: dict[str, Callable[..., object]] = {

@@ -7,7 +7,7 @@ import click
 
 from ...errors import pluralize, visible
 from ...evaluation.run import choose
-from ...evaluation.spec import Spec
+from ...task.spec import Spec
 from ..agreeing import agreed
 from ..options import THINKING, Command, shared
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import click
 
 from ...errors import UserError, pluralize, visible
-from ...evaluation.conditions import question
 from ...evaluation.datasets import all_datasets, dataset_named, import_dataset
 from ...evaluation.pools import positions_named
 from ...evaluation.union import union
-from ...evaluation.vocabulary import AFTER, BEFORE
 from ...files import atomic_write_text
 from ...game.notation import numbered, turn_of, written, written_game
 from ...game.position import Position, write_positions
 from ...game.rules import Rules, rules_named
+from ...task.conditions import question
+from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from ..options import shared
 
 SHOWN = 5
@@ -121,7 +121,10 @@ def export(name: str, form: str, output: Path | None, rules: str) -> None:
 
 def _as_chat(position: Position, change: Rules) -> dict[str, object]:
     """A line with all that a model is shown under both conditions."""
-    asked = {name: question(position, change, name).messages for name in (BEFORE, AFTER)}
+    asked = {
+        name: question(position, change, name).messages
+        for name in (STANDARD_CONDITION, CHANGED_CONDITION)
+    }
     return {
         **position.to_json(),
         "id": position.id,

@@ -10,11 +10,11 @@ from rich.table import Table
 
 from ...evaluation.entrants import by_title
 from ...evaluation.estimate import Estimate, Way, estimate
-from ...evaluation.spec import Spec
 from ...evaluation.tokens import Span
-from ...evaluation.vocabulary import Eval
 from ...progress import duration
 from ...report.words import dollars
+from ...task.spec import Spec
+from ...task.types import Eval
 from ..options import THINKING, Command, several, several_models, shared
 from ..printing import console
 

@@ -14,9 +14,7 @@ from ...evaluation.experiment import evals_and_rules, measured, specs_of
 from ...evaluation.finding import runs_at
 from ...evaluation.rankings import rankings
 from ...evaluation.results import Run
-from ...evaluation.spec import DEFAULT_MODEL
 from ...evaluation.standings import Standing, standings, standings_in
-from ...evaluation.vocabulary import Eval
 from ...files import atomic_write_text, check_new_dir
 from ...game.rules import BISHOPS_AS_KNIGHTS
 from ...providers.base import Effort
@@ -25,6 +23,8 @@ from ...report.experiment import write
 from ...report.experiment_table import experiment_table
 from ...report.markdown import rankings_in_markdown
 from ...report.page import save_with_page
+from ...task.spec import DEFAULT_MODEL
+from ...task.types import Eval
 from ..agreeing import agreed
 from ..experiment_file import NAME, file_in, take_defaults, write_example
 from ..options import (

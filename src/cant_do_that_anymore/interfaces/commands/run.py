@@ -12,10 +12,10 @@ from ...evaluation.folder import facts_of, load_run, rescored
 from ...evaluation.places import check_free, check_place, free_folder
 from ...evaluation.results import Run
 from ...evaluation.run import evaluate
-from ...evaluation.spec import Spec
-from ...evaluation.vocabulary import Reading
 from ...report.page import save_with_page
 from ...report.terminal import summary
+from ...task.spec import Spec
+from ...task.types import Reading
 from ..agreeing import agreed
 from ..options import ASKED, THINKING, Command, Option, shared
 from ..outputs import out_option

@@ -6,8 +6,8 @@ from inspect_ai.model import Model, get_model
 from pydantic import TypeAdapter, ValidationError
 
 from ...errors import InvalidInput, unknown_value
-from ...evaluation.spec import Spec
-from ...evaluation.vocabulary import Eval, Reading
+from ...task.spec import Spec
+from ...task.types import Eval, Reading
 from .models import OF_THE_SPEC, config_of
 
 FIELDS = {"samples": "n"}

@@ -13,7 +13,7 @@ from ...evaluation.measures import HABIT, IMPACT, STRICT, UNUSABLE, UPTAKE
 from ...evaluation.statistics.quotient import Difference
 from ...evaluation.thinking import TEMPTATION, TOKENS
 from ...evaluation.uncertainty import joined
-from ...evaluation.vocabulary import Measure, every
+from ...task.types import Measure, one_each
 
 GAME, MOVES, DRAW, CONTROL = "game", "moves", "draw", "control"
 """Keys of a sample's metadata: game and moves, which asking of its questions, and for controls."""
@@ -74,7 +74,7 @@ def _estimates(scores: Sequence[SampleScore]) -> dict[str, Estimate]:
     found = {
         name: _ratio(
             column(name),
-            ones if MEASURES[name].whole is every else column(whole_of(MEASURES[name])),
+            ones if MEASURES[name].whole is one_each else column(whole_of(MEASURES[name])),
         )
         for name in (*FIRST, *(name for name in MEASURES if name not in FIRST))
         if name in given or name in FIRST  # Inspect looks for the headline before the first score

@@ -23,15 +23,15 @@ from ...evaluation.criteria import Criteria, Which
 from ...evaluation.pools import Pool, drawn, positions_drawn
 from ...evaluation.results import Dataset
 from ...evaluation.run import Chosen, choosing
-from ...evaluation.samples import Draw, draws_of
 from ...evaluation.selection import enough_of, found_dataset
-from ...evaluation.spec import Spec, plan_for
-from ...evaluation.vocabulary import Eval
 from ...files import answers_file
 from ...game.notation import numbered, written, written_game
 from ...game.position import Position, earlier_moves
 from ...game.rules import Rules
 from ...providers.local import drawing
+from ...task.samples import Trial, trials_of
+from ...task.spec import Spec, plan_for
+from ...task.types import Eval
 from .arguments import Arguments, spec_for
 from .metrics import CONTROL, DRAW, GAME, LENGTH, MOVES, RULES
 from .models import WithinTask
@@ -131,11 +131,11 @@ def samples_of(chosen: Chosen, change: Rules, size: int | None = None) -> list[I
         found = {position.id: place for place, position in enumerate(chosen.dataset.positions)}
         positions.sort(key=lambda position: found[position.id])
     n = len(positions[:size])
-    draws = enumerate(draws_of([*positions[:size], *chosen.controls[:size]]))
+    draws = enumerate(trials_of([*positions[:size], *chosen.controls[:size]]))
     return [_sample(draw, change, control=place >= n) for place, draw in draws]
 
 
-def _sample(draw: Draw, change: Rules, *, control: bool) -> InspectSample:
+def _sample(draw: Trial, change: Rules, *, control: bool) -> InspectSample:
     position = draw.position
     return InspectSample(
         input=_shown(position),

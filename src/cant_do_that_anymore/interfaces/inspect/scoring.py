@@ -6,21 +6,16 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from ...errors import InvalidInput, UserError, unknown_value
-from ...evaluation.conditions import conditions_for
 from ...evaluation.measures import UNUSABLE
-from ...evaluation.samples import Draw
 from ...evaluation.thinking import TOKENS, tokens
-from ...evaluation.vocabulary import (
-    UNUSABLE_OUTCOMES,
-    Reading,
-    Sample,
-    every,
-)
-from ...evaluation.wordings import DEFAULT
 from ...game.notation import written
 from ...game.position import Position
 from ...game.rules import rules_named
 from ...providers.base import Answer
+from ...task.conditions import conditions_for
+from ...task.prompts import DEFAULT
+from ...task.samples import Trial
+from ...task.types import UNUSABLE_OUTCOMES, Reading, Sample, one_each
 from .metrics import CONTROL, DRAW, FIRST, GAME, MEASURES, MOVES, habit_metrics, whole_of
 from .models import one_sentence
 
@@ -47,7 +42,7 @@ def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
         change = rules_named(how["rules"])
         conditions = conditions_for(how["conditions"], change, DEFAULT)  # the wording is read over
         answers = [_answer_in(state.store.get(condition.name)) for condition in conditions]
-        draw = Draw(position_in(state.metadata), state.metadata[DRAW])
+        draw = Trial(position_in(state.metadata), state.metadata[DRAW])
         sample = draw.sample(answers, conditions, reading or how["reading"])
         if not sample.answered:
             error = next(answer.error for answer in answers if answer.stop_reason == "error")
@@ -112,7 +107,7 @@ def _values(sample: Sample, *, control: bool) -> dict[str, str | int | float | b
         and (thinks or not m.optional)
     ]
     parts = {measure.name: int(measure.part(sample)) for measure in measures}
-    wholes = {whole_of(m): int(m.whole(sample)) for m in measures if m.whole is not every}
+    wholes = {whole_of(m): int(m.whole(sample)) for m in measures if m.whole is not one_each}
     junk = (
         {}
         if control

@@ -13,14 +13,14 @@ from ...client.cache import ModelCache, with_request_seed
 from ...client.negotiator import Negotiator
 from ...client.store import Store
 from ...errors import InvalidInput, UserError
-from ...evaluation.diagnosis import ASKED_OF_CONTROLS
 from ...evaluation.notes import ENOUGH, is_broken
-from ...evaluation.samples import Draw
-from ...evaluation.spec import plan_for
-from ...evaluation.vocabulary import Eval, Sample
-from ...evaluation.watch import Watch
 from ...files import answers_file
 from ...providers.base import Answer, TransientError
+from ...task.conditions import ASKED_OF_CONTROLS
+from ...task.quality_guard import QualityGuard
+from ...task.samples import Trial
+from ...task.spec import plan_for
+from ...task.types import Eval, Sample
 from .arguments import Arguments, spec_for
 from .metrics import CONTROL, DRAW, RULES
 from .models import EXCHANGE, Exchange, Learnt, WithinTask
@@ -41,7 +41,7 @@ class Measured:
         with closing(Store(answers_file())) as store:  # perhaps when its dataset was found
             known = ModelCache(self.model, store).form(self.plan.settings)
         self.forms = Negotiator(self.model, Learnt(known))
-        self.watch = Watch(self.plan.settings)
+        self.watch = QualityGuard(self.plan.settings)
         self.drops = Drops()
 
 
@@ -69,7 +69,7 @@ async def _solved(state: TaskState, measured: Measured) -> TaskState:
     control = CONTROL in state.metadata
     conditions = [c for c in plan.conditions if not control or c.name in ASKED_OF_CONTROLS]
     number = state.metadata[DRAW] + (state.epoch - 1) * DRAWS_AN_EPOCH
-    draw = Draw(position_in(state.metadata), number)
+    draw = Trial(position_in(state.metadata), number)
     names = [condition.name for condition in conditions]
     how = {"rules": plan.change.key, "reading": plan.reading, "conditions": names}
     state.store.set(ASKED_HOW, how)

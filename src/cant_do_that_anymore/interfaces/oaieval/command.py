@@ -15,11 +15,11 @@ from ...evaluation.places import check_place, free_folder
 from ...evaluation.pools import drawn
 from ...evaluation.results import Run
 from ...evaluation.run import evaluate
-from ...evaluation.spec import Spec, plan_for
-from ...evaluation.vocabulary import Eval
 from ...files import safe_name
 from ...models.solvers import Solver, solver_named
 from ...report.page import save_with_page
+from ...task.spec import Spec, plan_for
+from ...task.types import Eval
 from ..env_file import read_env_file
 from ..options import shared
 from ..sentences import log_to, sentences

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from ...errors import InvalidInput, unknown_value
-from ...evaluation.spec import SAMPLES
-from ...evaluation.vocabulary import Eval
+from ...task.spec import SAMPLES
+from ...task.types import Eval
 from ..options import OPTIONS, THINKING
 
 BASE_EVAL = "cant_do_that_anymore"

@@ -12,15 +12,15 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ...evaluation import violations
 from ...evaluation.results import Run
-from ...evaluation.vocabulary import AFTER, BEFORE, Number, Sample
 from ...providers.base import Answer
 from ...providers.request_variants import as_text
+from ...task.scorer import VIOLATION_NAMES, original_violations
+from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION, Number, Sample
 
 Event = dict[str, Any]
 
-_NAMES = {BEFORE: "standard", AFTER: "variant"}
+_NAMES = {STANDARD_CONDITION: "standard", CHANGED_CONDITION: "variant"}
 """What the original calls the conditions."""
 _ORIGINAL_METRICS = (
     "variant_impact_factor",
@@ -29,7 +29,7 @@ _ORIGINAL_METRICS = (
     "predicted_move_in_variant_proportion",
     "avg_num_previous_moves",
     "std_num_previous_moves",
-    *(f"{prefix}_{name}_rate" for prefix in _NAMES.values() for name in violations.NAMES),
+    *(f"{prefix}_{name}_rate" for prefix in _NAMES.values() for name in VIOLATION_NAMES),
     "usage_prompt_tokens",
     "usage_completion_tokens",
     "usage_total_tokens",
@@ -131,7 +131,7 @@ def _metrics(sample: Sample) -> dict[str, Any]:
     position = sample.position
     replies = {name: sample.replies[condition] for condition, name in _NAMES.items()}
     said = {name: sample.answers[condition].text for condition, name in _NAMES.items()}
-    found = {name: violations.violations(text, position) for name, text in said.items()}
+    found = {name: original_violations(text, position) for name, text in said.items()}
     return {
         "move": list(position.special_moves),
         "predicted_move": sample.had_habit,
@@ -141,7 +141,7 @@ def _metrics(sample: Sample) -> dict[str, Any]:
         **{
             f"{name}_{violation}": violation in found[name]
             for name in replies
-            for violation in violations.NAMES
+            for violation in VIOLATION_NAMES
         },
         **{f"{name}_outcome": reply.outcome for name, reply in replies.items()},
         **{f"{name}_under_change": reply.under_change for name, reply in replies.items()},

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ...errors import Interrupted, InvalidInput
-from ...evaluation.vocabulary import Number
+from ...task.types import Number
 from .record import Event, RecordSpec
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Stops early when the answers cannot be used, before more is spent on them."""
+"""Stop a run early when too many answers are unusable."""
 
 from ..errors import Incomplete
 from ..providers.base import Answer, Settings
@@ -9,7 +9,7 @@ MOST_SPOILED = 0.2
 MOST_UNREADABLE = 0.8
 
 
-class Watch:
+class QualityGuard:
     """Counts replies that the token limit spoiled, and replies that do not tell what was asked for.
 
     Empty and unreadable replies count only under the baseline condition, and so do not stop the run

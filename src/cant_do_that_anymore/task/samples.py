@@ -1,4 +1,4 @@
-"""From positions to questions, and from answers to samples."""
+"""Trials to requests, and answers to samples."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,17 +10,17 @@ import chess
 from ..game.position import Position
 from ..game.rules import Rules
 from ..providers.base import Answer, Request
-from .aside import Answers
-from .diagnosis import ASKED_OF_CONTROLS
-from .judging import names_special, outcome_of
-from .vocabulary import AFTER, Condition, Plan, Reading, Reply, Sample
+from .conditions import ASKED_OF_CONTROLS
+from .scorer import names_special, outcome_of
+from .spill import Answers
+from .types import CHANGED_CONDITION, Condition, Plan, Reading, Sample, ScoredAnswer
 
-a_reply = cache(Reply)
+interned = cache(ScoredAnswer)
 """One of each kind: there are few, for many answers."""
 
 
 @dataclass(frozen=True)
-class Draw:
+class Trial:
     """A position to be asked; ``number`` tells repeated askings of the same questions apart."""
 
     position: Position
@@ -44,8 +44,8 @@ class Draw:
 
 def _replies_of(
     said: Answers, position: Position, conditions: Sequence[Condition], reading: Reading
-) -> dict[str, Reply]:
-    change = {condition.name: condition.rules for condition in conditions}[AFTER]
+) -> dict[str, ScoredAnswer]:
+    change = {condition.name: condition.rules for condition in conditions}[CHANGED_CONDITION]
     return {
         condition.name: reply_of(said[condition.name], position, condition, reading, change)
         for condition in conditions
@@ -54,38 +54,38 @@ def _replies_of(
 
 def reply_of(
     answer: Answer, position: Position, condition: Condition, reading: Reading, change: Rules
-) -> Reply:
+) -> ScoredAnswer:
     """The answer, judged under its condition and as if given under the changed rules."""
     judgement = condition.read(answer, position, condition.rules, reading)
     under_change = judgement.outcome
     if judgement.move is not None and condition.rules != change:
         under_change = outcome_of(chess.Move.from_uci(judgement.move), position, change)
     tempted = names_special(answer.reasoning, position)
-    return a_reply(judgement.outcome, judgement.move, under_change, tempted)
+    return interned(judgement.outcome, judgement.move, under_change, tempted)
 
 
-def draws_of(positions: Iterable[Position]) -> Iterator[Draw]:
+def trials_of(positions: Iterable[Position]) -> Iterator[Trial]:
     """The positions in their order, counting those that make the same questions.
 
     Positions with the same moves do, whatever their special moves are.
     """
     seen: Counter[tuple[str, ...]] = Counter()
     for position in positions:
-        yield Draw(position, seen[position.moves])
+        yield Trial(position, seen[position.moves])
         seen[position.moves] += 1
 
 
-def asked_of(
+def trials_for(
     positions: Sequence[Position], controls: Sequence[Position], plan: Plan
-) -> list[tuple[Draw, Sequence[Condition]]]:
+) -> list[tuple[Trial, Sequence[Condition]]]:
     """Every position with all conditions of the plan, then every control with its few."""
-    draws = draws_of([*positions, *controls])
+    draws = trials_of([*positions, *controls])
     few = [each for each in plan.conditions if each.name in ASKED_OF_CONTROLS]
     conditions = [plan.conditions] * len(positions) + [tuple(few)] * len(controls)
     return list(zip(draws, conditions, strict=True))
 
 
-def reread(samples: Sequence[Sample], plan: Plan, reading: Reading) -> list[Sample]:
+def rescore(samples: Sequence[Sample], plan: Plan, reading: Reading) -> list[Sample]:
     """The same answers, read in another way."""
     return [
         replace(sample, replies=_replies_of(sample.answers, sample.position, conditions, reading))

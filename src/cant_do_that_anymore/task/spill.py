@@ -1,4 +1,4 @@
-"""What models said, laid aside on disk, so that memory does not grow by what they say and think."""
+"""Keep long answers in temporary files instead of memory."""
 
 import os
 import pickle
@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from ..providers.base import Answer
 
-FEW, SHORT = 10_000, 200
+MAX_ANSWERS_IN_MEMORY, MAX_LETTERS_IN_MEMORY = 10_000, 200
 """So many answers of no more letters stay in memory: the usual run, which needs no disk."""
 MOST_FILES = 16
 """Systems let a process open a few hundred, and users load as many runs."""
@@ -20,7 +20,7 @@ Answers = Mapping[str, Answer]
 """What was said about one position, by condition."""
 
 
-class Aside:
+class SpillFile:
     """A place for answers: a file without a name, which is gone with the last of them."""
 
     def __init__(self) -> None:
@@ -30,13 +30,15 @@ class Aside:
         self._in_memory = 0
         self._last: tuple[int, Answers] = -1, {}
 
-    def spill(self, answers: Answers) -> "Answers | Lying":
+    def spill(self, answers: Answers) -> "Answers | Spilled":
         """The answers where they are from now on: mostly on disk, unless there is no room.
 
         A process that was forked has the file in common with its parent, and does not write to it.
         """
         texts = (text for each in answers.values() for text in (each.text, each.reasoning))
-        if self._in_memory < FEW and all(len(text) <= SHORT for text in texts):
+        if self._in_memory < MAX_ANSWERS_IN_MEMORY and all(
+            len(text) <= MAX_LETTERS_IN_MEMORY for text in texts
+        ):
             self._in_memory += len(answers)
             return answers
         if os.getpid() != self._process:
@@ -49,7 +51,7 @@ class Aside:
                 start, size = self._file.seek(0, os.SEEK_END), self._file.write(packed)
         except OSError:
             return answers
-        return Lying(self, start, size) if size == len(packed) else answers
+        return Spilled(self, start, size) if size == len(packed) else answers
 
     def read(self, start: int, size: int) -> Answers:
         """What was laid there; who looks at one sample several times has it read once."""
@@ -68,26 +70,25 @@ class Aside:
         return answers
 
 
-_places: WeakSet[Aside] = WeakSet()
 _one_at_a_time = Lock()
 
 
-def a_place() -> Aside:
+def spill_file() -> SpillFile:
     """A new one, or, where there are many, one of those whose answers are still in use."""
     with _one_at_a_time:
         places = list(_places)
         if len(places) < MOST_FILES:
-            places.insert(0, Aside())
+            places.insert(0, SpillFile())
             _places.add(places[0])
         return places[0]
 
 
-class Lying:
+class Spilled:
     """Answers that are laid aside; a copy of them, for another process, say, is the answers."""
 
     __slots__ = ("_place", "_size", "_start")
 
-    def __init__(self, place: Aside, start: int, size: int) -> None:
+    def __init__(self, place: SpillFile, start: int, size: int) -> None:
         self._place, self._start, self._size = place, start, size
 
     def read(self) -> Answers:
@@ -102,3 +103,6 @@ class Lying:
 
     def __reduce__(self) -> tuple[type[dict[str, Answer]], tuple[Answers]]:
         return dict, (self.read(),)
+
+
+_places: WeakSet[SpillFile] = WeakSet()

@@ -1,4 +1,4 @@
-"""The ways of asking about a position: one entry each.
+"""The table of conditions: how each one asks about a position.
 
 A run asks every position under the conditions that its plan lists. The first is the baseline, under
 which a model shows its habits.
@@ -13,14 +13,27 @@ from ..game.position import Position
 from ..game.rules import STANDARD, Rules, placebo_of
 from ..providers.base import Message, Question, Role
 from ..providers.request_variants import with_user_turn
-from .diagnosis import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
-from .judging import judge
 from .knowledge import ANSWERS, MOVE, allowed_move, answers_for, forbidden_move, judge_knowledge
-from .vocabulary import AFTER, BEFORE, About, Condition, Read, Show
-from .wordings import DEFAULT, Wording
+from .prompts import DEFAULT, Wording
+from .scorer import judge
+from .types import (
+    CHANGED_CONDITION,
+    STANDARD_CONDITION,
+    Condition,
+    QueriedMove,
+    Renderer,
+    Scorer,
+)
+
+PLACEBO, REMINDED = "placebo", "reminded"
+KNOWS_FORBIDDEN, KNOWS_ALLOWED = QUESTIONS = ("knows_forbidden", "knows_allowed")
+"""Of knowledge: is a special move legal, and is one that the changed rules allow?"""
+ASKED = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO, REMINDED, *QUESTIONS)
+"""What every position is asked under."""
+ASKED_OF_CONTROLS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO)
 
 
-def as_turns(condition: Condition, position: Position) -> tuple[Message, ...]:
+def render_turns(condition: Condition, position: Position) -> tuple[Message, ...]:
     """The task, then the moves so far turn by turn, and what the condition adds to the last.
 
     The side to move is the assistant and the other side the user, so the last turn is the user's.
@@ -29,7 +42,9 @@ def as_turns(condition: Condition, position: Position) -> tuple[Message, ...]:
     to_move = len(position.moves) % 2
     turns = (_turn(roles[(ply - to_move) % 2], move) for ply, move in enumerate(position.moves))
     messages = (_turn("system", condition.text), *turns)
-    return with_user_turn(messages, added) if (added := added_to(position, condition)) else messages
+    return (
+        with_user_turn(messages, added) if (added := suffix_for(position, condition)) else messages
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -38,7 +53,7 @@ def _turn(role: Role, content: str) -> Message:
     return Message(role, content)
 
 
-def added_to(position: Position, condition: Condition) -> str:
+def suffix_for(position: Position, condition: Condition) -> str:
     """What the user's last turn ends with, beside the move."""
     if not condition.about:
         return condition.added
@@ -47,7 +62,7 @@ def added_to(position: Position, condition: Condition) -> str:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ConditionTemplate:
     """How a condition is made for a change of the rules.
 
     Attributes:
@@ -62,9 +77,9 @@ class Kind:
     rules: Callable[[Rules], Rules]
     text: Callable[[Wording, Rules], str]
     added: Callable[[Wording, Rules], str] = lambda *_: ""
-    about: About | None = None
-    show: Show = as_turns
-    read: Read = judge
+    about: QueriedMove | None = None
+    show: Renderer = render_turns
+    read: Scorer = judge
 
 
 def _changed(change: Rules) -> Rules:
@@ -75,9 +90,9 @@ def _placebo_text(wording: Wording, change: Rules) -> str:
     return wording.changed_prompt(placebo_of(change), ", the placebo of a diagnosis")
 
 
-def _asking(about: About) -> Kind:
+def _asking(about: QueriedMove) -> ConditionTemplate:
     """The question whether a move is legal under the changed rules."""
-    return Kind(
+    return ConditionTemplate(
         _changed,
         Wording.changed_prompt,
         added=lambda wording, _: wording.question,
@@ -86,11 +101,11 @@ def _asking(about: About) -> Kind:
     )
 
 
-CONDITIONS: dict[str, Kind] = {
-    BEFORE: Kind(lambda _: STANDARD, lambda wording, _: wording.standard),
-    AFTER: Kind(_changed, Wording.changed_prompt),
-    PLACEBO: Kind(placebo_of, _placebo_text),
-    REMINDED: Kind(_changed, Wording.changed_prompt, added=Wording.reminder_prompt),
+CONDITIONS: dict[str, ConditionTemplate] = {
+    STANDARD_CONDITION: ConditionTemplate(lambda _: STANDARD, lambda wording, _: wording.standard),
+    CHANGED_CONDITION: ConditionTemplate(_changed, Wording.changed_prompt),
+    PLACEBO: ConditionTemplate(placebo_of, _placebo_text),
+    REMINDED: ConditionTemplate(_changed, Wording.changed_prompt, added=Wording.reminder_prompt),
     KNOWS_FORBIDDEN: _asking(forbidden_move),
     KNOWS_ALLOWED: _asking(allowed_move),
 }
@@ -112,7 +127,7 @@ def conditions_for(names: Iterable[str], change: Rules, wording: Wording) -> tup
 
 
 def question(
-    position: Position, rules: Rules, condition: str = AFTER, wording: Wording = DEFAULT
+    position: Position, rules: Rules, condition: str = CHANGED_CONDITION, wording: Wording = DEFAULT
 ) -> Question:
     """The question about a position under a condition, as a run with these changed rules asks it.
 
@@ -129,7 +144,7 @@ def condition_named(name: str, rules: Rules, text: str, added: str = "") -> Cond
     return Condition(name, rules, text, kind.show, kind.read, added, kind.about)
 
 
-def _kind(name: str) -> Kind:
+def _kind(name: str) -> ConditionTemplate:
     if name not in CONDITIONS:
         raise unknown_value("condition", name, CONDITIONS)
     return CONDITIONS[name]
@@ -144,7 +159,8 @@ def check(names: tuple[str, ...]) -> None:
     """
     for name in names:
         _kind(name)
-    if names[:2] != (BEFORE, AFTER) or len(set(names)) < len(names):
+    if names[:2] != (STANDARD_CONDITION, CHANGED_CONDITION) or len(set(names)) < len(names):
         raise InvalidInput(
-            f"the conditions of a run are {BEFORE!r}, {AFTER!r} and others, not {names!r}"
+            f"the conditions of a run are {STANDARD_CONDITION!r}, {CHANGED_CONDITION!r} and "
+            f"others, not {names!r}"
         )

@@ -1,4 +1,4 @@
-"""The prompts: how the rules are put to the model."""
+"""The prompts of every condition, bundled or from a TOML file."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Does the model know the rule? A question about one move: is it legal now, yes or no?
+"""Knowledge questions: is this move legal now, yes or no?
 
 What is asked about is either a special move, which is not, or a move that is; nothing else in the
 question differs.
@@ -11,8 +11,8 @@ import chess
 from ..game.position import Position
 from ..game.rules import STANDARD, Rules
 from ..providers.base import Answer
-from .judging import unread
-from .vocabulary import About, Judgement, Reading
+from .scorer import unread
+from .types import QueriedMove, Reading, Score
 from .yes_no import read_yes_no
 
 MOVE, ANSWERS = "{move}", "{answers}"
@@ -49,17 +49,17 @@ def answers_for(position: Position) -> str:
 
 
 def judge_knowledge(
-    about: About, answer: Answer, position: Position, rules: Rules, reading: Reading
-) -> Judgement:
+    about: QueriedMove, answer: Answer, position: Position, rules: Rules, reading: Reading
+) -> Score:
     """Judge the answer to whether the move that ``about`` gives is legal under ``rules``."""
     if answer.stop_reason == "error":
-        return Judgement("error", None)
+        return Score("error", None)
     move = about(position, rules)
     if reading == "exact":
         said = {"yes": True, "no": False}.get(answer.text.strip().lower())
     else:
         said = read_yes_no(answer.text, move=move, cut_off=answer.stop_reason == "length")
     if said is None:
-        return Judgement(unread(answer), None)
+        return Score(unread(answer), None)
     legal = rules.is_legal(position.board(), chess.Move.from_uci(move))
-    return Judgement("right" if said == legal else "wrong", None)
+    return Score("right" if said == legal else "wrong", None)

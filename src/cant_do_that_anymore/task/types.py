@@ -1,14 +1,14 @@
-"""The words of the evaluation, as types: condition, plan, reply, sample, measure."""
+"""The types of the task: condition, plan, scored answer, sample."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal, get_args
 
+from ..evaluation.statistics.intervals import RATE, Support
 from ..game.position import Position
 from ..game.rules import Rules
 from ..providers.base import Answer, Effort, Message, Question, Settings
-from .aside import Answers, Lying
-from .statistics.intervals import RATE, Support
+from .spill import Answers, Spilled
 
 Eval = Literal["all", "all_small", "all_diagonal"]
 Reading = Literal["lenient", "exact"]
@@ -21,12 +21,12 @@ LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
 FORBIDDEN_OUTCOMES: frozenset[Outcome] = frozenset(("special", "forbidden"))
 UNUSABLE_OUTCOMES: frozenset[Outcome] = frozenset(get_args(Unusable))
 
-BEFORE, AFTER = "standard", "changed"
+STANDARD_CONDITION, CHANGED_CONDITION = "standard", "changed"
 """The two conditions of every run: the rules as they always were, and with one change."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Score:
     """What an answer was: the outcome, and the move in UCI if one could be read."""
 
     outcome: Outcome
@@ -38,9 +38,9 @@ class Judgement:
         return self.outcome not in UNUSABLE_OUTCOMES
 
 
-Show = Callable[["Condition", Position], tuple[Message, ...]]
-Read = Callable[[Answer, Position, Rules, Reading], Judgement]
-About = Callable[[Position, Rules], str]
+Renderer = Callable[["Condition", Position], tuple[Message, ...]]
+Scorer = Callable[[Answer, Position, Rules, Reading], Score]
+QueriedMove = Callable[[Position, Rules], str]
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class Condition:
     name: str
     rules: Rules
     text: str
-    show: Show
-    read: Read
+    show: Renderer
+    read: Scorer
     added: str
-    about: About | None
+    about: QueriedMove | None
 
     def question(self, position: Position) -> Question:
         """The position under this condition."""
@@ -126,7 +126,7 @@ def _differing(one: object, other: object) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply(Judgement):
+class ScoredAnswer(Score):
     """All that was made of an answer.
 
     ``under_change`` is what the same move would be under the changed rules, and
@@ -147,13 +147,13 @@ class Sample:
 
     position: Position
     draw: int
-    replies: Mapping[str, Reply]
-    said: Answers | Lying
+    replies: Mapping[str, ScoredAnswer]
+    said: Answers | Spilled
 
     @property
     def answers(self) -> Answers:
         """What the model said, by condition."""
-        return self.said.read() if isinstance(self.said, Lying) else self.said
+        return self.said.read() if isinstance(self.said, Spilled) else self.said
 
     @property
     def answered(self) -> bool:
@@ -167,17 +167,17 @@ class Sample:
     @property
     def had_habit(self) -> bool:
         """Whether it was played under the standard rules."""
-        return self.plays_special(BEFORE)
+        return self.plays_special(STANDARD_CONDITION)
 
     @property
     def kept_habit(self) -> bool:
         """Whether it was played under the changed rules."""
-        return self.plays_special(AFTER)
+        return self.plays_special(CHANGED_CONDITION)
 
     @property
     def adapted(self) -> bool:
         """Whether the answer under the changed rules was legal under them."""
-        return self.replies[AFTER].outcome in LEGAL_OUTCOMES
+        return self.replies[CHANGED_CONDITION].outcome in LEGAL_OUTCOMES
 
     def breaks(self, condition: str) -> bool:
         """Whether the answer under that condition is no legal move under the changed rules."""
@@ -197,7 +197,7 @@ Of = Callable[[Sample], int]
 Number = float | int | None
 
 
-def every(_: Sample) -> int:
+def one_each(_: Sample) -> int:
     """The whole of a share of all samples."""
     return 1
 
@@ -225,10 +225,10 @@ class Measure:
     title: str
     meaning: str
     part: Of
-    whole: Of = every
+    whole: Of = one_each
     pairs: Support = RATE
     perfect: float | None = None
-    needs: tuple[str, ...] = (BEFORE, AFTER)
+    needs: tuple[str, ...] = (STANDARD_CONDITION, CHANGED_CONDITION)
     remark: str = ""
     compared: str = ""
     bounded: bool = False

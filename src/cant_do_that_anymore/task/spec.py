@@ -1,23 +1,99 @@
-"""What can be asked of a run, the defaults, and what cannot work."""
+"""Spec: the options of a run, their defaults and their validation."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from math import inf
+import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
+from functools import cache
+from math import inf, isfinite
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, get_args
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ..client.batch.client import check_batch
 from ..errors import InvalidInput, unknown_value
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, given_rules
 from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
 from ..providers.http import checked_headers, with_address
-from .conditions import check, conditions_for
-from .diagnosis import ASKED
-from .kinds import check_given
-from .vocabulary import AFTER, BEFORE, Eval, Plan, Reading
-from .wordings import DEFAULT, wording_named
+from .conditions import ASKED, check, conditions_for
+from .prompts import DEFAULT, wording_named
+from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Plan, Reading
+
+Made = TypeVar("Made")
+
+LIMIT = 2**63
+"""No number is this large: others could not read it from a file."""
+_WORDS: dict[Any, str] = {
+    **{str: "a text", int: "a whole number", float: "a number", bool: "True or False"},
+    **{Mapping: "a mapping", Path: "a path", Rules: "a value such as MyRule()"},
+}
+
+
+def checked(made: Made) -> Made:
+    """The same, once every field is known to be what its type says.
+
+    Raises:
+        ValueError: naming the field that is not.
+    """
+    for item, _, value in _misfits(made):
+        raise ValueError(f"{item.name} cannot be {shortened(value)}")
+    return made
+
+
+def check_given(made: object) -> None:
+    """Refuse a field that is not what its type says; what is not to be shown is not.
+
+    Raises:
+        InvalidInput: saying what it can be.
+    """
+    for item, kind, value in _misfits(made):
+        large = isinstance(value, int | float) and abs(value) >= LIMIT
+        told = f"{item.name} must be {_in_words(kind)}" + " between -2**63 and 2**63" * large
+        raise InvalidInput(told + (f", not {shortened(value)}" if item.repr else ""))
+
+
+def _misfits(made: Any) -> Iterator[tuple[Field[Any], Any, Any]]:
+    """Every field that is not of its kind, the kind, and the value."""
+    kinds = _kinds(made.__class__)
+    for item in fields(made):
+        kind, value = kinds[item.name], getattr(made, item.name)
+        if not _is(value, kind):
+            yield item, kind, value
+
+
+@cache
+def _kinds(of: type) -> dict[str, Any]:
+    return get_type_hints(of)
+
+
+def _in_words(kind: Any) -> str:
+    outer, inner = get_origin(kind), get_args(kind)
+    if outer in (Union, types.UnionType):
+        *others, last = (_in_words(one) for one in inner if one is not types.NoneType)
+        return f"{', '.join(others)} or {last}" if others else last
+    if outer is Literal:
+        return " or ".join(map(repr, inner))
+    if outer is tuple:
+        return f"a tuple of {_in_words(inner[0]).removeprefix('a ')}s"
+    return _WORDS[outer or kind]
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """Whether a value is of a kind; an infinite number is none."""
+    outer, inner = get_origin(kind), get_args(kind)
+    if outer is Literal:
+        return any(value is one or (value == one and type(value) is type(one)) for one in inner)
+    if outer in (Union, types.UnionType):
+        return any(_is(value, one) for one in inner)
+    if outer in (dict, Mapping):
+        return isinstance(value, Mapping) and all(_is(one, inner[1]) for one in value.values())
+    if outer in (list, tuple, Sequence):
+        return isinstance(value, list | tuple) and all(_is(one, inner[0]) for one in value)
+    if kind in (int, float):
+        fits = isinstance(value, kind | int) and not isinstance(value, bool)
+        return fits and abs(value) < LIMIT and isfinite(value)
+    return kind is Any or isinstance(value, outer or kind)
+
 
 DEFAULT_MODEL = "cdta/pocket"
 DEFAULT_SEED = 20_220_722
@@ -79,7 +155,7 @@ class Spec:
     fallback_dataset: str | None = None
     rules: str | Rules = BISHOPS_AS_KNIGHTS.key
     wording: str = DEFAULT.name
-    conditions: tuple[str, ...] = (BEFORE, AFTER)
+    conditions: tuple[str, ...] = (STANDARD_CONDITION, CHANGED_CONDITION)
     diagnose: bool = False
     reading: Reading = "lenient"
     n: int | None = None
