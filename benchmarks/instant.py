@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, cast
 
-from cant_do_that_anymore.evaluation.datasets import common_positions
+from cant_do_that_anymore.datasets.storage import common_positions
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 

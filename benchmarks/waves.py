@@ -6,7 +6,7 @@ python benchmarks/waves.py
 import numpy as np
 from measuring import print_heading, print_row
 
-from cant_do_that_anymore.evaluation.waves import wave_size
+from cant_do_that_anymore.datasets.search import batch_size
 
 MODELS = 2_000
 SEED = 20_220_722
@@ -32,7 +32,7 @@ def _found(hits: "np.ndarray[tuple[int], np.dtype[np.bool_]]", wanted: int) -> t
     asked = waves = 0
     while not asked or found[asked - 1] < wanted:
         seen = int(found[asked - 1]) if asked else 0
-        asked += wave_size(wanted - seen, asked, seen)
+        asked += batch_size(wanted - seen, asked, seen)
         waves += 1
     return int(np.searchsorted(found, wanted)) + 1, asked, waves
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import chess
 
+from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.evaluation.computing import compute
 from cant_do_that_anymore.evaluation.notes import notes_on
-from cant_do_that_anymore.evaluation.results import Dataset, Run
+from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
 from cant_do_that_anymore.providers.base import Answer, Settings, StopReason

@@ -13,10 +13,10 @@ from markupsafe import escape
 
 from cant_do_that_anymore import Position, Spec, evaluate
 from cant_do_that_anymore.client.cache import request_key
+from cant_do_that_anymore.datasets.pools import Pool
+from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.evaluation import measures
-from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run
-from cant_do_that_anymore.evaluation.pools import Pool
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD
@@ -108,7 +108,7 @@ def test_a_setting_is_one_field() -> None:
     ask = Request(question(("e2e4",)), "measuring", "standard")
     assert request_key(model, ask, plan.settings) == request_key(model, ask, Settings())
     assert request_key(model, ask, plan.settings) != request_key(model, ask, high.settings)
-    digests = [Criteria(model, Pool("pool", POOL), each).digest for each in (plan, high)]
+    digests = [SelectionConfig(model, Pool("pool", POOL), each).digest for each in (plan, high)]
     assert digests[0] != digests[1]
     assert plan.differences(high) == ["haste"]
 

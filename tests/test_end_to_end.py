@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.evaluation import pools
+from cant_do_that_anymore.datasets import pools
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.rules import CATALOGUE
 from processes import cdta

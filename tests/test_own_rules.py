@@ -10,8 +10,8 @@ import chess
 import pytest
 
 from cant_do_that_anymore import Rules, Spec, evaluate, load
+from cant_do_that_anymore.datasets.storage import all_datasets
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.datasets import all_datasets
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD, copy_as, identity_of, placebo_of
 from own_rules import NoEnPassant

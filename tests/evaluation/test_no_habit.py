@@ -9,11 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.datasets.pools import Pool
+from cant_do_that_anymore.datasets.search import ERROR, FutilityTest, Search, SelectionConfig
 from cant_do_that_anymore.errors import Incomplete, NoHabit
-from cant_do_that_anymore.evaluation.criteria import Criteria
-from cant_do_that_anymore.evaluation.pools import Pool
-from cant_do_that_anymore.evaluation.search import Search
-from cant_do_that_anymore.evaluation.statistics.prospect import ERROR, Prospect
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.task.spec import plan_for
@@ -33,7 +31,7 @@ def given_up_after(pool: int, hits: int, needed: int, seed: int) -> int | None:
     """How many positions of a shuffled pool are looked at before it is given up."""
     are_hits = [True] * hits + [False] * (pool - hits)
     Random(seed).shuffle(are_hits)
-    prospect = Prospect(pool, needed)
+    prospect = FutilityTest(pool, needed)
     for place, hit in enumerate(are_hits, 1):
         prospect.see(hit)
         if prospect.is_hopeless:
@@ -66,7 +64,7 @@ def test_no_pool_that_holds_enough_gains_the_bet_in_the_mean(data: st.DataObject
     seen = order[: data.draw(st.integers(0, size - 1))]
 
     def stake(*more: bool) -> float:
-        prospect = Prospect(size, needed)
+        prospect = FutilityTest(size, needed)
         for hit in (*seen, *more):
             prospect.see(hit)
         return prospect._stake
@@ -79,7 +77,7 @@ def test_no_pool_that_holds_enough_gains_the_bet_in_the_mean(data: st.DataObject
 
 
 def test_a_pool_of_which_all_that_is_left_would_have_to_be_hits_ends_with_the_first_miss() -> None:
-    prospect = Prospect(5, 4)
+    prospect = FutilityTest(5, 4)
     prospect.see(False)
     assert not prospect.is_hopeless
     prospect.see(False)
@@ -158,7 +156,7 @@ def test_questions_that_failed_say_nothing_about_the_pool() -> None:
     plan = plan_for(Spec(n=1_000), model)
 
     def search_of(*, failed: bool) -> Search:
-        search = Search(Criteria(model, Pool("some", POOL[:1_200]), plan), 1_000)
+        search = Search(SelectionConfig(model, Pool("some", POOL[:1_200]), plan), 1_000)
         for number, _ in enumerate(search.asks()):
             search.advance(False, 1, failed=failed)
             if number == 100:

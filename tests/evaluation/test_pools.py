@@ -7,10 +7,10 @@ import chess
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.datasets.pools import Pool, positions_for
+from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.evaluation.criteria import Criteria
 from cant_do_that_anymore.evaluation.estimate import estimate
-from cant_do_that_anymore.evaluation.pools import Pool, positions_for
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.providers.local import RandomModel
@@ -52,9 +52,9 @@ def test_a_pool_is_mined_once_and_kept(home: Path, monkeypatch: pytest.MonkeyPat
 def test_a_pool_of_games_is_in_random_order_already() -> None:
     spec = Spec(rules="no-castling")
     pool, model = pool_of(rules="no-castling"), RandomModel()
-    assert Criteria(model, pool, plan_for(spec, model)).ordered == pool.positions
+    assert SelectionConfig(model, pool, plan_for(spec, model)).ordered == pool.positions
     shipped = pool_of()
-    assert Criteria(model, shipped, plan_for(spec, model)).ordered != shipped.positions
+    assert SelectionConfig(model, shipped, plan_for(spec, model)).ordered != shipped.positions
 
 
 @pytest.mark.parametrize(

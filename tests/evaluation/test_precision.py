@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.datasets.pools import positions_drawn
+from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.comparison import compare
 from cant_do_that_anymore.evaluation.contenders import contenders
-from cant_do_that_anymore.evaluation.datasets import shipped_datasets
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
 from cant_do_that_anymore.evaluation.groups import by_earlier_moves, by_opening, by_usualness
 from cant_do_that_anymore.evaluation.measures import IMPACT, MEASURES
-from cant_do_that_anymore.evaluation.pools import positions_drawn
 from cant_do_that_anymore.evaluation.precision import FIRST_LOOK, STRETCH, looks
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.statistics.intervals import (

@@ -13,10 +13,9 @@ from aiohttp import web
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.client import client
 from cant_do_that_anymore.client.client import WINDOW
+from cant_do_that_anymore.datasets.pools import drawn, positions_for
+from cant_do_that_anymore.datasets.storage import Dataset, import_dataset, shipped_datasets
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
-from cant_do_that_anymore.evaluation.datasets import import_dataset, shipped_datasets
-from cant_do_that_anymore.evaluation.pools import drawn, positions_for
-from cant_do_that_anymore.evaluation.results import Dataset
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named

@@ -7,12 +7,10 @@ from itertools import islice
 import pytest
 
 from cant_do_that_anymore import Spec
+from cant_do_that_anymore.datasets.pools import Pool
+from cant_do_that_anymore.datasets.search import Query, Search, SelectionConfig, batch_size
+from cant_do_that_anymore.datasets.selection import prefix_if_sufficient
 from cant_do_that_anymore.errors import Incomplete, NoHabit
-from cant_do_that_anymore.evaluation.criteria import Criteria, Which
-from cant_do_that_anymore.evaluation.pools import Pool
-from cant_do_that_anymore.evaluation.search import Search
-from cant_do_that_anymore.evaluation.selection import enough_of
-from cant_do_that_anymore.evaluation.waves import wave_size
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import rules_named
 from cant_do_that_anymore.providers.base import Answer, Request, Usage
@@ -21,7 +19,7 @@ from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
 from cant_do_that_anymore.task.spec import plan_for
 
 POOL = Pool("some", shipped_pool("pool")[:100])
-CRITERIA = Criteria(RandomModel(), POOL, plan_for(Spec(), RandomModel()))
+CRITERIA = SelectionConfig(RandomModel(), POOL, plan_for(Spec(), RandomModel()))
 ORDERED = CRITERIA.ordered
 FAILED = Answer("", "error", error="gone")
 Says = Callable[[int, int], bool]
@@ -95,7 +93,7 @@ def test_later_answers_do_not_overtake_a_position_that_is_open() -> None:
     for ask in list(islice(search.asks(), 6)):
         search.observe(answer_to(ask, lambda *_: True, NO_TEMPERATURE))
     assert (found_by(search), search.asked) == ([], 0)
-    assert search.wave == 3 + wave_size(2 - 6, 6, 6)  # half as many more as are missing
+    assert search.wave == 3 + batch_size(2 - 6, 6, 6)  # half as many more as are missing
     again = list(islice(search.asks(), 3))
     assert [(number_of(ask), ask.draw) for ask in again] == [(0, 1), (1, 1), (2, 1)]
     search.observe(answer_to(again[0], lambda *_: True, NO_TEMPERATURE))
@@ -107,12 +105,12 @@ def test_in_a_wave_what_is_open_counts_as_likely_and_what_was_missed_as_seen() -
     for ask in list(islice(search.asks(), 6)):
         search.observe(answer_to(ask, lambda number, _: number % 2 == 0, NO_TEMPERATURE))
     assert search.asked == 0
-    assert search.wave == 3 + wave_size(10 - 3, 6, 3)
+    assert search.wave == 3 + batch_size(10 - 3, 6, 3)
 
 
 def test_a_wave_is_as_large_as_what_is_missing_takes_by_the_hits_so_far() -> None:
-    assert Search(CRITERIA, 30).wave == wave_size(30, 0, 0)
-    assert searched(every_fourth, wanted=30, most=20).wave == wave_size(25, 20, 5)
+    assert Search(CRITERIA, 30).wave == batch_size(30, 0, 0)
+    assert searched(every_fourth, wanted=30, most=20).wave == batch_size(25, 20, 5)
 
 
 def test_what_is_to_come_follows_from_the_hits_so_far() -> None:
@@ -224,7 +222,7 @@ def test_the_order_of_a_pool_is_always_the_same_and_that_of_a_mixed_one_its_own(
 
 
 def test_a_question_of_the_search_is_asked_for_selection_under_the_baseline() -> None:
-    ask = CRITERIA.ask(Which(3, 2))
+    ask = CRITERIA.ask(Query(3, 2))
     assert (ask.purpose, ask.condition, ask.draw, ask.same_limit_only) == (
         "selection",
         "standard",
@@ -236,12 +234,14 @@ def test_a_question_of_the_search_is_asked_for_selection_under_the_baseline() ->
 
 def test_of_a_dataset_that_was_built_as_much_is_taken_as_would_be_built_now() -> None:
     built = searched(every_fourth, wanted=20).dataset("v")
-    taken = enough_of(built, 10)
+    taken = prefix_if_sufficient(built, 10)
     assert taken and taken.positions == built.positions[:10]
-    assert enough_of(built, 20) == built
-    assert enough_of(built, 21) is enough_of(None, 1) is None
+    assert prefix_if_sufficient(built, 20) == built
+    assert prefix_if_sufficient(built, 21) is prefix_if_sufficient(None, 1) is None
     ended, imported = replace(built, pool_ended=True), replace(built, origin="elsewhere")
-    assert enough_of(ended, 21) == ended
-    assert enough_of(ended, 10) == taken
-    assert enough_of(imported, 10) is None
-    assert enough_of(replace(imported, pool_ended=True), 10) == replace(imported, pool_ended=True)
+    assert prefix_if_sufficient(ended, 21) == ended
+    assert prefix_if_sufficient(ended, 10) == taken
+    assert prefix_if_sufficient(imported, 10) is None
+    assert prefix_if_sufficient(replace(imported, pool_ended=True), 10) == replace(
+        imported, pool_ended=True
+    )

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.evaluation.contenders import contenders, differences_in_plan
 from cant_do_that_anymore.evaluation.folder import load_run, save_run
 from cant_do_that_anymore.evaluation.groups import by_concerned_moves
 from cant_do_that_anymore.evaluation.measures import IMPACT, MEASURES, UPTAKE
-from cant_do_that_anymore.evaluation.results import Dataset, Run
+from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import METRICS, standings, standings_in
 from cant_do_that_anymore.evaluation.uncertainty import interval_of
 from cant_do_that_anymore.game.position import Position, shipped_pool

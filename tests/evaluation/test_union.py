@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from cant_do_that_anymore.datasets.pools import union
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.union import union
 from cant_do_that_anymore.game.position import (
     Position,
     read_positions,

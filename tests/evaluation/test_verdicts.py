@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.contenders import (
     common_dataset,
@@ -16,7 +17,7 @@ from cant_do_that_anymore.evaluation.contenders import (
 )
 from cant_do_that_anymore.evaluation.rankings import ranking_of, rankings
 from cant_do_that_anymore.evaluation.records import Record
-from cant_do_that_anymore.evaluation.results import Dataset, Run
+from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.verdicts import UNION, advice, heading, verdict
 from cant_do_that_anymore.game.position import Position, shipped_pool

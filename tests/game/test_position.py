@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.datasets import shipped_datasets
 from cant_do_that_anymore.game.position import (
     Position,
     read_positions,

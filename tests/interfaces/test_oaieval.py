@@ -14,9 +14,9 @@ import chess
 import pytest
 from aiohttp import web
 
+from cant_do_that_anymore.datasets.pools import drawn
+from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.pools import drawn
-from cant_do_that_anymore.evaluation.results import Dataset
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.interfaces.oaieval.options import EVAL_PARAMS, pairs, threads
 from cant_do_that_anymore.models.solvers import solver_named

@@ -16,10 +16,9 @@ from aiohttp.typedefs import Handler
 from batches import BatchServer, Line, failed_line
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.client.batch.client import MIN_BATCH
+from cant_do_that_anymore.datasets.pools import Pool
+from cant_do_that_anymore.datasets.search import Search, SelectionConfig
 from cant_do_that_anymore.errors import Incomplete
-from cant_do_that_anymore.evaluation.criteria import Criteria
-from cant_do_that_anymore.evaluation.pools import Pool
-from cant_do_that_anymore.evaluation.search import Search
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.task.spec import plan_for
@@ -104,7 +103,9 @@ def test_a_run_without_batches_takes_the_answers_of_one_with_them(positions: Pat
 
 def test_of_hits_that_are_drawn_no_more_are_asked_again_than_are_needed() -> None:
     plan = plan_for(Spec(n=50), RandomModel())
-    search = Search(Criteria(RandomModel(), Pool("pool", shipped_pool("pool")[:2_000]), plan), 50)
+    search = Search(
+        SelectionConfig(RandomModel(), Pool("pool", shipped_pool("pool")[:2_000]), plan), 50
+    )
     first = search.wave
     assert len(list(islice(search.asks(), first))) == first
     for _ in range(first):

@@ -10,8 +10,8 @@ from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client.client import WINDOW
+from cant_do_that_anymore.datasets.search import ORDER_SEED
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.evaluation.criteria import ORDER_SEED
 from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.run import choose
 from cant_do_that_anymore.game.position import shipped_pool, write_positions

@@ -17,6 +17,7 @@ from aiohttp import web
 from rich.console import Console, RenderableType
 
 from cant_do_that_anymore import Spec
+from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput, Stopped, UserError
 from cant_do_that_anymore.evaluation import experiment
 from cant_do_that_anymore.evaluation.contenders import contenders
@@ -24,7 +25,7 @@ from cant_do_that_anymore.evaluation.experiment import evals_and_rules
 from cant_do_that_anymore.evaluation.folder import load_run, save_run
 from cant_do_that_anymore.evaluation.rankings import rankings
 from cant_do_that_anymore.evaluation.records import records_in
-from cant_do_that_anymore.evaluation.results import Dataset, Run
+from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import Standing, standings, standings_in
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import shipped_pool, write_positions

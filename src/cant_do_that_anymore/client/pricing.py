@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from ..datasets.storage import Dataset, is_own
 from ..errors import InvalidInput
-from ..evaluation.results import Cost, Dataset
-from ..evaluation.versions import is_own
+from ..evaluation.results import Cost
 from ..providers.base import Answer, ModelInfo, Usage
 from ..providers.catalogue import OUR_MODELS
 from ..task.spec import Spec

@@ -10,6 +10,7 @@ from ..client.budget import FREE, Price
 from ..client.client import Client
 from ..client.pricing import rate_for
 from ..client.session import create_model, model_info, open_client
+from ..datasets.pools import positions_for
 from ..errors import Incomplete
 from ..interrupts import run_interruptible
 from ..progress import progress_display
@@ -21,7 +22,6 @@ from .cheaper import cheaper_than
 from .estimate import cost, foreseen_by
 from .foresight import Foreseen, Part
 from .lengths import lengths_of
-from .pools import positions_for
 
 FEW, ENOUGH = 5, 20
 """So many answers tell whether more can be afforded, and so many what a run will cost."""

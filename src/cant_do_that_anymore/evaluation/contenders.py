@@ -8,13 +8,14 @@ from functools import partial
 from itertools import pairwise
 from typing import Literal
 
+from ..datasets.storage import Dataset
 from ..game.rules import identity_of
 from ..task.types import Plan, Sample
 from .computing import compute
 from .labels import labels, shown
 from .measures import IMPACT
 from .notes import notes_on
-from .results import Dataset, Results, Run
+from .results import Results, Run
 
 OWN_TEMPERATURE = "the provider's own"
 

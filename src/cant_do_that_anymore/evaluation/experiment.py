@@ -10,6 +10,8 @@ from typing import Any
 from ..client.budget import Budget, BudgetExceeded
 from ..client.pricing import check_price
 from ..client.session import model_info
+from ..datasets.pools import positions_drawn, positions_for
+from ..datasets.storage import Dataset, is_own
 from ..errors import InvalidInput, NoHabit, Stopped, UserError
 from ..files import safe_name
 from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
@@ -20,11 +22,10 @@ from ..task.types import Eval, Plan
 from .bill import Due, bill_of, check_dues
 from .entrants import Entrant
 from .folder import load_run
-from .pools import positions_drawn, positions_for
 from .recognition import check_recognised
-from .results import PROTOCOL, Dataset, Run
+from .results import PROTOCOL, Run
 from .run import evaluate
-from .versions import is_own, versions_of
+from .versions import versions_of
 
 Save = Callable[[Run, Path], None]
 

@@ -11,20 +11,16 @@ from statistics import median
 
 from ..client.cache import ModelCache
 from ..client.pricing import is_patient
+from ..datasets.pools import given_dataset, positions_drawn, positions_for
+from ..datasets.search import BUILT, DRAWS, Query, Search, SelectionConfig, asked_in_waves
+from ..datasets.selection import asks_behind, controls_for, found_dataset, prefix_if_sufficient
+from ..datasets.storage import Dataset, rates_on_all, rates_on_common
 from ..game.position import Position
 from ..providers.base import Answer, ModelInfo, Question, Request, RequestVariant, Settings, Usage
 from ..providers.request_variants import NO_TEMPERATURE, reasoning_budget
 from ..task.samples import trials_for
 from ..task.spec import COMMON, Spec
 from ..task.types import Plan, Sample
-from .controls import asks_behind, controls_for
-from .criteria import Criteria, Which
-from .datasets import rates_on_all, rates_on_common
-from .pools import given_dataset, positions_drawn, positions_for
-from .results import Dataset
-from .search import BUILT, DRAWS, Search
-from .selection import enough_of, found_dataset
-from .waves import asked_in_waves
 
 ENOUGH_KEPT = 100
 """More answers say little more about how long they are."""
@@ -109,7 +105,7 @@ def foresee(spec: Spec, plan: Plan, known: ModelInfo, kept: ModelCache, under_wa
         positions = positions_drawn(at_hand, spec, plan)
         selection, imagined = part(plan.settings), ""
     else:
-        criteria = Criteria(known, at_hand, plan)
+        criteria = SelectionConfig(known, at_hand, plan)
         selection = part(criteria.settings)
         found = _found(spec, criteria, kept, selection)
         if spec.fallback_dataset and not found:
@@ -142,17 +138,17 @@ def foresee(spec: Spec, plan: Plan, known: ModelInfo, kept: ModelCache, under_wa
     return Foreseen(selection, measuring, imagined, samples)
 
 
-def _found(spec: Spec, criteria: Criteria, kept: ModelCache, part: Part) -> Dataset | None:
+def _found(spec: Spec, criteria: SelectionConfig, kept: ModelCache, part: Part) -> Dataset | None:
     """The dataset that exists, if one does; the first question tells the model's version."""
-    first = criteria.ask(Which(0, 0))
+    first = criteria.ask(Query(0, 0))
     answer = kept.answer(first, criteria.settings)
     version = answer.version if answer else _likely_version(criteria.model)
-    found = enough_of(found_dataset(version, criteria), criteria.plan.wanted)
+    found = prefix_if_sufficient(found_dataset(version, criteria), criteria.plan.wanted)
     if not found or (spec.fresh and found.origin == BUILT):
         return None
     part.add(first, answer)
     for number in range(1, min(ENOUGH_KEPT, len(criteria.ordered))):
-        ask = criteria.ask(Which(number, 0))
+        ask = criteria.ask(Query(number, 0))
         if answer := kept.answer(ask, criteria.settings):
             part.add(ask, answer)
     return found
@@ -161,7 +157,7 @@ def _found(spec: Spec, criteria: Criteria, kept: ModelCache, part: Part) -> Data
 def _controls(
     dataset: Dataset,
     positions: Sequence[Position],
-    criteria: Criteria,
+    criteria: SelectionConfig,
     kept: ModelCache,
     part: Part,
 ) -> list[Position]:
@@ -182,7 +178,7 @@ def _likely_version(model: ModelInfo) -> str:
 
 
 def _imagined(
-    criteria: Criteria, kept: ModelCache, part: Part, under_way: int | None, *, patient: bool
+    criteria: SelectionConfig, kept: ModelCache, part: Part, under_way: int | None, *, patient: bool
 ) -> tuple[Dataset, str]:
     """The dataset as it may come out, and what that rests on."""
     search, settings = Search(criteria, criteria.plan.wanted), criteria.settings

@@ -1,8 +1,8 @@
 """What a run comes to in all, told while it goes on."""
 
 from ..client.budget import FREE, Price, is_counted
+from ..datasets.storage import Dataset
 from ..providers.base import Answer, Usage
-from .results import Dataset
 
 
 class Outlook:

@@ -12,6 +12,9 @@ from itertools import islice
 from ..client.budget import Budget
 from ..client.client import Client
 from ..client.session import create_model, is_remote, model_info, open_client
+from ..datasets.pools import Pool, positions_drawn, positions_for
+from ..datasets.search import Query, SelectionConfig
+from ..datasets.storage import Dataset
 from ..errors import Stopped, UserError
 from ..game.move_parser import move_in
 from ..game.position import Position
@@ -25,10 +28,8 @@ from ..providers.request_variants import NO_TEMPERATURE
 from ..task.samples import trials_of
 from ..task.spec import Spec
 from ..task.types import STANDARD_CONDITION, Plan
-from .criteria import Criteria, Which
 from .estimate import foreseen_by
-from .pools import Pool, positions_drawn, positions_for
-from .results import Dataset, Run
+from .results import Run
 from .versions import versions_of
 
 log = logging.getLogger(__name__)
@@ -160,9 +161,9 @@ def _asks(
 ) -> tuple[Iterator[Request], Settings]:
     """The questions that a run begins with, and the settings that they are asked with."""
     if isinstance(at_hand, Pool):
-        criteria = Criteria(model, at_hand, plan)
+        criteria = SelectionConfig(model, at_hand, plan)
         numbers = range(min(FAR, len(criteria.ordered)))
-        return (criteria.ask(Which(number, 0)) for number in numbers), criteria.settings
+        return (criteria.ask(Query(number, 0)) for number in numbers), criteria.settings
     return _measuring(positions_drawn(at_hand, spec, plan), plan), plan.settings
 
 

@@ -7,9 +7,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from ..errors import pluralize
-from ..game.position import Position
-from ..providers.base import Usage
+from ..datasets.storage import Dataset
 from ..providers.request_variants import NO_TEMPERATURE
 from ..task.types import Number, Outcome, Plan, Sample, answers_of
 from .statistics.intervals import Interval
@@ -57,67 +55,6 @@ class Results:
     bounds: dict[str, Bounds]
     outcomes: dict[str, dict[Outcome, int]]
     control_outcomes: dict[str, dict[Outcome, int]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """The positions of a pool whose special move one model plays, and how they were found.
-
-    Attributes:
-        version: the model they belong to, as the API names it.
-        origin: "shipped", "imported", "built", or the file they were read from.
-        positions: in the order they were found.
-        asked: how many questions it took to find them, if known.
-        failed: how many of those have no answer.
-        pool_ended: whether the pool holds no more for this model.
-        usage: the tokens of all questions asked to find them; none if some were not counted.
-        endpoint: where the model was asked, if it has an address.
-        saved_at: when it was kept.
-        built_now: whether the run that uses it has built it.
-        own_temperature: whether the model took no temperature, so that selection was at its own.
-        pool: a digest of the positions it was chosen from, if it was built.
-        pool_name: what that pool is called, unless it is the one that the rules have by default.
-    """
-
-    version: str
-    origin: str
-    positions: list[Position] = field(repr=False, default_factory=list)
-    asked: int | None = None
-    failed: int = 0
-    pool_ended: bool = True
-    usage: Usage = field(default_factory=Usage)
-    endpoint: str = ""
-    saved_at: str = ""
-    built_now: bool = False
-    own_temperature: bool = False
-    pool: str = ""
-    pool_name: str = ""
-
-    @property
-    def provenance(self) -> str:
-        """Where it came from, in words."""
-        on = f" on {self.saved_at[:10]}" if self.saved_at else ""
-        if not self.asked:
-            return f"{self.origin}{on} for {self.version}" if self.version else self.origin
-        at = f" at {self.endpoint}" if self.endpoint else ""
-        when = " now" if self.built_now else f"{on}{at}"
-        drawn = f", {self.selection}" if self.own_temperature else ""
-        of = f" of the pool {self.pool_name}" if self.pool_name else ""
-        return f"built{when} from {pluralize(self.asked, 'question')}{of}{drawn}"
-
-    @property
-    def selection(self) -> str:
-        """How its positions were selected, as far as that is known."""
-        if self.own_temperature:
-            return "by 2 of 3 draws at the provider's own temperature"
-        return "at temperature 0" if self.asked or self.origin == "shipped" else ""
-
-    @property
-    def chosen_from(self) -> str:
-        """The pool that its positions were chosen from, as far as that is known."""
-        if not self.asked and self.origin != "shipped":
-            return ""
-        return f"the pool {self.pool_name}" if self.pool_name else "the default pool"
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,10 @@ from ..client.budget import Budget
 from ..client.client import Client
 from ..client.pricing import cost_of, is_patient, rate_for
 from ..client.session import create_model, open_client
+from ..datasets.pools import Pool, given_dataset, positions_drawn, positions_for
+from ..datasets.search import SelectionConfig
+from ..datasets.selection import dataset_for, found_controls, found_dataset, version_of
+from ..datasets.storage import Dataset, notes_on_dataset
 from ..errors import Interrupted
 from ..game.position import Position
 from ..interrupts import run_interruptible
@@ -31,16 +35,11 @@ from ..task.spill import spill_file
 from ..task.types import Condition, Plan, Sample
 from .bill import bill_for, check_dues
 from .computing import compute
-from .controls import found_controls
-from .criteria import Criteria
-from .datasets import notes_on_dataset
 from .notes import notes_on
 from .outlook import Outlook
-from .pools import Pool, given_dataset, positions_drawn, positions_for
 from .precision import is_reached, on_precision, stages
 from .recognition import recognised, recognised_in, remember
-from .results import Dataset, Run
-from .selection import dataset_for, found_dataset, version_of
+from .results import Run
 from .sizes import hoped_for
 from .versions import on_moved_alias, version_of_all, versions_of
 
@@ -168,7 +167,7 @@ async def _chosen(
 ) -> Chosen:
     if isinstance(at_hand, Dataset):
         return Chosen(at_hand, positions_drawn(at_hand, spec, plan), [])
-    criteria = Criteria(asking.model, at_hand, plan)
+    criteria = SelectionConfig(asking.model, at_hand, plan)
     dataset = await _dataset(spec, criteria, asking, outlook, quiet=quiet)
     positions = positions_drawn(dataset, spec, plan)
     controls = await found_controls(dataset, positions, criteria, asking) if spec.diagnose else []
@@ -176,7 +175,7 @@ async def _chosen(
 
 
 async def _dataset(
-    spec: Spec, criteria: Criteria, asking: Client, outlook: Outlook, *, quiet: bool
+    spec: Spec, criteria: SelectionConfig, asking: Client, outlook: Outlook, *, quiet: bool
 ) -> Dataset:
     version = await version_of(asking, criteria, quiet=quiet)
     if not spec.fallback_dataset:

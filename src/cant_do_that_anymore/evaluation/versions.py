@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Collection, Iterable
 
+from ..datasets.storage import Dataset
 from ..task.types import Sample, answers_of
-from .results import Dataset
 
 SHOWN = 3
 """Of several versions so many are named."""
@@ -18,16 +18,6 @@ def versions_of(samples: Iterable[Sample]) -> Counter[str]:
 def version_of_all(versions: Collection[str], name: str) -> str:
     """The one that all answers name; else the name that the model was asked for by."""
     return next(iter(versions)) if len(versions) == 1 else name
-
-
-def is_own(dataset: Dataset, versions: Collection[str], endpoint: str) -> bool:
-    """Whether a dataset is of the model that answers there by these names.
-
-    A model of several names may have had another one when its dataset was found, and one that
-    gave no answer later has no name.
-    """
-    found_there = bool(dataset.asked) and dataset.endpoint == endpoint
-    return dataset.version in versions or (found_there and len(versions) != 1)
 
 
 def on_versions(versions: Counter[str]) -> list[str]:

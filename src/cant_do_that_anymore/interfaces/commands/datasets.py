@@ -9,10 +9,9 @@ from pathlib import Path
 
 import click
 
+from ...datasets.pools import positions_named, union
+from ...datasets.storage import all_datasets, dataset_named, import_dataset
 from ...errors import UserError, pluralize, visible
-from ...evaluation.datasets import all_datasets, dataset_named, import_dataset
-from ...evaluation.pools import positions_named
-from ...evaluation.union import union
 from ...files import atomic_write_text
 from ...game.notation import numbered, turn_of, written, written_game
 from ...game.position import Position, write_positions

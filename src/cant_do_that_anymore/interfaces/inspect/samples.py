@@ -17,13 +17,12 @@ from inspect_ai.model import Model, get_model
 from ...client.cache import ModelCache
 from ...client.session import open_client
 from ...client.store import Store
+from ...datasets.pools import Pool, drawn, positions_drawn
+from ...datasets.search import Query, SelectionConfig
+from ...datasets.selection import controls_for, found_dataset, prefix_if_sufficient
+from ...datasets.storage import Dataset
 from ...evaluation.bill import ENOUGH, FEW
-from ...evaluation.controls import controls_for
-from ...evaluation.criteria import Criteria, Which
-from ...evaluation.pools import Pool, drawn, positions_drawn
-from ...evaluation.results import Dataset
 from ...evaluation.run import Chosen, choosing
-from ...evaluation.selection import enough_of, found_dataset
 from ...files import answers_file
 from ...game.notation import numbered, written, written_game
 from ...game.position import Position, earlier_moves
@@ -108,11 +107,15 @@ def known_already(spec: Spec, asked: Model | None, at_hand: Dataset | Pool) -> C
         return None
     model = WithinTask(asked)
     plan = plan_for(spec, model)
-    criteria = Criteria(model, at_hand, plan)
+    criteria = SelectionConfig(model, at_hand, plan)
     with closing(Store(answers_file())) as store:
         kept = ModelCache(model, store)
-        first = kept.answer(criteria.ask(Which(0, 0)), criteria.settings)
-        found = enough_of(found_dataset(first.version, criteria), plan.wanted) if first else None
+        first = kept.answer(criteria.ask(Query(0, 0)), criteria.settings)
+        found = (
+            prefix_if_sufficient(found_dataset(first.version, criteria), plan.wanted)
+            if first
+            else None
+        )
         if not found:
             return None
         positions = positions_drawn(found, spec, plan)

@@ -17,9 +17,9 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.log import HeadlineMetric
 from inspect_ai.util import registry_info
 
+from cant_do_that_anymore.datasets.pools import positions_for
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.measures import IMPACT
-from cant_do_that_anymore.evaluation.pools import positions_for
 from cant_do_that_anymore.evaluation.results import PROTOCOL
 from cant_do_that_anymore.interfaces.inspect.arguments import Arguments, active_model, spec_for
 from cant_do_that_anymore.interfaces.inspect.models import one_sentence

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from ...datasets.pools import drawn
 from ...errors import InvalidInput
 from ...evaluation.places import check_place, free_folder
-from ...evaluation.pools import drawn
 from ...evaluation.results import Run
 from ...evaluation.run import evaluate
 from ...files import safe_name

@@ -1,16 +1,17 @@
-"""Where the positions of a run come from when the model need not be asked for them."""
+"""Pools of candidate positions: shipped, mined or from a file; and the union of datasets."""
 
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from ..errors import InvalidInput, UserError, unknown_value
+from ..errors import InvalidInput, UserError, pluralize, unknown_value
 from ..files import FOR_THE_USER, atomic_write, home
 from ..game.position import (
     Position,
@@ -25,8 +26,7 @@ from ..game.rules import BISHOPS_AS_KNIGHTS, PieceSwap, Rules, identity_of
 from ..progress import progress
 from ..task.spec import COMMON, GAMES, SHIPPED, Spec
 from ..task.types import Plan
-from .datasets import common_positions, dataset_named
-from .results import Dataset
+from .storage import Dataset, common_positions, dataset_named
 
 log = logging.getLogger(__name__)
 
@@ -216,3 +216,75 @@ def positions_drawn(dataset: Dataset, spec: Spec, plan: Plan) -> list[Position]:
     if not dataset.asked:
         order = Random(spec.seed).sample(order, len(order))
     return [checked(position, spec.change) for position in order[: plan.wanted]]
+
+
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Union:
+    """Positions of several sources.
+
+    Attributes:
+        positions: each once, in an order that depends on them alone.
+        given: how many positions each source holds.
+        shared: how many are in more than one source.
+    """
+
+    positions: list[Position]
+    given: dict[str, int]
+    shared: int
+
+    @property
+    def sentence(self) -> str:
+        """How many came from where."""
+        sources = ", ".join(f"{number:,} of {name}" for name, number in self.given.items())
+        return (
+            f"{pluralize(len(self.positions), 'position')}: {sources}; "
+            f"{self.shared:,} of them in more than one"
+        )
+
+
+def union(names: Sequence[str], rules: Rules) -> Union:
+    """The positions of datasets or files, checked under the rules.
+
+    They are sorted by id and shuffled with a fixed seed: the same sources give the same positions
+    in the same order however they are named, and no source comes first.
+
+    Raises:
+        InvalidInput: if a source is unknown, of other rules, empty or damaged.
+    """
+    sources = {
+        name: _by_id(checked(each, rules) for each in given_dataset(name, rules).positions)
+        for name in names
+    }
+    found: dict[str, Position] = {}
+    for _, positions in sorted(sources.items()):
+        new = [position for key, position in positions.items() if key not in found]
+        found |= _by_id(_games_apart(new, found.values()))
+    times = Counter(key for positions in sources.values() for key in positions)
+    ordered = [found[key] for key in sorted(found)]
+    Random(SEED).shuffle(ordered)
+    given = {name: len(positions) for name, positions in sources.items()}
+    return Union(ordered, given, sum(number > 1 for number in times.values()))
+
+
+def _by_id(positions: Iterable[Position]) -> dict[str, Position]:
+    return {position.id: position for position in positions}
+
+
+def _games_apart(new: Sequence[Position], known: Iterable[Position]) -> list[Position]:
+    """The new positions, whose games get other numbers where theirs mean other games already.
+
+    Positions of one game extend each other; files of different origin may number from 0 alike.
+    """
+    longest: dict[int, tuple[str, ...]] = {}
+    for position in known:
+        longest[position.game] = max(longest.get(position.game, ()), position.moves, key=len)
+    free = max((abs(game) for game in (*longest, *(p.game for p in new))), default=0) + 1
+    numbers: dict[int, int] = {}
+    for position in new:
+        both = sorted((longest.get(position.game, ()), position.moves), key=len)
+        if both[1][: len(both[0])] != both[0]:
+            numbers.setdefault(position.game, free + len(numbers))
+    return [replace(p, game=numbers.get(p.game, p.game)) for p in new]

@@ -1,32 +1,100 @@
-"""Find or build a model's dataset: the positions whose special move it plays by itself.
+"""Select a model's dataset and its control positions from a pool.
+
+They cost no selection. To find its dataset, the model was asked about many positions of the pool;
+where it played another move than the special one, and one that is legal under all rules of the run
+(the standard ones, the changed ones and those of the placebo), that move is a habit like any other.
+Of a model that takes no temperature it is the first draw, not asked again.
 
 A dataset belongs to one model: the version that answers, at its address, over its API, with its
 settings; two models of one name have two datasets. It is built once, unless some of its questions
 had no answer. Every answer is in the store, so a larger dataset goes on where the last one ended.
 """
 
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 
+import chess
+
+from ..client.cache import ModelCache
 from ..client.client import Client
 from ..errors import Incomplete, NoHabit
+from ..evaluation.outlook import Outlook
+from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..progress import progress, progress_display, status_callback
-from ..providers.base import ModelInfo
+from ..providers.base import ModelInfo, Request
 from ..providers.catalogue import OPENAI_BASE_MODELS
 from ..providers.local import listener
 from ..task.quality_guard import QualityGuard
-from .criteria import Criteria, Which
-from .datasets import imported_for, save_dataset, saved_dataset, shipped_datasets
-from .outlook import Outlook
-from .results import Dataset
-from .search import BUILT, Search
-from .statistics.prospect import ERROR
+from .search import BUILT, ERROR, Query, Search, SelectionConfig
+from .storage import Dataset, imported_for, save_dataset, saved_dataset, shipped_datasets
 
 
-async def version_of(asking: Client, criteria: Criteria, *, quiet: bool) -> str:
+def controls_for(
+    dataset: Dataset, samples: Sequence[Position], criteria: SelectionConfig, kept: ModelCache
+) -> list[Position]:
+    """As many controls as samples, or as many as there are, in the order of the pool.
+
+    Nothing is asked: of a dataset that was not found by asking there are none. The special move of
+    a control is its habit.
+    """
+    seen = {position.moves for position in samples}
+    found: dict[tuple[str, ...], Position] = {}
+    for position, move in _other_moves(dataset, criteria, kept):
+        if len(found) == len(samples):
+            break
+        if position.moves not in seen and _stays_legal(position, move, criteria):
+            found.setdefault(position.moves, replace(position, special_moves=(move,)))
+    return list(found.values())
+
+
+async def found_controls(
+    dataset: Dataset, samples: Sequence[Position], criteria: SelectionConfig, asking: Client
+) -> list[Position]:
+    """The same, where what the store has lost since the dataset was found is asked again."""
+    if not dataset.built_now:
+        asks = asks_behind(dataset, criteria)
+        async with aclosing(asking.answers(asks, criteria.settings)) as answers:
+            async for _ in answers:
+                pass
+    return controls_for(dataset, samples, criteria, asking.kept)
+
+
+def asks_behind(dataset: Dataset, criteria: SelectionConfig) -> Iterator[Request]:
+    """The first question about each position that was asked for the dataset."""
+    for number, _ in enumerate(_asked(dataset, criteria)):
+        yield criteria.ask(Query(number, 0))
+
+
+def _other_moves(
+    dataset: Dataset, criteria: SelectionConfig, kept: ModelCache
+) -> Iterator[tuple[Position, str]]:
+    """The positions that were asked for the dataset, each with the move that was played first."""
+    baseline, reading = criteria.plan.baseline, criteria.plan.reading
+    for number, position in enumerate(_asked(dataset, criteria)):
+        if answer := kept.answer(criteria.ask(Query(number, 0)), criteria.settings):
+            judgement = baseline.read(answer, position, baseline.rules, reading)
+            if judgement.outcome == "legal" and judgement.move:
+                yield position, judgement.move
+
+
+def _asked(dataset: Dataset, criteria: SelectionConfig) -> Iterator[Position]:
+    """The pool as far as the dataset's last position, or to its end; nothing if nobody asked."""
+    for position in criteria.ordered if dataset.asked else ():
+        yield position
+        if position.moves == dataset.positions[-1].moves and not dataset.pool_ended:
+            return
+
+
+def _stays_legal(position: Position, move: str, criteria: SelectionConfig) -> bool:
+    board, played = position.board(), chess.Move.from_uci(move)
+    return all(asked.rules.is_legal(board, played) for asked in criteria.plan.conditions)
+
+
+async def version_of(asking: Client, criteria: SelectionConfig, *, quiet: bool) -> str:
     """The exact version the model answers as, learnt from the first question of the pool.
 
     A person is asked nothing for that.
@@ -36,7 +104,7 @@ async def version_of(asking: Client, criteria: Criteria, *, quiet: bool) -> str:
     """
     if listener(asking.model):
         return asking.model.name
-    first_ask = criteria.ask(Which(0, 0))
+    first_ask = criteria.ask(Query(0, 0))
     with progress_display(f"the first answer of {asking.model.name}", quiet=quiet):
         async with aclosing(asking.answers([first_ask], criteria.settings)) as answers:
             first = await anext(answers)
@@ -45,7 +113,7 @@ async def version_of(asking: Client, criteria: Criteria, *, quiet: bool) -> str:
     return first.version
 
 
-def found_dataset(version: str, criteria: Criteria) -> Dataset | None:
+def found_dataset(version: str, criteria: SelectionConfig) -> Dataset | None:
     """The dataset of a model version as far as it exists."""
     change = criteria.plan.change
     if not criteria.pool.given:
@@ -67,7 +135,7 @@ def _is_the_originals(model: ModelInfo, version: str) -> bool:
     return model.provider == "openai" and version.startswith(OPENAI_BASE_MODELS) == as_text
 
 
-def enough_of(found: Dataset | None, wanted: int) -> Dataset | None:
+def prefix_if_sufficient(found: Dataset | None, wanted: int) -> Dataset | None:
     """As much of a dataset as is wanted, if it has that or can have no more.
 
     Of one built earlier only as much is taken as would be built now, so that the same run draws the
@@ -81,7 +149,7 @@ def enough_of(found: Dataset | None, wanted: int) -> Dataset | None:
 async def dataset_for(
     asking: Client,
     version: str,
-    criteria: Criteria,
+    criteria: SelectionConfig,
     outlook: Outlook,
     *,
     hoped: int,
@@ -99,7 +167,7 @@ async def dataset_for(
         Incomplete: if the search has to end otherwise.
     """
     wanted = criteria.plan.wanted
-    found = enough_of(found_dataset(version, criteria), wanted)
+    found = prefix_if_sufficient(found_dataset(version, criteria), wanted)
     if found and not (fresh and found.origin == BUILT):
         return found
     search, watch, maybe_billed = (

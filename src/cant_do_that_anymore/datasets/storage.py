@@ -1,10 +1,10 @@
-"""Datasets on disk: the original's, shipped; those imported by the user; those built here."""
+"""Datasets: positions where one model has the habit, shipped, imported or built."""
 
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,20 +23,10 @@ from ..game.position import (
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, identity_of
 from ..providers.base import Usage
 from ..task.spec import COMMON
-from .results import Dataset
 
 log = logging.getLogger(__name__)
 
 IMPORTED = "imported"
-
-
-def shipped_datasets(pool: Sequence[Position]) -> dict[str, Dataset]:
-    """The original's datasets by model version, in its order, as members of the shipped pool."""
-    by_game = {position.game: position for position in pool}
-    return {
-        version: Dataset(version, "shipped", [by_game[game] for game in games])
-        for version, games in _shipped_games().items()
-    }
 
 
 def _shipped_games() -> dict[str, list[int]]:
@@ -71,6 +61,112 @@ def rates_on_common() -> list[float]:
     return [len(held & of_others[one]) / len(of_others[one]) for one, held in held_by.items()]
 
 
+def _held_by(pool: Sequence[Position]) -> dict[str, set[str]]:
+    """The ids of the positions of each shipped dataset."""
+    return {
+        version: {position.id for position in dataset.positions}
+        for version, dataset in shipped_datasets(pool).items()
+    }
+
+
+def imported_for(rules: Rules) -> str:
+    """The kind of a dataset that the user brought for these rules."""
+    return f"{IMPORTED}-{identity_of(rules)}"
+
+
+def _put_aside(folder: Path) -> str:
+    try:
+        aside = home("damaged") / f"{folder.name}-{time.time_ns()}"
+        folder.rename(aside)
+    except (OSError, UserError):  # of no use, and in nobody's way
+        return "it is built again"
+    return f"it was moved to {aside}"
+
+
+def _digest(positions: Sequence[Position]) -> str:
+    """Differs whenever anything about the positions differs, however the file is written."""
+    lines = (json.dumps(position.to_json(), sort_keys=True) for position in positions)
+    return sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _home() -> Path:
+    return home() / "datasets"
+
+
+def _folder(version: str, kind: str) -> Path:
+    return _home() / f"{safe_name(version)}.{kind}"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The positions of a pool whose special move one model plays, and how they were found.
+
+    Attributes:
+        version: the model they belong to, as the API names it.
+        origin: "shipped", "imported", "built", or the file they were read from.
+        positions: in the order they were found.
+        asked: how many questions it took to find them, if known.
+        failed: how many of those have no answer.
+        pool_ended: whether the pool holds no more for this model.
+        usage: the tokens of all questions asked to find them; none if some were not counted.
+        endpoint: where the model was asked, if it has an address.
+        saved_at: when it was kept.
+        built_now: whether the run that uses it has built it.
+        own_temperature: whether the model took no temperature, so that selection was at its own.
+        pool: a digest of the positions it was chosen from, if it was built.
+        pool_name: what that pool is called, unless it is the one that the rules have by default.
+    """
+
+    version: str
+    origin: str
+    positions: list[Position] = field(repr=False, default_factory=list)
+    asked: int | None = None
+    failed: int = 0
+    pool_ended: bool = True
+    usage: Usage = field(default_factory=Usage)
+    endpoint: str = ""
+    saved_at: str = ""
+    built_now: bool = False
+    own_temperature: bool = False
+    pool: str = ""
+    pool_name: str = ""
+
+    @property
+    def provenance(self) -> str:
+        """Where it came from, in words."""
+        on = f" on {self.saved_at[:10]}" if self.saved_at else ""
+        if not self.asked:
+            return f"{self.origin}{on} for {self.version}" if self.version else self.origin
+        at = f" at {self.endpoint}" if self.endpoint else ""
+        when = " now" if self.built_now else f"{on}{at}"
+        drawn = f", {self.selection}" if self.own_temperature else ""
+        of = f" of the pool {self.pool_name}" if self.pool_name else ""
+        return f"built{when} from {pluralize(self.asked, 'question')}{of}{drawn}"
+
+    @property
+    def selection(self) -> str:
+        """How its positions were selected, as far as that is known."""
+        if self.own_temperature:
+            return "by 2 of 3 draws at the provider's own temperature"
+        return "at temperature 0" if self.asked or self.origin == "shipped" else ""
+
+    @property
+    def chosen_from(self) -> str:
+        """The pool that its positions were chosen from, as far as that is known."""
+        if not self.asked and self.origin != "shipped":
+            return ""
+        return f"the pool {self.pool_name}" if self.pool_name else "the default pool"
+
+
+def shipped_datasets(pool: Sequence[Position]) -> dict[str, Dataset]:
+    """The original's datasets by model version, in its order, as members of the shipped pool."""
+    by_game = {position.game: position for position in pool}
+    return {
+        version: Dataset(version, "shipped", [by_game[game] for game in games])
+        for version, games in _shipped_games().items()
+    }
+
+
 def notes_on_dataset(dataset: Dataset) -> list[str]:
     """What to know of the choice of the positions.
 
@@ -90,19 +186,6 @@ def notes_on_dataset(dataset: Dataset) -> list[str]:
             "with them"
         )
     return notes
-
-
-def _held_by(pool: Sequence[Position]) -> dict[str, set[str]]:
-    """The ids of the positions of each shipped dataset."""
-    return {
-        version: {position.id for position in dataset.positions}
-        for version, dataset in shipped_datasets(pool).items()
-    }
-
-
-def imported_for(rules: Rules) -> str:
-    """The kind of a dataset that the user brought for these rules."""
-    return f"{IMPORTED}-{identity_of(rules)}"
 
 
 def saved_dataset(version: str, kind: str, rules: Rules) -> Dataset | None:
@@ -125,15 +208,6 @@ def saved_dataset(version: str, kind: str, rules: Rules) -> Dataset | None:
             raise InvalidInput(f"{problem}; import it again, or delete that folder") from None
         log.warning("%s; %s", problem, _put_aside(folder))
         return None
-
-
-def _put_aside(folder: Path) -> str:
-    try:
-        aside = home("damaged") / f"{folder.name}-{time.time_ns()}"
-        folder.rename(aside)
-    except (OSError, UserError):  # of no use, and in nobody's way
-        return "it is built again"
-    return f"it was moved to {aside}"
 
 
 def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> None:
@@ -220,15 +294,11 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
     return dataset, facts
 
 
-def _digest(positions: Sequence[Position]) -> str:
-    """Differs whenever anything about the positions differs, however the file is written."""
-    lines = (json.dumps(position.to_json(), sort_keys=True) for position in positions)
-    return sha256("\n".join(lines).encode()).hexdigest()
+def is_own(dataset: Dataset, versions: Collection[str], endpoint: str) -> bool:
+    """Whether a dataset is of the model that answers there by these names.
 
-
-def _home() -> Path:
-    return home() / "datasets"
-
-
-def _folder(version: str, kind: str) -> Path:
-    return _home() / f"{safe_name(version)}.{kind}"
+    A model of several names may have had another one when its dataset was found, and one that
+    gave no answer later has no name.
+    """
+    found_there = bool(dataset.asked) and dataset.endpoint == endpoint
+    return dataset.version in versions or (found_there and len(versions) != 1)
