@@ -38,13 +38,13 @@ from known_models import (
 from measuring import print_heading, print_row
 from simulating import Simulator, print_below, settled
 
-from cant_do_that_anymore.evaluation.statistics.chance import p_value
-from cant_do_that_anymore.evaluation.statistics.intervals import (
+from cant_do_that_anymore.metrics.stats.intervals import (
     DIFFERENCE,
     RELATIVE_CHANGE,
     ratio_interval,
     ratio_tally,
 )
+from cant_do_that_anymore.metrics.stats.tests import p_value
 
 SIZES = (20, 100, 1000)
 SHARES = (0.1, 0.3, 0.67, 0.95, 1.0)

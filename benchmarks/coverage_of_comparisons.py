@@ -20,7 +20,7 @@ from measuring import print_heading, print_row
 from numpy.typing import NDArray
 from simulating import Simulator
 
-from cant_do_that_anymore.evaluation.statistics.intervals import (
+from cant_do_that_anymore.metrics.stats.intervals import (
     DIFFERENCE,
     RELATIVE_CHANGE,
     Ratio,

@@ -28,13 +28,14 @@ from known_models import (
 from measuring import print_heading, print_row
 from simulating import Simulator, print_below, settled
 
-from cant_do_that_anymore.evaluation.statistics.intervals import (
+from cant_do_that_anymore.metrics.stats.clusters import Tally
+from cant_do_that_anymore.metrics.stats.intervals import (
     RELATIVE_CHANGE,
     SHARE_OF_SOME,
+    Difference,
+    Quotient,
     ratio_tally,
 )
-from cant_do_that_anymore.evaluation.statistics.quotient import Difference, Quotient
-from cant_do_that_anymore.evaluation.statistics.tally import Tally
 
 LOWEST, HIGHEST = 0.93, 0.99
 COUNTED = (0.1, 0.3, 0.67, 1.0)

@@ -26,8 +26,8 @@ from known_models import (
 from measuring import print_heading, print_row
 from simulating import Simulator, print_below
 
-from cant_do_that_anymore.evaluation.precision import STRETCH, looks
-from cant_do_that_anymore.evaluation.statistics.intervals import (
+from cant_do_that_anymore.metrics.stats.clusters import Tally
+from cant_do_that_anymore.metrics.stats.intervals import (
     DIFFERENCE,
     RATE,
     RELATIVE_CHANGE,
@@ -35,8 +35,8 @@ from cant_do_that_anymore.evaluation.statistics.intervals import (
     difference_tally,
     ratio_tally,
 )
-from cant_do_that_anymore.evaluation.statistics.score import Cell
-from cant_do_that_anymore.evaluation.statistics.tally import Tally
+from cant_do_that_anymore.metrics.stats.score_interval import Cell
+from cant_do_that_anymore.metrics.stopping import CRITICAL_FACTOR, looks
 
 PRECISIONS = (0.1, 0.05, 0.02)
 SHARES = (0.1, 0.3, 0.67, 0.95, 1.0)
@@ -147,7 +147,7 @@ def _seen(experiment: Experiment) -> Seen:
             AFTER: (after, ones, RATE),
         }[measure]
         tally = ratio_tally(parts, wholes, games, support)
-        return replace(tally, critical_factor=STRETCH) if tally else None
+        return replace(tally, critical_factor=CRITICAL_FACTOR) if tally else None
 
     return seen
 
@@ -176,7 +176,7 @@ def _of_counts(measure: str, n: int, had: int, kept: int, both: int) -> Tally | 
     if measure == IMPACT and had in (0, n):
         counts = {(-1, 1): lost, (0, 1): both, (1, 1): 0}
     cells = tuple(Cell(*pair, count) for pair, count in counts.items())
-    return Tally(cells, critical_factor=STRETCH) if had or measure != IMPACT else None
+    return Tally(cells, critical_factor=CRITICAL_FACTOR) if had or measure != IMPACT else None
 
 
 Cells = dict[tuple[float, float, bool], Outcome]
@@ -241,7 +241,7 @@ def differences_of_stopped(
         for (precision, size1), (_, size2) in zip(*both, strict=True):
             n = min(size1, size2)
             if tally := difference_tally(_relative(first, n), _relative(second, n), range(n)):
-                looked_at = replace(tally, critical_factor=STRETCH)
+                looked_at = replace(tally, critical_factor=CRITICAL_FACTOR)
                 held[precision].append(looked_at.contains(other[1] - one[1]))
     _of_counts.cache_clear()
     return [float(np.mean(each)) for each in held.values()]

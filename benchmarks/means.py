@@ -16,7 +16,7 @@ from known_models import DESIGNS, random
 from measuring import print_heading, print_row
 from numpy.typing import NDArray
 
-from cant_do_that_anymore.evaluation.statistics.means import mean_interval
+from cant_do_that_anymore.metrics.stats.intervals import mean_interval
 
 SIZES = (20, 100, 1000)
 SPREADS = (0.5, 1.0)

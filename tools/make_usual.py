@@ -5,8 +5,8 @@ python tools/make_usual.py
 
 from pathlib import Path
 
-from cant_do_that_anymore.evaluation.usualness import KNOWN, packed, read_usualness
 from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.metrics.groups import KNOWN, packed, read_usualness
 
 DATA = Path(__file__).parents[1] / "src" / "cant_do_that_anymore" / "data"
 

@@ -16,16 +16,15 @@ from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.datasets.search import ORDER_SEED
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.evaluation.contenders import contenders
-from cant_do_that_anymore.evaluation.contrasts import unclaimed
-from cant_do_that_anymore.evaluation.diagnosis import knowing_of
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
-from cant_do_that_anymore.evaluation.measures import MEASURES
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.run import choose
-from cant_do_that_anymore.evaluation.sizes import enough_for_corrected, enough_for_specific
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
+from cant_do_that_anymore.metrics.diagnosis import knowing_of, unclaimed
+from cant_do_that_anymore.metrics.measures import MEASURES
+from cant_do_that_anymore.metrics.stopping import enough_for_corrected, enough_for_specific
 from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.providers.request_variants import NO_SYSTEM
 from cant_do_that_anymore.providers.request_variants import variant_notes as on_form

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cant_do_that_anymore.evaluation.groups import by_earlier_moves, by_opening
 from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.metrics.groups import by_earlier_moves, by_opening
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from runs import run_of, with_other_forbidden_moves
 

@@ -9,13 +9,13 @@ from statistics import pstdev
 import pytest
 
 from cant_do_that_anymore import Spec
-from cant_do_that_anymore.evaluation.computing import compute as computed
-from cant_do_that_anymore.evaluation.measures import MEASURES, measures_for
-from cant_do_that_anymore.evaluation.notes import notes_on
-from cant_do_that_anymore.evaluation.results import Results
 from cant_do_that_anymore.game.move_parser import moves_in
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from cant_do_that_anymore.metrics.compute import compute as computed
+from cant_do_that_anymore.metrics.measures import MEASURES, measures_for
+from cant_do_that_anymore.metrics.notes import notes_on
+from cant_do_that_anymore.metrics.types import Results
 from cant_do_that_anymore.providers.base import Answer, Usage
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.task.conditions import ASKED_OF_CONTROLS

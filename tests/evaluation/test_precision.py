@@ -22,18 +22,18 @@ from cant_do_that_anymore.evaluation.comparison import compare
 from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
-from cant_do_that_anymore.evaluation.groups import by_earlier_moves, by_opening, by_usualness
-from cant_do_that_anymore.evaluation.measures import IMPACT, MEASURES
-from cant_do_that_anymore.evaluation.precision import FIRST_LOOK, STRETCH, looks
 from cant_do_that_anymore.evaluation.standings import standings
-from cant_do_that_anymore.evaluation.statistics.intervals import (
+from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.metrics.bounds import interval_of
+from cant_do_that_anymore.metrics.groups import by_earlier_moves, by_opening, by_usualness
+from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES
+from cant_do_that_anymore.metrics.stats.intervals import (
     RATE,
     RELATIVE_CHANGE,
     ratio_interval,
     ratio_tally,
 )
-from cant_do_that_anymore.evaluation.uncertainty import interval_of
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.metrics.stopping import CRITICAL_FACTOR, FIRST_LOOK, looks
 from cant_do_that_anymore.task.types import CHANGED_CONDITION
 from loopback import Body, Loopback, Responder, is_changed, serving
 from machines import needs_posix
@@ -103,7 +103,7 @@ def test_who_wavers_takes_more_and_stops_at_the_first_look_that_is_narrow_enough
     assert place > 2
     assert reach(run) <= 0.1
     before = run.samples[: sizes[place - 1]]
-    around = interval_of(MEASURES[IMPACT], before, STRETCH)
+    around = interval_of(MEASURES[IMPACT], before, CRITICAL_FACTOR)
     value = MEASURES[IMPACT].value(before)
     assert around
     assert value is not None
@@ -229,7 +229,7 @@ def test_every_interval_allows_for_having_been_looked_at(server: Loopback, tmp_p
         assert usual
         assert wider.low < usual.low
         assert usual.high < wider.high
-        assert wider == interval_of(MEASURES[name], run.samples, STRETCH)
+        assert wider == interval_of(MEASURES[name], run.samples, CRITICAL_FACTOR)
     plain = as_if_all_were_measured(run)
     for grouped in (by_opening, by_usualness, lambda each: by_earlier_moves(each)[1]):
         for group, alike in zip(grouped(run), grouped(plain), strict=True):
@@ -253,7 +253,9 @@ def test_runs_of_one_model_are_one_whatever_their_precision(server: Loopback) ->
     assert one.results.intervals == fine.results.intervals
     plain = measured(server, drops_half, precision=None, seed=7, n=60)
     (both,) = contenders([plain, fine])
-    assert both.results.intervals[IMPACT] == interval_of(MEASURES[IMPACT], both.samples, STRETCH)
+    assert both.results.intervals[IMPACT] == interval_of(
+        MEASURES[IMPACT], both.samples, CRITICAL_FACTOR
+    )
     assert not any("there are no more positions" in note for note in both.notes)
     (standing,) = standings([plain, fine])
     assert standing.notes[0] == "stopped at a precision of 0.15; intervals allow for that"
@@ -332,7 +334,7 @@ def test_it_is_within_reach_exactly_if_both_ends_of_the_interval_are(
     reached = max(value - around.low, around.high - value)
     if abs(reached - far) > 1e-9:
         assert tally.is_narrower_than(far) == (reached < far)
-    wider = replace(tally, critical_factor=STRETCH)
+    wider = replace(tally, critical_factor=CRITICAL_FACTOR)
     assert (wider.p(0.0) < 0.05) == (not wider.contains(0.0))
 
 
@@ -350,7 +352,7 @@ def test_it_waits_while_unusable_answers_leave_the_impact_factor_open(server: Lo
 
     usual, silent = measured(server, habit), measured(server, often_silent, model="s", n=300)
     assert len(usual.samples) < len(silent.samples) == 300
-    as_scored = interval_of(MEASURES[IMPACT], silent.samples, STRETCH)
+    as_scored = interval_of(MEASURES[IMPACT], silent.samples, CRITICAL_FACTOR)
     value = silent.results.metrics[IMPACT]
     assert as_scored and value is not None
     assert max(value - as_scored.low, as_scored.high - value) < 0.1 < reach(silent)

@@ -17,12 +17,12 @@ from rich.console import Console
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
-from cant_do_that_anymore.evaluation.measures import IMPACT, MEASURES, UPTAKE, measures_for
-from cant_do_that_anymore.evaluation.precision import on_precision
 from cant_do_that_anymore.evaluation.results import Run
-from cant_do_that_anymore.evaluation.uncertainty import interval_of
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from cant_do_that_anymore.metrics.bounds import interval_of
+from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE, measures_for
+from cant_do_that_anymore.metrics.stopping import on_precision
 from cant_do_that_anymore.report.terminal import summary
 from cant_do_that_anymore.report.words import headline
 from loopback import Body, Loopback, is_changed, moves_in, serving

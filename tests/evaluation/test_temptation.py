@@ -13,10 +13,10 @@ from rich.console import Console
 
 from cant_do_that_anymore import Position, Run, Spec, evaluate
 from cant_do_that_anymore.evaluation.folder import load_run, rescored, save_run
-from cant_do_that_anymore.evaluation.statistics.means import mean_interval
-from cant_do_that_anymore.evaluation.statistics.student import quantile
 from cant_do_that_anymore.game.move_parser import named_moves
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
+from cant_do_that_anymore.metrics.stats.intervals import mean_interval
+from cant_do_that_anymore.metrics.stats.score_interval import t_quantile
 from cant_do_that_anymore.providers.base import Answer, StopReason, Usage
 from cant_do_that_anymore.report.terminal import summary
 from cant_do_that_anymore.task.scorer import names_special
@@ -237,7 +237,7 @@ def test_intervals_are_those_of_leaving_out_each_game(drawn: list[tuple[int, int
         assert around is None or around.high - around.low < 1e-3
         return
     assert around
-    assert around.high - mean(values) == pytest.approx(quantile(n_games - 1) * error**0.5)
+    assert around.high - mean(values) == pytest.approx(t_quantile(n_games - 1) * error**0.5)
     amounts = mean_interval(values, games, signed=False)
     assert amounts
     assert 0 < amounts.low < mean(values) < amounts.high

@@ -9,13 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.evaluation.contrasts import SPECIFIC
-from cant_do_that_anymore.evaluation.diagnosis import CORRECTED, DIAGNOSIS
-from cant_do_that_anymore.evaluation.measures import MEASURES
 from cant_do_that_anymore.evaluation.paired import Paired, paired
-from cant_do_that_anymore.evaluation.results import Bounds
-from cant_do_that_anymore.evaluation.statistics.intervals import ratio_difference
-from cant_do_that_anymore.evaluation.uncertainty import (
+from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.metrics.bounds import (
     answered,
     bounds_of,
     games_of,
@@ -24,10 +20,13 @@ from cant_do_that_anymore.evaluation.uncertainty import (
     joined,
     ratio_of,
 )
-from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.metrics.diagnosis import CORRECTED, DIAGNOSIS, SPECIFIC
+from cant_do_that_anymore.metrics.measures import MEASURES
+from cant_do_that_anymore.metrics.stats.intervals import ratio_difference
+from cant_do_that_anymore.metrics.types import Bounds, Measure
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.task.conditions import ASKED, QUESTIONS
-from cant_do_that_anymore.task.types import Measure, Outcome, Sample, ScoredAnswer
+from cant_do_that_anymore.task.types import Outcome, Sample, ScoredAnswer
 
 POOL = shipped_pool("pool")
 BOUNDED = [measure for measure in MEASURES.values() if measure.bounded]

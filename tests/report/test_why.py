@@ -9,12 +9,11 @@ import pytest
 from rich.console import Console
 
 from browser import Opener, saved
-from cant_do_that_anymore.evaluation.groups import by_usualness
 from cant_do_that_anymore.evaluation.rankings import rankings
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import standings
-from cant_do_that_anymore.evaluation.usualness import read_usualness, usualness
 from cant_do_that_anymore.game.position import Position, shipped_pool
+from cant_do_that_anymore.metrics.groups import by_usualness, read_usualness, usualness
 from cant_do_that_anymore.providers import pocket
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.report.document import as_rows, document

@@ -4,8 +4,8 @@ from ..client.batch.client import check_batch
 from ..client.session import model_info
 from ..errors import UserError
 from ..game.rules import BISHOPS_AS_KNIGHTS
+from ..metrics.stopping import expected_sample_size
 from ..task.spec import Spec
-from .sizes import hoped_for
 
 ROUGH = 0.1
 """A precision that tells whether a habit is rather dropped or kept."""
@@ -26,7 +26,7 @@ def cheaper_than(spec: Spec, *, searches: bool, measures: bool = True) -> list[s
     if measures and spec.eval == "all" and spec.n is None:
         found.append("--eval all_small")
     most = spec.to_draw
-    if measures and spec.precision is None and hoped_for(ROUGH, most) < most:
+    if measures and spec.precision is None and expected_sample_size(ROUGH, most) < most:
         found.append(f"--precision {ROUGH:g}")
     if not spec.batch and _takes_batches(spec):
         found.append("--batch")

@@ -13,17 +13,18 @@ from statistics import NormalDist
 from typing import Literal
 
 from ..errors import pluralize
-from ..task.types import Measure, Number
+from ..metrics.bounds import games_of
+from ..metrics.measures import MEASURES
+from ..metrics.stats.intervals import Interval
+from ..metrics.stats.tests import holm
+from ..metrics.stopping import critical_factor_of
+from ..metrics.types import Measure
+from ..task.types import Number
 from .comparable import check_comparable
 from .contenders import Contender, contenders
-from .measures import MEASURES
 from .paired import paired
 from .points import points, range_in_points
-from .precision import stretch_of
 from .results import Run
-from .statistics.chance import holm
-from .statistics.intervals import Interval
-from .uncertainty import games_of
 
 ALPHA = 0.05
 POWER = 0.8
@@ -204,7 +205,9 @@ def _of_pair(
     ours, theirs = [mine[key] for key in shared], [yours[key] for key in shared]
     answered = [key for key in shared if mine[key].answered and yours[key].answered]
     n_games = len(set(games_of([mine[key] for key in answered])))
-    critical_factor = stretch_of(*(run.plan for model in (first, second) for run in model.runs))
+    critical_factor = critical_factor_of(
+        *(run.plan for model in (first, second) for run in model.runs)
+    )
     found = [(measure, paired(measure, ours, theirs, critical_factor)) for measure in measures]
     return [
         Comparison(

@@ -10,12 +10,13 @@ from typing import Literal
 
 from ..datasets.storage import Dataset
 from ..game.rules import identity_of
+from ..metrics.compute import compute
+from ..metrics.measures import IMPACT
+from ..metrics.notes import notes_on
+from ..metrics.types import Results
 from ..task.types import Plan, Sample
-from .computing import compute
 from .labels import labels, shown
-from .measures import IMPACT
-from .notes import notes_on
-from .results import Results, Run
+from .results import Run
 
 OWN_TEMPERATURE = "the provider's own"
 

@@ -12,6 +12,19 @@ from ..client.cache import ModelCache
 from ..client.pricing import rate_for
 from ..client.session import is_remote, model_info
 from ..client.store import opened_store, store_to_read
+from ..metrics.stopping import (
+    HALF_WIDTH,
+    USUAL_IMPACT,
+    USUAL_SHARE,
+    enough_for_corrected,
+    enough_for_specific,
+    expected_samples,
+    is_reached,
+    looks,
+    on_expected_samples,
+    shares_expected,
+    stages,
+)
 from ..providers.base import ModelInfo, Usage
 from ..providers.chain_of_thought import Thinker
 from ..task.conditions import ASKED, ASKED_OF_CONTROLS
@@ -21,17 +34,6 @@ from .cheaper import cheaper_than
 from .foresight import Foreseen, foresee
 from .lengths import Lengths, lengths_of
 from .pace import WAVES, Pace
-from .precision import is_reached, looks, stages
-from .sizes import (
-    HALF_WIDTH,
-    USUAL_IMPACT,
-    USUAL_SHARE,
-    enough_for_corrected,
-    enough_for_specific,
-    expected_samples,
-    on_expected_samples,
-    shares_expected,
-)
 from .tokens import Span
 
 STEPS = "finding the dataset", "measuring"

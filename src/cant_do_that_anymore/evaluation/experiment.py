@@ -15,6 +15,7 @@ from ..datasets.storage import Dataset, is_own
 from ..errors import InvalidInput, NoHabit, Stopped, UserError
 from ..files import safe_name
 from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
+from ..metrics.notes import versions_of
 from ..progress import overall_progress
 from ..providers.base import EFFORTS, Effort
 from ..task.spec import Spec, plan_for
@@ -25,7 +26,6 @@ from .folder import load_run
 from .recognition import check_recognised
 from .results import PROTOCOL, Run
 from .run import evaluate
-from .versions import versions_of
 
 Save = Callable[[Run, Path], None]
 

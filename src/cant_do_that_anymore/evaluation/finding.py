@@ -13,12 +13,12 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..files import home
+from ..metrics.measures import IMPACT
+from ..metrics.stats.intervals import Interval
 from ..providers.base import Effort
 from ..task.types import Number
 from .folder import facts_in
-from .measures import IMPACT
 from .sample_file import DAMAGE
-from .statistics.intervals import Interval
 
 LATEST = "latest"
 FACTS = "run.json"

@@ -12,15 +12,15 @@ from ..datasets.storage import Dataset, notes_on_dataset
 from ..errors import InvalidInput
 from ..files import atomic_new_dir, atomic_write, atomic_write_text
 from ..game.rules import CATALOGUE, STANDARD, Rules, identity_of, placebo_of
+from ..metrics.compute import compute
+from ..metrics.notes import notes_on
+from ..metrics.stopping import on_precision
 from ..providers.base import Settings, Usage
 from ..task.conditions import condition_named
 from ..task.samples import rescore
 from ..task.spec import checked
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Plan, Reading, Sample
-from .computing import compute
-from .notes import notes_on
 from .places import unwritable
-from .precision import on_precision
 from .results import PROTOCOL, Cost, Run, versions_here
 from .sample_file import DAMAGE, check_judgements, check_numbers, line_of, read_samples
 

@@ -4,10 +4,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from ..task.types import Measure, Number, Sample
-from .statistics.chance import p_value
-from .statistics.intervals import BOUNDED, Interval, Ratio, RatioDifference, ratio_difference
-from .uncertainty import any_unusable, bounds_apply, games_of, guesses, ratio_of
+from ..metrics.bounds import any_unusable, bounds_apply, games_of, guesses, ratio_of
+from ..metrics.stats.intervals import BOUNDED, Interval, Ratio, RatioDifference, ratio_difference
+from ..metrics.stats.tests import p_value
+from ..metrics.types import Measure
+from ..task.types import Number, Sample
 
 
 @dataclass(frozen=True)

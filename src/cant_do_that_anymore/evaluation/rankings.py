@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+from ..metrics.measures import UPTAKE
 from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES
 from .comparable import check_comparable
 from .comparison import Comparison, compared, of_measure
 from .contenders import Contender
-from .measures import UPTAKE
 from .results import Run
 from .standings import Standing, of_one_place, rank
 

@@ -20,6 +20,7 @@ from ..game.move_parser import move_in
 from ..game.position import Position
 from ..game.rules import board_after
 from ..interrupts import run_interruptible
+from ..metrics.notes import versions_of
 from ..progress import progress_display
 from ..providers.base import Answer, Model, Request, Settings, TransientError
 from ..providers.chain_of_thought import ThinkingModel
@@ -30,7 +31,6 @@ from ..task.spec import Spec
 from ..task.types import STANDARD_CONDITION, Plan
 from .estimate import foreseen_by
 from .results import Run
-from .versions import versions_of
 
 log = logging.getLogger(__name__)
 

@@ -8,53 +8,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from ..datasets.storage import Dataset
+from ..metrics.types import Results
 from ..providers.request_variants import NO_TEMPERATURE
-from ..task.types import Number, Outcome, Plan, Sample, answers_of
-from .statistics.intervals import Interval
+from ..task.types import Plan, Sample, answers_of
 
 PROTOCOL = "3"
 """Changes whenever scores stop being comparable with those of earlier versions."""
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Where a number lies whatever the unusable answers would have said.
-
-    Attributes:
-        low: its least value, and ``high`` its greatest, over all that they could have said and
-            the samples of missing ones left out.
-        lowest: the least end of a 95 % interval over all of that, and ``highest`` the greatest.
-        complete: its value over the samples of which every answer named a move.
-    """
-
-    low: Number
-    high: Number
-    lowest: Number
-    highest: Number
-    complete: Number
-
-
-@dataclass(frozen=True)
-class Results:
-    """Everything computed from the samples of a run.
-
-    Attributes:
-        metrics: numbers by name; None where a number does not exist.
-        intervals: 95% intervals of the measures among them; where there are bounds, from their
-            lowest to their highest.
-        by_special_move: intervals, answers taken as they are, if samples of one special move went
-            together.
-        bounds: where unusable answers matter beside the interval.
-        outcomes: how many answers were what, by condition.
-        control_outcomes: the same of the controls, if there are any.
-    """
-
-    metrics: dict[str, Number]
-    intervals: dict[str, Interval]
-    by_special_move: dict[str, Interval]
-    bounds: dict[str, Bounds]
-    outcomes: dict[str, dict[Outcome, int]]
-    control_outcomes: dict[str, dict[Outcome, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

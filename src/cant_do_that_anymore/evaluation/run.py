@@ -24,6 +24,9 @@ from ..datasets.storage import Dataset, notes_on_dataset
 from ..errors import Interrupted
 from ..game.position import Position
 from ..interrupts import run_interruptible
+from ..metrics.compute import compute
+from ..metrics.notes import notes_on, on_moved_alias, version_of_all, versions_of
+from ..metrics.stopping import expected_sample_size, is_reached, on_precision, stages
 from ..progress import progress, status_callback
 from ..providers.base import Model, Request
 from ..providers.local import listener
@@ -34,14 +37,9 @@ from ..task.spec import Spec, plan_for
 from ..task.spill import spill_file
 from ..task.types import Condition, Plan, Sample
 from .bill import bill_for, check_dues
-from .computing import compute
-from .notes import notes_on
 from .outlook import Outlook
-from .precision import is_reached, on_precision, stages
 from .recognition import recognised, recognised_in, remember
 from .results import Run
-from .sizes import hoped_for
-from .versions import on_moved_alias, version_of_all, versions_of
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +119,9 @@ async def _run(
             chosen = await _chosen(spec, stage, at_hand, asking, outlook, quiet=quiet)
             drawn = replace(chosen.dataset, positions=list(chosen.positions))
             changes += await recognised_in(drawn, spec, plan, asking, quiet=quiet)
-            outlook.beyond = hoped_for(plan.precision, plan.wanted) - len(chosen.positions)
+            outlook.beyond = expected_sample_size(plan.precision, plan.wanted) - len(
+                chosen.positions
+            )
             everything = await _measured(asking, chosen, plan, outlook, quiet=quiet)
             dataset, n = chosen.dataset, len(chosen.positions)
             samples, controls = everything[:n], everything[n:]
@@ -185,7 +185,7 @@ async def _dataset(
             version,
             criteria,
             outlook,
-            hoped=hoped_for(spec.precision, spec.to_draw),
+            hoped=expected_sample_size(spec.precision, spec.to_draw),
             patient=patient,
             quiet=quiet,
             fresh=spec.fresh,

@@ -11,11 +11,11 @@ from typing import Any
 from ..errors import InvalidInput, error_reason
 from ..game.position import Position
 from ..game.rules import board_after
+from ..metrics.types import Results
 from ..providers.base import Answer
 from ..task.samples import interned, rescore
 from ..task.spill import SpillFile, spill_file
 from ..task.types import OUTCOMES, Number, Plan, Sample, ScoredAnswer
-from .results import Results
 
 DAMAGE = (
     ArithmeticError,

@@ -8,22 +8,22 @@ from statistics import fmean, stdev
 
 from ..errors import InvalidInput
 from ..game.rules import Rules, identity_of
+from ..metrics.bounds import interval_of
+from ..metrics.diagnosis import CONTRASTS, DIAGNOSIS, KNOWLEDGE
+from ..metrics.measures import FORBIDDEN, HABIT, IMPACT, MEASURES, SHARES, UPTAKE
+from ..metrics.notes import is_broken
+from ..metrics.stopping import CRITICAL_FACTOR
+from ..metrics.thinking import tokens
+from ..metrics.types import Results
 from ..providers.base import EFFORTS, Effort
 from ..task.types import STANDARD_CONDITION, Eval, Number, Sample
 from .comparable import one_protocol
 from .contenders import Contender, contenders, names_without_effort
-from .contrasts import CONTRASTS
-from .diagnosis import DIAGNOSIS, KNOWLEDGE
 from .finding import folders_in, is_half_written
 from .folder import load_run
 from .labels import apart, effort_in_words
-from .measures import FORBIDDEN, HABIT, IMPACT, MEASURES, SHARES, UPTAKE
-from .notes import is_broken
-from .precision import STRETCH
 from .records import CHANGE, Record, records_in
-from .results import Results, Run
-from .thinking import tokens
-from .uncertainty import interval_of
+from .results import Run
 
 Place = tuple[Eval, str, str, str]
 METRICS = (UPTAKE, IMPACT, "adaptation_rate", *SHARES.values(), *FORBIDDEN.values(), "delta")
@@ -85,7 +85,7 @@ class Standing:
     @property
     def critical_factor(self) -> float:
         """By how much larger critical values are than where no run stops by itself."""
-        return STRETCH if self.stops else 1.0
+        return CRITICAL_FACTOR if self.stops else 1.0
 
     @property
     def is_suspect(self) -> bool:

@@ -4,24 +4,17 @@ from collections.abc import Sequence
 from functools import partial
 
 from ..errors import pluralize
-from ..task.types import (
-    CHANGED_CONDITION,
-    LEGAL_OUTCOMES,
-    OUTCOMES,
-    Measure,
-    Number,
-    Outcome,
-    Sample,
-)
+from ..metrics.bounds import interval_of
+from ..metrics.measures import IMPACT, MEASURES, UNUSABLE, UPTAKE
+from ..metrics.stats.intervals import SHARE_OF_SOME
+from ..metrics.types import Measure
+from ..task.types import CHANGED_CONDITION, LEGAL_OUTCOMES, OUTCOMES, Number, Outcome, Sample
 from .comparison import MATTERS, Comparison, as_sentence
 from .contenders import Contender, common_dataset
-from .measures import IMPACT, MEASURES, UNUSABLE, UPTAKE
 from .points import chance, points
 from .rankings import UNUSABLE as NO_MOVE
 from .rankings import Ranking, under_change
 from .standings import Standing
-from .statistics.intervals import SHARE_OF_SOME
-from .uncertainty import interval_of
 
 UNION = (
     "a fair common set is the union of the models' datasets, never one model's own: "

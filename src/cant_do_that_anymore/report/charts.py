@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import chess.svg
 from markupsafe import Markup
 
-from ..evaluation.statistics.intervals import Interval
+from ..metrics.stats.intervals import Interval
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Outcome, Sample
 from .markup import move_styles, tag
 from .words import percentage

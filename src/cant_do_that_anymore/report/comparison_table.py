@@ -5,10 +5,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ..evaluation.comparison import Comparison, of_measure
-from ..evaluation.measures import IMPACT, UPTAKE
 from ..evaluation.points import in_points, range_in_points
 from ..evaluation.rankings import Ranking
 from ..evaluation.verdicts import advice, heading, verdict
+from ..metrics.measures import IMPACT, UPTAKE
 from .experiment_table import standings_table
 from .leaderboard import VERDICTS
 from .standing_words import all_notes, legend

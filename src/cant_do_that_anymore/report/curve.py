@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from ..evaluation.measures import MEASURES, SHARES
 from ..evaluation.standings import Standing
+from ..metrics.measures import MEASURES, SHARES
 from ..providers.base import EFFORTS, Effort
 from ..task.types import CHANGED_CONDITION
 from .drawing import (

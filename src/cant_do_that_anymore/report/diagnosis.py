@@ -7,20 +7,24 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from ..evaluation.contrasts import KNOWING_EFFECT, SPECIFIC, Contrast, unclaimed
-from ..evaluation.diagnosis import (
-    CORRECTED,
-    KNOWING,
-    KNOWLEDGE,
-    PLACEBO_IMPACT,
-    Knowing,
-    knowing_of,
-)
-from ..evaluation.measures import IMPACT, MEASURES
 from ..evaluation.results import Run
 from ..game.rules import placebo_of
+from ..metrics.diagnosis import (
+    CORRECTED,
+    KNOWING,
+    KNOWING_EFFECT,
+    KNOWLEDGE,
+    PLACEBO_IMPACT,
+    SPECIFIC,
+    Contrast,
+    Knowing,
+    knowing_of,
+    unclaimed,
+)
+from ..metrics.measures import IMPACT, MEASURES
+from ..metrics.types import Measure
 from ..task.conditions import PLACEBO
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Measure
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from .markup import tag
 
 CONTROL, NO_HABIT, NO_ANSWER = "control", "no habit", "no answer"

@@ -14,10 +14,10 @@ from matplotlib.font_manager import findfont, get_font
 from matplotlib.patches import Patch
 
 from ..errors import UserError, error_reason, spelled, visible
-from ..evaluation.measures import IMPACT, READINGS, UPTAKE
 from ..evaluation.standings import Standing
-from ..evaluation.statistics.intervals import Interval
 from ..files import atomic_write
+from ..metrics.measures import IMPACT, READINGS, UPTAKE
+from ..metrics.stats.intervals import Interval
 from ..task.types import Number
 from .standing_words import JUNK
 from .words import minus

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ..evaluation.measures import MEASURES
 from ..evaluation.standings import Standing
+from ..metrics.measures import MEASURES
 from .drawing import (
     BAND,
     COLOURS,

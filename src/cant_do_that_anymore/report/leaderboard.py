@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ..evaluation.contrasts import OF_PLACEBO
-from ..evaluation.measures import IMPACT, MEASURES, UPTAKE
 from ..evaluation.points import in_points
 from ..evaluation.rankings import OUTCOMES, Ranking
 from ..evaluation.verdicts import advice, heading
+from ..metrics.diagnosis import OF_PLACEBO
+from ..metrics.measures import IMPACT, MEASURES, UPTAKE
 from ..providers.base import EFFORTS
 from .axes import Axis, axis_over, dot, scale, stack
 from .document import Document, Row, Value

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from ..errors import visible
 from ..evaluation.comparison import of_measure
-from ..evaluation.measures import UNUSABLE, UPTAKE
 from ..evaluation.points import in_points, range_in_points
 from ..evaluation.rankings import Ranking
 from ..evaluation.standings import Standing
 from ..evaluation.verdicts import verdict
+from ..metrics.measures import UNUSABLE, UPTAKE
 from ..progress import duration
 from ..task.types import CHANGED_CONDITION
 from .leaderboard import VERDICTS

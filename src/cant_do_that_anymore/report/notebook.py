@@ -3,11 +3,11 @@
 from markupsafe import Markup
 
 from ..errors import pluralize, visible
-from ..evaluation.measures import MEASURES, TILES
 from ..evaluation.points import in_points, range_in_points
 from ..evaluation.rankings import Ranking
 from ..evaluation.results import Run
 from ..evaluation.verdicts import heading, verdict
+from ..metrics.measures import MEASURES, TILES
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION
 from .page import first_numbers
 from .templating import asset, rendered

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
-from ..evaluation.diagnosis import KNOWLEDGE
 from ..evaluation.folder import save_run, temperatures
-from ..evaluation.groups import by_earlier_moves, by_opening, by_usualness
-from ..evaluation.measures import FORBIDDEN, MEASURES, READINGS, SHARES, STATISTICS, TILES
 from ..evaluation.results import Run
 from ..files import atomic_write
+from ..metrics.diagnosis import KNOWLEDGE
+from ..metrics.groups import by_earlier_moves, by_opening, by_usualness
+from ..metrics.measures import FORBIDDEN, MEASURES, READINGS, SHARES, STATISTICS, TILES
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION
 from . import thoughts
 from .charts import flow, pieces

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from ..evaluation.groups import EARLIER, Share, by_concerned_moves
-from ..evaluation.measures import FORBIDDEN, SHARES, UNUSABLE
 from ..evaluation.standings import Standing
+from ..metrics.groups import EARLIER, Share, by_concerned_moves
+from ..metrics.measures import FORBIDDEN, SHARES, UNUSABLE
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from .drawing import (
     COLOURS,

@@ -4,10 +4,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ..evaluation.contenders import Contender, differences_in_plan
-from ..evaluation.contrasts import KNOWING_EFFECT, SPECIFIC, unclaimed
-from ..evaluation.diagnosis import CORRECTED, KNOWLEDGE, PLACEBO_IMPACT
-from ..evaluation.measures import FORBIDDEN, IMPACT, SHARES, UNUSABLE, UPTAKE
 from ..evaluation.standings import Standing
+from ..metrics.diagnosis import (
+    CORRECTED,
+    KNOWING_EFFECT,
+    KNOWLEDGE,
+    PLACEBO_IMPACT,
+    SPECIFIC,
+    unclaimed,
+)
+from ..metrics.measures import FORBIDDEN, IMPACT, SHARES, UNUSABLE, UPTAKE
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 
 JUNK = "(!) dropped habits may be useless or missing answers"

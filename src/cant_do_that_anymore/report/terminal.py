@@ -6,11 +6,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..evaluation.contrasts import Contrast, unclaimed
-from ..evaluation.measures import FORBIDDEN, SHARES
-from ..evaluation.results import Results, Run
+from ..evaluation.results import Run
+from ..metrics.diagnosis import Contrast, unclaimed
+from ..metrics.measures import FORBIDDEN, SHARES
+from ..metrics.types import Measure, Results
 from ..progress import duration
-from ..task.types import CHANGED_CONDITION, OUTCOMES, Measure
+from ..task.types import CHANGED_CONDITION, OUTCOMES
 from .diagnosis import Why, why
 from .words import dollars, headline, interval, main_measures, number, percentage, plain, thinking
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import ceil, floor, log10
 
 from ..evaluation.results import Run
-from ..evaluation.thinking import Amount, amounts_for, thought_longer
+from ..metrics.thinking import Amount, amounts_for, thought_longer
 from ..task.types import CHANGED_CONDITION, Sample
 
 

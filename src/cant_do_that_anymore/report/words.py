@@ -6,15 +6,24 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ..errors import pluralize
-from ..evaluation.contrasts import CONTRASTS, KNOWING_EFFECT, Contrast, unclaimed
-from ..evaluation.diagnosis import GAP, KEPT_UNKNOWING, KNOWLEDGE, range_of
-from ..evaluation.measures import IMPACT, MEASURES, SHARES, VIOLATIONS
-from ..evaluation.results import Bounds, Results, Run
-from ..evaluation.statistics.intervals import Interval
-from ..evaluation.thinking import LONGER, TOKENS
+from ..evaluation.results import Run
+from ..metrics.diagnosis import (
+    CONTRASTS,
+    GAP,
+    KEPT_UNKNOWING,
+    KNOWING_EFFECT,
+    KNOWLEDGE,
+    Contrast,
+    range_of,
+    unclaimed,
+)
+from ..metrics.measures import IMPACT, MEASURES, SHARES, VIOLATIONS
+from ..metrics.stats.intervals import Interval
+from ..metrics.thinking import LONGER, TOKENS
+from ..metrics.types import Bounds, Measure, Results
 from ..progress import duration
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, QUESTIONS, REMINDED
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Measure, Number, Outcome
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Number, Outcome
 
 MEANINGS: dict[Outcome, str] = {
     "special": "the special move: the habit",

@@ -1,10 +1,9 @@
 """The types of the task: condition, plan, scored answer, sample."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, get_args
 
-from ..evaluation.statistics.intervals import RATE, Support
 from ..game.position import Position
 from ..game.rules import Rules
 from ..providers.base import Answer, Effort, Message, Question, Settings
@@ -193,54 +192,4 @@ def answers_of(samples: Iterable[Sample]) -> Iterator[Answer]:
     return (answer for sample in samples for answer in sample.answers.values())
 
 
-Of = Callable[[Sample], int]
 Number = float | int | None
-
-
-def one_each(_: Sample) -> int:
-    """The whole of a share of all samples."""
-    return 1
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A number over samples: the sum of their parts over the sum of their wholes.
-
-    Attributes:
-        name: as in ``run.json``; the original's where it has one.
-        title: for people.
-        meaning: one line for people.
-        part: what a sample adds above the line, and ``whole`` below it.
-        pairs: every part and whole that a sample can have together.
-        perfect: what a model would reach that follows the rules perfectly.
-        needs: the conditions whose replies it looks at.
-        remark: what stands beside it in the terminal, where that is not the perfect value.
-        compared: what a model does that is better by it; "" if `cdta compare` does not look at it.
-        bounded: whether unusable answers can carry it away, so that it has bounds.
-        optional: whether a run that does not have it does not mention it.
-        of_controls: whether it is a number over control positions.
-    """
-
-    name: str
-    title: str
-    meaning: str
-    part: Of
-    whole: Of = one_each
-    pairs: Support = RATE
-    perfect: float | None = None
-    needs: tuple[str, ...] = (STANDARD_CONDITION, CHANGED_CONDITION)
-    remark: str = ""
-    compared: str = ""
-    bounded: bool = False
-    optional: bool = False
-    of_controls: bool = False
-
-    @property
-    def signed(self) -> bool:
-        """Whether it is a change, from -1 to 1, and not a share, from 0 to 1."""
-        return any(part < 0 for part, _ in self.pairs)
-
-    def value(self, samples: Sequence[Sample]) -> Number:
-        """The number, or None where there is nothing to divide by."""
-        whole = sum(map(self.whole, samples))
-        return sum(map(self.part, samples)) / whole if whole else None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.evaluation.statistics.chance import holm, p_value
+from cant_do_that_anymore.metrics.stats.tests import holm, p_value
 
 unhurried = settings(deadline=None)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.evaluation.statistics.intervals import (
+from cant_do_that_anymore.metrics.stats.intervals import (
     DIFFERENCE,
     RATE,
     RELATIVE_CHANGE,
@@ -23,8 +23,7 @@ from cant_do_that_anymore.evaluation.statistics.intervals import (
     ratio_interval,
     ratio_tally,
 )
-from cant_do_that_anymore.evaluation.statistics.score import Cell, score
-from cant_do_that_anymore.evaluation.statistics.student import two_sided
+from cant_do_that_anymore.metrics.stats.score_interval import Cell, score, t_two_sided
 
 Rows = list[tuple[int, tuple[int, int]]]
 """The game of each sample, its part and its whole."""
@@ -187,7 +186,7 @@ def test_p_is_the_normal_tail_of_the_score_or_students_by_the_design_effect() ->
     away = 0.3 / sqrt(0.25 / 10)
     assert errors_away(alone.p(0.5)) == pytest.approx(away)
     together = replace(alone, effect=4.0, freedom=9.0)
-    assert together.p(0.5) == pytest.approx(two_sided(away / 2, 9))
+    assert together.p(0.5) == pytest.approx(t_two_sided(away / 2, 9))
 
 
 def test_the_design_effect_is_the_one_worked_out_by_hand() -> None:

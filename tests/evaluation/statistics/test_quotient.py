@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.evaluation.statistics.intervals import (
+from cant_do_that_anymore.metrics.stats.clusters import Tally
+from cant_do_that_anymore.metrics.stats.intervals import (
     RATE,
     RELATIVE_CHANGE,
+    Difference,
+    Quotient,
     ratio_interval,
     ratio_tally,
 )
-from cant_do_that_anymore.evaluation.statistics.quotient import Difference, Quotient
-from cant_do_that_anymore.evaluation.statistics.score import score
-from cant_do_that_anymore.evaluation.statistics.tally import Tally
+from cant_do_that_anymore.metrics.stats.score_interval import score
 
 Counts = tuple[int, int, int]
 """Samples whose habit was dropped, kept and gained."""

@@ -4,7 +4,7 @@ from math import sqrt
 
 import pytest
 
-from cant_do_that_anymore.evaluation.statistics.score import Cell, not_rejected, score
+from cant_do_that_anymore.metrics.stats.score_interval import Cell, not_rejected, score
 
 HYPOTHESES = [step / 20 for step in range(1, 20)]
 TABLES = [(1, 1, 7, 12), (43, 0, 1, 0), (4, 9, 3, 16), (53, 16, 8, 9), (5, 0, 0, 3), (0, 0, 6, 2)]

@@ -4,7 +4,7 @@ from math import atan, pi, sqrt
 
 import pytest
 
-from cant_do_that_anymore.evaluation.statistics.student import quantile, two_sided
+from cant_do_that_anymore.metrics.stats.score_interval import t_quantile, t_two_sided
 
 
 @pytest.mark.parametrize(
@@ -12,18 +12,18 @@ from cant_do_that_anymore.evaluation.statistics.student import quantile, two_sid
     [(1, 12.70620474), (2, 4.30265273), (10, 2.22813885), (24, 2.06389856), (1000, 1.96233908)],
 )
 def test_quantiles_equal_the_tables(freedom: float, t: float) -> None:
-    assert quantile(freedom) == pytest.approx(t, abs=1e-8)
+    assert t_quantile(freedom) == pytest.approx(t, abs=1e-8)
 
 
 @pytest.mark.parametrize("t", [0, 0.01, 0.7, 3, 50, 1e6])
 def test_one_and_two_degrees_of_freedom_have_closed_forms(t: float) -> None:
-    assert two_sided(t, 1) == pytest.approx(1 - 2 / pi * atan(t), abs=1e-12)
-    assert two_sided(t, 2) == pytest.approx(1 - t / sqrt(2 + t * t), abs=1e-12)
+    assert t_two_sided(t, 1) == pytest.approx(1 - 2 / pi * atan(t), abs=1e-12)
+    assert t_two_sided(t, 2) == pytest.approx(1 - t / sqrt(2 + t * t), abs=1e-12)
 
 
 def test_freedom_need_not_be_whole() -> None:
-    assert quantile(3) < quantile(2.5) < quantile(2)
+    assert t_quantile(3) < t_quantile(2.5) < t_quantile(2)
 
 
 def test_many_degrees_of_freedom_are_the_normal_distribution() -> None:
-    assert quantile(1e7) == pytest.approx(1.95996398, abs=1e-6)
+    assert t_quantile(1e7) == pytest.approx(1.95996398, abs=1e-6)

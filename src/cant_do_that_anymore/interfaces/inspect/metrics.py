@@ -7,13 +7,12 @@ from typing import cast
 
 from inspect_ai.scorer import Metric, MetricProtocol, SampleScore, Score, Value, metric, stderr
 
-from ...evaluation.contrasts import CONTRASTS
-from ...evaluation.diagnosis import DIAGNOSIS
-from ...evaluation.measures import HABIT, IMPACT, STRICT, UNUSABLE, UPTAKE
-from ...evaluation.statistics.quotient import Difference
-from ...evaluation.thinking import TEMPTATION, TOKENS
-from ...evaluation.uncertainty import joined
-from ...task.types import Measure, one_each
+from ...metrics.bounds import joined
+from ...metrics.diagnosis import CONTRASTS, DIAGNOSIS
+from ...metrics.measures import HABIT, IMPACT, STRICT, UNUSABLE, UPTAKE
+from ...metrics.stats.intervals import Difference
+from ...metrics.thinking import TEMPTATION, TOKENS
+from ...metrics.types import Measure, one_each
 
 GAME, MOVES, DRAW, CONTROL = "game", "moves", "draw", "control"
 """Keys of a sample's metadata: game and moves, which asking of its questions, and for controls."""

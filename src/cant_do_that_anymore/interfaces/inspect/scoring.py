@@ -6,16 +6,17 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from ...errors import InvalidInput, UserError, unknown_value
-from ...evaluation.measures import UNUSABLE
-from ...evaluation.thinking import TOKENS, tokens
 from ...game.notation import written
 from ...game.position import Position
 from ...game.rules import rules_named
+from ...metrics.measures import UNUSABLE
+from ...metrics.thinking import TOKENS, tokens
+from ...metrics.types import one_each
 from ...providers.base import Answer
 from ...task.conditions import conditions_for
 from ...task.prompts import DEFAULT
 from ...task.samples import Trial
-from ...task.types import UNUSABLE_OUTCOMES, Reading, Sample, one_each
+from ...task.types import UNUSABLE_OUTCOMES, Reading, Sample
 from .metrics import CONTROL, DRAW, FIRST, GAME, MEASURES, MOVES, habit_metrics, whole_of
 from .models import one_sentence
 

@@ -13,8 +13,8 @@ from ...client.cache import ModelCache, with_request_seed
 from ...client.negotiator import Negotiator
 from ...client.store import Store
 from ...errors import InvalidInput, UserError
-from ...evaluation.notes import ENOUGH, is_broken
 from ...files import answers_file
+from ...metrics.notes import ENOUGH, is_broken
 from ...providers.base import Answer, TransientError
 from ...task.conditions import ASKED_OF_CONTROLS
 from ...task.quality_guard import QualityGuard

@@ -1,4 +1,4 @@
-"""Samples counted by kind and game, and how much less they tell when games give several.
+"""Counts by cluster, and the design effect of games that give several samples.
 
 Where each game gives one sample, a score is held against the normal distribution. Otherwise the
 design effect (Kish, 1965; for score statistics Rao and Scott, 1992) divides its square, and it is
@@ -15,8 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from . import student
-from .score import Cell, estimate, score
+from .score_interval import Cell, estimate, score, t_quantile, t_two_sided
 
 NORMAL = 1.959963984540054
 """The 97.5th percentile of the normal distribution."""
@@ -46,7 +45,7 @@ class Tally:
         """What the score of a ratio may reach, for this to be in the 95 % interval."""
         if self.freedom == inf:
             return self.critical_factor * NORMAL
-        return self.critical_factor * student.quantile(self.freedom) * sqrt(self.effect)
+        return self.critical_factor * t_quantile(self.freedom) * sqrt(self.effect)
 
     def contains(self, ratio: float) -> bool:
         """Whether this ratio is in the 95 % interval."""
@@ -65,10 +64,10 @@ class Tally:
         strange = score(self.cells, ratio) / (self.critical_factor * sqrt(self.effect))
         if self.freedom == inf:
             return erfc(strange / sqrt(2))
-        return student.two_sided(strange, self.freedom)
+        return t_two_sided(strange, self.freedom)
 
 
-def counted(
+def cluster_counts(
     support: Mapping[_Kind, tuple[float, float]],
     kinds: Sequence[_Kind],
     games: Sequence[Hashable],

@@ -1,8 +1,9 @@
-"""What a reader of the numbers should know, in plain sentences."""
+"""Notes on a result: what a reader of the numbers should know."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from ..datasets.storage import Dataset
 from ..errors import pluralize
 from ..providers.request_variants import variant_notes as notes_on_form
 from ..task.conditions import QUESTIONS
@@ -20,11 +21,43 @@ from ..task.types import (
     Sample,
     answers_of,
 )
-from .contrasts import SPECIFIC, unclaimed
-from .diagnosis import COLLATERAL, KNOWLEDGE, PLACEBO_IMPACT, range_of
+from .diagnosis import COLLATERAL, KNOWLEDGE, PLACEBO_IMPACT, SPECIFIC, range_of, unclaimed
 from .measures import HABIT, IMPACT
-from .results import Results
-from .versions import on_versions, versions_of
+from .types import Results
+
+SHOWN = 3
+"""Of several versions so many are named."""
+
+
+def versions_of(samples: Iterable[Sample]) -> Counter[str]:
+    """How many answers name which version."""
+    return Counter(each.version for each in answers_of(samples) if each.version and not each.error)
+
+
+def version_of_all(versions: Collection[str], name: str) -> str:
+    """The one that all answers name; else the name that the model was asked for by."""
+    return next(iter(versions)) if len(versions) == 1 else name
+
+
+def on_versions(versions: Counter[str]) -> list[str]:
+    """A note if they are several."""
+    if len(versions) < 2:
+        return []
+    shown = [f"{version} ({count})" for version, count in versions.most_common(SHOWN)]
+    more = len(versions) - len(shown)
+    told = ", ".join(shown) + f" and {more:,} more" * bool(more)
+    return [f"more than one model version answered: {told}"]
+
+
+def on_moved_alias(dataset: Dataset, versions: Collection[str]) -> list[str]:
+    """A dataset of one version says little about the habits of the next."""
+    if not dataset.version or dataset.version in versions or len(versions) != 1:
+        return []
+    return [
+        f"the dataset is one of {dataset.version}, and {next(iter(versions))} answered: "
+        "the name stands for another model now; --fresh finds its habits anew"
+    ]
+
 
 WEAK = 0.3
 """Below this share of special moves under the standard rules, the habit is a weak one."""

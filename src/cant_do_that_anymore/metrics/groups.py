@@ -1,20 +1,63 @@
-"""Samples in groups: how the share of special moves depends on the game so far."""
+"""Results by group: earlier moves, opening, and how common the move is in human games.
+
+For the positions of the shipped pools that is known (`tools/make_usual.py`), so that a page of the
+usual runs needs no network.
+"""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from struct import Struct
 
 from ..errors import UserError
+from ..evaluation.results import Run
 from ..game.notation import numbered, written_game
-from ..game.position import earlier_moves
+from ..game.position import DATA, Position, earlier_moves
 from ..game.rules import Rules
 from ..task.types import Number, Sample
+from .bounds import interval_of
 from .measures import FORBIDDEN, MEASURES, SHARES
-from .precision import stretch_of
-from .results import Run
-from .statistics.intervals import Interval
-from .uncertainty import interval_of
-from .usualness import usualness
+from .stats.intervals import Interval
+from .stopping import critical_factor_of
+
+KNOWN = "usual.bin"
+"""For each position of those pools the bytes of its id, and one for the per cent."""
+_ENTRY = Struct("6sB")
+
+
+def usualness(positions: Sequence[Position]) -> list[int]:
+    """The per cent of each position's special moves, rounded down.
+
+    Raises:
+        UserError: if the network is needed and cannot be read.
+    """
+    known = _known()
+    unknown = {each.id: each for each in positions if each.id not in known}
+    found = known | dict(zip(unknown, read_usualness(unknown.values()), strict=True))
+    return [found[position.id] for position in positions]
+
+
+def read_usualness(positions: Iterable[Position]) -> list[int]:
+    """The same from the network itself."""
+    games = [(position.moves, position.special_moves) for position in positions]
+    if not games:
+        return []
+    from ..providers.pocket import likelihoods_of  # loads the network and its runtime
+
+    return [int(100 * likely) for likely in likelihoods_of(games)]
+
+
+def packed(known: dict[str, int]) -> bytes:
+    """The per cent by id as the shipped file holds them."""
+    return b"".join(_ENTRY.pack(bytes.fromhex(id_), known[id_]) for id_ in sorted(known))
+
+
+@cache
+def _known() -> dict[str, int]:
+    entries = _ENTRY.iter_unpack((DATA / KNOWN).read_bytes())
+    return {id_.hex(): per_cent for id_, per_cent in entries}
+
 
 MOST_GROUPS = 8
 MOST_OPENINGS = 12
@@ -58,7 +101,7 @@ def by_earlier_moves(run: Run) -> tuple[str, list[Group]]:
     Moves are counted, or where the positions come from games under the changed rules, moves of
     the changed piece: there the habit has already been broken before the model's eyes.
     """
-    samples, change, critical_factor = run.answered, run.plan.change, stretch_of(run.plan)
+    samples, change, critical_factor = run.answered, run.plan.change, critical_factor_of(run.plan)
     if run.plan.eval == "all_diagonal":
         return f"earlier {change.affected_moves_label}", by_concerned_moves(
             samples, change, critical_factor
@@ -88,12 +131,12 @@ def by_usualness(run: Run) -> list[Group]:
     wide = 100 // USUAL_BINS
     bins = [min(USUAL_BINS - 1, percent // wide) for percent in percents]
     labels = {n: f"{n * wide} to {(n + 1) * wide} %" for n in range(USUAL_BINS)}
-    return _labelled(samples, bins, labels, stretch_of(run.plan))
+    return _labelled(samples, bins, labels, critical_factor_of(run.plan))
 
 
 def by_opening(run: Run) -> list[Group]:
     """Groups by the first moves of the game, the most frequent first and all others last."""
-    samples, critical_factor = run.answered, stretch_of(run.plan)
+    samples, critical_factor = run.answered, critical_factor_of(run.plan)
     beginnings = [sample.position.moves[:OPENING_PLIES] for sample in samples]
     frequent = [moves for moves, _ in Counter(beginnings).most_common(MOST_OPENINGS)]
     grouped: defaultdict[tuple[str, ...] | None, list[Sample]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Could a difference be chance? Exact tests in which whole games change sides.
+"""Permutation tests over whole games, and Holm's correction.
 
 Were there nothing to tell two conditions (or two models) apart, then exchanging them within a game
 would have been as likely as not, game by game. The p-value is the share of all such exchanges that

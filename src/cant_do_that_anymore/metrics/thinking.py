@@ -1,13 +1,13 @@
-"""What thinking shows: how long a model thinks, and whether it thinks of the special move."""
+"""Reasoning measures: how long a model reasons, and whether it considers the special move."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Measure, Number, Sample
-from .statistics.intervals import SHARE_OF_SOME, Interval
-from .statistics.means import mean_interval
-from .uncertainty import games_of
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Number, Sample
+from .bounds import games_of
+from .stats.intervals import SHARE_OF_SOME, Interval, mean_interval
+from .types import Measure
 
 TOKENS = {
     STANDARD_CONDITION: "standard_thinking_tokens",

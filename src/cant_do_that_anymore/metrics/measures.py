@@ -1,4 +1,4 @@
-"""Every measure of a run, in one table: the original's metrics under their names, and strict ones.
+"""The table of measures: the original's metrics under their names, and stricter ones.
 
 The terminal, the page, comparisons, experiments, Inspect's scores and the docs read this table, so
 a measure is one entry here.
@@ -10,12 +10,13 @@ from functools import partial
 from math import sqrt
 
 from ..task.scorer import VIOLATION_NAMES, original_violations
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Measure, Number, Sample
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Number, Sample
+from .bounds import games_of
 from .diagnosis import DIAGNOSIS, KNOWLEDGE
-from .statistics.chance import p_value
-from .statistics.intervals import DIFFERENCE, RELATIVE_CHANGE, RELATIVE_DROP, SHARE_OF_SOME
+from .stats.intervals import DIFFERENCE, RELATIVE_CHANGE, RELATIVE_DROP, SHARE_OF_SOME
+from .stats.tests import p_value
 from .thinking import TEMPTATION
-from .uncertainty import games_of
+from .types import Measure
 
 UPTAKE, IMPACT = "rule_uptake", "variant_impact_factor"
 """The main measure, which decides every ranking, and the original's."""

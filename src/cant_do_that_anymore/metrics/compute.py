@@ -1,4 +1,4 @@
-"""From samples to results: values, intervals, bounds, counts."""
+"""Compute all results of a run from its samples."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -6,14 +6,8 @@ from functools import cache
 from typing import TypeVar
 
 from ..providers.base import Usage
-from ..task.types import Condition, Measure, Number, Outcome, Plan, Sample, answers_of
-from .contrasts import Grouping, contrasts_for
-from .measures import STATISTICS, measures_for
-from .precision import stretch_of
-from .results import Results
-from .statistics.intervals import Interval
-from .thinking import amounts_for
-from .uncertainty import (
+from ..task.types import Condition, Number, Outcome, Plan, Sample, answers_of
+from .bounds import (
     answered,
     bounds_of,
     games_of,
@@ -23,6 +17,12 @@ from .uncertainty import (
     unusable_share,
     widened,
 )
+from .diagnosis import Grouping, contrasts_for
+from .measures import STATISTICS, measures_for
+from .stats.intervals import Interval
+from .stopping import critical_factor_of
+from .thinking import amounts_for
+from .types import Measure, Results
 
 _Found = TypeVar("_Found")
 
@@ -32,7 +32,7 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
     arms = told, told_controls = answered(samples), answered(controls)
     names = [condition.name for condition in plan.conditions]
     amounts, contrasts = amounts_for(names, told), contrasts_for(names)
-    critical_factor, known = stretch_of(plan), measures_for(names)
+    critical_factor, known = critical_factor_of(plan), measures_for(names)
     of_samples = [measure for measure in known if not measure.of_controls]
     of_controls = [measure for measure in known if measure.of_controls]
     ratios = ratios_of(of_samples, told) | ratios_of(of_controls, told_controls)

@@ -1,4 +1,4 @@
-"""Intervals of measures, and bounds where answers could not be used."""
+"""Intervals of measures, and their bounds over unusable answers."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -6,9 +6,9 @@ from itertools import product
 from typing import TypeVar
 
 from ..task.conditions import QUESTIONS
-from ..task.types import Measure, Number, Outcome, Sample, ScoredAnswer
-from .results import Bounds
-from .statistics.intervals import BOUNDED, Interval, Ratio, ratio_interval
+from ..task.types import Number, Outcome, Sample, ScoredAnswer
+from .stats.intervals import BOUNDED, Interval, Ratio, ratio_interval
+from .types import Bounds, Measure
 
 NEGLIGIBLE = 0.1
 """Up to this share of the interval's width, unusable answers make no difference beside it."""
