@@ -26,8 +26,8 @@ from instant import instant
 from measuring import CDTA, measured, print_heading, print_row
 
 from cant_do_that_anymore import Spec
+from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.storage import common_positions, rates_on_all, rates_on_common
-from cant_do_that_anymore.evaluation.estimate import estimate
 
 SAMPLES = 1000
 POOL = 19_841

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.costs.approval import MIN_ANSWERS, NeedsApproval
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.bill import FEW, TooDear
 from cant_do_that_anymore.evaluation.experiment import evals_and_rules, measured, specs_for
 from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.run import choose
@@ -34,19 +34,19 @@ def paid(server: Loopback) -> float:
     return sum(charge(server.completion(request)["usage"]) for request in server.requests)
 
 
-def amount_in(problem: pytest.ExceptionInfo[TooDear]) -> float:
+def amount_in(problem: pytest.ExceptionInfo[NeedsApproval]) -> float:
     return float(str(problem.value).split("about $")[1].split()[0].replace(",", ""))
 
 
 def test_a_run_of_eight_dollars_stops_before_one_is_spent_and_goes_on_with_consent() -> None:
     with serving(Loopback(habit)) as server:
         spec = Spec(model="priced", base_url=server.url, dataset="gpt-4-0314", n=290)
-        with pytest.raises(TooDear, match="--max-cost USD goes on within") as problem:
+        with pytest.raises(NeedsApproval, match="--max-cost USD goes on within") as problem:
             evaluate(spec, quiet=True)
         assert len(server.requests) == 20
         before = paid(server)
         assert 0.1 < before < 1
-        with pytest.raises(TooDear):
+        with pytest.raises(NeedsApproval):
             evaluate(spec, quiet=True)
         assert len(server.requests) == 20 + 1  # nothing more to learn, but who it is
         run = evaluate(replace(spec, max_cost=50), quiet=True)
@@ -68,7 +68,7 @@ def test_nobody_to_ask_gets_one_sentence_with_what_is_cheaper() -> None:
 def test_the_limit_is_an_option_and_what_costs_less_is_not_told() -> None:
     with serving(Loopback(in_every_second)) as server:
         spec = Spec(model="priced", base_url=server.url, n=20)
-        with pytest.raises(TooDear):
+        with pytest.raises(NeedsApproval):
             evaluate(replace(spec, ask_above=0.5), quiet=True)
         run = evaluate(spec, quiet=True)
         assert run.cost.spent is not None and 0.5 < run.cost.spent < 5
@@ -91,7 +91,7 @@ def test_a_very_dear_model_is_known_by_fewer_answers() -> None:
     thinker = Charging(in_every_second, thinks=lambda _: 8_000)  # eight dollars an answer
     with serving(thinker):
         spec = Spec(model="priced", base_url=thinker.url, reasoning_tokens=10_000, n=5)
-        with pytest.raises(TooDear):
+        with pytest.raises(NeedsApproval):
             evaluate(spec, quiet=True)
     assert len(thinker.requests) == 5
 
@@ -101,7 +101,7 @@ def test_tokens_that_are_not_counted_are_taken_at_their_most() -> None:
         def completion(self, request: Body) -> dict[str, Any]:
             return super().completion(request) | {"usage": None}
 
-    with serving(Silent(habit)) as server, pytest.raises(TooDear) as problem:
+    with serving(Silent(habit)) as server, pytest.raises(NeedsApproval) as problem:
         spec = Spec(model="priced", base_url=server.url, dataset="gpt-4-0314", n=1_000)
         evaluate(spec, quiet=True)
     assert amount_in(problem) > 28
@@ -110,9 +110,9 @@ def test_tokens_that_are_not_counted_are_taken_at_their_most() -> None:
 def test_a_dataset_is_billed_without_what_is_measured_later() -> None:
     with serving(Loopback(in_every_second)) as server:
         spec = Spec(model="priced", base_url=server.url, n=80)
-        with pytest.raises(TooDear):
+        with pytest.raises(NeedsApproval):
             evaluate(replace(spec, ask_above=4), quiet=True)
-        with pytest.raises(TooDear, match=r"--ask-above; cheaper: --pool common; --max-cost"):
+        with pytest.raises(NeedsApproval, match=r"--ask-above; cheaper: --pool common; --max-cost"):
             choose(replace(spec, ask_above=1), quiet=True)
         assert len(choose(replace(spec, ask_above=5), quiet=True).positions) == 80
 
@@ -127,11 +127,11 @@ def test_an_experiment_is_billed_as_a_whole_before_it_begins(tmp_path: Path) -> 
             usual = evals_and_rules(["all"], [])
             return {"priced": specs_for(usual, [None], seeds, **alike, **more)}
 
-        with pytest.raises(TooDear) as problem:
+        with pytest.raises(NeedsApproval) as problem:
             measured(specs(), tmp_path, save_run, quiet=True)
         assert len(server.requests) == 20
         for above in (2.0, 4.0):
-            with pytest.raises(TooDear):
+            with pytest.raises(NeedsApproval):
                 measured(specs(ask_above=above), tmp_path, save_run, quiet=True)
         runs, failures = measured(specs(max_cost=50), tmp_path, save_run, quiet=True)
         assert (len(runs), failures) == (3, {})
@@ -148,9 +148,9 @@ def test_the_bill_of_an_experiment_costs_a_few_answers_of_each_model_and_nothing
         dear: dict[str, Any] = {"base_url": server.url, "n": 60, "price": (3000, 3000)}
         specs = {name: specs_for(asked, [None], range(3), model=name, **dear) for name in "ab"}
         for _ in range(2):
-            with pytest.raises(TooDear):
+            with pytest.raises(NeedsApproval):
                 measured(specs, tmp_path, save_run, quiet=True)
-            assert len(server.requests) == 2 * FEW
+            assert len(server.requests) == 2 * MIN_ANSWERS
 
 
 def test_an_experiment_is_told_what_is_cheaper_for_all_of_it(tmp_path: Path) -> None:

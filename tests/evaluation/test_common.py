@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate, load
+from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.pools import Pool, positions_for
 from cant_do_that_anymore.datasets.storage import rates_on_common, shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.comparison import compare
-from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.experiment import finished_run
 from cant_do_that_anymore.evaluation.folder import save_run
 from cant_do_that_anymore.evaluation.results import Run

@@ -13,10 +13,10 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.search import ORDER_SEED
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.evaluation.contenders import contenders
-from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
 from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.run import choose

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client.budget import Price, most_input_tokens
 from cant_do_that_anymore.client.pricing import price_of
+from cant_do_that_anymore.costs.forecast import SAME_MODEL, TOKENS_A_SECOND, Way, estimate
+from cant_do_that_anymore.costs.tokens import Span
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
-from cant_do_that_anymore.evaluation.estimate import SAME_MODEL, Way, estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
-from cant_do_that_anymore.evaluation.pace import TOKENS_A_SECOND
-from cant_do_that_anymore.evaluation.tokens import Span
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Usage

@@ -7,10 +7,10 @@ import chess
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.pools import Pool, positions_for
 from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.providers.local import RandomModel

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.pools import positions_drawn
 from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.comparison import compare
 from cant_do_that_anymore.evaluation.contenders import contenders
-from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.game.position import shipped_pool, write_positions

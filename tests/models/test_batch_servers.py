@@ -18,8 +18,8 @@ from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.client.batch import client, jobs
 from cant_do_that_anymore.client.batch.client import MIN_BATCH, PROBES, BatchClient
 from cant_do_that_anymore.client.store import Store
+from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
-from cant_do_that_anymore.evaluation.estimate import estimate
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.base import Request, Settings
 from cant_do_that_anymore.providers.catalogue import model_named

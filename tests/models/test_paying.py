@@ -17,8 +17,8 @@ from cant_do_that_anymore.client.budget import Budget, BudgetExceeded, Price
 from cant_do_that_anymore.client.client import Client
 from cant_do_that_anymore.client.pricing import price_of
 from cant_do_that_anymore.client.store import Store
+from cant_do_that_anymore.costs.approval import RunningCost
 from cant_do_that_anymore.errors import Incomplete
-from cant_do_that_anymore.evaluation.outlook import Outlook
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers import openai_api
 from cant_do_that_anymore.providers.base import Answer, Request, Settings, Usage
@@ -207,7 +207,7 @@ def test_what_answers_cost_is_unknown_where_any_was_not_counted(
 def test_no_cost_is_foreseen_of_answers_that_were_not_counted() -> None:
     foreseen = []
     for usage in (Usage(2, 1), Usage(), Usage(2)):
-        outlook = Outlook(Price(1.0, 1.0), 2)
+        outlook = RunningCost(Price(1.0, 1.0), 2)
         outlook.see(Answer("e2e4", usage=usage))
         foreseen.append(outlook.cost_of(10))
     assert foreseen == ["$30.00", "", ""]

@@ -1,17 +1,12 @@
 """Token prices from the list of the library ``genai-prices``, which needs no network."""
 
-from collections.abc import Collection, Sequence
 from typing import Any
 
-from ..datasets.storage import Dataset, is_own
 from ..errors import InvalidInput
-from ..evaluation.results import Cost
-from ..providers.base import Answer, ModelInfo, Usage
+from ..providers.base import ModelInfo
 from ..providers.catalogue import OUR_MODELS
 from ..task.spec import Spec
-from ..task.types import Sample, answers_of
 from .budget import FREE, Budget, Price
-from .client import Client
 
 A_MILLION = 1_000_000
 _A_LOT = 1000
@@ -94,27 +89,3 @@ def check_price(spec: Spec, model: ModelInfo) -> None:
             f"--max-cost cannot be kept: the price of {model.name} is unknown; give it with "
             "--price IN,OUT in dollars for a million tokens, or limit the run with -n instead"
         )
-
-
-def cost_of(
-    price: Price | None,
-    asking: Client,
-    dataset: Dataset,
-    samples: Sequence[Sample],
-    versions: Collection[str],
-) -> Cost:
-    """What a run cost at that price, as far as tokens were counted, if these versions answered."""
-    if not price:
-        return Cost()
-    used, paid, counted = Usage(), 0, True
-    for answer in answers_of(samples):
-        if not answer.error:
-            used, paid = used + answer.usage, paid + 1
-            counted &= price.is_metered(answer)
-    own = is_own(dataset, versions, asking.model.endpoint)
-    found = own and price.is_metered(Answer(usage=dataset.usage))
-    return Cost(
-        measuring=price.of(used, paid) if counted else None,
-        dataset=price.of(dataset.usage, dataset.asked) if dataset.asked and found else None,
-        spent=asking.till.spent,
-    )

@@ -15,13 +15,13 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import chess
 
 from ..client.cache import ModelCache
 from ..client.client import Client
 from ..errors import Incomplete, NoHabit
-from ..evaluation.outlook import Outlook
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..progress import progress, progress_display, status_callback
@@ -31,6 +31,9 @@ from ..providers.local import listener
 from ..task.quality_guard import QualityGuard
 from .search import BUILT, ERROR, Query, Search, SelectionConfig
 from .storage import Dataset, imported_for, save_dataset, saved_dataset, shipped_datasets
+
+if TYPE_CHECKING:
+    from ..costs.approval import RunningCost
 
 
 def controls_for(
@@ -150,7 +153,7 @@ async def dataset_for(
     asking: Client,
     version: str,
     criteria: SelectionConfig,
-    outlook: Outlook,
+    outlook: "RunningCost",
     *,
     hoped: int,
     patient: bool,
@@ -201,14 +204,14 @@ async def dataset_for(
     return built
 
 
-def _remark(search: Search, outlook: Outlook) -> str:
+def _remark(search: Search, outlook: "RunningCost") -> str:
     rate = len(search.hits) / max(search.asked, 1)
     questions, positions = search.expected()
     in_all = outlook.in_all(questions + outlook.a_sample * positions)
     return f"{in_all}, {rate:.0%} hits"
 
 
-def _hopeless(version: str, search: Search, outlook: Outlook, *, fresh: bool) -> str:
+def _hopeless(version: str, search: Search, outlook: "RunningCost", *, fresh: bool) -> str:
     cost, sure = outlook.cost_of(search.left), 100 * (1 - ERROR)
     return (
         f"{version} plays the special move in {len(search.hits)} of {search.asked:,} positions, so "

@@ -10,6 +10,7 @@ from typing import Any
 from ..client.budget import Budget, BudgetExceeded
 from ..client.pricing import check_price
 from ..client.session import model_info
+from ..costs.approval import CostItem, bill_of, require_approval
 from ..datasets.pools import positions_drawn, positions_for
 from ..datasets.storage import Dataset, is_own
 from ..errors import InvalidInput, NoHabit, Stopped, UserError
@@ -20,7 +21,6 @@ from ..progress import overall_progress
 from ..providers.base import EFFORTS, Effort
 from ..task.spec import Spec, plan_for
 from ..task.types import Eval, Plan
-from .bill import Due, bill_of, check_dues
 from .entrants import Entrant
 from .folder import load_run
 from .recognition import check_recognised
@@ -161,8 +161,8 @@ def _check_bills(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool)
 
     Each model is asked for a few answers, and for a few more at each other effort.
     """
-    finding: dict[object, Due] = {}
-    measuring: list[Due] = []
+    finding: dict[object, CostItem] = {}
+    measuring: list[CostItem] = []
     learnt = set()
     for model, of_model in specs.items():
         for spec in of_model:
@@ -180,7 +180,7 @@ def _check_bills(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool)
                 serves = model, spec.eval, spec.change.key, spec.select_effort
                 finding[serves] = max(bill.finding, finding.get(serves, bill.finding))
                 measuring.append(bill.measuring)
-    check_dues(list(finding.values()), measuring, list(chain(*specs.values())))
+    require_approval(list(finding.values()), measuring, list(chain(*specs.values())))
 
 
 def _folder(title: str, spec: Spec, out: Path) -> Path:

@@ -8,6 +8,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from ..costs.approval import Cost
 from ..datasets.storage import Dataset, notes_on_dataset
 from ..errors import InvalidInput
 from ..files import atomic_new_dir, atomic_write, atomic_write_text
@@ -21,7 +22,7 @@ from ..task.samples import rescore
 from ..task.spec import checked
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Plan, Reading, Sample
 from .places import unwritable
-from .results import PROTOCOL, Cost, Run, versions_here
+from .results import PROTOCOL, Run, versions_here
 from .sample_file import DAMAGE, check_judgements, check_numbers, line_of, read_samples
 
 FORMAT = 4

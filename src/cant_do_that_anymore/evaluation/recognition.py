@@ -12,6 +12,7 @@ from itertools import islice
 from ..client.budget import Budget
 from ..client.client import Client
 from ..client.session import create_model, is_remote, model_info, open_client
+from ..costs.forecast import foreseen_by
 from ..datasets.pools import Pool, positions_drawn, positions_for
 from ..datasets.search import Query, SelectionConfig
 from ..datasets.storage import Dataset
@@ -29,7 +30,6 @@ from ..providers.request_variants import NO_TEMPERATURE
 from ..task.samples import trials_of
 from ..task.spec import Spec
 from ..task.types import STANDARD_CONDITION, Plan
-from .estimate import foreseen_by
 from .results import Run
 
 log = logging.getLogger(__name__)

@@ -7,6 +7,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from ..costs.approval import Cost
 from ..datasets.storage import Dataset
 from ..metrics.types import Results
 from ..providers.request_variants import NO_TEMPERATURE
@@ -14,21 +15,6 @@ from ..task.types import Plan, Sample, answers_of
 
 PROTOCOL = "3"
 """Changes whenever scores stop being comparable with those of earlier versions."""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """US dollars by the price list; None where there is no price, or tokens were not counted.
-
-    Attributes:
-        measuring: of all answers of the samples, whenever they were asked.
-        dataset: of all questions asked to find the dataset, whenever they were asked.
-        spent: of what this command itself asked; answers kept from before cost nothing new.
-    """
-
-    measuring: float | None = None
-    dataset: float | None = None
-    spent: float | None = None
 
 
 @cache

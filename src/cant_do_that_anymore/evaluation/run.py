@@ -15,8 +15,9 @@ from functools import partial
 
 from ..client.budget import Budget
 from ..client.client import Client
-from ..client.pricing import cost_of, is_patient, rate_for
+from ..client.pricing import is_patient, rate_for
 from ..client.session import create_model, open_client
+from ..costs.approval import RunningCost, bill_for, cost_of, require_approval
 from ..datasets.pools import Pool, given_dataset, positions_drawn, positions_for
 from ..datasets.search import SelectionConfig
 from ..datasets.selection import dataset_for, found_controls, found_dataset, version_of
@@ -36,8 +37,6 @@ from ..task.samples import Trial, trials_for
 from ..task.spec import Spec, plan_for
 from ..task.spill import spill_file
 from ..task.types import Condition, Plan, Sample
-from .bill import bill_for, check_dues
-from .outlook import Outlook
 from .recognition import recognised, recognised_in, remember
 from .results import Run
 
@@ -92,8 +91,8 @@ async def choosing(
 ) -> Chosen:
     """The same within a loop that runs; before, what the billed plan costs to find is checked."""
     if bill := await bill_for(spec, billed, asking, quiet=quiet):
-        check_dues([bill.finding], [], [spec])
-    outlook = Outlook(rate_for(spec, asking.model), 0)
+        require_approval([bill.finding], [], [spec])
+    outlook = RunningCost(rate_for(spec, asking.model), 0)
     return await _chosen(spec, plan, at_hand, asking, outlook, quiet=quiet)
 
 
@@ -111,11 +110,11 @@ async def _run(
         changes = await recognised(spec, plan, at_hand, asking, quiet=quiet)
         # Whoever gives a purse knows what it is for.
         if not purse and (bill := await bill_for(spec, plan, asking, quiet=quiet)):
-            check_dues([bill.finding], [bill.measuring], [spec])
+            require_approval([bill.finding], [bill.measuring], [spec])
         a_sample = len(plan.conditions) + (len(ASKED_OF_CONTROLS) if spec.diagnose else 0)
         price = rate_for(spec, model)
         for stage in stages(plan):  # what was asked in one is kept for the next
-            outlook = Outlook(price, a_sample)
+            outlook = RunningCost(price, a_sample)
             chosen = await _chosen(spec, stage, at_hand, asking, outlook, quiet=quiet)
             drawn = replace(chosen.dataset, positions=list(chosen.positions))
             changes += await recognised_in(drawn, spec, plan, asking, quiet=quiet)
@@ -161,7 +160,7 @@ async def _chosen(
     plan: Plan,
     at_hand: Dataset | Pool,
     asking: Client,
-    outlook: Outlook,
+    outlook: RunningCost,
     *,
     quiet: bool,
 ) -> Chosen:
@@ -175,7 +174,7 @@ async def _chosen(
 
 
 async def _dataset(
-    spec: Spec, criteria: SelectionConfig, asking: Client, outlook: Outlook, *, quiet: bool
+    spec: Spec, criteria: SelectionConfig, asking: Client, outlook: RunningCost, *, quiet: bool
 ) -> Dataset:
     version = await version_of(asking, criteria, quiet=quiet)
     if not spec.fallback_dataset:
@@ -197,7 +196,7 @@ async def _dataset(
 
 
 async def _measured(
-    asking: Client, chosen: Chosen, plan: Plan, outlook: Outlook, *, quiet: bool
+    asking: Client, chosen: Chosen, plan: Plan, outlook: RunningCost, *, quiet: bool
 ) -> list[Sample]:
     """Ask every position under every condition and judge the answers; controls come last."""
     samples: list[Sample] = []

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import click
 
-from ..evaluation.bill import TooDear
+from ..costs.approval import NeedsApproval
 
 T = TypeVar("T")
 
@@ -17,11 +17,11 @@ def agreed(above: float | None, work: Callable[[float | None], T]) -> T:
     Where nobody sits before a terminal, nobody is asked.
 
     Raises:
-        TooDear: if it costs more and nobody agrees.
+        NeedsApproval: if it costs more and nobody agrees.
     """
     try:
         return work(above)
-    except TooDear as bill:
+    except NeedsApproval as bill:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
         if not click.confirm(f"{bill}. Go on without a limit?", err=True):

@@ -8,9 +8,9 @@ import click
 from rich.box import MARKDOWN
 from rich.table import Table
 
+from ...costs.forecast import Estimate, Way, estimate
+from ...costs.tokens import Span
 from ...evaluation.entrants import by_title
-from ...evaluation.estimate import Estimate, Way, estimate
-from ...evaluation.tokens import Span
 from ...progress import duration
 from ...report.words import dollars
 from ...task.spec import Spec

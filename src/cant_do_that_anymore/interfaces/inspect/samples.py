@@ -17,11 +17,11 @@ from inspect_ai.model import Model, get_model
 from ...client.cache import ModelCache
 from ...client.session import open_client
 from ...client.store import Store
+from ...costs.approval import ENOUGH_ANSWERS, MIN_ANSWERS
 from ...datasets.pools import Pool, drawn, positions_drawn
 from ...datasets.search import Query, SelectionConfig
 from ...datasets.selection import controls_for, found_dataset, prefix_if_sufficient
 from ...datasets.storage import Dataset
-from ...evaluation.bill import ENOUGH, FEW
 from ...evaluation.run import Chosen, choosing
 from ...files import answers_file
 from ...game.notation import numbered, written, written_game
@@ -91,8 +91,10 @@ class Found(SampleSource):
         model = WithinTask(get_model())
         plan = plan_for(spec, model)
         step = replace(plan, wanted=size)
-        billed = step if size <= ENOUGH else plan
-        at_once = min(model.connections, max(FEW, size // 4))  # little is asked that is not wanted
+        billed = step if size <= ENOUGH_ANSWERS else plan
+        at_once = min(
+            model.connections, max(MIN_ANSWERS, size // 4)
+        )  # little is asked that is not wanted
         async with open_client(replace(spec, max_connections=at_once), model) as asking:
             return await choosing(spec, step, self._at_hand, asking, billed=billed, quiet=True)
 
