@@ -21,12 +21,12 @@ from aiohttp import web
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.errors import Stopped, UserError
 from cant_do_that_anymore.evaluation.experiment import measured
-from cant_do_that_anymore.evaluation.folder import load_run, rescored, save_run
-from cant_do_that_anymore.evaluation.recognition import AnotherModel
-from cant_do_that_anymore.evaluation.results import Run
-from cant_do_that_anymore.evaluation.run import evaluate
 from cant_do_that_anymore.game.rules import Rules
 from cant_do_that_anymore.report.page import write_page
+from cant_do_that_anymore.runs.evaluate import evaluate
+from cant_do_that_anymore.runs.identity_check import ModelChanged
+from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.storage import load_run, rescored, save_run
 from cant_do_that_anymore.task.types import Reading
 from coins import FILES, OWN_RULES, Coins, write
 from dying import has_died, started
@@ -294,14 +294,14 @@ class Home:
         if self.said.exists():
             kind, _, words = self.said.read_text().partition(": ")
             self.said.unlink()
-            if kind == "AnotherModel":
-                raise AnotherModel(words)
+            if kind == "ModelChanged":
+                raise ModelChanged(words)
             raise UserError(words)
 
     def _check_sentence(self, options: Options, kind: str, words: str) -> None:
         """Refused because of another model that has answered, or as in a fresh home."""
         server = self.servers[options["server"]]
-        if kind == "AnotherModel" and self.answered.get(_who(options), set()) - {server.edition}:
+        if kind == "ModelChanged" and self.answered.get(_who(options), set()) - {server.edition}:
             return
         fresh = self.fresh.ended(self, options)
         if not fresh.sentence or _without_numbers(words) != _without_numbers(fresh.sentence):

@@ -13,9 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from cant_do_that_anymore.client.store import connected, is_whole
-from cant_do_that_anymore.evaluation.folder import CONTROLS, SAMPLES, facts_of
-from cant_do_that_anymore.evaluation.results import Run
-from cant_do_that_anymore.evaluation.sample_file import line_of
+from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.storage import CONTROLS, SAMPLES, facts_of, line_of
 
 Numbers = dict[str, Any]
 

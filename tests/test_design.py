@@ -15,8 +15,6 @@ from cant_do_that_anymore import Position, Spec, evaluate
 from cant_do_that_anymore.client.cache import request_key
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import SelectionConfig
-from cant_do_that_anymore.evaluation.folder import facts_of, load_run
-from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD
 from cant_do_that_anymore.metrics import measures
@@ -24,6 +22,8 @@ from cant_do_that_anymore.metrics.types import Measure
 from cant_do_that_anymore.providers.base import Request, Settings
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report.page import page, save_with_page
+from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.storage import facts_of, load_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.spec import plan_for
 from own_rules import NoEnPassant

@@ -13,9 +13,9 @@ import pytest
 
 from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.folder import load_run
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.base import Answer
+from cant_do_that_anymore.runs.storage import load_run
 from loopback import Body, Loopback, serving
 from machines import needs_posix
 from players import habit

@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.folder import load_run, save_run
-from cant_do_that_anymore.evaluation.places import free_folder
 from cant_do_that_anymore.evaluation.records import records_in
 from cant_do_that_anymore.files import safe_name
 from cant_do_that_anymore.game.mining import Wanted, mine
@@ -32,6 +30,8 @@ from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.models.registry import read_registry, solver_fields
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.report.terminal import summary
+from cant_do_that_anymore.runs.lookup import new_run_dir
+from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.prompts import wording_named
 from cant_do_that_anymore.task.scorer import answered_move, names_special
 from cant_do_that_anymore.task.types import Reading
@@ -143,7 +143,7 @@ def test_no_model_name_writes_outside_the_home(name: str, home: Path, tmp_path: 
     server = Loopback(habit, model=name)
     with serving(server):
         run = evaluate(Spec(model=name, base_url=server.url, pool=positions, n=5), quiet=True)
-    save_run(run, free_folder(run))
+    save_run(run, new_run_dir(run))
     outside = {path for path in tmp_path.rglob("*") if home not in path.parents}
     assert outside == {home, positions}
     assert load_run(next((home / "runs").iterdir())).model == name

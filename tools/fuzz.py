@@ -23,7 +23,6 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
 
     from cant_do_that_anymore import Spec, evaluate
     from cant_do_that_anymore.errors import InvalidInput
-    from cant_do_that_anymore.evaluation.folder import load_run
     from cant_do_that_anymore.evaluation.records import records_in
     from cant_do_that_anymore.game.mining import Wanted, mine
     from cant_do_that_anymore.game.move_parser import move_in
@@ -31,6 +30,7 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
     from cant_do_that_anymore.models.registry import read_registry, solver_fields
     from cant_do_that_anymore.providers.responses import completion_in, error_message
+    from cant_do_that_anymore.runs.storage import load_run
     from cant_do_that_anymore.task.prompts import wording_named
     from cant_do_that_anymore.task.yes_no import read_yes_no
 

@@ -23,8 +23,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from cant_do_that_anymore.evaluation.results import PROTOCOL
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
+from cant_do_that_anymore.runs.results import PROTOCOL
 
 ROOT = Path(__file__).parents[1]
 PAPER = ROOT / "docs" / "paper"

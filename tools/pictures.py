@@ -26,10 +26,10 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, Page
 
-from cant_do_that_anymore.evaluation.folder import load_run
-from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.report.notebook import run_html
 from cant_do_that_anymore.report.page import PAGE_NAME
+from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.storage import load_run
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"

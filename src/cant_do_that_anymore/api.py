@@ -10,11 +10,6 @@ from typing import TYPE_CHECKING
 
 from .client.budget import Budget
 from .errors import UserError
-from .evaluation import results
-from .evaluation import run as measuring
-from .evaluation.finding import run_at
-from .evaluation.folder import load_run
-from .evaluation.places import check_free, free_folder
 from .evaluation.rankings import Ranking, ranking_of
 from .evaluation.verdicts import verdict
 from .game.rules import Rules
@@ -24,6 +19,10 @@ from .report.document import pair_row
 from .report.notebook import comparison_html, run_html, run_line
 from .report.page import save_with_page
 from .report.rows import sample_rows
+from .runs import evaluate as measuring
+from .runs import results
+from .runs.lookup import check_free, find_run, new_run_dir
+from .runs.storage import load_run
 from .task.spec import Spec
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class Run(results.Run):
             InvalidInput: if something is there already.
             UserError: if it cannot be written.
         """
-        folder = Path(path) if path else free_folder(self)
+        folder = Path(path) if path else new_run_dir(self)
         check_free(folder)
         save_with_page(self, folder)
         object.__setattr__(self, "folder", folder)  # the only thing of a run that ever changes
@@ -117,7 +116,7 @@ def load(name: Path | str, rules: Rules | None = None) -> Run:
         InvalidInput: if no run or several go by that name, or the folder is not a whole run, not as
             it was written, or one under other rules.
     """
-    return _ours(load_run(run_at(name), rules))
+    return _ours(load_run(find_run(name), rules))
 
 
 def compare(*runs: results.Run) -> Comparisons:

@@ -11,10 +11,10 @@ from weakref import WeakSet
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate, load
-from cant_do_that_anymore.evaluation.folder import save_run
-from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.base import Answer, Usage
+from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.storage import save_run
 from cant_do_that_anymore.task import spill
 from cant_do_that_anymore.task.spill import (
     MAX_ANSWERS_IN_MEMORY,

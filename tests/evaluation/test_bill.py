@@ -14,8 +14,8 @@ from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.costs.approval import MIN_ANSWERS, NeedsApproval
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.experiment import evals_and_rules, measured, specs_for
-from cant_do_that_anymore.evaluation.folder import save_run
-from cant_do_that_anymore.evaluation.run import choose
+from cant_do_that_anymore.runs.evaluate import select
+from cant_do_that_anymore.runs.storage import save_run
 from charging import Charging, charge, price_list
 from loopback import Body, Loopback, serving
 from machines import needs_posix
@@ -113,8 +113,8 @@ def test_a_dataset_is_billed_without_what_is_measured_later() -> None:
         with pytest.raises(NeedsApproval):
             evaluate(replace(spec, ask_above=4), quiet=True)
         with pytest.raises(NeedsApproval, match=r"--ask-above; cheaper: --pool common; --max-cost"):
-            choose(replace(spec, ask_above=1), quiet=True)
-        assert len(choose(replace(spec, ask_above=5), quiet=True).positions) == 80
+            select(replace(spec, ask_above=1), quiet=True)
+        assert len(select(replace(spec, ask_above=5), quiet=True).positions) == 80
 
 
 def test_an_experiment_is_billed_as_a_whole_before_it_begins(tmp_path: Path) -> None:

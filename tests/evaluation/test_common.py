@@ -12,12 +12,12 @@ from cant_do_that_anymore.datasets.storage import rates_on_common, shipped_datas
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.comparison import compare
 from cant_do_that_anymore.evaluation.experiment import finished_run
-from cant_do_that_anymore.evaluation.folder import save_run
-from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.report.standing_words import title_of
 from cant_do_that_anymore.report.words import headline
+from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.storage import save_run
 from loopback import Loopback, serving
 from players import habit, in_every_second, perfect
 from processes import cdta

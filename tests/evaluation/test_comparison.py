@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.comparison import Comparison, compare, of_measure
 from cant_do_that_anymore.evaluation.contenders import contenders, differences_in_plan
-from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import identity_of, rules_named
@@ -19,6 +18,7 @@ from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE
 from cant_do_that_anymore.metrics.stats.intervals import Interval
 from cant_do_that_anymore.metrics.stats.tests import holm
 from cant_do_that_anymore.providers.base import Answer, Settings, Usage
+from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from own_rules import NoEnPassant
 from runs import plan_of

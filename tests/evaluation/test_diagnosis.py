@@ -17,9 +17,6 @@ from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.search import ORDER_SEED
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.evaluation.contenders import contenders
-from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
-from cant_do_that_anymore.evaluation.results import Run
-from cant_do_that_anymore.evaluation.run import choose
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
 from cant_do_that_anymore.metrics.diagnosis import knowing_of, unclaimed
@@ -28,6 +25,9 @@ from cant_do_that_anymore.metrics.stopping import enough_for_corrected, enough_f
 from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.providers.request_variants import NO_SYSTEM
 from cant_do_that_anymore.providers.request_variants import variant_notes as on_form
+from cant_do_that_anymore.runs.evaluate import select
+from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.storage import facts_of, load_run, rescored, save_run
 from cant_do_that_anymore.task.conditions import ASKED, ASKED_OF_CONTROLS
 from cant_do_that_anymore.task.types import Sample, answers_of
 from loopback import Body, Loopback, moves_in, serving
@@ -302,7 +302,7 @@ def test_where_draws_select_a_control_is_what_the_first_draw_says() -> None:
         return SPECIAL[moves] if hit else next(iter(legal_under_both(moves)), "h1h8")
 
     with serving(Kimi(drawing, thinks=lambda _: 0)) as server:
-        chosen = choose(Spec(base_url=server.url, n=12, diagnose=True), quiet=True)
+        chosen = select(Spec(base_url=server.url, n=12, diagnose=True), quiet=True)
     assert chosen.dataset.own_temperature
     assert {number_of(position.moves) % 3 for position in chosen.dataset.positions} == {0}
     asked = [position.moves for position in Random(ORDER_SEED).sample(POOL, len(POOL))]

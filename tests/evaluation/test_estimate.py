@@ -19,11 +19,11 @@ from cant_do_that_anymore.client.pricing import price_of
 from cant_do_that_anymore.costs.forecast import SAME_MODEL, TOKENS_A_SECOND, Way, estimate
 from cant_do_that_anymore.costs.tokens import Span
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
-from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Usage
 from cant_do_that_anymore.providers.catalogue import known_by_name
+from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
 from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT
 from charging import INPUT, OUTPUT, Charging, charge, price_list

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.finding import known_folders, listed, run_at, runs_at
-from cant_do_that_anymore.evaluation.folder import save_run
-from cant_do_that_anymore.evaluation.places import free_folder
 from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.runs.lookup import find_run, find_runs, known_folders, listed, new_run_dir
+from cant_do_that_anymore.runs.storage import save_run
 from runs import run_of
 
 RUN = run_of([(p, {"standard": "special", "changed": "legal"}) for p in shipped_pool("pool")[:3]])
@@ -20,7 +19,7 @@ RUN = run_of([(p, {"standard": "special", "changed": "legal"}) for p in shipped_
 def made(model: str, day: int, folder: Path | None = None, endpoint: str = "") -> Path:
     started_at = f"2026-01-{day:02}T00:00:00Z"
     run = replace(RUN, model=model, version=model, started_at=started_at, endpoint=endpoint)
-    folder = folder or free_folder(run)
+    folder = folder or new_run_dir(run)
     save_run(run, folder)
     return folder
 
@@ -55,7 +54,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
 def test_a_run_goes_by_its_folder_a_part_of_its_name_its_model_or_latest(
     runs: dict[str, Path], name: str, key: str
 ) -> None:
-    assert run_at(name).resolve() == runs[key].resolve()
+    assert find_run(name).resolve() == runs[key].resolve()
 
 
 def test_where_one_is_wanted_several_are_named_and_no_more_than_five(
@@ -65,23 +64,23 @@ def test_where_one_is_wanted_several_are_named_and_no_more_than_five(
         with pytest.raises(
             InvalidInput, match=rf"'{name}' may be any of \d runs, name one: .*alpha-all-"
         ):
-            run_at(name)
+            find_run(name)
     for number in range(5):
         made("many", number + 10)
     with pytest.raises(InvalidInput, match=r"any of 5 runs, name one: ([^,]+, ){4}[^,]+many-all$"):
-        run_at("many")
+        find_run("many")
     with pytest.raises(
         InvalidInput, match=r"any of 10 runs, name one: ([^,]+, ){4}[^,]+ and 5 more$"
     ):
-        run_at("a")
+        find_run("a")
 
 
 def test_a_folder_of_runs_and_a_model_stand_for_all_of_its_runs_each_once(
     runs: dict[str, Path],
 ) -> None:
     of_alpha = [runs["alpha"], runs["alpha again"]]
-    assert sorted(runs_at(["alpha"])) == of_alpha
-    assert runs_at(["mine", "alpha", "mine/beta-all-1"]) == [*of_alpha, runs["beta"]]
+    assert sorted(find_runs(["alpha"])) == of_alpha
+    assert find_runs(["mine", "alpha", "mine/beta-all-1"]) == [*of_alpha, runs["beta"]]
 
 
 def test_what_no_run_goes_by_is_said_with_what_would_work(
@@ -89,15 +88,15 @@ def test_what_no_run_goes_by_is_said_with_what_would_work(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInput, match=r"'latest' is no run folder.*there are none yet"):
-        run_at("latest")
+        find_run("latest")
     made("alpha", 1)
     for name in ("gamma", "x" * 5000, "a\0b"):
         with pytest.raises(
             InvalidInput, match=r"is no run folder.*`cdta runs`.*newest is .*alpha-all"
         ):
-            run_at(name)
+            find_run(name)
     (tmp_path / "alpha").mkdir()  # a folder without runs hides none
-    assert run_at("alpha").name.endswith("alpha-all")
+    assert find_run("alpha").name.endswith("alpha-all")
 
 
 def test_a_list_has_the_newest_first_and_names_what_is_damaged(runs: dict[str, Path]) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.evaluation.folder import FORMAT, facts_of, load_run, rescored, save_run
-from cant_do_that_anymore.evaluation.places import check_free, free_folder
-from cant_do_that_anymore.evaluation.results import PROTOCOL
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.providers.base import Answer
+from cant_do_that_anymore.runs.lookup import check_free, new_run_dir
+from cant_do_that_anymore.runs.results import PROTOCOL
+from cant_do_that_anymore.runs.storage import FORMAT, facts_of, load_run, rescored, save_run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from runs import run_of
 
@@ -47,7 +47,7 @@ def test_a_run_whose_facts_were_altered_is_refused_in_one_sentence(
 
 
 def test_two_runs_of_one_second_have_two_folders(run: Run) -> None:
-    folders = [free_folder(run), free_folder(run)]
+    folders = [new_run_dir(run), new_run_dir(run)]
     for folder in folders:
         save_run(run, folder)
         assert load_run(folder).samples == run.samples
@@ -195,9 +195,9 @@ def test_a_position_that_was_drawn_twice_is_two_samples(tmp_path: Path) -> None:
 
 
 def test_two_runs_of_one_second_get_two_folders(run: Run) -> None:
-    first = free_folder(run)
+    first = new_run_dir(run)
     save_run(run, first)
-    assert free_folder(run) != first
+    assert new_run_dir(run) != first
 
 
 def test_a_folder_that_holds_something_is_refused_before_anything_is_spent(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.comparison import compare
 from cant_do_that_anymore.evaluation.contenders import contenders
-from cant_do_that_anymore.evaluation.folder import facts_of, load_run, rescored, save_run
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.metrics.bounds import interval_of
@@ -34,6 +33,7 @@ from cant_do_that_anymore.metrics.stats.intervals import (
     ratio_tally,
 )
 from cant_do_that_anymore.metrics.stopping import CRITICAL_FACTOR, FIRST_LOOK, looks
+from cant_do_that_anymore.runs.storage import facts_of, load_run, rescored, save_run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION
 from loopback import Body, Loopback, Responder, is_changed, serving
 from machines import needs_posix

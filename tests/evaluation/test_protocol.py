@@ -16,8 +16,6 @@ from inspect_ai.model._model_call import ModelCall
 from rich.console import Console
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
-from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.metrics.bounds import interval_of
@@ -25,6 +23,8 @@ from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE, meas
 from cant_do_that_anymore.metrics.stopping import on_precision
 from cant_do_that_anymore.report.terminal import summary
 from cant_do_that_anymore.report.words import headline
+from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
 from loopback import Body, Loopback, is_changed, moves_in, serving
 from players import SPECIAL, habit, perfect, silent_when_changed
 from runs import Said, run_of

@@ -10,10 +10,10 @@ import pytest
 
 from cant_do_that_anymore import Spec, compare, evaluate
 from cant_do_that_anymore.evaluation.rankings import rankings
-from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.metrics.measures import IMPACT, UPTAKE
+from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Outcome
 from loopback import Body, Loopback, is_changed, moves_in, serving
 from players import habit, legal_under_both, number_of

@@ -10,8 +10,6 @@ import pytest
 
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.evaluation.contenders import contenders, differences_in_plan
-from cant_do_that_anymore.evaluation.folder import load_run, save_run
-from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import METRICS, standings, standings_in
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
@@ -19,6 +17,8 @@ from cant_do_that_anymore.metrics.bounds import interval_of
 from cant_do_that_anymore.metrics.groups import by_concerned_moves
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE
 from cant_do_that_anymore.providers.base import Answer, Effort, Settings, Usage
+from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from runs import plan_of, run_of
 

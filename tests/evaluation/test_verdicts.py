@@ -17,13 +17,13 @@ from cant_do_that_anymore.evaluation.contenders import (
 )
 from cant_do_that_anymore.evaluation.rankings import ranking_of, rankings
 from cant_do_that_anymore.evaluation.records import Record
-from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.evaluation.verdicts import UNION, advice, heading, verdict
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.providers.base import Answer, Effort, Settings
 from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
 from cant_do_that_anymore.report.standing_words import notes_on
+from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from runs import plan_of
 from runs import run_of as run_that_said

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.evaluation.folder import load_run
+from cant_do_that_anymore.runs.storage import load_run
 from processes import cdta
 
 

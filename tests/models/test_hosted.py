@@ -24,9 +24,9 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client import client
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.catalogue import EXTRAS, model_named
+from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import Outcome
 from players import SPECIAL
 

@@ -12,8 +12,6 @@ from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client.client import WINDOW
 from cant_do_that_anymore.datasets.search import ORDER_SEED
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.evaluation.folder import save_run
-from cant_do_that_anymore.evaluation.run import choose
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.providers.request_variants import (
@@ -22,6 +20,8 @@ from cant_do_that_anymore.providers.request_variants import (
     fallbacks,
     with_reasoning_budget,
 )
+from cant_do_that_anymore.runs.evaluate import select
+from cant_do_that_anymore.runs.storage import save_run
 from cant_do_that_anymore.task.types import answers_of
 from loopback import Body, is_changed, moves_in, serving
 from players import SPECIAL, habit, number_of, perfect
@@ -336,7 +336,7 @@ def test_two_of_three_draws_select() -> None:
             break
     kimi = Kimi(drawing, thinks=lambda _: 0)
     with serving(kimi) as server:
-        dataset = choose(Spec(base_url=server.url, n=20), quiet=True).dataset
+        dataset = select(Spec(base_url=server.url, n=20), quiet=True).dataset
     assert dataset.positions == expected
     assert dataset.asked == questions
     assert dataset.selection == "by 2 of 3 draws at the provider's own temperature"

@@ -14,7 +14,6 @@ from browser import browser_or_skip
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import visible
 from cant_do_that_anymore.evaluation.rankings import Ranking, ranking_of
-from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Answer, Settings
@@ -22,6 +21,7 @@ from cant_do_that_anymore.report.comparison_page import comparison_page
 from cant_do_that_anymore.report.comparison_table import comparison_table
 from cant_do_that_anymore.report.markdown import comparison_in_markdown
 from cant_do_that_anymore.report.page import save_with_page
+from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from processes import cdta
 from runs import plan_of, run_of

@@ -22,10 +22,8 @@ from cant_do_that_anymore.errors import InvalidInput, Stopped, UserError
 from cant_do_that_anymore.evaluation import experiment
 from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.evaluation.experiment import evals_and_rules
-from cant_do_that_anymore.evaluation.folder import load_run, save_run
 from cant_do_that_anymore.evaluation.rankings import rankings
 from cant_do_that_anymore.evaluation.records import records_in
-from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import Standing, standings, standings_in
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
@@ -34,6 +32,8 @@ from cant_do_that_anymore.report.document import document
 from cant_do_that_anymore.report.experiment_table import experiment_table
 from cant_do_that_anymore.report.headlines import headline_chart
 from cant_do_that_anymore.report.plots import bar_chart, line_chart
+from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from loopback import Body, Loopback, is_changed, moves_in, serving
 from players import adapting, habit, number_of

@@ -12,8 +12,6 @@ from playwright.sync_api import Browser
 
 from browser import Opener, saved
 from cant_do_that_anymore.errors import visible
-from cant_do_that_anymore.evaluation.folder import facts_of, load_run, save_run
-from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.game.notation import written
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import STANDARD
@@ -23,6 +21,8 @@ from cant_do_that_anymore.providers.base import Answer, Settings, Usage
 from cant_do_that_anymore.report.page import page
 from cant_do_that_anymore.report.sample_data import samples_json
 from cant_do_that_anymore.report.words import headline
+from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval
 from processes import cdta

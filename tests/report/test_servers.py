@@ -15,8 +15,8 @@ from cant_do_that_anymore.client.session import model_info
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.evaluation.entrants import by_title
 from cant_do_that_anymore.evaluation.experiment import measured, specs_of
-from cant_do_that_anymore.evaluation.finding import folders_in
-from cant_do_that_anymore.evaluation.folder import load_run, save_run
+from cant_do_that_anymore.runs.lookup import folders_in
+from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.spec import DEFAULT_SEED
 from loopback import Loopback, serving
 from players import habit, perfect, wavering

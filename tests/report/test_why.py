@@ -10,7 +10,6 @@ from rich.console import Console
 
 from browser import Opener, saved
 from cant_do_that_anymore.evaluation.rankings import rankings
-from cant_do_that_anymore.evaluation.results import Run
 from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.metrics.groups import by_usualness, read_usualness, usualness
@@ -22,6 +21,7 @@ from cant_do_that_anymore.report.experiment_table import experiment_table
 from cant_do_that_anymore.report.page import page
 from cant_do_that_anymore.report.terminal import summary
 from cant_do_that_anymore.report.words import headline
+from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.conditions import ASKED
 from cant_do_that_anymore.task.types import Outcome
 from runs import Asked, plan_of, run_of

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from ..errors import InvalidInput, pluralize
 from ..game.rules import identity_of
+from ..runs.results import Run
 from .contenders import grouped
-from .results import Run
 
 
 def check_comparable(runs: Sequence[Run]) -> None:

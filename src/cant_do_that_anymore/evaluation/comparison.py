@@ -19,12 +19,12 @@ from ..metrics.stats.intervals import Interval
 from ..metrics.stats.tests import holm
 from ..metrics.stopping import critical_factor_of
 from ..metrics.types import Measure
+from ..runs.results import Run
 from ..task.types import Number
 from .comparable import check_comparable
 from .contenders import Contender, contenders
 from .paired import paired
 from .points import points, range_in_points
-from .results import Run
 
 ALPHA = 0.05
 POWER = 0.8

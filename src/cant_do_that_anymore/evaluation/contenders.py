@@ -14,9 +14,9 @@ from ..metrics.compute import compute
 from ..metrics.measures import IMPACT
 from ..metrics.notes import notes_on
 from ..metrics.types import Results
+from ..runs.results import Run
 from ..task.types import Plan, Sample
 from .labels import labels, shown
-from .results import Run
 
 OWN_TEMPERATURE = "the provider's own"
 

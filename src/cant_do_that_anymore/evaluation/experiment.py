@@ -19,13 +19,13 @@ from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
 from ..metrics.notes import versions_of
 from ..progress import overall_progress
 from ..providers.base import EFFORTS, Effort
+from ..runs.evaluate import evaluate
+from ..runs.identity_check import check_identity
+from ..runs.results import PROTOCOL, Run
+from ..runs.storage import load_run
 from ..task.spec import Spec, plan_for
 from ..task.types import Eval, Plan
 from .entrants import Entrant
-from .folder import load_run
-from .recognition import check_recognised
-from .results import PROTOCOL, Run
-from .run import evaluate
 
 Save = Callable[[Run, Path], None]
 
@@ -129,7 +129,7 @@ def measured(
             with overall_progress(told, ahead, [] if there else took):
                 run = finished_run(spec, folder, save, quiet=quiet, purse=purse)
                 if there and (title, run.version) not in recognised:
-                    check_recognised(run, spec, purse, quiet=quiet)
+                    check_identity(run, spec, purse, quiet=quiet)
                     recognised.add((title, run.version))
                 runs.append(run)
         except Stopped:

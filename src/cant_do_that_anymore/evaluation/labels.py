@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
 from ..providers.base import Effort
-from .results import Run
+from ..runs.results import Run
 
 
 def labels(runs: Sequence[Run]) -> list[str]:

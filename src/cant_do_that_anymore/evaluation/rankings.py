@@ -7,11 +7,11 @@ from functools import cached_property
 from itertools import groupby
 
 from ..metrics.measures import UPTAKE
+from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES
 from .comparable import check_comparable
 from .comparison import Comparison, compared, of_measure
 from .contenders import Contender
-from .results import Run
 from .standings import Standing, of_one_place, rank
 
 UNUSABLE = "unusable"

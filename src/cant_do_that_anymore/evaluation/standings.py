@@ -16,14 +16,14 @@ from ..metrics.stopping import CRITICAL_FACTOR
 from ..metrics.thinking import tokens
 from ..metrics.types import Results
 from ..providers.base import EFFORTS, Effort
+from ..runs.lookup import folders_in, is_half_written
+from ..runs.results import Run
+from ..runs.storage import load_run
 from ..task.types import STANDARD_CONDITION, Eval, Number, Sample
 from .comparable import one_protocol
 from .contenders import Contender, contenders, names_without_effort
-from .finding import folders_in, is_half_written
-from .folder import load_run
 from .labels import apart, effort_in_words
 from .records import CHANGE, Record, records_in
-from .results import Run
 
 Place = tuple[Eval, str, str, str]
 METRICS = (UPTAKE, IMPACT, "adaptation_rate", *SHARES.values(), *FORBIDDEN.values(), "delta")

@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from ..evaluation.results import Run
 from ..game.rules import placebo_of
 from ..metrics.diagnosis import (
     CORRECTED,
@@ -23,6 +22,7 @@ from ..metrics.diagnosis import (
 )
 from ..metrics.measures import IMPACT, MEASURES
 from ..metrics.types import Measure
+from ..runs.results import Run
 from ..task.conditions import PLACEBO
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from .markup import tag

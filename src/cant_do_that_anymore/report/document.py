@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 from ..evaluation.comparison import Comparison
 from ..evaluation.rankings import OUTCOMES, Ranking, under_change
-from ..evaluation.results import Run
 from ..evaluation.standings import METRICS, OF_DIAGNOSIS, Standing
 from ..evaluation.verdicts import verdict
 from ..metrics.diagnosis import placebo_moved
 from ..metrics.measures import IMPACT, UNUSABLE, UPTAKE
+from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Number
 from .page import PAGE_NAME
 from .words import named_fields, plain

@@ -5,9 +5,9 @@ from markupsafe import Markup
 from ..errors import pluralize, visible
 from ..evaluation.points import in_points, range_in_points
 from ..evaluation.rankings import Ranking
-from ..evaluation.results import Run
 from ..evaluation.verdicts import heading, verdict
 from ..metrics.measures import MEASURES, TILES
+from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION
 from .page import first_numbers
 from .templating import asset, rendered

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
-from ..evaluation.folder import save_run, temperatures
-from ..evaluation.results import Run
 from ..files import atomic_write
 from ..metrics.diagnosis import KNOWLEDGE
 from ..metrics.groups import by_earlier_moves, by_opening, by_usualness
 from ..metrics.measures import FORBIDDEN, MEASURES, READINGS, SHARES, STATISTICS, TILES
+from ..runs.results import Run
+from ..runs.storage import save_run, temperatures
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION
 from . import thoughts
 from .charts import flow, pieces

@@ -2,9 +2,9 @@
 
 import chess
 
-from ..evaluation.results import Run
 from ..game.notation import numbered, written, written_game
 from ..providers.base import Answer
+from ..runs.results import Run
 from ..task.types import ScoredAnswer
 
 Row = dict[str, object]

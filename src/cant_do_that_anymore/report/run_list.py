@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..evaluation.finding import Listed
+from ..runs.lookup import RunSummary
 from .words import dollars, interval, number
 
 
@@ -11,7 +11,7 @@ from .words import dollars, interval, number
 class Column:
     """What a column shows of a run; of a number its unit, for where there is no heading."""
 
-    shown: Callable[[Listed], str]
+    shown: Callable[[RunSummary], str]
     unit: str = ""
 
     @property
@@ -19,7 +19,7 @@ class Column:
         """Whether it goes to the right."""
         return bool(self.unit)
 
-    def in_words(self, run: Listed) -> str:
+    def in_words(self, run: RunSummary) -> str:
         """As text that needs no heading."""
         return self.unit.format(self.shown(run)) or self.shown(run)
 

@@ -8,12 +8,12 @@ import chess
 from markupsafe import Markup
 
 from ..errors import visible
-from ..evaluation.results import Run
 from ..game.move_parser import named_moves
 from ..game.notation import numbered, written, written_game
 from ..game.rules import Rules
 from ..metrics.diagnosis import KNOWLEDGE, knowing_of
 from ..providers.base import Answer
+from ..runs.results import Run
 from ..task.conditions import KNOWS_FORBIDDEN, suffix_for
 from ..task.types import Sample, ScoredAnswer
 from .diagnosis import CONTROL, NO_ANSWER, NO_HABIT

@@ -6,11 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..evaluation.results import Run
 from ..metrics.diagnosis import Contrast, unclaimed
 from ..metrics.measures import FORBIDDEN, SHARES
 from ..metrics.types import Measure, Results
 from ..progress import duration
+from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, OUTCOMES
 from .diagnosis import Why, why
 from .words import dollars, headline, interval, main_measures, number, percentage, plain, thinking

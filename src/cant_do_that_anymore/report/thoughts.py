@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from math import ceil, floor, log10
 
-from ..evaluation.results import Run
 from ..metrics.thinking import Amount, amounts_for, thought_longer
+from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, Sample
 
 

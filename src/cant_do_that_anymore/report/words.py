@@ -6,7 +6,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ..errors import pluralize
-from ..evaluation.results import Run
 from ..metrics.diagnosis import (
     CONTRASTS,
     GAP,
@@ -22,6 +21,7 @@ from ..metrics.stats.intervals import Interval
 from ..metrics.thinking import LONGER, TOKENS
 from ..metrics.types import Bounds, Measure, Results
 from ..progress import duration
+from ..runs.results import Run
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, QUESTIONS, REMINDED
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Number, Outcome
 

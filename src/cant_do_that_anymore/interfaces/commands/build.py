@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from ...errors import pluralize, visible
-from ...evaluation.run import choose
+from ...runs.evaluate import select
 from ...task.spec import Spec
 from ..agreeing import agreed
 from ..options import THINKING, Command, shared
@@ -28,7 +28,7 @@ def build(quiet: bool, **options: Any) -> None:
     """
     spec = Spec(**options)
     chosen = agreed(
-        spec.ask_above, lambda above: choose(replace(spec, ask_above=above), quiet=quiet)
+        spec.ask_above, lambda above: select(replace(spec, ask_above=above), quiet=quiet)
     )
     built = chosen.dataset
     line = f"{built.version}: {pluralize(len(built.positions), 'position')}, {built.provenance}"

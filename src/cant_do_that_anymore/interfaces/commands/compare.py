@@ -5,13 +5,13 @@ from pathlib import Path
 
 import click
 
-from ...evaluation.finding import runs_at
-from ...evaluation.folder import load_run
 from ...evaluation.rankings import ranking_of
 from ...report.comparison_page import write_comparison
 from ...report.comparison_table import comparison_table
 from ...report.document import comparison_facts
 from ...report.markdown import comparison_in_markdown
+from ...runs.lookup import find_runs
+from ...runs.storage import load_run
 from ..options import Command, shared
 from ..outputs import markdown_option, output_option
 from ..printing import console
@@ -37,7 +37,7 @@ def compare_command(
     p is corrected for all pairs and measures. RUN is a folder, a part of its name, a model's
     name, latest, or a folder of runs.
     """
-    ranking = ranking_of([load_run(folder) for folder in runs_at(names)])
+    ranking = ranking_of([load_run(folder) for folder in find_runs(names)])
     if as_json:
         click.echo(json.dumps(comparison_facts(ranking)))
     elif as_markdown:

@@ -11,9 +11,7 @@ import click
 from ...errors import Incomplete, InvalidInput, UserError
 from ...evaluation.entrants import Entrant, by_title
 from ...evaluation.experiment import evals_and_rules, measured, specs_of
-from ...evaluation.finding import runs_at
 from ...evaluation.rankings import rankings
-from ...evaluation.results import Run
 from ...evaluation.standings import Standing, standings, standings_in
 from ...files import atomic_write_text, check_new_dir
 from ...game.rules import BISHOPS_AS_KNIGHTS
@@ -23,6 +21,8 @@ from ...report.experiment import write
 from ...report.experiment_table import experiment_table
 from ...report.markdown import rankings_in_markdown
 from ...report.page import save_with_page
+from ...runs.lookup import find_runs
+from ...runs.results import Run
 from ...task.spec import DEFAULT_MODEL
 from ...task.types import Eval
 from ..agreeing import agreed
@@ -161,7 +161,7 @@ def experiment(
 
 def _found(paths: Sequence[Path]) -> list[Path]:
     """What lies there, and runs by name."""
-    return list(chain(*([path] if path.exists() else runs_at([path]) for path in paths)))
+    return list(chain(*([path] if path.exists() else find_runs([path]) for path in paths)))
 
 
 def _keep(file: Path, out: Path) -> None:

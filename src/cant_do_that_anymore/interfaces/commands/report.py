@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from ...errors import InvalidInput, UserError
-from ...evaluation.finding import FACTS, LATEST, run_at, runs_at
-from ...evaluation.folder import load_run
 from ...report.experiment_page import INDEX
 from ...report.page import PAGE_NAME, write_page
+from ...runs.lookup import FACTS, LATEST, find_run, find_runs
+from ...runs.storage import load_run
 from ..options import Command
 from ..outputs import output_option
 
@@ -26,7 +26,7 @@ def report(names: tuple[str, ...], output: Path | None) -> None:
     A page is one HTML file that opens from disk, without a network. RUN is a folder, a part of its
     name, a model's name, latest, or a folder of runs.
     """
-    folders = runs_at(names)
+    folders = find_runs(names)
     if output and len(folders) > 1:
         raise InvalidInput(
             f"-o takes one run, not {len(folders)}; without it every run gets its own {PAGE_NAME}, "
@@ -59,7 +59,7 @@ def _page_of(name: str) -> Path:
             return given
         if (given / INDEX).is_file() and not (given / FACTS).exists():
             return given / INDEX
-    path = run_at(name) / PAGE_NAME
+    path = find_run(name) / PAGE_NAME
     if not path.exists():
         write_page(load_run(path.parent), path)
     return path

@@ -7,13 +7,12 @@ from typing import Any, get_args
 
 import click
 
-from ...evaluation.finding import run_at
-from ...evaluation.folder import facts_of, load_run, rescored
-from ...evaluation.places import check_free, check_place, free_folder
-from ...evaluation.results import Run
-from ...evaluation.run import evaluate
 from ...report.page import save_with_page
 from ...report.terminal import summary
+from ...runs.evaluate import evaluate
+from ...runs.lookup import check_free, check_writable, find_run, new_run_dir
+from ...runs.results import Run
+from ...runs.storage import facts_of, load_run, rescored
 from ...task.spec import Spec
 from ...task.types import Reading
 from ..agreeing import agreed
@@ -49,11 +48,11 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
     Answers are kept: a run that was stopped goes on when it is started again.
     """
     spec = Spec(**options)
-    check_place(out)
+    check_writable(out)
     run = agreed(
         spec.ask_above, lambda above: evaluate(replace(spec, ask_above=above), quiet=quiet)
     )
-    folder = out or free_folder(run)
+    folder = out or new_run_dir(run)
     save_with_page(run, folder)
     _show(run, folder, as_json=as_json)
 
@@ -77,7 +76,7 @@ def rescore(name: str, reading: Reading | None, out: Path | None, as_json: bool)
 
     RUN is a folder, a part of its name, a model's name or latest; it stays as it is.
     """
-    folder = run_at(name)
+    folder = find_run(name)
     old = load_run(folder)
     run = rescored(old, reading or old.plan.reading)
     new = out or folder.with_name(f"{folder.name}-{run.plan.reading}")

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ...errors import InvalidInput, visible
-from ...evaluation.finding import Listed, folders_in, known_folders, listed
 from ...files import home
 from ...report.run_list import RUN_COLUMNS
+from ...runs.lookup import RunSummary, folders_in, known_folders, listed
 from ..options import Command, shared
 from ..printing import console
 
@@ -52,7 +52,7 @@ def _runs_in(place: Path) -> list[Path]:
     return found
 
 
-def _print(runs: Sequence[Listed], screen: Console) -> None:
+def _print(runs: Sequence[RunSummary], screen: Console) -> None:
     """A line a run; two where a line is too short."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading, column in RUN_COLUMNS.items():
@@ -69,6 +69,6 @@ def _print(runs: Sequence[Listed], screen: Console) -> None:
         screen.print(Padding(Text("  ".join(told)), (0, 0, 0, 2)))
 
 
-def _name(run: Listed) -> Text:
+def _name(run: RunSummary) -> Text:
     at_home = run.folder.parent == home() / "runs"
     return Text(run.folder.name if at_home else str(run.folder))

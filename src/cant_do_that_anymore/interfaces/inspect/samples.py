@@ -22,12 +22,12 @@ from ...datasets.pools import Pool, drawn, positions_drawn
 from ...datasets.search import Query, SelectionConfig
 from ...datasets.selection import controls_for, found_dataset, prefix_if_sufficient
 from ...datasets.storage import Dataset
-from ...evaluation.run import Chosen, choosing
 from ...files import answers_file
 from ...game.notation import numbered, written, written_game
 from ...game.position import Position, earlier_moves
 from ...game.rules import Rules
 from ...providers.local import drawing
+from ...runs.evaluate import Selection, select_async
 from ...task.samples import Trial, trials_of
 from ...task.spec import Spec, plan_for
 from ...task.types import Eval
@@ -84,7 +84,7 @@ class Found(SampleSource):
                 return new or None
         return None
 
-    async def _chosen(self, spec: Spec, size: int) -> Chosen:
+    async def _chosen(self, spec: Spec, size: int) -> Selection:
         """As much as a step wants; few samples need not be worth what all of them cost to find."""
         if known := known_already(spec, get_model(), self._at_hand):
             return known
@@ -96,15 +96,15 @@ class Found(SampleSource):
             model.connections, max(MIN_ANSWERS, size // 4)
         )  # little is asked that is not wanted
         async with open_client(replace(spec, max_connections=at_once), model) as asking:
-            return await choosing(spec, step, self._at_hand, asking, billed=billed, quiet=True)
+            return await select_async(spec, step, self._at_hand, asking, billed=billed, quiet=True)
 
 
-def known_already(spec: Spec, asked: Model | None, at_hand: Dataset | Pool) -> Chosen | None:
+def known_already(spec: Spec, asked: Model | None, at_hand: Dataset | Pool) -> Selection | None:
     """What the task is about, if that is known without asking the model anything."""
     if isinstance(at_hand, Pool) and asked and str(asked).startswith(MOCK):
         at_hand = Dataset("", at_hand.name, list(at_hand.positions))
     if isinstance(at_hand, Dataset):
-        return Chosen(at_hand, [position for _, position in drawn(at_hand, spec)], [])
+        return Selection(at_hand, [position for _, position in drawn(at_hand, spec)], [])
     if not asked:
         return None
     model = WithinTask(asked)
@@ -122,10 +122,10 @@ def known_already(spec: Spec, asked: Model | None, at_hand: Dataset | Pool) -> C
             return None
         positions = positions_drawn(found, spec, plan)
         controls = controls_for(found, positions, criteria, kept) if spec.diagnose else []
-    return Chosen(found, positions, controls)
+    return Selection(found, positions, controls)
 
 
-def samples_of(chosen: Chosen, change: Rules, size: int | None = None) -> list[InspectSample]:
+def samples_of(chosen: Selection, change: Rules, size: int | None = None) -> list[InspectSample]:
     """So many positions, and of a diagnosis as many controls.
 
     What was found by asking is in the order in which it was found, so that a few samples are always

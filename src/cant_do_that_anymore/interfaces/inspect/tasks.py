@@ -19,13 +19,13 @@ from inspect_ai.util import registry_info
 
 from cant_do_that_anymore.datasets.pools import positions_for
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.results import PROTOCOL
 from cant_do_that_anymore.interfaces.inspect.arguments import Arguments, active_model, spec_for
 from cant_do_that_anymore.interfaces.inspect.models import one_sentence
 from cant_do_that_anymore.interfaces.inspect.samples import Found, known_already, samples_of
 from cant_do_that_anymore.interfaces.inspect.scoring import habit
 from cant_do_that_anymore.interfaces.inspect.solving import every_condition
 from cant_do_that_anymore.metrics.measures import IMPACT
+from cant_do_that_anymore.runs.results import PROTOCOL
 from cant_do_that_anymore.task.types import Eval
 
 VERSION = f"{PROTOCOL}-A"

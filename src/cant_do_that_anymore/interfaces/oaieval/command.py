@@ -12,12 +12,12 @@ import click
 
 from ...datasets.pools import drawn
 from ...errors import InvalidInput
-from ...evaluation.places import check_place, free_folder
-from ...evaluation.results import Run
-from ...evaluation.run import evaluate
 from ...files import safe_name
 from ...models.solvers import Solver, solver_named
 from ...report.page import save_with_page
+from ...runs.evaluate import evaluate
+from ...runs.lookup import check_writable, new_run_dir
+from ...runs.results import Run
 from ...task.spec import Spec, plan_for
 from ...task.types import Eval
 from ..env_file import read_env_file
@@ -109,7 +109,7 @@ def _measure(solver_name: str, eval_name: str, flags: Flags) -> None:
     model = solver.load()
     plan_for(spec, model)  # what cannot work ends here, before anything is written
     if not flags.dry_run:
-        check_place(None)
+        check_writable(None)
     record, recorder = _record(solver_name, eval_name, split, params, flags)
 
     log.info("Run started: %s", record.run_id)
@@ -174,7 +174,7 @@ def _record(
     visible = flags.max_samples is None if flags.visible is None else flags.visible
     run_config = {
         "eval_spec": {
-            "cls": "cant_do_that_anymore.evaluation.run:evaluate",
+            "cls": "cant_do_that_anymore.runs.evaluate:evaluate",
             "registry_path": "cant_do_that_anymore/data",
             "args": params,
             "key": full_name,
@@ -206,7 +206,7 @@ def _record_path(flags: Flags, run_id: str, solver: str, eval_name: str) -> Path
 
 
 def _save(run: Run) -> None:
-    folder = free_folder(run)
+    folder = new_run_dir(run)
     save_with_page(run, folder)
     log.info("Run folder: %s", folder)
     for note in run.notes:

@@ -1,4 +1,4 @@
-"""The whole run: one model on one dataset under every condition.
+"""Evaluate one model: select its dataset, ask every condition, compute the results.
 
 Read top to bottom, this is the story of the evaluation: see that the model is still the one whose
 answers are kept, learn its exact version, find or build its dataset, draw samples, ask each
@@ -37,7 +37,7 @@ from ..task.samples import Trial, trials_for
 from ..task.spec import Spec, plan_for
 from ..task.spill import spill_file
 from ..task.types import Condition, Plan, Sample
-from .recognition import recognised, recognised_in, remember
+from .identity_check import save_fingerprint, verify_identity, verify_identity_in
 from .results import Run
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Selection:
     """What a run is about: a dataset, the positions drawn of it, and in a diagnosis controls."""
 
     dataset: Dataset
@@ -73,22 +73,22 @@ class Chosen:
     controls: Sequence[Position]
 
 
-def choose(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Chosen:
+def select(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Selection:
     """Find or build a model's dataset without measuring; takes and raises what `evaluate` does."""
     model = model or create_model(spec)
     plan, at_hand = plan_for(spec, model), positions_for(spec, quiet=quiet)
 
-    async def chosen() -> Chosen:
+    async def chosen() -> Selection:
         async with open_client(spec, model) as asking:
-            await recognised(spec, plan, at_hand, asking, quiet=quiet)
-            return await choosing(spec, plan, at_hand, asking, billed=plan, quiet=quiet)
+            await verify_identity(spec, plan, at_hand, asking, quiet=quiet)
+            return await select_async(spec, plan, at_hand, asking, billed=plan, quiet=quiet)
 
     return run_interruptible(chosen(), kept=not spec.fresh)
 
 
-async def choosing(
+async def select_async(
     spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Client, *, billed: Plan, quiet: bool
-) -> Chosen:
+) -> Selection:
     """The same within a loop that runs; before, what the billed plan costs to find is checked."""
     if bill := await bill_for(spec, billed, asking, quiet=quiet):
         require_approval([bill.finding], [], [spec])
@@ -107,7 +107,7 @@ async def _run(
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     async with open_client(spec, model, purse) as asking:
-        changes = await recognised(spec, plan, at_hand, asking, quiet=quiet)
+        changes = await verify_identity(spec, plan, at_hand, asking, quiet=quiet)
         # Whoever gives a purse knows what it is for.
         if not purse and (bill := await bill_for(spec, plan, asking, quiet=quiet)):
             require_approval([bill.finding], [bill.measuring], [spec])
@@ -117,7 +117,7 @@ async def _run(
             outlook = RunningCost(price, a_sample)
             chosen = await _chosen(spec, stage, at_hand, asking, outlook, quiet=quiet)
             drawn = replace(chosen.dataset, positions=list(chosen.positions))
-            changes += await recognised_in(drawn, spec, plan, asking, quiet=quiet)
+            changes += await verify_identity_in(drawn, spec, plan, asking, quiet=quiet)
             outlook.beyond = expected_sample_size(plan.precision, plan.wanted) - len(
                 chosen.positions
             )
@@ -126,7 +126,7 @@ async def _run(
             samples, controls = everything[:n], everything[n:]
             if n < stage.wanted or is_reached(samples, plan):
                 break
-        await remember(asking)
+        await save_fingerprint(asking)
     _check_failures("samples", samples, spec.max_error_rate)
     _check_failures("controls", controls, spec.max_error_rate)
     results, versions = compute(samples, plan, controls), versions_of(everything)
@@ -163,14 +163,14 @@ async def _chosen(
     outlook: RunningCost,
     *,
     quiet: bool,
-) -> Chosen:
+) -> Selection:
     if isinstance(at_hand, Dataset):
-        return Chosen(at_hand, positions_drawn(at_hand, spec, plan), [])
+        return Selection(at_hand, positions_drawn(at_hand, spec, plan), [])
     criteria = SelectionConfig(asking.model, at_hand, plan)
     dataset = await _dataset(spec, criteria, asking, outlook, quiet=quiet)
     positions = positions_drawn(dataset, spec, plan)
     controls = await found_controls(dataset, positions, criteria, asking) if spec.diagnose else []
-    return Chosen(dataset, positions, controls)
+    return Selection(dataset, positions, controls)
 
 
 async def _dataset(
@@ -196,7 +196,7 @@ async def _dataset(
 
 
 async def _measured(
-    asking: Client, chosen: Chosen, plan: Plan, outlook: RunningCost, *, quiet: bool
+    asking: Client, chosen: Selection, plan: Plan, outlook: RunningCost, *, quiet: bool
 ) -> list[Sample]:
     """Ask every position under every condition and judge the answers; controls come last."""
     samples: list[Sample] = []

@@ -1,4 +1,4 @@
-"""What an evaluation comes to, as types: results, dataset, cost, run."""
+"""The types of a finished run."""
 
 import platform
 from collections.abc import Mapping

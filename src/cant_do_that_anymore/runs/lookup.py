@@ -1,4 +1,4 @@
-"""Runs by name: a folder, a part of its name, a model's name, ``latest``, or a folder of runs.
+"""Find runs by folder, name or model, and choose folders for new ones.
 
 They are looked for under ``CDTA_HOME``, where ``cdta run`` puts them, and in the current folder:
 there, and in the folders in it and in those, as ``cdta experiment`` makes them.
@@ -7,18 +7,68 @@ there, and in the folders in it and in those, as ``cdta experiment`` makes them.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from glob import glob
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput
-from ..files import home
+from ..files import check_new_dir, home, safe_name
 from ..metrics.measures import IMPACT
 from ..metrics.stats.intervals import Interval
 from ..providers.base import Effort
 from ..task.types import Number
-from .folder import facts_in
-from .sample_file import DAMAGE
+from .results import Run
+from .storage import DAMAGE, facts_in, unwritable
+
+
+def new_run_dir(run: Run) -> Path:
+    """A place for the run among the others under ``CDTA_HOME``, as an empty folder.
+
+    Raises:
+        UserError: if it cannot be made.
+    """
+    stamp = run.started_at.replace(":", "").removesuffix("Z")
+    name = f"{stamp}-{safe_name(run.model)}-{run.plan.eval}"
+    for number in count(1):
+        folder = home("runs") / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir()  # so that nobody else takes it
+        except FileExistsError:
+            continue
+        except OSError as problem:
+            raise unwritable(run, folder, problem) from None
+        return folder
+    raise AssertionError("numbers do not end")
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder that holds anything already, before anything is spent.
+
+    Raises:
+        InvalidInput: if it does.
+    """
+    if folder.resolve() == Path.cwd():
+        raise InvalidInput(f"{str(folder)!r} is the folder you are in; name a new one")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidInput(f"{str(folder)!r} is not empty; name a new folder")
+
+
+def check_writable(out: Path | None) -> None:
+    """Refuse a folder that could take no run, before anything is spent; None is for `new_run_dir`.
+
+    Raises:
+        InvalidInput: if it could not.
+    """
+    place = out or home() / "runs" / "run"
+    try:
+        if out:
+            check_free(out)
+        check_new_dir(place)
+    except OSError as problem:
+        told = f"cannot write to {str(out or place.parent)!r} ({problem.strerror})"
+        advice = "give --out another folder" if out else "set CDTA_HOME to one you can write to"
+        raise InvalidInput(f"{told}; {advice}") from None
+
 
 LATEST = "latest"
 FACTS = "run.json"
@@ -28,7 +78,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True)
-class Listed:
+class RunSummary:
     """A run as its ``run.json`` tells of it, without its samples.
 
     Attributes:
@@ -65,7 +115,7 @@ class Listed:
         return any(name.casefold() in known.casefold() for known in names)
 
 
-def run_at(name: str | Path) -> Path:
+def find_run(name: str | Path) -> Path:
     """The folder of the one run that goes by a name.
 
     Raises:
@@ -79,7 +129,7 @@ def run_at(name: str | Path) -> Path:
     raise InvalidInput(f"{str(name)!r} may be any of {len(found)} runs, name one: {shown}{more}")
 
 
-def runs_at(names: Iterable[str | Path]) -> list[Path]:
+def find_runs(names: Iterable[str | Path]) -> list[Path]:
     """The folders of all runs that go by these names, each once.
 
     A folder of runs, or the name of a model, stands for all of its runs.
@@ -111,7 +161,7 @@ def known_folders() -> list[Path]:
     return list({folder.resolve(): folder for folder in folders}.values())
 
 
-def listed(folders: Iterable[Path]) -> tuple[list[Listed], list[InvalidInput]]:
+def listed(folders: Iterable[Path]) -> tuple[list[RunSummary], list[InvalidInput]]:
     """What is told of these runs, the newest first, and why some cannot be read."""
     found, damaged = [], []
     for folder in folders:
@@ -125,10 +175,10 @@ def listed(folders: Iterable[Path]) -> tuple[list[Listed], list[InvalidInput]]:
     return found, damaged
 
 
-def _listed(folder: Path, facts: dict[str, Any]) -> Listed:
+def _listed(folder: Path, facts: dict[str, Any]) -> RunSummary:
     interval = facts["intervals"].get(IMPACT)
     plain = ("started_at", "model", "version", "endpoint", "rules", "eval")
-    return Listed(
+    return RunSummary(
         folder=folder,
         **{name: str(facts[name]) for name in plain},
         effort=facts["settings"].get("reasoning_effort"),

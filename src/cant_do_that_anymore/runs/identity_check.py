@@ -1,4 +1,4 @@
-"""Is it still the model whose answers are kept? One live question tells, before any kept one.
+"""Check that a model is still the one whose answers are cached.
 
 A name and an address are all that a user gives, and others decide what is behind them. What is
 sure is refused: kept answers of one model with new ones of another are a measurement of none. What
@@ -47,11 +47,11 @@ HOW_TO_GO_ON = (
 )
 
 
-class AnotherModel(UserError):
+class ModelChanged(UserError):
     """Behind the name is another model than the one whose answers are kept."""
 
 
-async def recognised(
+async def verify_identity(
     spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Client, *, quiet: bool
 ) -> list[str]:
     """Ask the first kept question again, if there is one, and say what may have changed.
@@ -60,17 +60,17 @@ async def recognised(
     to be asked, the kept answers are as good as ever.
 
     Raises:
-        AnotherModel: if it is sure that it is another model.
+        ModelChanged: if it is sure that it is another model.
         UserError: if nobody answers, and more is to be asked.
     """
     if asking.kept.is_empty or not is_remote(asking.model):
         return []
     asks, settings = _asks(spec, plan, at_hand, asking.model)
     kept = _kept(asks, settings, asking)
-    return await _recognised(kept, settings, spec, plan, asking, quiet=quiet)
+    return await _verify(kept, settings, spec, plan, asking, quiet=quiet)
 
 
-async def recognised_in(
+async def verify_identity_in(
     dataset: Dataset, spec: Spec, plan: Plan, asking: Client, *, quiet: bool
 ) -> list[str]:
     """The same before positions are measured that were found by asking some version of the model.
@@ -83,10 +83,10 @@ async def recognised_in(
         return []
     asks = _measuring(dataset.positions, plan)
     kept = _kept(asks, plan.settings, asking, but=dataset.version)
-    return await _recognised(kept, plan.settings, spec, plan, asking, quiet=quiet)
+    return await _verify(kept, plan.settings, spec, plan, asking, quiet=quiet)
 
 
-def check_recognised(run: Run, spec: Spec, purse: Budget, *, quiet: bool) -> None:
+def check_identity(run: Run, spec: Spec, purse: Budget, *, quiet: bool) -> None:
     """The same before a run that was saved is taken for the one that the spec asks for.
 
     What was said at temperature 0 to find its positions is looked at, if it is kept, or else its
@@ -94,7 +94,7 @@ def check_recognised(run: Run, spec: Spec, purse: Budget, *, quiet: bool) -> Non
     may have changed.
 
     Raises:
-        AnotherModel: if it is sure that it is another model.
+        ModelChanged: if it is sure that it is another model.
     """
     if not is_remote(model_info(spec)):
         return
@@ -112,12 +112,12 @@ def check_recognised(run: Run, spec: Spec, purse: Budget, *, quiet: bool) -> Non
             if not kept:
                 return []
             with progress_display(f"the first answer of {run.model}", quiet=quiet):
-                return await _looked_at(kept[:LOOKS], settings, asking, versions)
+                return await _probe(kept[:LOOKS], settings, asking, versions)
 
     try:
         notes = run_interruptible(looked(), kept=not spec.fresh)
-    except AnotherModel as other:
-        raise AnotherModel(f"{other}, both with a new folder for --out") from None
+    except ModelChanged as other:
+        raise ModelChanged(f"{other}, both with a new folder for --out") from None
     except Stopped:
         raise
     except (UserError, TransientError) as fault:
@@ -126,7 +126,7 @@ def check_recognised(run: Run, spec: Spec, purse: Budget, *, quiet: bool) -> Non
         log.warning("%s: %s", run.model, note)
 
 
-async def _recognised(
+async def _verify(
     kept: Answered, settings: Settings, spec: Spec, plan: Plan, asking: Client, *, quiet: bool
 ) -> list[str]:
     if not kept:
@@ -134,9 +134,9 @@ async def _recognised(
     try:
         with progress_display(f"the first answer of {asking.model.name}", quiet=quiet):
             versions = {answer.version for _, answer in kept}
-            looked_at = await _looked_at(kept, settings, asking, versions)
+            looked_at = await _probe(kept, settings, asking, versions)
             return [*looked_at, *await _on_marks(asking)]
-    except AnotherModel:
+    except ModelChanged:
         raise
     except (UserError, TransientError) as fault:
         if not foreseen_by(spec, plan, asking.model, asking.kept).to_ask:
@@ -150,7 +150,7 @@ def _unknown(fault: Exception) -> str:
     return f"it could not be asked whether it is still the same model ({fault})"
 
 
-async def remember(asking: Client) -> None:
+async def save_fingerprint(asking: Client) -> None:
     """Keep what the server says of the model that has answered, beside its answers."""
     if asking.asked:
         asking.kept.save_fingerprints(await _marks(asking.model))
@@ -184,7 +184,7 @@ def _kept(
     return list(islice(answered, LOOKS))
 
 
-async def _looked_at(
+async def _probe(
     kept: Answered, settings: Settings, asking: Client, versions: Collection[str]
 ) -> list[str]:
     """Look again at other questions when the first is answered otherwise; at it, if it is alone."""
@@ -196,7 +196,7 @@ async def _looked_at(
             return []
         others += [other] if other else []
         if len(others) == SURE:
-            raise AnotherModel(
+            raise ModelChanged(
                 f"{asking.model.name} is another model than the one whose answers are kept "
                 f"({others[-1]}); {HOW_TO_GO_ON}"
             )
