@@ -19,8 +19,8 @@ from unittest.mock import patch
 from aiohttp import web
 
 from cant_do_that_anymore import Spec
+from cant_do_that_anymore.comparison.experiment import measured
 from cant_do_that_anymore.errors import Stopped, UserError
-from cant_do_that_anymore.evaluation.experiment import measured
 from cant_do_that_anymore.game.rules import Rules
 from cant_do_that_anymore.report.page import write_page
 from cant_do_that_anymore.runs.evaluate import evaluate

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.comparison.openai_records import records_in
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.records import records_in
 from cant_do_that_anymore.files import safe_name
 from cant_do_that_anymore.game.mining import Wanted, mine
 from cant_do_that_anymore.game.move_parser import move_in

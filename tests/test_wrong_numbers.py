@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.comparison.entries import contenders
 from cant_do_that_anymore.datasets.storage import import_dataset
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
-from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.task import spec

@@ -22,8 +22,8 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     import chess
 
     from cant_do_that_anymore import Spec, evaluate
+    from cant_do_that_anymore.comparison.openai_records import records_in
     from cant_do_that_anymore.errors import InvalidInput
-    from cant_do_that_anymore.evaluation.records import records_in
     from cant_do_that_anymore.game.mining import Wanted, mine
     from cant_do_that_anymore.game.move_parser import move_in
     from cant_do_that_anymore.game.position import read_positions

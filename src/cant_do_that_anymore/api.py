@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .client.budget import Budget
+from .comparison.leaderboard import Ranking, ranking_of
+from .comparison.verdict import verdict
 from .errors import UserError
-from .evaluation.rankings import Ranking, ranking_of
-from .evaluation.verdicts import verdict
 from .game.rules import Rules
 from .providers.base import Model
 from .report.comparison_page import write_comparison

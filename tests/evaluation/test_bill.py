@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.comparison.experiment import evals_and_rules, measured, specs_for
 from cant_do_that_anymore.costs.approval import MIN_ANSWERS, NeedsApproval
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.experiment import evals_and_rules, measured, specs_for
 from cant_do_that_anymore.runs.evaluate import select
 from cant_do_that_anymore.runs.storage import save_run
 from charging import Charging, charge, price_list

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate, load
+from cant_do_that_anymore.comparison.entries import standings
+from cant_do_that_anymore.comparison.experiment import finished_run
+from cant_do_that_anymore.comparison.pairwise import compare
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.pools import Pool, positions_for
 from cant_do_that_anymore.datasets.storage import rates_on_common, shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.comparison import compare
-from cant_do_that_anymore.evaluation.experiment import finished_run
-from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.report.standing_words import title_of
 from cant_do_that_anymore.report.words import headline

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cant_do_that_anymore.comparison.entries import contenders, differences_in_plan, standings
+from cant_do_that_anymore.comparison.pairwise import Comparison, compare, of_measure
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.comparison import Comparison, compare, of_measure
-from cant_do_that_anymore.evaluation.contenders import contenders, differences_in_plan
-from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import identity_of, rules_named
 from cant_do_that_anymore.metrics.bounds import joined

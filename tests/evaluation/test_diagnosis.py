@@ -13,10 +13,10 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore.comparison.entries import contenders
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.search import ORDER_SEED
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
-from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
 from cant_do_that_anymore.metrics.diagnosis import knowing_of, unclaimed

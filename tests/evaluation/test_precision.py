@@ -15,13 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.comparison.entries import contenders, standings
+from cant_do_that_anymore.comparison.pairwise import compare
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.pools import positions_drawn
 from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.comparison import compare
-from cant_do_that_anymore.evaluation.contenders import contenders
-from cant_do_that_anymore.evaluation.standings import standings
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.metrics.bounds import interval_of
 from cant_do_that_anymore.metrics.groups import by_earlier_moves, by_opening, by_usualness

@@ -10,9 +10,9 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.comparison.entries import contenders
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.evaluation.contenders import contenders
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.metrics.notes import on_moved_alias, version_of_all
 from cant_do_that_anymore.runs.evaluate import KEPT

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore import Spec, compare, evaluate
-from cant_do_that_anymore.evaluation.rankings import rankings
-from cant_do_that_anymore.evaluation.standings import standings
+from cant_do_that_anymore.comparison.entries import standings
+from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.metrics.measures import IMPACT, UPTAKE
 from cant_do_that_anymore.runs.results import Run

@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
+from cant_do_that_anymore.comparison.entries import (
+    METRICS,
+    contenders,
+    differences_in_plan,
+    standings,
+    standings_in,
+)
 from cant_do_that_anymore.datasets.storage import Dataset
-from cant_do_that_anymore.evaluation.contenders import contenders, differences_in_plan
-from cant_do_that_anymore.evaluation.standings import METRICS, standings, standings_in
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
 from cant_do_that_anymore.metrics.bounds import interval_of

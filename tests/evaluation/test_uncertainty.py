@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.evaluation.paired import Paired, paired
+from cant_do_that_anymore.comparison.pairwise import Paired, paired
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.metrics.bounds import (
     answered,

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore.datasets.storage import Dataset
-from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.contenders import (
+from cant_do_that_anymore.comparison.entries import (
     common_dataset,
     contenders,
     differences_in_plan,
+    standings,
 )
-from cant_do_that_anymore.evaluation.rankings import ranking_of, rankings
-from cant_do_that_anymore.evaluation.records import Record
-from cant_do_that_anymore.evaluation.standings import standings
-from cant_do_that_anymore.evaluation.verdicts import UNION, advice, heading, verdict
+from cant_do_that_anymore.comparison.leaderboard import ranking_of, rankings
+from cant_do_that_anymore.comparison.openai_records import Record
+from cant_do_that_anymore.comparison.verdict import UNION, advice, heading, verdict
+from cant_do_that_anymore.datasets.storage import Dataset
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.providers.base import Answer, Effort, Settings
 from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE

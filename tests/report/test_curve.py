@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore.evaluation.standings import standings, standings_in
+from cant_do_that_anymore.comparison.entries import standings, standings_in
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Answer, Effort, Settings, Usage

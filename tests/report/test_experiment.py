@@ -17,14 +17,13 @@ from aiohttp import web
 from rich.console import Console, RenderableType
 
 from cant_do_that_anymore import Spec
+from cant_do_that_anymore.comparison import experiment
+from cant_do_that_anymore.comparison.entries import Standing, contenders, standings, standings_in
+from cant_do_that_anymore.comparison.experiment import evals_and_rules
+from cant_do_that_anymore.comparison.leaderboard import rankings
+from cant_do_that_anymore.comparison.openai_records import records_in
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput, Stopped, UserError
-from cant_do_that_anymore.evaluation import experiment
-from cant_do_that_anymore.evaluation.contenders import contenders
-from cant_do_that_anymore.evaluation.experiment import evals_and_rules
-from cant_do_that_anymore.evaluation.rankings import rankings
-from cant_do_that_anymore.evaluation.records import records_in
-from cant_do_that_anymore.evaluation.standings import Standing, standings, standings_in
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, board_after, rules_named

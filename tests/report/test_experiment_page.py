@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from browser import browser_or_skip
+from cant_do_that_anymore.comparison.entries import standings, standings_in
+from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.errors import visible
-from cant_do_that_anymore.evaluation.rankings import rankings
-from cant_do_that_anymore.evaluation.standings import standings, standings_in
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.progress import duration
 from cant_do_that_anymore.providers.base import Effort, Settings

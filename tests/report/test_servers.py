@@ -12,9 +12,9 @@ import pytest
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.client.session import model_info
+from cant_do_that_anymore.comparison.experiment import measured, specs_of
+from cant_do_that_anymore.comparison.naming import unique_names
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.evaluation.entrants import by_title
-from cant_do_that_anymore.evaluation.experiment import measured, specs_of
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.spec import DEFAULT_SEED
@@ -96,7 +96,10 @@ def test_a_folder_made_with_one_server_is_refused_for_another(
     servers: list[Loopback], tmp_path: Path
 ) -> None:
     for server, fits in ((servers[0], True), (servers[1], False)):
-        for entrants in (by_title([f"alpha@{server.url}"]), by_title(["alpha"], server.url)):
+        for entrants in (
+            unique_names([f"alpha@{server.url}"]),
+            unique_names(["alpha"], server.url),
+        ):
             specs = specs_of(entrants, [("all", "bishops-as-knights")], [None], [1], n=3)
             runs, failures = measured(specs, tmp_path / "out", save_run, quiet=True)
             assert len(runs) == fits
@@ -142,7 +145,7 @@ def test_an_estimate_tells_servers_of_one_name_apart() -> None:
 
 def test_models_are_called_by_as_much_as_tells_them_apart() -> None:
     two = [{"model": "a", "temperature": heat} for heat in (0.0, 1.0)]
-    assert list(by_title([*two, "b", "b", "b@http://x/", None], "http://x")) == [
+    assert list(unique_names([*two, "b", "b", "b@http://x/", None], "http://x")) == [
         "a@http://x temperature=0.0",
         "a@http://x temperature=1.0",
         "b",

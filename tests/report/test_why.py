@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from browser import Opener, saved
-from cant_do_that_anymore.evaluation.rankings import rankings
-from cant_do_that_anymore.evaluation.standings import standings
+from cant_do_that_anymore.comparison.entries import standings
+from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.metrics.groups import by_usualness, read_usualness, usualness
 from cant_do_that_anymore.providers import pocket

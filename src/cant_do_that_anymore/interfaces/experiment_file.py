@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
+from ..comparison.naming import Entrant
 from ..errors import InvalidInput, unknown_value
-from ..evaluation.entrants import Entrant
 from ..files import atomic_write_text
 from ..providers.http import FROM_ENVIRONMENT
 from .options import MODEL, OPTIONS, several

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from ..comparison.leaderboard import Ranking
 from ..errors import UserError, error_reason
-from ..evaluation.rankings import Ranking
 from ..files import atomic_write_text
 from .document import document
 from .leaderboard import boards, shared_parts

@@ -4,10 +4,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..evaluation.comparison import Comparison, of_measure
+from ..comparison.leaderboard import Ranking
+from ..comparison.pairwise import Comparison, of_measure
+from ..comparison.verdict import advice, heading, verdict
 from ..evaluation.points import in_points, range_in_points
-from ..evaluation.rankings import Ranking
-from ..evaluation.verdicts import advice, heading, verdict
 from ..metrics.measures import IMPACT, UPTAKE
 from .experiment_table import standings_table
 from .leaderboard import VERDICTS

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from ..evaluation.standings import Standing
+from ..comparison.entries import Standing
 from ..metrics.measures import MEASURES, SHARES
 from ..providers.base import EFFORTS, Effort
 from ..task.types import CHANGED_CONDITION

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TypedDict
 from urllib.parse import quote
 
-from ..evaluation.comparison import Comparison
-from ..evaluation.rankings import OUTCOMES, Ranking, under_change
-from ..evaluation.standings import METRICS, OF_DIAGNOSIS, Standing
-from ..evaluation.verdicts import verdict
+from ..comparison.entries import METRICS, OF_DIAGNOSIS, Standing
+from ..comparison.leaderboard import OUTCOMES, Ranking, changed_outcomes
+from ..comparison.pairwise import Comparison
+from ..comparison.verdict import verdict
 from ..metrics.diagnosis import placebo_moved
 from ..metrics.measures import IMPACT, UNUSABLE, UPTAKE
 from ..runs.results import Run
@@ -133,7 +133,7 @@ def _row(standing: Standing, names: Sequence[str]) -> Row:
         bounds = results.bounds.get(name)
         row[f"{name}_bounds_low"] = bounds.low if bounds else None
         row[f"{name}_bounds_high"] = bounds.high if bounds else None
-    counts = under_change(standing)
+    counts = changed_outcomes(standing)
     row |= {f"changed_{outcome}": counts.get(outcome) for outcome in OUTCOMES}
     contender = standing.contender
     row["tokens"] = contender.tokens if contender else None

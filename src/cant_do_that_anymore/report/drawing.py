@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.patches import Patch
 
+from ..comparison.entries import Standing
 from ..errors import UserError, error_reason, spelled, visible
-from ..evaluation.standings import Standing
 from ..files import atomic_write
 from ..metrics.measures import IMPACT, READINGS, UPTAKE
 from ..metrics.stats.intervals import Interval

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
+from ..comparison.entries import Standing
+from ..comparison.leaderboard import Ranking
 from ..errors import UserError
-from ..evaluation.rankings import Ranking
-from ..evaluation.standings import Standing
 from ..files import atomic_write_text, safe_name
 from .curve import curve_chart, has_curve
 from .document import Document, as_csv

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from ..comparison.entries import Standing
+from ..comparison.leaderboard import Ranking
 from ..errors import pluralize
-from ..evaluation.rankings import Ranking
-from ..evaluation.standings import Standing
 from .document import Document
 from .inlining import inlined
 from .leaderboard import boards, shared_parts

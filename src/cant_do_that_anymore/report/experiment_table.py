@@ -6,8 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..evaluation.rankings import Ranking
-from ..evaluation.standings import Standing
+from ..comparison.entries import Standing
+from ..comparison.leaderboard import Ranking
 from ..progress import duration
 from .document import Document
 from .standing_words import (

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ..evaluation.standings import Standing
+from ..comparison.entries import Standing
 from ..metrics.measures import MEASURES
 from .drawing import (
     BAND,

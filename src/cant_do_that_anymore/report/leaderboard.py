@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from ..comparison.leaderboard import OUTCOMES, Ranking
+from ..comparison.verdict import advice, heading
 from ..evaluation.points import in_points
-from ..evaluation.rankings import OUTCOMES, Ranking
-from ..evaluation.verdicts import advice, heading
 from ..metrics.diagnosis import OF_PLACEBO
 from ..metrics.measures import IMPACT, MEASURES, UPTAKE
 from ..providers.base import EFFORTS

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from ..comparison.entries import Standing
+from ..comparison.leaderboard import Ranking
+from ..comparison.pairwise import of_measure
+from ..comparison.verdict import verdict
 from ..errors import visible
-from ..evaluation.comparison import of_measure
 from ..evaluation.points import in_points, range_in_points
-from ..evaluation.rankings import Ranking
-from ..evaluation.standings import Standing
-from ..evaluation.verdicts import verdict
 from ..metrics.measures import UNUSABLE, UPTAKE
 from ..progress import duration
 from ..task.types import CHANGED_CONDITION

@@ -2,10 +2,10 @@
 
 from markupsafe import Markup
 
+from ..comparison.leaderboard import Ranking
+from ..comparison.verdict import heading, verdict
 from ..errors import pluralize, visible
 from ..evaluation.points import in_points, range_in_points
-from ..evaluation.rankings import Ranking
-from ..evaluation.verdicts import heading, verdict
 from ..metrics.measures import MEASURES, TILES
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from ..evaluation.standings import Standing
+from ..comparison.entries import Standing
 from ..metrics.groups import EARLIER, Share, by_concerned_moves
 from ..metrics.measures import FORBIDDEN, SHARES, UNUSABLE
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION

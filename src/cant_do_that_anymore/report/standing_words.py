@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from ..evaluation.contenders import Contender, differences_in_plan
-from ..evaluation.standings import Standing
+from ..comparison.entries import Contender, Standing, differences_in_plan
 from ..metrics.diagnosis import (
     CORRECTED,
     KNOWING_EFFECT,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from ...evaluation.rankings import ranking_of
+from ...comparison.leaderboard import ranking_of
 from ...report.comparison_page import write_comparison
 from ...report.comparison_table import comparison_table
 from ...report.document import comparison_facts

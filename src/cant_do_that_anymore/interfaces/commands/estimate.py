@@ -8,9 +8,9 @@ import click
 from rich.box import MARKDOWN
 from rich.table import Table
 
+from ...comparison.naming import unique_names
 from ...costs.forecast import Estimate, Way, estimate
 from ...costs.tokens import Span
-from ...evaluation.entrants import by_title
 from ...progress import duration
 from ...report.words import dollars
 from ...task.spec import Spec
@@ -45,7 +45,7 @@ def estimate_command(
     cdta estimate --model openai/gpt-4o --model anthropic/claude-sonnet-4-5
     cdta estimate --model openai/o4-mini --reasoning-effort low
     """
-    titles = by_title(models, rest["base_url"]) if models else {"": {}}
+    titles = unique_names(models, rest["base_url"]) if models else {"": {}}
     specs = [
         (title, Spec(eval=eval_, **rest | one)) for title, one in titles.items() for eval_ in evals
     ]

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
+from ...comparison.entries import Standing, standings, standings_in
+from ...comparison.experiment import evals_and_rules, measured, specs_of
+from ...comparison.leaderboard import rankings
+from ...comparison.naming import Entrant, unique_names
 from ...errors import Incomplete, InvalidInput, UserError
-from ...evaluation.entrants import Entrant, by_title
-from ...evaluation.experiment import evals_and_rules, measured, specs_of
-from ...evaluation.rankings import rankings
-from ...evaluation.standings import Standing, standings, standings_in
 from ...files import atomic_write_text, check_new_dir
 from ...game.rules import BISHOPS_AS_KNIGHTS
 from ...providers.base import Effort
@@ -141,7 +141,7 @@ def experiment(
     asked = evals_and_rules(filter(None, evals), filter(None, changes), own_pool=own_pool)
     seeds = range(seed, seed + runs)
     given = models or ((None,) if rest["base_url"] else (DEFAULT_MODEL,))
-    entrants = by_title(given, rest["base_url"])
+    entrants = unique_names(given, rest["base_url"])
 
     def experimented(above: float | None) -> tuple[list[Run], dict[str, UserError]]:
         alike = rest | {"ask_above": above}

@@ -1,20 +1,19 @@
-"""A ranking in one line: who adapts most, is the lead significant, whose drop is no adapting."""
+"""The verdict on a leaderboard in a few sentences."""
 
 from collections.abc import Sequence
 from functools import partial
 
 from ..errors import pluralize
+from ..evaluation.points import chance, points
 from ..metrics.bounds import interval_of
 from ..metrics.measures import IMPACT, MEASURES, UNUSABLE, UPTAKE
 from ..metrics.stats.intervals import SHARE_OF_SOME
 from ..metrics.types import Measure
 from ..task.types import CHANGED_CONDITION, LEGAL_OUTCOMES, OUTCOMES, Number, Outcome, Sample
-from .comparison import MATTERS, Comparison, as_sentence
-from .contenders import Contender, common_dataset
-from .points import chance, points
-from .rankings import UNUSABLE as NO_MOVE
-from .rankings import Ranking, under_change
-from .standings import Standing
+from .entries import Contender, Standing, common_dataset
+from .leaderboard import UNUSABLE as NO_MOVE
+from .leaderboard import Ranking, changed_outcomes
+from .pairwise import MATTERS, Comparison, as_sentence
 
 UNION = (
     "a fair common set is the union of the models' datasets, never one model's own: "
@@ -91,7 +90,7 @@ def _instead(standing: Standing) -> str:
     interval = interval_of(MEASURES[IMPACT], standing.samples, standing.critical_factor)
     if drop is None or drop > -MATTERS or not interval or interval.high >= 0:
         return ""
-    counts = under_change(standing)
+    counts = changed_outcomes(standing)
     for kind, outcomes in _NO_ADAPTING.items() if counts else ():
         of_it = Measure(
             kind, kind, kind, partial(_dropped_for, outcomes), _dropped, pairs=SHARE_OF_SOME

@@ -1,4 +1,4 @@
-"""Record files of the original: what they say of special moves, and nothing else."""
+"""Read record files of the original eval."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,6 @@
-"""Who is ranked together, the best first, and which leads are significant."""
+"""Leaderboards: which entries are ranked together, in which order, and which leads are
+significant.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,10 +11,8 @@ from itertools import groupby
 from ..metrics.measures import UPTAKE
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES
-from .comparable import check_comparable
-from .comparison import Comparison, compared, of_measure
-from .contenders import Contender
-from .standings import Standing, of_one_place, rank
+from .entries import Contender, Standing, entries_in, rank
+from .pairwise import Comparison, check_comparable, compared, of_measure
 
 UNUSABLE = "unusable"
 """All outcomes that name no move, together."""
@@ -74,7 +74,7 @@ def ranking_of(runs: Sequence[Run]) -> Ranking:
         InvalidInput: if there are fewer than two models, or their runs cannot be compared.
     """
     check_comparable(runs)
-    [ranking] = _ranked([sorted(of_one_place(runs), key=rank)])
+    [ranking] = _ranked([sorted(entries_in(runs), key=rank)])
     return ranking
 
 
@@ -83,7 +83,7 @@ def _ranked(groups: Sequence[Sequence[Standing]]) -> list[Ranking]:
     return [Ranking(*each) for each in zip(groups, compared(known), strict=True)]
 
 
-def under_change(standing: Standing) -> dict[str, int]:
+def changed_outcomes(standing: Standing) -> dict[str, int]:
     """How many answers under the changed rules were what; nothing where that is not known."""
     counts: Counter[str] = Counter()
     for outcome, count in standing.results.outcomes.get(CHANGED_CONDITION, {}).items():

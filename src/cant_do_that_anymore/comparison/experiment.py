@@ -1,4 +1,4 @@
-"""Experiments: several models, evals, rules, efforts and seeds, each measured once."""
+"""Experiments: several models, evals, rules, efforts and seeds, each run once."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ from ..runs.results import PROTOCOL, Run
 from ..runs.storage import load_run
 from ..task.spec import Spec, plan_for
 from ..task.types import Eval, Plan
-from .entrants import Entrant
+from .naming import Entrant
 
 Save = Callable[[Run, Path], None]
 
