@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
-from cant_do_that_anymore.report.page import write_page
+from cant_do_that_anymore.report.run_page import write_page
 from cant_do_that_anymore.runs.results import Run
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

@@ -21,7 +21,7 @@ from cant_do_that_anymore.metrics import measures
 from cant_do_that_anymore.metrics.types import Measure
 from cant_do_that_anymore.providers.base import Request, Settings
 from cant_do_that_anymore.providers.local import RandomModel
-from cant_do_that_anymore.report.page import page, save_with_page
+from cant_do_that_anymore.report.run_page import page, save_with_page
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate

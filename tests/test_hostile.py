@@ -29,7 +29,7 @@ from cant_do_that_anymore.game.position import (
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.models.registry import read_registry, solver_fields
 from cant_do_that_anymore.providers.base import Answer
-from cant_do_that_anymore.report.terminal import summary
+from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.lookup import new_run_dir
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.prompts import wording_named

@@ -26,8 +26,8 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, Page
 
+from cant_do_that_anymore.report.html import PAGE_NAME
 from cant_do_that_anymore.report.notebook import run_html
-from cant_do_that_anymore.report.page import PAGE_NAME
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run
 

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cant_do_that_anymore.game.rules import CATALOGUE, Rules
-from cant_do_that_anymore.report.charts import pieces
-from cant_do_that_anymore.report.rule_picture import rule_picture
-from cant_do_that_anymore.report.templating import asset
+from cant_do_that_anymore.report.html import asset
+from cant_do_that_anymore.report.svg import pieces, rule_picture
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "rules.md"

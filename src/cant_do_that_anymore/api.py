@@ -14,11 +14,10 @@ from .comparison.verdict import verdict
 from .errors import UserError
 from .game.rules import Rules
 from .providers.base import Model
-from .report.comparison_page import write_comparison
 from .report.document import pair_row
-from .report.notebook import comparison_html, run_html, run_line
-from .report.page import save_with_page
-from .report.rows import sample_rows
+from .report.notebook import comparison_html, run_html, run_line, sample_rows
+from .report.pages import write_comparison
+from .report.run_page import save_with_page
 from .runs import evaluate as measuring
 from .runs import results
 from .runs.lookup import check_free, find_run, new_run_dir

@@ -14,8 +14,8 @@ from cant_do_that_anymore.datasets.pools import Pool, positions_for
 from cant_do_that_anymore.datasets.storage import rates_on_common, shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.report.standing_words import title_of
-from cant_do_that_anymore.report.words import headline
+from cant_do_that_anymore.report.columns import title_of
+from cant_do_that_anymore.report.run_page import headline
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import save_run
 from loopback import Loopback, serving

@@ -21,8 +21,8 @@ from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.metrics.bounds import interval_of
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE, measures_for
 from cant_do_that_anymore.metrics.stopping import on_precision
-from cant_do_that_anymore.report.terminal import summary
-from cant_do_that_anymore.report.words import headline
+from cant_do_that_anymore.report.run_page import headline
+from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
 from loopback import Body, Loopback, is_changed, moves_in, serving

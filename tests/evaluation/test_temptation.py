@@ -17,7 +17,7 @@ from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_
 from cant_do_that_anymore.metrics.stats.intervals import mean_interval
 from cant_do_that_anymore.metrics.stats.score_interval import t_quantile
 from cant_do_that_anymore.providers.base import Answer, StopReason, Usage
-from cant_do_that_anymore.report.terminal import summary
+from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.storage import load_run, rescored, save_run
 from cant_do_that_anymore.task.scorer import names_special
 from loopback import Loopback, serving

@@ -22,7 +22,7 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.providers.base import Answer, Effort, Settings
 from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
-from cant_do_that_anymore.report.standing_words import notes_on
+from cant_do_that_anymore.report.columns import group_notes
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from runs import plan_of
@@ -307,8 +307,8 @@ def test_whatever_was_not_the_same_is_named_with_who_had_what() -> None:
 def test_an_experiment_tells_what_was_not_the_same_but_for_the_efforts_that_it_is_about() -> None:
     efforts: tuple[Effort, ...] = ("low", "high")
     runs = [run_of("a", settings=Settings(reasoning_effort=effort)) for effort in efforts]
-    assert not notes_on(standings(runs))
-    assert notes_on(standings([*runs, run_of("b", settings=Settings(0.0))])) == [
+    assert not group_notes(standings(runs))
+    assert group_notes(standings([*runs, run_of("b", settings=Settings(0.0))])) == [
         "all: the runs differ in the temperature that was used, which may be why they score apart "
         "(a effort low: 1; a effort high: 1; b its own effort: 0)"
     ]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cant_do_that_anymore.errors import visible
 from cant_do_that_anymore.game.notation import numbered, written, written_game
 from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.report.markup import tag
+from cant_do_that_anymore.report.svg import tag
 
 POSITIONS = shipped_pool("diagonal")[:200]
 SQUARES = st.sampled_from(chess.SQUARE_NAMES)

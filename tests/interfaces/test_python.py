@@ -18,7 +18,7 @@ from playwright.sync_api import Browser
 import cant_do_that_anymore
 from cant_do_that_anymore import Comparisons, Run, Spec, compare, evaluate, load
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.report.words import percentage
+from cant_do_that_anymore.formatting import percentage
 
 DOCS = Path(__file__).parents[2] / "docs"
 EVIL = "</style><script>window.hacked = 1</script>\u202e"

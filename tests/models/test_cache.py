@@ -10,7 +10,7 @@ from rich.console import Console
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.providers.catalogue import known_by_name
 from cant_do_that_anymore.providers.responses import completion_in
-from cant_do_that_anymore.report.terminal import summary
+from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.task.spec import plan_for
 from loopback import Body, Loopback, serving
 from players import habit

@@ -17,10 +17,10 @@ from cant_do_that_anymore.errors import visible
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Answer, Settings
-from cant_do_that_anymore.report.comparison_page import comparison_page
-from cant_do_that_anymore.report.comparison_table import comparison_table
 from cant_do_that_anymore.report.markdown import comparison_in_markdown
-from cant_do_that_anymore.report.page import save_with_page
+from cant_do_that_anymore.report.pages import comparison_page
+from cant_do_that_anymore.report.run_page import save_with_page
+from cant_do_that_anymore.report.tables import comparison_table
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from processes import cdta

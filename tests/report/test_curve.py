@@ -16,7 +16,7 @@ from cant_do_that_anymore.comparison.entries import standings, standings_in
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Answer, Effort, Settings, Usage
-from cant_do_that_anymore.report.curve import PANELS, curve_figure, has_curve
+from cant_do_that_anymore.report.plots.curve import PANELS, curve_figure, has_curve
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION

@@ -28,9 +28,9 @@ from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, board_after, rules_named
 from cant_do_that_anymore.report.document import document
-from cant_do_that_anymore.report.experiment_table import experiment_table
-from cant_do_that_anymore.report.headlines import headline_chart
-from cant_do_that_anymore.report.plots import bar_chart, line_chart
+from cant_do_that_anymore.report.plots.headlines import headline_chart
+from cant_do_that_anymore.report.plots.shares import bar_chart, line_chart
+from cant_do_that_anymore.report.tables import experiment_table
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION

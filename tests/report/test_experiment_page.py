@@ -17,10 +17,9 @@ from cant_do_that_anymore.errors import visible
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.progress import duration
 from cant_do_that_anymore.providers.base import Effort, Settings
+from cant_do_that_anymore.report.columns import VERDICTS
 from cant_do_that_anymore.report.document import Document, document
-from cant_do_that_anymore.report.experiment import write
-from cant_do_that_anymore.report.experiment_page import experiment_page
-from cant_do_that_anymore.report.leaderboard import VERDICTS
+from cant_do_that_anymore.report.pages import experiment_page, write
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from loopback import serving
 from processes import cdta

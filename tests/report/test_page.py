@@ -18,9 +18,8 @@ from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.metrics.measures import MEASURES
 from cant_do_that_anymore.metrics.types import Measure
 from cant_do_that_anymore.providers.base import Answer, Settings, Usage
-from cant_do_that_anymore.report.page import page
-from cant_do_that_anymore.report.sample_data import samples_json
-from cant_do_that_anymore.report.words import headline
+from cant_do_that_anymore.report.run_page import headline, page
+from cant_do_that_anymore.report.sample_browser import samples_json
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate

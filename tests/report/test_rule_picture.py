@@ -7,8 +7,8 @@ import pytest
 
 from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rules import CATALOGUE, Rules, rules_named
-from cant_do_that_anymore.report.page import page
-from cant_do_that_anymore.report.rule_picture import rule_picture
+from cant_do_that_anymore.report.run_page import page
+from cant_do_that_anymore.report.svg import rule_picture
 from own_rules import NoEnPassant
 from runs import plan_of, run_of
 

@@ -16,11 +16,9 @@ from cant_do_that_anymore.metrics.groups import by_usualness, read_usualness, us
 from cant_do_that_anymore.providers import pocket
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.report.document import as_rows, document
-from cant_do_that_anymore.report.experiment_page import experiment_page
-from cant_do_that_anymore.report.experiment_table import experiment_table
-from cant_do_that_anymore.report.page import page
-from cant_do_that_anymore.report.terminal import summary
-from cant_do_that_anymore.report.words import headline
+from cant_do_that_anymore.report.pages import experiment_page
+from cant_do_that_anymore.report.run_page import headline, page
+from cant_do_that_anymore.report.tables import experiment_table, summary
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.conditions import ASKED
 from cant_do_that_anymore.task.types import Outcome

@@ -13,6 +13,7 @@ from typing import Literal
 
 from ..datasets.storage import Dataset
 from ..errors import InvalidInput
+from ..formatting import Number
 from ..game.rules import Rules, identity_of
 from ..metrics.bounds import interval_of
 from ..metrics.compute import compute
@@ -26,7 +27,7 @@ from ..providers.base import EFFORTS, Effort
 from ..runs.lookup import folders_in, is_half_written
 from ..runs.results import Run
 from ..runs.storage import load_run
-from ..task.types import STANDARD_CONDITION, Eval, Number, Plan, Sample
+from ..task.types import STANDARD_CONDITION, Eval, Plan, Sample
 from .naming import apart, effort_in_words, labels, shown
 from .openai_records import CHANGE, Record, records_in
 

@@ -13,7 +13,7 @@ from statistics import NormalDist
 from typing import Literal
 
 from ..errors import InvalidInput, pluralize
-from ..evaluation.points import points, range_in_points
+from ..formatting import Number, format_points, range_in_points
 from ..game.rules import identity_of
 from ..metrics.bounds import any_unusable, bounds_apply, games_of, guesses, ratio_of
 from ..metrics.measures import MEASURES
@@ -22,7 +22,7 @@ from ..metrics.stats.tests import holm, p_value
 from ..metrics.stopping import critical_factor_of
 from ..metrics.types import Measure
 from ..runs.results import Run
-from ..task.types import Number, Sample
+from ..task.types import Sample
 from .entries import Contender, contenders, grouped, one_protocol
 
 
@@ -230,7 +230,7 @@ class Comparison:
     def size(self) -> str:
         """How far apart the two are, in words."""
         if not self.extremes:
-            return points(abs(self.difference or 0.0))
+            return format_points(abs(self.difference or 0.0))
         near, far = sorted(map(abs, self.extremes))
         shown = range_in_points(near, far, " to ").replace("+", "")
         return f"{shown} points, depending on what answers without a move would have said,"

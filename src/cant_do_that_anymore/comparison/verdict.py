@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from ..errors import pluralize
-from ..evaluation.points import chance, points
+from ..formatting import Number, format_p, format_points
 from ..metrics.bounds import interval_of
 from ..metrics.measures import IMPACT, MEASURES, UNUSABLE, UPTAKE
 from ..metrics.stats.intervals import SHARE_OF_SOME
 from ..metrics.types import Measure
-from ..task.types import CHANGED_CONDITION, LEGAL_OUTCOMES, OUTCOMES, Number, Outcome, Sample
+from ..task.types import CHANGED_CONDITION, LEGAL_OUTCOMES, OUTCOMES, Outcome, Sample
 from .entries import Contender, Standing, common_dataset
 from .leaderboard import UNUSABLE as NO_MOVE
 from .leaderboard import Ranking, changed_outcomes
@@ -167,11 +167,11 @@ def _why_inconclusive(lead: Comparison) -> str:
         return "they share no position that both answered"
     if lead.blurred:
         return "too many answers contain no move"
-    return f"{points(lead.difference, signed=True)}, {chance(lead.corrected_p)}"
+    return f"{format_points(lead.difference, signed=True)}, {format_p(lead.corrected_p)}"
 
 
 def _size(lead: Comparison) -> str:
-    return f"{lead.size.rstrip(',')}, {chance(lead.corrected_p)}"
+    return f"{lead.size.rstrip(',')}, {format_p(lead.corrected_p)}"
 
 
 def _adapts(standing: Standing) -> bool:

@@ -5,8 +5,9 @@ from dataclasses import replace
 from itertools import product
 from typing import TypeVar
 
+from ..formatting import Number
 from ..task.conditions import QUESTIONS
-from ..task.types import Number, Outcome, Sample, ScoredAnswer
+from ..task.types import Outcome, Sample, ScoredAnswer
 from .stats.intervals import BOUNDED, Interval, Ratio, ratio_interval
 from .types import Bounds, Measure
 

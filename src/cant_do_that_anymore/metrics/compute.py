@@ -5,8 +5,9 @@ from collections.abc import Hashable, Sequence
 from functools import cache
 from typing import TypeVar
 
+from ..formatting import Number
 from ..providers.base import Usage
-from ..task.types import Condition, Number, Outcome, Plan, Sample, answers_of
+from ..task.types import Condition, Outcome, Plan, Sample, answers_of
 from .bounds import (
     answered,
     bounds_of,

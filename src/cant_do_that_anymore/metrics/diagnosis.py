@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal, get_args
 
+from ..formatting import Number
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, QUESTIONS, REMINDED
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Number, Sample
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample
 from .bounds import answered, any_unusable, bounds_over, complete, games_of, guesses, ratio_of
 from .stats.intervals import (
     DIFFERENCE,

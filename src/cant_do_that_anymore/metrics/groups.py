@@ -11,11 +11,12 @@ from functools import cache
 from struct import Struct
 
 from ..errors import UserError
+from ..formatting import Number
 from ..game.notation import numbered, written_game
 from ..game.position import DATA, Position, earlier_moves
 from ..game.rules import Rules
 from ..runs.results import Run
-from ..task.types import Number, Sample
+from ..task.types import Sample
 from .bounds import interval_of
 from .measures import FORBIDDEN, MEASURES, SHARES
 from .stats.intervals import Interval

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from math import sqrt
 
+from ..formatting import Number
 from ..task.scorer import VIOLATION_NAMES, original_violations
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Number, Sample
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Sample
 from .bounds import games_of
 from .diagnosis import DIAGNOSIS, KNOWLEDGE
 from .stats.intervals import DIFFERENCE, RELATIVE_CHANGE, RELATIVE_DROP, SHARE_OF_SOME

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ..datasets.storage import Dataset
 from ..errors import pluralize
+from ..formatting import Number
 from ..providers.request_variants import variant_notes as notes_on_form
 from ..task.conditions import QUESTIONS
 from ..task.prompts import CHANGE
@@ -14,7 +15,6 @@ from ..task.types import (
     LEGAL_OUTCOMES,
     STANDARD_CONDITION,
     UNUSABLE_OUTCOMES,
-    Number,
     Outcome,
     Plan,
     Reading,

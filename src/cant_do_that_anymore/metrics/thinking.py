@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Number, Sample
+from ..formatting import Number
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample
 from .bounds import games_of
 from .stats.intervals import SHARE_OF_SOME, Interval, mean_interval
 from .types import Measure

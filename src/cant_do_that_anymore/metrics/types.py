@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Number, Outcome, Sample
+from ..formatting import Number
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome, Sample
 from .stats.intervals import RATE, Interval, Support
 
 

@@ -1,4 +1,4 @@
-"""Everything that an experiment or a comparison shows, as plain values: ``results.json``."""
+"""Experiments and comparisons as plain data: ``results.json`` and ``results.csv``."""
 
 import csv
 import os
@@ -13,12 +13,12 @@ from ..comparison.entries import METRICS, OF_DIAGNOSIS, Standing
 from ..comparison.leaderboard import OUTCOMES, Ranking, changed_outcomes
 from ..comparison.pairwise import Comparison
 from ..comparison.verdict import verdict
+from ..formatting import Number, format_setting, named_fields
 from ..metrics.diagnosis import placebo_moved
 from ..metrics.measures import IMPACT, UNUSABLE, UPTAKE
 from ..runs.results import Run
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Number
-from .page import PAGE_NAME
-from .words import named_fields, plain
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
+from .html import PAGE_NAME
 
 Value = str | bool | Number | list[str]
 Row = dict[str, Value]
@@ -222,7 +222,7 @@ def _made(run: Run, out: Path) -> Row:
 def settings_in_words(run: Run) -> str:
     """All that was asked for but the seed."""
     told = [
-        f"{title.lower()} {plain(value)}"
+        f"{title.lower()} {format_setting(value)}"
         for title, value in named_fields(run.plan.settings)
         if title != "Seed" and value not in (None, "")
     ]

@@ -1,4 +1,4 @@
-"""Where the models stand as GitHub tables, for an issue, a wiki or a README."""
+"""Leaderboards and comparisons as GitHub tables."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,13 +8,11 @@ from ..comparison.leaderboard import Ranking
 from ..comparison.pairwise import of_measure
 from ..comparison.verdict import verdict
 from ..errors import visible
-from ..evaluation.points import in_points, range_in_points
+from ..formatting import dollars, in_points, number, p_value, percentage, range_in_points
 from ..metrics.measures import UNUSABLE, UPTAKE
 from ..progress import duration
 from ..task.types import CHANGED_CONDITION
-from .leaderboard import VERDICTS
-from .standing_words import columns, marked, title_of
-from .words import dollars, number, p_value, percentage
+from .columns import VERDICTS, columns, marked, title_of
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~!&$])")
 

@@ -1,17 +1,54 @@
-"""A run or a comparison in a notebook: one line, or HTML that suits light and dark ones alike."""
+"""Runs and comparisons in notebooks and as data frames."""
 
+import chess
 from markupsafe import Markup
 
 from ..comparison.leaderboard import Ranking
 from ..comparison.verdict import heading, verdict
 from ..errors import pluralize, visible
-from ..evaluation.points import in_points, range_in_points
+from ..formatting import in_points, number, range_in_points
+from ..game.notation import numbered, written, written_game
 from ..metrics.measures import MEASURES, TILES
+from ..providers.base import Answer
 from ..runs.results import Run
-from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION
-from .page import first_numbers
-from .templating import asset, rendered
-from .words import interval, number
+from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, ScoredAnswer
+from .html import asset, interval, rendered
+from .run_page import first_numbers
+
+Row = dict[str, object]
+
+
+def sample_rows(run: Run) -> list[Row]:
+    """One for each sample: the position, its special moves, and every reply with its outcome."""
+    rows = []
+    for sample in run.samples:
+        position, board, said = sample.position, sample.position.board(), sample.answers
+        row: Row = {
+            "id": position.id,
+            "draw": sample.draw + 1,
+            "game": position.game,
+            "source": position.source,
+            "moves": numbered(written_game(position.moves)),
+            "fen": board.fen(),
+            "special": ", ".join(written(board, uci) for uci in position.special_moves),
+        }
+        for name, reply in sample.replies.items():
+            told = _reply(reply, said[name], board).items()
+            row |= {f"{name}_{column}": value for column, value in told}
+        rows.append(row)
+    return rows
+
+
+def _reply(reply: ScoredAnswer, answer: Answer, board: chess.Board) -> Row:
+    usage = answer.usage
+    return {
+        "outcome": reply.outcome,
+        "move": written(board, reply.move) if reply.move else None,
+        "reply": answer.text,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "thinking_tokens": usage.thinking_tokens,
+    }
 
 
 def run_line(run: Run) -> str:

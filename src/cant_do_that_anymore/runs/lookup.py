@@ -13,10 +13,10 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..files import check_new_dir, home, safe_name
+from ..formatting import Number
 from ..metrics.measures import IMPACT
 from ..metrics.stats.intervals import Interval
 from ..providers.base import Effort
-from ..task.types import Number
 from .results import Run
 from .storage import DAMAGE, facts_in, unwritable
 

@@ -15,6 +15,7 @@ from ..costs.approval import Cost
 from ..datasets.storage import Dataset, notes_on_dataset
 from ..errors import Interrupted, InvalidInput, UserError, error_reason
 from ..files import atomic_new_dir, atomic_write, atomic_write_text
+from ..formatting import Number
 from ..game.position import Position
 from ..game.rules import CATALOGUE, STANDARD, Rules, board_after, identity_of, placebo_of
 from ..metrics.compute import compute
@@ -30,7 +31,6 @@ from ..task.types import (
     CHANGED_CONDITION,
     OUTCOMES,
     STANDARD_CONDITION,
-    Number,
     Plan,
     Reading,
     Sample,

@@ -190,6 +190,3 @@ class Sample:
 def answers_of(samples: Iterable[Sample]) -> Iterator[Answer]:
     """All that was said."""
     return (answer for sample in samples for answer in sample.answers.values())
-
-
-Number = float | int | None

@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 
 from ...comparison.leaderboard import ranking_of
-from ...report.comparison_page import write_comparison
-from ...report.comparison_table import comparison_table
 from ...report.document import comparison_facts
 from ...report.markdown import comparison_in_markdown
+from ...report.pages import write_comparison
+from ...report.tables import comparison_table
 from ...runs.lookup import find_runs
 from ...runs.storage import load_run
 from ..options import Command, shared

@@ -11,8 +11,8 @@ from rich.table import Table
 from ...comparison.naming import unique_names
 from ...costs.forecast import Estimate, Way, estimate
 from ...costs.tokens import Span
+from ...formatting import dollars
 from ...progress import duration
-from ...report.words import dollars
 from ...task.spec import Spec
 from ...task.types import Eval
 from ..options import THINKING, Command, several, several_models, shared

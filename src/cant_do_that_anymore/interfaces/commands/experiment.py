@@ -17,10 +17,10 @@ from ...files import atomic_write_text, check_new_dir
 from ...game.rules import BISHOPS_AS_KNIGHTS
 from ...providers.base import Effort
 from ...report.document import document
-from ...report.experiment import write
-from ...report.experiment_table import experiment_table
 from ...report.markdown import rankings_in_markdown
-from ...report.page import save_with_page
+from ...report.pages import write
+from ...report.run_page import save_with_page
+from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
 from ...runs.results import Run
 from ...task.spec import DEFAULT_MODEL

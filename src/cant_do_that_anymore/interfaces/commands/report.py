@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from ...errors import InvalidInput, UserError
-from ...report.experiment_page import INDEX
-from ...report.page import PAGE_NAME, write_page
+from ...report.html import PAGE_NAME
+from ...report.pages import INDEX
+from ...report.run_page import write_page
 from ...runs.lookup import FACTS, LATEST, find_run, find_runs
 from ...runs.storage import load_run
 from ..options import Command

@@ -7,8 +7,8 @@ from typing import Any, get_args
 
 import click
 
-from ...report.page import save_with_page
-from ...report.terminal import summary
+from ...report.run_page import save_with_page
+from ...report.tables import summary
 from ...runs.evaluate import evaluate
 from ...runs.lookup import check_free, check_writable, find_run, new_run_dir
 from ...runs.results import Run

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ...errors import InvalidInput, visible
 from ...files import home
-from ...report.run_list import RUN_COLUMNS
+from ...report.columns import RUN_COLUMNS
 from ...runs.lookup import RunSummary, folders_in, known_folders, listed
 from ..options import Command, shared
 from ..printing import console

@@ -14,7 +14,7 @@ from ...datasets.pools import drawn
 from ...errors import InvalidInput
 from ...files import safe_name
 from ...models.solvers import Solver, solver_named
-from ...report.page import save_with_page
+from ...report.run_page import save_with_page
 from ...runs.evaluate import evaluate
 from ...runs.lookup import check_writable, new_run_dir
 from ...runs.results import Run

@@ -12,11 +12,12 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from ...formatting import Number
 from ...providers.base import Answer
 from ...providers.request_variants import as_text
 from ...runs.results import Run
 from ...task.scorer import VIOLATION_NAMES, original_violations
-from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION, Number, Sample
+from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample
 
 Event = dict[str, Any]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ...errors import Interrupted, InvalidInput
-from ...task.types import Number
+from ...formatting import Number
 from .record import Event, RecordSpec
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""What all pictures of an experiment share: colours, marks, legends, titles and files."""
+"""Shared style of all plots: colors, markers, legends, files."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -13,14 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.patches import Patch
 
-from ..comparison.entries import Standing
-from ..errors import UserError, error_reason, spelled, visible
-from ..files import atomic_write
-from ..metrics.measures import IMPACT, READINGS, UPTAKE
-from ..metrics.stats.intervals import Interval
-from ..task.types import Number
-from .standing_words import JUNK
-from .words import minus
+from ...comparison.entries import Standing
+from ...errors import UserError, error_reason, spelled, visible
+from ...files import atomic_write
+from ...formatting import Number, minus
+from ...metrics.measures import IMPACT, READINGS, UPTAKE
+from ...metrics.stats.intervals import Interval
+from ..columns import JUNK
 
 COLOURS = ("#0072b2", "#c44f00", "#009e73", "#b5588c", "#e69f00", "#56b4e9", "#1c1d1f")
 """Told apart by colour-blind readers as well."""

@@ -1,7 +1,7 @@
-"""The samples of a run as the JSON that the page's sample browser reads."""
+"""The samples of a run as JSON for the report's sample browser."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import chess
@@ -11,13 +11,15 @@ from ..errors import visible
 from ..game.move_parser import named_moves
 from ..game.notation import numbered, written, written_game
 from ..game.rules import Rules
-from ..metrics.diagnosis import KNOWLEDGE, knowing_of
+from ..metrics.diagnosis import (
+    KNOWLEDGE,
+    knowing_of,
+)
+from ..metrics.thinking import thought_longer
 from ..providers.base import Answer
 from ..runs.results import Run
 from ..task.conditions import KNOWS_FORBIDDEN, suffix_for
-from ..task.types import Sample, ScoredAnswer
-from .diagnosis import CONTROL, NO_ANSWER, NO_HABIT
-from .thoughts import remarkable
+from ..task.types import CHANGED_CONDITION, Sample, ScoredAnswer
 
 LONGEST_REPLY, SHORTEST_CUT = 20_000, 200
 ALL_REPLIES = 8_000_000
@@ -65,7 +67,7 @@ def _entries(run: Run) -> Iterator[dict[str, Any]]:
             "last": position.moves[-1] if position.moves else "",
             "moves": numbered(written_game(position.moves)),
             "special": [_move(board, uci) for uci in position.special_moves],
-            "remarkable": remarkable(sample),
+            "remarkable": worth_a_look(sample),
             "replies": {
                 name: _reply(sample.replies[name], said[name], board, condition.rules)
                 | ({"asked": asked} if (asked := suffix_for(position, condition)) else {})
@@ -131,3 +133,23 @@ def _cut(text: str, longest: int) -> str | list[Any]:
         return text
     half = longest // 2
     return [text[:half], len(text) - 2 * half, text[-half:]]
+
+
+CONTROL, NO_HABIT, NO_ANSWER = "control", "no habit", "no answer"
+"""Groups of samples beside the six."""
+
+
+def _thought_of_special(sample: Sample) -> bool:
+    return sample.replies[CHANGED_CONDITION].thought_of_special
+
+
+WORTH_A_LOOK: dict[str, tuple[str, Callable[[Sample], bool]]] = {
+    "special": ("thought of the special move", _thought_of_special),
+    "longer": ("thought longer", thought_longer),
+}
+"""What samples can be filtered by, under the changed rules: a title, and whether it holds."""
+
+
+def worth_a_look(sample: Sample) -> list[str]:
+    """What the sample can be found by."""
+    return [name for name, (_, holds) in WORTH_A_LOOK.items() if holds(sample)]

@@ -1,4 +1,4 @@
-"""Pictures of the headline measures, rule uptake and impact factor: by model, and by rules."""
+"""Plots of the headline measures, by model and by rules."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,9 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ..comparison.entries import Standing
-from ..metrics.measures import MEASURES
-from .drawing import (
+from ...comparison.entries import Standing
+from ...formatting import minus
+from ...metrics.measures import MEASURES
+from ..columns import marked
+from .style import (
     BAND,
     COLOURS,
     GROUND,
@@ -28,8 +30,6 @@ from .drawing import (
     title,
     whisker,
 )
-from .standing_words import marked
-from .words import minus
 
 _TAKEN = 0.7
 """How much of the way from one rule to the next its models take up."""

@@ -1,8 +1,8 @@
-"""What all pages share: the templates, their filters, and the rule that text stays text."""
+"""HTML rendering: templates, filters and assets."""
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -12,8 +12,20 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..errors import visible
-from . import words
-from .charts import Mark, intervals
+from ..formatting import (
+    amount,
+    dollars,
+    format_setting,
+    minus,
+    named_fields,
+    number,
+    p_value,
+    percentage,
+)
+from ..metrics.stats.intervals import Interval
+from ..metrics.types import Bounds
+from ..progress import duration
+from .svg import Mark, intervals
 
 _UNBROKEN = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<] \d)|(?<=\bp [=<]) (?=\d)")
 _ASSETS = files("cant_do_that_anymore") / "report" / "assets"
@@ -39,7 +51,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= words.FILTERS | {"digest": _digest}
+    environment.filters |= FILTERS | {"digest": _digest}
     environment.globals |= {"asset": asset, "intervals": intervals, "Mark": Mark}
     return environment
 
@@ -63,3 +75,41 @@ def asset(*names: str) -> Markup:
 def _digest(content: str) -> str:
     """What a content policy allows a style or a script by."""
     return f"sha256-{b64encode(sha256(content.encode()).digest()).decode()}"
+
+
+PAGE_NAME = "report.html"
+
+
+def interval(bounds: Interval | None) -> str:
+    """A 95 % interval as text."""
+    return f"[{bounds.low:.3f}, {bounds.high:.3f}]" if bounds else ""
+
+
+def bounds(found: Bounds) -> str:
+    """What the number of these samples could be, whatever unusable answers would have said."""
+    return (
+        f"these samples alone [{number(found.low)}, {number(found.high)}], "
+        f"complete cases {number(found.complete)}"
+    )
+
+
+def amount_interval(around: Interval | None) -> str:
+    """The 95 % interval of such a number."""
+    return f"[{amount(around.low)}, {amount(around.high)}]" if around else ""
+
+
+FILTERS: dict[str, Callable[..., object]] = {
+    "number": number,
+    "interval": interval,
+    "bounds": bounds,
+    "amount": amount,
+    "amount_interval": amount_interval,
+    "percentage": percentage,
+    "p_value": p_value,
+    "dollars": dollars,
+    "duration": duration,
+    "minus": minus,
+    "plain": format_setting,
+    "named_fields": named_fields,
+}
+"""What the templates know of these by."""

@@ -1,4 +1,4 @@
-"""The thinking curve: how far the habit yields, by how many tokens a model thinks."""
+"""The thinking curve: effect of the rule by reasoning tokens."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Sequence
@@ -12,11 +12,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from ..comparison.entries import Standing
-from ..metrics.measures import MEASURES, SHARES
-from ..providers.base import EFFORTS, Effort
-from ..task.types import CHANGED_CONDITION
-from .drawing import (
+from ...comparison.entries import Standing
+from ...metrics.measures import MEASURES, SHARES
+from ...providers.base import EFFORTS, Effort
+from ...task.types import CHANGED_CONDITION
+from .style import (
     BAND,
     HEADLINES,
     INK,

@@ -1,4 +1,4 @@
-"""Pictures of special moves in an experiment: bars, and lines by earlier moves."""
+"""Plots of special moves: bars, and lines by earlier moves."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from ..comparison.entries import Standing
-from ..metrics.groups import EARLIER, Share, by_concerned_moves
-from ..metrics.measures import FORBIDDEN, SHARES, UNUSABLE
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
-from .drawing import (
+from ...comparison.entries import Standing
+from ...metrics.groups import EARLIER, Share, by_concerned_moves
+from ...metrics.measures import FORBIDDEN, SHARES, UNUSABLE
+from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
+from ..columns import marked
+from .style import (
     COLOURS,
     HATCH,
     INK,
@@ -32,7 +33,6 @@ from .drawing import (
     title,
     whisker,
 )
-from .standing_words import marked
 
 _BARS = ((STANDARD_CONDITION, COLOURS[0], -0.2), (CHANGED_CONDITION, COLOURS[1], 0.2))
 _PALE = 0.3
