@@ -28,8 +28,7 @@ from inspect_ai.solver import TaskState
 import inspecting
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.interfaces.inspect.metrics import habit_metrics
-from cant_do_that_anymore.interfaces.inspect.scoring import habit
+from cant_do_that_anymore.inspect_tasks.scorer import habit, habit_metrics
 from cant_do_that_anymore.metrics.diagnosis import DIAGNOSIS
 from cant_do_that_anymore.providers.base import Answer
 from loopback import Body, Loopback, is_changed, moves_in, serving

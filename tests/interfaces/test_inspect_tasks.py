@@ -26,11 +26,11 @@ from inspect_ai.solver import generate
 
 import inspecting
 from cant_do_that_anymore import Spec, evaluate
+from cant_do_that_anymore import inspect_tasks as package
 from cant_do_that_anymore.errors import Incomplete
-from cant_do_that_anymore.interfaces import inspect as package
-from cant_do_that_anymore.interfaces.inspect import tasks
-from cant_do_that_anymore.interfaces.inspect.scoring import habit
-from cant_do_that_anymore.interfaces.inspect.solving import every_condition
+from cant_do_that_anymore.inspect_tasks import tasks
+from cant_do_that_anymore.inspect_tasks.scorer import habit
+from cant_do_that_anymore.inspect_tasks.solver import every_condition
 from loopback import Body, is_changed, moves_in
 from players import SPECIAL, mixed, wavering
 

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.inspect_tasks import model as tasks
 from cant_do_that_anymore.interfaces.cli import COMMANDS, DATASET_COMMANDS, cdta
-from cant_do_that_anymore.interfaces.inspect import arguments as tasks
 from cant_do_that_anymore.interfaces.oaieval.options import COMPLETION_ARGS
 from cant_do_that_anymore.interfaces.options import HEADINGS, OPTIONS, Option
 from machines import needs_posix

@@ -1,4 +1,4 @@
-"""How a task asks about a sample."""
+"""The solver: ask every condition about a sample."""
 
 import logging
 from contextlib import closing
@@ -9,22 +9,20 @@ from inspect_ai.model import Model, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
-from ...client.cache import ModelCache, with_request_seed
-from ...client.negotiator import Negotiator
-from ...client.store import Store
-from ...errors import InvalidInput, UserError
-from ...files import answers_file
-from ...metrics.notes import ENOUGH, is_broken
-from ...providers.base import Answer, TransientError
-from ...task.conditions import ASKED_OF_CONTROLS
-from ...task.quality_guard import QualityGuard
-from ...task.samples import Trial
-from ...task.spec import plan_for
-from ...task.types import Eval, Sample
-from .arguments import Arguments, spec_for
-from .metrics import CONTROL, DRAW, RULES
-from .models import EXCHANGE, Exchange, Learnt, WithinTask
-from .scoring import ASKED_HOW, position_in
+from ..client.cache import ModelCache, with_request_seed
+from ..client.negotiator import Negotiator
+from ..client.store import Store
+from ..errors import InvalidInput, UserError
+from ..files import answers_file
+from ..metrics.notes import ENOUGH, is_broken
+from ..providers.base import Answer, TransientError
+from ..task.conditions import ASKED_OF_CONTROLS
+from ..task.quality_guard import QualityGuard
+from ..task.samples import Trial
+from ..task.spec import plan_for
+from ..task.types import Eval, Sample
+from .model import TRANSCRIPT, Arguments, TaskModel, TaskVariants, Transcript, spec_for
+from .scorer import ASKED_HOW, CONTROL, DRAW, RULES, position_in
 
 log = logging.getLogger(__name__)
 
@@ -32,34 +30,34 @@ DRAWS_AN_EPOCH = 1_000_000
 """More often than this no dataset holds a position, so no two epochs share a draw."""
 
 
-class Measured:
+class ModelState:
     """What is learnt of a model while it is measured."""
 
     def __init__(self, eval: Eval, arguments: Arguments, asked: Model) -> None:
-        self.model = WithinTask(asked)
+        self.model = TaskModel(asked)
         self.plan = plan_for(spec_for(eval, arguments, asked), self.model)
         with closing(Store(answers_file())) as store:  # perhaps when its dataset was found
             known = ModelCache(self.model, store).form(self.plan.settings)
-        self.forms = Negotiator(self.model, Learnt(known))
+        self.forms = Negotiator(self.model, TaskVariants(known))
         self.watch = QualityGuard(self.plan.settings)
-        self.drops = Drops()
+        self.drops = DropMonitor()
 
 
 @solver
 def every_condition(eval: Eval = "all", **arguments: Unpack[Arguments]) -> Solver:
     """Ask under every condition: the standard rules, the changed ones, and those of a diagnosis."""
-    by_model: dict[int, Measured] = {}  # a task may run with more than one
+    by_model: dict[int, ModelState] = {}  # a task may run with more than one
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         asked = get_model()
         if id(asked) not in by_model:
-            by_model[id(asked)] = Measured(eval, arguments, asked)
+            by_model[id(asked)] = ModelState(eval, arguments, asked)
         return await _solved(state, by_model[id(asked)])
 
     return solve
 
 
-async def _solved(state: TaskState, measured: Measured) -> TaskState:
+async def _solved(state: TaskState, measured: ModelState) -> TaskState:
     plan, forms = measured.plan, measured.forms
     if plan.change.key != state.metadata[RULES]:
         raise InvalidInput(
@@ -75,8 +73,8 @@ async def _solved(state: TaskState, measured: Measured) -> TaskState:
     state.store.set(ASKED_HOW, how)
     state.messages, answers = [], []
     for condition, ask in zip(conditions, draw.asks(conditions), strict=True):
-        exchange = Exchange()
-        EXCHANGE.set(exchange)
+        exchange = Transcript()
+        TRANSCRIPT.set(exchange)
         own = with_request_seed(measured.model, ask, plan.settings)
         async with span(condition.name):
             try:
@@ -98,7 +96,7 @@ async def _solved(state: TaskState, measured: Measured) -> TaskState:
     return state
 
 
-class Drops:
+class DropMonitor:
     """Warns, once and in the log, when habits are dropped for what is no legal move either."""
 
     def __init__(self) -> None:

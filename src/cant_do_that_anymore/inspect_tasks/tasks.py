@@ -19,11 +19,10 @@ from inspect_ai.util import registry_info
 
 from cant_do_that_anymore.datasets.pools import positions_for
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.interfaces.inspect.arguments import Arguments, active_model, spec_for
-from cant_do_that_anymore.interfaces.inspect.models import one_sentence
-from cant_do_that_anymore.interfaces.inspect.samples import Found, known_already, samples_of
-from cant_do_that_anymore.interfaces.inspect.scoring import habit
-from cant_do_that_anymore.interfaces.inspect.solving import every_condition
+from cant_do_that_anymore.inspect_tasks.dataset import Found, known_already, samples_of
+from cant_do_that_anymore.inspect_tasks.model import Arguments, active_model, one_sentence, spec_for
+from cant_do_that_anymore.inspect_tasks.scorer import habit
+from cant_do_that_anymore.inspect_tasks.solver import every_condition
 from cant_do_that_anymore.metrics.measures import IMPACT
 from cant_do_that_anymore.runs.results import PROTOCOL
 from cant_do_that_anymore.task.types import Eval
@@ -55,16 +54,6 @@ def cant_do_that_anymore_small(**arguments: Unpack[Arguments]) -> Task:
 def cant_do_that_anymore_diagonal(**arguments: Unpack[Arguments]) -> Task:
     """The same in games that were played under the changed rules."""
     return _task("all_diagonal", arguments)
-
-
-TASKS = {
-    "all": cant_do_that_anymore,
-    "all_small": cant_do_that_anymore_small,
-    "all_diagonal": cant_do_that_anymore_diagonal,
-}
-"""By the names of the evals, which are names of the tasks as well."""
-for _eval, _made in TASKS.items():
-    task(name=_eval)(_made)
 
 
 class HabitTask(Task):
@@ -109,3 +98,13 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
         name = str(spec.dataset or f"{change.key}/{spec.pool or eval}")
         made.dataset = MemoryDataset(list(made.dataset), name)
         return made
+
+
+TASKS = {
+    "all": cant_do_that_anymore,
+    "all_small": cant_do_that_anymore_small,
+    "all_diagonal": cant_do_that_anymore_diagonal,
+}
+"""By the names of the evals, which are names of the tasks as well."""
+for _eval, _made in TASKS.items():
+    task(name=_eval)(_made)

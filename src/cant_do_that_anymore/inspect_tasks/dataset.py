@@ -1,4 +1,4 @@
-"""The samples of a task: all at once where the dataset is known, else found while the task runs.
+"""The samples of a task: at once where the dataset is known, else found while the task runs.
 
 Inspect does not tell a task how many samples it will ask about (``--limit``). So the dataset of a
 model is found step by step, and the next step is taken when Inspect wants more samples.
@@ -14,26 +14,25 @@ from inspect_ai import SampleSource
 from inspect_ai.dataset import Sample as InspectSample
 from inspect_ai.model import Model, get_model
 
-from ...client.cache import ModelCache
-from ...client.session import open_client
-from ...client.store import Store
-from ...costs.approval import ENOUGH_ANSWERS, MIN_ANSWERS
-from ...datasets.pools import Pool, drawn, positions_drawn
-from ...datasets.search import Query, SelectionConfig
-from ...datasets.selection import controls_for, found_dataset, prefix_if_sufficient
-from ...datasets.storage import Dataset
-from ...files import answers_file
-from ...game.notation import numbered, written, written_game
-from ...game.position import Position, earlier_moves
-from ...game.rules import Rules
-from ...providers.local import drawing
-from ...runs.evaluate import Selection, select_async
-from ...task.samples import Trial, trials_of
-from ...task.spec import Spec, plan_for
-from ...task.types import Eval
-from .arguments import Arguments, spec_for
-from .metrics import CONTROL, DRAW, GAME, LENGTH, MOVES, RULES
-from .models import WithinTask
+from ..client.cache import ModelCache
+from ..client.session import open_client
+from ..client.store import Store
+from ..costs.approval import ENOUGH_ANSWERS, MIN_ANSWERS
+from ..datasets.pools import Pool, drawn, positions_drawn
+from ..datasets.search import Query, SelectionConfig
+from ..datasets.selection import controls_for, found_dataset, prefix_if_sufficient
+from ..datasets.storage import Dataset
+from ..files import answers_file
+from ..game.notation import numbered, written, written_game
+from ..game.position import Position, earlier_moves
+from ..game.rules import Rules
+from ..providers.local import drawing
+from ..runs.evaluate import Selection, select_async
+from ..task.samples import Trial, trials_of
+from ..task.spec import Spec, plan_for
+from ..task.types import Eval
+from .model import Arguments, TaskModel, spec_for
+from .scorer import CONTROL, DRAW, GAME, LENGTH, MOVES, RULES
 
 MOCK = "mockllm/"
 """Inspect's model for trying a task out: it has no habits, so it is asked about the pool itself."""
@@ -88,7 +87,7 @@ class Found(SampleSource):
         """As much as a step wants; few samples need not be worth what all of them cost to find."""
         if known := known_already(spec, get_model(), self._at_hand):
             return known
-        model = WithinTask(get_model())
+        model = TaskModel(get_model())
         plan = plan_for(spec, model)
         step = replace(plan, wanted=size)
         billed = step if size <= ENOUGH_ANSWERS else plan
@@ -107,7 +106,7 @@ def known_already(spec: Spec, asked: Model | None, at_hand: Dataset | Pool) -> S
         return Selection(at_hand, [position for _, position in drawn(at_hand, spec)], [])
     if not asked:
         return None
-    model = WithinTask(asked)
+    model = TaskModel(asked)
     plan = plan_for(spec, model)
     criteria = SelectionConfig(model, at_hand, plan)
     with closing(Store(answers_file())) as store:

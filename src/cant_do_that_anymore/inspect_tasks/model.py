@@ -1,4 +1,4 @@
-"""Models between Inspect and us: ours as an Inspect provider, and Inspect's as one of ours.
+"""Task arguments as a spec, and model adapters between Inspect AI and this package.
 
 ``inspect eval cant_do_that_anymore/all --model cdta/pocket`` asks the model inside this package.
 """
@@ -7,24 +7,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 from inspect_ai.model import (
     ChatMessage,
     GenerateConfig,
+    Model,
     ModelAPI,
     ModelOutput,
     ModelUsage,
+    get_model,
     modelapi,
 )
 from inspect_ai.model import Model as InspectModel
 from inspect_ai.model._generate_config import active_generate_config  # has no public name
 from inspect_ai.tool import ToolChoice, ToolInfo
+from pydantic import TypeAdapter, ValidationError
 
-from ...errors import InvalidInput, UserError
-from ...game.rules import rules_named
-from ...providers.base import (
+from ..errors import InvalidInput, UserError, unknown_value
+from ..game.rules import rules_named
+from ..providers.base import (
     Answer,
     Message,
     ModelInfo,
@@ -34,9 +37,9 @@ from ...providers.base import (
     Settings,
     TransientError,
 )
-from ...providers.catalogue import OUR_MODELS, Unreached, known_by_name, model_named
-from ...providers.http import unwrap_error
-from ...providers.inspect_api import (
+from ..providers.catalogue import OUR_MODELS, Unreached, known_by_name, model_named
+from ..providers.http import unwrap_error
+from ..providers.inspect_api import (
     as_chat,
     config_for,
     layout_for,
@@ -44,6 +47,76 @@ from ...providers.inspect_api import (
     said_by,
     watch_calls,
 )
+from ..task.spec import Spec
+from ..task.types import Eval, Reading
+
+FIELDS = {"samples": "n"}
+"""Arguments with a name of their own: what field of the spec they are."""
+
+
+class Arguments(TypedDict, total=False):
+    """What ``-T`` takes: fields of `Spec`, which says what they mean and what they default to."""
+
+    rules: str
+    wording: str
+    reading: Reading
+    samples: int
+    seed: int
+    temperature: float
+    max_tokens: int
+    reasoning_effort: str
+    reasoning_tokens: int
+    select_effort: str
+    extra_body: dict[str, Any]
+    pool: str
+    dataset: str
+    diagnose: bool
+    precision: float
+    price: str
+    max_cost: float
+    ask_above: float
+    keep_looking: bool
+
+
+def active_model() -> Model | None:
+    """The model of the task, if that is known already."""
+    try:
+        return get_model()
+    except ValueError:
+        return None
+
+
+def spec_for(eval: Eval, arguments: Arguments, model: Model | None) -> Spec:
+    """The spec, with values of the types of its fields: ``-T`` guesses them from the text.
+
+    What the arguments do not say is as Inspect was told for the model.
+
+    Raises:
+        InvalidInput: if something cannot work.
+    """
+    for name in arguments.keys() - Arguments.__annotations__.keys():
+        raise unknown_value("argument", name, Arguments.__annotations__)
+    if arguments.get("precision"):
+        raise InvalidInput(
+            "precision cannot end a task of Inspect: give samples instead, or measure with "
+            "cdta run --precision"
+        )
+    told = {name: getattr(config_of(model), name) for name in OF_THE_SPEC} if model else {}
+    given = told | {FIELDS.get(name, name): value for name, value in arguments.items()}
+    given |= {"eval": eval, "model": str(model) if model else None}
+    try:
+        fields = {name: value for name, value in given.items() if value is not None}
+        return TypeAdapter(Spec).validate_python(fields)
+    except ValidationError as problem:
+        fault = problem.errors()[0]
+        if not fault["loc"]:  # the spec's own sentence
+            raise InvalidInput(str(fault["ctx"]["error"])) from None
+        names = {field: name for name, field in FIELDS.items()}
+        name = names.get(str(fault["loc"][0]), str(fault["loc"][0]))
+        raise InvalidInput(
+            f"-T {name}={fault['input']} cannot work: {fault['msg'].lower()}"
+        ) from None
+
 
 OURS = "cdta"
 OF_THE_SPEC = ("temperature", "max_tokens", "reasoning_effort", "reasoning_tokens", "extra_body")
@@ -114,18 +187,18 @@ class OurModelAPI(ModelAPI):
 
 
 @dataclass
-class Exchange:
+class Transcript:
     """All that is said within a task until there is an answer to one question."""
 
     said: list[ChatMessage] = field(default_factory=list)
     output: ModelOutput | None = None
 
 
-EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
+TRANSCRIPT: ContextVar[Transcript] = ContextVar("exchange")
 """The one of the sample that is being solved."""
 
 
-class WithinTask:
+class TaskModel:
     """The model of a task as one of ours, to find its dataset and to measure it.
 
     It is the one that Inspect has, with all its settings; Inspect logs, counts tokens, tries again
@@ -167,7 +240,7 @@ class WithinTask:
             raise RequestRejected(f"{name} cannot answer ({fault})", words) from None
         if not output:
             return replace(answer, version=self.name)
-        if exchange := EXCHANGE.get(None):
+        if exchange := TRANSCRIPT.get(None):
             exchange.output = output
             exchange.said += [*chat, *(choice.message for choice in output.choices)]
         return answer
@@ -177,7 +250,7 @@ class WithinTask:
 
 
 @dataclass
-class Learnt:
+class TaskVariants:
     """What is known of a model within a task."""
 
     known: RequestVariant
