@@ -27,7 +27,7 @@ from unittest.mock import patch
 from aiohttp import web
 
 from cant_do_that_anymore.interfaces.cli import main as cdta_main
-from cant_do_that_anymore.interfaces.oaieval.command import main as oaieval_main
+from cant_do_that_anymore.oaieval.command import main as oaieval_main
 from loopback import Body, Loopback
 
 Done = subprocess.CompletedProcess[str]

@@ -27,7 +27,7 @@ from cant_do_that_anymore.game.position import (
     write_positions,
 )
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
-from cant_do_that_anymore.models.registry import read_registry, solver_fields
+from cant_do_that_anymore.oaieval.solvers import read_registry, solver_fields
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.lookup import new_run_dir

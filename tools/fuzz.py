@@ -28,7 +28,7 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     from cant_do_that_anymore.game.move_parser import move_in
     from cant_do_that_anymore.game.position import read_positions
     from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-    from cant_do_that_anymore.models.registry import read_registry, solver_fields
+    from cant_do_that_anymore.oaieval.solvers import read_registry, solver_fields
     from cant_do_that_anymore.providers.responses import completion_in, error_message
     from cant_do_that_anymore.runs.storage import load_run
     from cant_do_that_anymore.task.prompts import wording_named

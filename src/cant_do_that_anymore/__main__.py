@@ -22,7 +22,7 @@ def main() -> None:
 def oaieval() -> None:
     """Run ``oaieval``."""
     try:
-        from .interfaces.oaieval.command import main
+        from .oaieval.command import main
 
         main()
     except KeyboardInterrupt:

@@ -11,8 +11,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.client.store import opened_store
 from cant_do_that_anymore.errors import Interrupted, Stopped, UserError
-from cant_do_that_anymore.interfaces.oaieval.record import record_spec
-from cant_do_that_anymore.interfaces.oaieval.recorders import FileRecorder
+from cant_do_that_anymore.oaieval.record import FileRecorder, record_spec
 from loopback import Body, Loopback, serving
 from machines import needs_posix
 from players import habit

@@ -18,8 +18,8 @@ from cant_do_that_anymore.datasets.pools import drawn
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.interfaces.oaieval.options import EVAL_PARAMS, pairs, threads
-from cant_do_that_anymore.models.solvers import solver_named
+from cant_do_that_anymore.oaieval.command import EVAL_PARAMS, pairs, threads
+from cant_do_that_anymore.oaieval.solvers import solver_named
 from cant_do_that_anymore.providers.catalogue import known_by_name
 from cant_do_that_anymore.task.spec import Spec
 from loopback import Body, Loopback, serving

@@ -16,8 +16,8 @@ from cant_do_that_anymore import Spec
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.inspect_tasks import model as tasks
 from cant_do_that_anymore.interfaces.cli import COMMANDS, DATASET_COMMANDS, cdta
-from cant_do_that_anymore.interfaces.oaieval.options import COMPLETION_ARGS
 from cant_do_that_anymore.interfaces.options import HEADINGS, OPTIONS, Option
+from cant_do_that_anymore.oaieval.command import COMPLETION_ARGS
 from machines import needs_posix
 
 CONTEXT = click.Context(cdta)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.models.solvers import Solver, solver_named
+from cant_do_that_anymore.oaieval.solvers import Solver, solver_named
 from cant_do_that_anymore.providers.chain_of_thought import THINKING_TOKENS
 from cant_do_that_anymore.providers.openai_api import ServerModel
 

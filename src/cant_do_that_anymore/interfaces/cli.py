@@ -49,7 +49,7 @@ COMMANDS = {
         "legal": Entry("commands.legal:legal", "Print the legal moves of a position."),
     },
     "The original's command": {
-        "oaieval": Entry("oaieval.command:oaieval", "Measure SOLVER by EVAL."),
+        "oaieval": Entry(".oaieval.command:oaieval", "Measure SOLVER by EVAL."),
     },
 }
 

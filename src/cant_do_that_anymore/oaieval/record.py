@@ -1,4 +1,4 @@
-"""The original's record of a run: what was asked, what happened, and the report.
+"""Record files of a run in the original's format.
 
 One JSON object a line: ``{"spec": {...}}``, then events, then ``{"final_report": {...}}``. The
 events of a sample are a ``sampling`` event for each answer and one ``metrics`` event, or an
@@ -6,18 +6,22 @@ events of a sample are a ``sampling`` event for each answer and one ``metrics`` 
 """
 
 import base64
+import json
+import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
-from ...formatting import Number
-from ...providers.base import Answer
-from ...providers.request_variants import as_text
-from ...runs.results import Run
-from ...task.scorer import VIOLATION_NAMES, original_violations
-from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample
+from ..errors import Interrupted, InvalidInput
+from ..formatting import Number
+from ..providers.base import Answer
+from ..providers.request_variants import as_text
+from ..runs.results import Run
+from ..task.scorer import VIOLATION_NAMES, original_violations
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample
 
 Event = dict[str, Any]
 
@@ -148,3 +152,82 @@ def _metrics(sample: Sample) -> dict[str, Any]:
         **{f"{name}_under_change": reply.under_change for name, reply in replies.items()},
         "game_idx": position.game,
     }
+
+
+log = logging.getLogger(__name__)
+
+AS_IN_JSON = "backslashreplace"
+"""What is half of a character is written as JSON writes it."""
+
+
+class Recorder(Protocol):
+    """Takes the events of a run and its report."""
+
+    def write(self, events: Iterable[Event]) -> None:
+        """Take the events."""
+
+    def finish(self, report: dict[str, Number]) -> None:
+        """Take the report.
+
+        Raises:
+            UserError: if the record is not where it should be.
+        """
+
+
+class FileRecorder:
+    """Writes a record to a file, whose first line is there before anything is asked."""
+
+    def __init__(self, path: Path, spec: RecordSpec, *, kept: bool = True) -> None:
+        self.path = path
+        self._spec = spec
+        self._kept = kept
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(_line({"spec": asdict(spec)}), "utf-8", errors=AS_IN_JSON)
+        except OSError as problem:
+            raise InvalidInput(
+                f"cannot write the record to {str(path)!r} ({problem.strerror}); "
+                "give --record_path another file"
+            ) from None
+
+    def write(self, events: Iterable[Event]) -> None:
+        """Append the events."""
+        number = self._append(map(_line, events))
+        log.info("Logged %d rows of events to %s", number, self.path)
+
+    def finish(self, report: dict[str, Number]) -> None:
+        """Append the report."""
+        self._append([_line({"final_report": report, "run_id": self._spec.run_id})])
+        log.info("Final report: %s. Logged to %s", report, self.path)
+
+    def _append(self, lines: Iterable[str]) -> int:
+        try:
+            with self.path.open("a", encoding="utf-8", errors=AS_IN_JSON) as file:
+                return sum(1 for line in lines if file.write(line))
+        except OSError as problem:
+            raise Interrupted(
+                f"cannot write the record to {str(self.path)!r} ({problem.strerror})",
+                go_on="run the same command again with another --record_path",
+                kept=self._kept,
+            ) from None
+
+
+class DryRecorder:
+    """Records nothing and says so."""
+
+    def __init__(self, *, talkative: bool) -> None:
+        self._talkative = talkative
+
+    def write(self, events: Iterable[Event]) -> None:
+        """Show the events."""
+        if self._talkative:
+            for each in events:
+                log.info("Not recording event: %s", each)
+
+    def finish(self, report: dict[str, Number]) -> None:
+        """Show the report."""
+        log.info("Final report: %s. Not writing anywhere.", report)
+
+
+def _line(fields: dict[str, Any]) -> str:
+    return json.dumps(fields, ensure_ascii=False) + "\n"
