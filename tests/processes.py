@@ -26,15 +26,13 @@ from unittest.mock import patch
 
 from aiohttp import web
 
-from cant_do_that_anymore.interfaces.cli import main as cdta_main
+from cant_do_that_anymore.cli.main import main as cdta_main
 from cant_do_that_anymore.oaieval.command import main as oaieval_main
 from loopback import Body, Loopback
 
 Done = subprocess.CompletedProcess[str]
 
-PROGRAM = (
-    "import sys; sys.argv[0] = 'cdta'; from cant_do_that_anymore.interfaces.cli import main; main()"
-)
+PROGRAM = "import sys; sys.argv[0] = 'cdta'; from cant_do_that_anymore.cli.main import main; main()"
 
 
 def cdta(*arguments: object, stdin: bytes = b"", **environment: str) -> Done:
@@ -61,7 +59,7 @@ def process_of(*arguments: object, **environment: str) -> "subprocess.Popen[str]
 def forked(*arguments: object) -> BaseProcess:
     """A process for ``cdta``, to be started; what it says goes where the tests' own words go."""
     forking = get_context("forkserver")
-    forking.set_forkserver_preload(["cant_do_that_anymore.interfaces.commands.run"])
+    forking.set_forkserver_preload(["cant_do_that_anymore.cli.commands.run"])
     return forking.Process(target=_run, args=(["cdta", *map(str, arguments)], dict(os.environ)))
 
 

@@ -14,7 +14,7 @@ import click
 import pytest
 
 import cant_do_that_anymore
-from cant_do_that_anymore.interfaces.cli import cdta
+from cant_do_that_anymore.cli.main import cdta
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "cant_do_that_anymore"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cant_do_that_anymore.interfaces.cli import cdta
+from cant_do_that_anymore.cli.main import cdta
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "commands.md"
 INTRODUCTION = """\

@@ -12,7 +12,7 @@ gc.set_threshold(50_000)  # little goes in circles: to look for it as often as u
 def main() -> None:
     """Run ``cdta``."""
     try:
-        from .interfaces.cli import main as cdta
+        from .cli.main import main as cdta
 
         cdta()
     except KeyboardInterrupt:

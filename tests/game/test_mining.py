@@ -383,7 +383,7 @@ def test_whatever_a_line_holds_memory_stays_bounded(
         file.write("\n\n" + ITALIAN)
     measure = (
         "import re, sys\n"
-        "from cant_do_that_anymore.interfaces.cli import cdta\n"
+        "from cant_do_that_anymore.cli.main import cdta\n"
         "cdta(['mine', sys.argv[1], '--every', '-o', sys.argv[2]], standalone_mode=False)\n"
         # Not ru_maxrss: that remembers the process it was forked from.
         "print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"

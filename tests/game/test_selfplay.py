@@ -12,6 +12,7 @@ from chess.engine import SimpleEngine
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cant_do_that_anymore.cli.commands import selfplay as command
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game import selfplay
 from cant_do_that_anymore.game.position import (
@@ -38,7 +39,6 @@ from cant_do_that_anymore.game.selfplay import (
     play_positions,
     special_moves,
 )
-from cant_do_that_anymore.interfaces.commands import selfplay as command
 from machines import needs_posix
 from processes import Done, cdta
 

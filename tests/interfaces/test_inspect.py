@@ -306,7 +306,7 @@ def test_our_models_refuse_the_questions_of_other_tasks() -> None:
 
 def test_commands_that_need_no_inspect_do_not_import_it(tmp_path: Path) -> None:
     program = (
-        "import sys; from cant_do_that_anymore.interfaces.cli import cdta; "
+        "import sys; from cant_do_that_anymore.cli.main import cdta; "
         f"cdta(['run', '--model', 'cdta/random', '-n', '1', '--out', {str(tmp_path / 'run')!r}],"
         " standalone_mode=False); sys.exit('inspect_ai' in sys.modules)"
     )

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from cant_do_that_anymore import Spec
+from cant_do_that_anymore.cli.main import COMMANDS, DATASET_COMMANDS, cdta
+from cant_do_that_anymore.cli.options import HEADINGS, OPTIONS, Option
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.inspect_tasks import model as tasks
-from cant_do_that_anymore.interfaces.cli import COMMANDS, DATASET_COMMANDS, cdta
-from cant_do_that_anymore.interfaces.options import HEADINGS, OPTIONS, Option
 from cant_do_that_anymore.oaieval.command import COMPLETION_ARGS
 from machines import needs_posix
 
@@ -178,7 +178,7 @@ HEAVY = ("aiohttp", "inspect_ai", "matplotlib", "numpy", "onnxruntime", "rich", 
 @pytest.mark.parametrize(
     ("arguments", "unwanted"),
     [
-        (["--help"], (*HEAVY, "chess", "cant_do_that_anymore.interfaces.commands")),
+        (["--help"], (*HEAVY, "chess", "cant_do_that_anymore.cli.commands")),
         (["rules"], [name for name in HEAVY if name != "rich"]),
         (["legal", "e2e4"], HEAVY),
         (["run", "--help"], ("inspect_ai", "matplotlib", "onnxruntime")),
@@ -188,7 +188,7 @@ def test_a_command_imports_only_what_it_needs(
     arguments: list[str], unwanted: tuple[str, ...]
 ) -> None:
     program = (
-        "import json, sys; from cant_do_that_anymore.interfaces.cli import cdta\n"
+        "import json, sys; from cant_do_that_anymore.cli.main import cdta\n"
         f"try: cdta({arguments}, standalone_mode=False)\n"
         "finally: print(json.dumps(list(sys.modules)), file=sys.stderr)"
     )

@@ -10,11 +10,11 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Spec
+from cant_do_that_anymore.cli.commands.experiment import experiment
+from cant_do_that_anymore.cli.experiment_toml import take_defaults
 from cant_do_that_anymore.client.session import create_model, model_info
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.interfaces.commands.experiment import experiment
-from cant_do_that_anymore.interfaces.experiment_file import take_defaults
 from cant_do_that_anymore.providers.base import Answer, Settings
 from cant_do_that_anymore.providers.catalogue import known_by_name, model_named
 from cant_do_that_anymore.providers.http import proxy_for

@@ -12,12 +12,11 @@ from typing import Any
 
 import click
 
+from ..cli.main import log_to, read_env_file, report_errors
+from ..cli.options import OPTIONS, THINKING, shared
 from ..datasets.pools import drawn
 from ..errors import InvalidInput, unknown_value
 from ..files import safe_name
-from ..interfaces.env_file import read_env_file
-from ..interfaces.options import OPTIONS, THINKING, shared
-from ..interfaces.sentences import log_to, sentences
 from ..report.run_page import save_with_page
 from ..runs.evaluate import evaluate
 from ..runs.lookup import check_writable, new_run_dir
@@ -212,7 +211,7 @@ def oaieval(solver: str, eval_name: str, **flags: Any) -> None:
 
 def main() -> None:
     """Run the command; a problem the user can act on ends in one sentence, not a stack trace."""
-    with sentences("oaieval"):
+    with report_errors("oaieval"):
         read_env_file()
         oaieval()
 

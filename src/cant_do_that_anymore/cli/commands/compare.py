@@ -12,9 +12,8 @@ from ...report.pages import write_comparison
 from ...report.tables import comparison_table
 from ...runs.lookup import find_runs
 from ...runs.storage import load_run
-from ..options import Command, shared
-from ..outputs import markdown_option, output_option
-from ..printing import console
+from ..console import console
+from ..options import Command, markdown_option, output_option, shared
 
 
 @click.command(

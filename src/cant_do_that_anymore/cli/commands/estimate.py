@@ -15,8 +15,8 @@ from ...formatting import dollars
 from ...progress import duration
 from ...task.spec import Spec
 from ...task.types import Eval
+from ..console import console
 from ..options import THINKING, Command, several, several_models, shared
-from ..printing import console
 
 NO_FOLDING = 200
 NOTHING = "nothing left"

@@ -25,19 +25,20 @@ from ...runs.lookup import find_runs
 from ...runs.results import Run
 from ...task.spec import DEFAULT_MODEL
 from ...task.types import Eval
-from ..agreeing import agreed
-from ..experiment_file import NAME, file_in, take_defaults, write_example
+from ..approval import with_approval
+from ..console import console
+from ..experiment_toml import NAME, file_in, take_defaults, write_example
 from ..options import (
     ASKED,
     OUTPUT,
     Command,
     Option,
+    markdown_option,
+    out_option,
     several,
     several_models,
     shared,
 )
-from ..outputs import markdown_option, out_option
-from ..printing import console
 
 OUT = Path("experiment")
 
@@ -151,7 +152,7 @@ def experiment(
             _keep(file, out)
         return measured(specs, out, save_with_page, quiet=quiet)
 
-    finished, failures = agreed(rest["ask_above"], experimented)
+    finished, failures = with_approval(rest["ask_above"], experimented)
     if finished:
         _show(standings(finished), out, as_json=as_json, as_markdown=as_markdown)
     if failures:

@@ -1,11 +1,13 @@
-"""Commands about the datasets that are there: list, show, export, import, union."""
+"""Commands about datasets: list, show, build, export, import, union."""
 
 import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,9 +18,12 @@ from ...files import atomic_write_text
 from ...game.notation import numbered, turn_of, written, written_game
 from ...game.position import Position, write_positions
 from ...game.rules import Rules, rules_named
+from ...runs.evaluate import select
 from ...task.conditions import question
+from ...task.spec import Spec
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
-from ..options import shared
+from ..approval import with_approval
+from ..options import THINKING, Command, shared
 
 SHOWN = 5
 """So many positions of a dataset are shown."""
@@ -166,3 +171,31 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         raise UserError(f"cannot write {str(path)!r} ({problem.strerror})") from None
+
+
+@click.command(
+    cls=Command,
+    params=shared(
+        *("model", "base_url", "tag", "header", "max_tokens", *THINKING),
+        *("rules", "pool", "wording", "reading", "n"),
+        *("max_connections", "price", "max_cost", "ask_above", "batch", "keep_looking", "quiet"),
+    ),
+)
+def build(quiet: bool, **options: Any) -> None:
+    """Build a model's dataset, or enlarge it from where it stopped.
+
+    The positions are those where the model plays the special move at temperature 0. `cdta run`
+    does this by itself where it has to.
+    """
+    spec = Spec(**options)
+    chosen = with_approval(
+        spec.ask_above, lambda above: select(replace(spec, ask_above=above), quiet=quiet)
+    )
+    built = chosen.dataset
+    line = f"{built.version}: {pluralize(len(built.positions), 'position')}, {built.provenance}"
+    ended = ", the pool holds no more" if built.pool_ended and built.asked else ""
+    failed = pluralize(built.failed, "question")
+    lost = f"; not kept, as {failed} had no answer: the same command asks again" * bool(
+        built.failed
+    )
+    click.echo(visible(line + ended + lost))

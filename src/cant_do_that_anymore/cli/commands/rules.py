@@ -9,7 +9,7 @@ from rich.table import Table
 from ...game.notation import turn_of, written
 from ...game.rule_pool import GAME, example_of
 from ...game.rules import CATALOGUE, Rules
-from ..printing import console
+from ..console import console
 
 
 @click.command("rules")

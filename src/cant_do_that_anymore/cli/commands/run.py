@@ -15,10 +15,9 @@ from ...runs.results import Run
 from ...runs.storage import facts_of, load_run, rescored
 from ...task.spec import Spec
 from ...task.types import Reading
-from ..agreeing import agreed
-from ..options import ASKED, THINKING, Command, Option, shared
-from ..outputs import out_option
-from ..printing import console
+from ..approval import with_approval
+from ..console import console
+from ..options import ASKED, THINKING, Command, Option, out_option, shared
 
 RUN_OPTIONS = shared(
     *("model", "base_url", "tag", "header", "temperature", "max_tokens"),
@@ -49,7 +48,7 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
     """
     spec = Spec(**options)
     check_writable(out)
-    run = agreed(
+    run = with_approval(
         spec.ask_above, lambda above: evaluate(replace(spec, ask_above=above), quiet=quiet)
     )
     folder = out or new_run_dir(run)

@@ -1,4 +1,4 @@
-"""``experiment.toml``: the options of ``cdta experiment`` in a file, checked as when typed.
+"""``experiment.toml``: the options of ``cdta experiment`` in a file.
 
 Every value becomes the text that would be typed, so that whatever says what can work says it here.
 """

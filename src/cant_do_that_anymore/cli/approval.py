@@ -1,4 +1,4 @@
-"""Asking the user whether a run may cost what it is going to cost."""
+"""Ask the user to approve the cost of a run."""
 
 import sys
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from ..costs.approval import NeedsApproval
 T = TypeVar("T")
 
 
-def agreed(above: float | None, work: Callable[[float | None], T]) -> T:
+def with_approval(above: float | None, work: Callable[[float | None], T]) -> T:
     """Do the work, which stops if it costs more than so many dollars; go on if the user says so.
 
     Where nobody sits before a terminal, nobody is asked.

@@ -1,4 +1,4 @@
-"""The options that commands share, each declared once, and help that shows them by purpose.
+"""Options that commands share, each declared once, and help by heading.
 
 Here a text becomes a number or a path, and nothing more: what can work, `Spec` says. A new field of
 `Spec` is one entry in `OPTIONS` and its name in the commands that take it.
@@ -200,7 +200,6 @@ OPTIONS: dict[str, Option] = {
     )
 }
 
-
 THINKING = ("reasoning_effort", "reasoning_tokens", "select_effort", "extra_body")
 """The options for models that think first."""
 
@@ -236,3 +235,23 @@ def several(name: str, plural: str, *default: str, told: str = "") -> Option:
         ),
         help=f"{one.help}  [default: {told}]" if told else one.help,
     )
+
+
+_OUTPUT_PATH = click.Path(path_type=Path)
+
+
+def out_option(default: str) -> Option:
+    """``--out`` for a folder of results, and where to without the option."""
+    told = f"Where the results go.  [default: {default}]"
+    return Option(["--out"], heading=OUTPUT, type=_OUTPUT_PATH, metavar="DIR", help=told)
+
+
+def output_option(metavar: str, told: str) -> Option:
+    """``-o`` for what a command writes, and what is told of it."""
+    return Option(["-o", "--output"], heading=OUTPUT, type=_OUTPUT_PATH, metavar=metavar, help=told)
+
+
+def markdown_option() -> Option:
+    """``--markdown`` where the results are a table."""
+    told = "Print the table as Markdown, for GitHub."
+    return Option(["--markdown", "as_markdown"], heading=OUTPUT, is_flag=True, help=told)
