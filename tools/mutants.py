@@ -37,7 +37,7 @@ coverage = import_module("coverage")  # mypy takes this name for that of a bench
 PACKAGE = Path("src/cant_do_that_anymore")
 AREAS = tomllib.loads(Path("tools/mutants.toml").read_text())
 GOLDEN = "test_golden.py::test_the_numbers_are_those_they_always_were[a server-{}]"
-EXAMPLES = "test_house.py::test_examples_in_docstrings_work[{}]"
+EXAMPLES = "test_documents.py::test_examples_in_docstrings_work[{}]"
 VERDICTS = {0: "survived", 1: "killed", 2: "killed", None: "timeout"}
 """By how the process of a mutant ends: at 2 nothing can be imported. All else is a crash of what
 tries it, which says nothing of the tests."""

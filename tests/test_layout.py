@@ -1,0 +1,123 @@
+"""The layout: imports point one way, rooms stay small, and no module is a splinter of another."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "cant_do_that_anymore"
+ORDER = (
+    "game",
+    "providers",
+    "task",
+    "client",
+    "datasets",
+    "metrics",
+    "costs",
+    "runs",
+    "comparison",
+    "report",
+)
+"""Each room may import those before it, and the modules at the root."""
+EDGES = ("api", "cli", "inspect_tasks", "oaieval")
+"""These may import every room and `api`, but not each other."""
+ALLOWED = {
+    ("datasets.selection", "costs.approval"),  # until selection reports to a callback
+    ("metrics.groups", "runs.results"),  # until groups take samples and plan
+    ("task.spec", "client.batch.client"),  # until the session checks whether a model takes batches
+    ("oaieval.command", "cli.main"),  # it reports errors as `cdta` does
+    ("oaieval.command", "cli.options"),
+}
+"""Imports against the order that are known."""
+MOST_MODULES, MOST_LINES, FEWEST_LINES = 12, 400, 60
+TOO_LONG = {
+    "client.batch.client",
+    "comparison.entries",
+    "costs.forecast",
+    "game.move_rules",
+    "report.run_page",
+}
+"""Longer than `MOST_LINES` until they are collapsed."""
+SMALL = {"game.notation", "providers.redact", "client.limiter"}
+"""An idea of its own, though it is short and one module alone imports it."""
+ENTRIES = ("cli.commands.", "game.rules.", "providers.", "report.plots.", "inspect_tasks.")
+"""Folders whose modules are entries of a table."""
+FILES = {
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts): path
+    for path in sorted(SOURCE.rglob("*.py"))
+}
+MODULES = {name for name in FILES if not name.endswith("__init__")}
+
+
+def imported(name: str) -> Iterator[str]:
+    """The modules of the package that a module imports, anywhere in it."""
+    for node in ast.walk(ast.parse(FILES[name].read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        parts = (node.module or "").split(".") if node.module else []
+        if node.level:
+            parts = [*name.split(".")[: -node.level], *parts]
+        elif parts[:1] == ["cant_do_that_anymore"]:
+            parts = parts[1:]
+        else:
+            continue
+        for alias in node.names:
+            whole = ".".join([*parts, alias.name])
+            yield whole if whole in MODULES else ".".join(parts)
+
+
+IMPORTS = {name: sorted(set(imported(name))) for name in FILES}
+
+
+def room(name: str) -> str:
+    first = name.split(".")[0]
+    return first if first in (*ORDER, *EDGES) else ""
+
+
+def may_import(name: str, other: str) -> bool:
+    """Whether the order lets one module import another."""
+    here, there = room(name), room(other)
+    if here == there or there == "" or (name, other) in ALLOWED or name in ("__init__", "__main__"):
+        return True
+    if here in EDGES:
+        return there in ORDER or there == "api"
+    return here != "" and there in ORDER and ORDER.index(there) < ORDER.index(here)
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_module_imports_only_rooms_before_its_own(name: str) -> None:
+    assert [other for other in IMPORTS[name] if other and not may_import(name, other)] == []
+
+
+def test_every_known_exception_is_still_needed() -> None:
+    assert {pair for pair in ALLOWED if pair[1] not in IMPORTS.get(pair[0], [])} == set()
+
+
+def test_folders_hold_at_most_a_dozen_modules() -> None:
+    folders = defaultdict[Path, int](int)
+    for name in MODULES:
+        folders[FILES[name].parent] += 1
+    assert {str(folder): n for folder, n in folders.items() if n > MOST_MODULES} == {}
+
+
+def test_modules_are_not_too_long() -> None:
+    lines = {name: len(FILES[name].read_text(encoding="utf-8").splitlines()) for name in FILES}
+    assert {name: n for name, n in lines.items() if n > MOST_LINES and name not in TOO_LONG} == {}
+    assert {name for name in TOO_LONG if lines.get(name, 0) <= MOST_LINES} == set()
+
+
+def test_a_short_module_has_more_than_one_user() -> None:
+    users = defaultdict[str, set[str]](set)
+    for name, others in IMPORTS.items():
+        for other in others:
+            users[other].add(name)
+    short = {
+        name
+        for name in MODULES - SMALL
+        if len(FILES[name].read_text(encoding="utf-8").splitlines()) < FEWEST_LINES
+        and len(users[name]) == 1
+        and not name.startswith(ENTRIES)
+    }
+    assert short == set()
