@@ -1,7 +1,7 @@
 """Hard replies of our own making, and what a person reads in them.
 
 A line has the ``reply``, what is ``meant`` (or ``says``), its ``style``, and the position it is
-about. Rows of the style "strict" must be read right; of the others most are.
+about; ``read`` is there where the readers read something else.
 """
 
 import json
