@@ -20,6 +20,8 @@ UNREADABLE = chess.Move.null()
 """What a rule gives that decides against every move."""
 MAX_MENTIONS = 2_000
 """A reply that names more moves answers with none of them."""
+MAX_MARKS = 20
+"""A reply that marks more parts as its answer answers with none of them."""
 _MARK = r"(?:make_move|bestmove|move|uci|play)"
 _VALUE = rf"[\s\"'(\[<:=>-]*(?:(?:{_MARK}|I play|I'll play)\b[\s\"'(\[:=-]*)?(?:\d+\)+[ ]*)?"
 _NOT_OURS = re.compile(
@@ -199,13 +201,13 @@ def boxed(reply: Reply) -> chess.Move | None:
 def tagged(reply: Reply) -> chess.Move | None:
     """The move between tags such as ``<answer>`` and ``</answer>``."""
     opened = [match.end() for match in _TAG.finditer(reply.text)]
-    return _same(reply, [reply.text[place:].partition("</")[0] for place in opened])
+    return _same(reply, [reply.text[place : place + 500].partition("</")[0] for place in opened])
 
 
 def _same(reply: Reply, parts: Sequence[str]) -> chess.Move | None:
     """The move that marked parts answer with; none if they, or a final label, disagree."""
-    if not parts:
-        return None
+    if not parts or len(parts) > MAX_MARKS:
+        return UNREADABLE if parts else None
     moves = {reply.within(part) for part in parts} | ({final_label(reply)} - {None})
     if len(moves) == 1 or _CORRECTION.search(reply.text):
         return reply.within(parts[-1]) or UNREADABLE

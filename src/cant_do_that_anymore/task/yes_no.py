@@ -22,14 +22,14 @@ _WORDS = {
 _SURELY = r"(?:absolutely|certainly|definitely|of course|clearly|obviously|surely|most)"
 _YES_OR_NO = r"(?:(?P<yes>yes|true|legal)|no|false|illegal|not legal)\b"
 _MARKED = re.compile(
-    r"(?:\\boxed\s*\{|<(?:answer|final|output)>|[\"'](?:\w*answer|result|verdict)[\"']\s*:"
-    r"|\b(?:answer|verdict|conclusion|final|response|result|reply)(?: is| would be| must be)?\s*"
-    r"[:=]?|(?P<illegal>\b(?:illegal|forbidden)[\"']?\s*[:=?])"
-    r"|(?:\b|[\"'])(?:is_)?(?:legal|legality|allowed)[\"']?\s*[:=?])"
-    rf"[\s\"'(\[:]*(?P<inverted>not )?{_YES_OR_NO}",
+    r"(?:\\boxed ?\{|<(?:answer|final|output)>|[\"'](?:\w{0,20}answer|result|verdict)[\"'] ?:"
+    r"|\b(?:answer|verdict|conclusion|final|response|result|reply)(?: is| would be| must be)? ?"
+    r"[:=]?|(?P<illegal>\b(?:illegal|forbidden)[\"']? ?[:=?])"
+    r"|(?:\b|[\"'])(?:is_)?(?:legal|legality|allowed)[\"']? ?[:=?])"
+    rf"[\s\"'(\[:]{{0,9}}(?P<inverted>not )?{_YES_OR_NO}",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r"[\"'(]*\b(?:yes[\"']? or [\"']?no|no[\"']? or [\"']?yes)\b[\"')]*", re.I)
+_QUOTED = re.compile(r"\b(?:yes[\"']? or [\"']?no|no[\"']? or [\"']?yes)\b", re.I)
 """The two possible answers, as the question names them."""
 _BEGINNING = re.compile(
     r"\W*(?:(?P<yes>yes|yeah|yep|yup)|no|nope|nah)\b"
@@ -78,7 +78,7 @@ _GENERAL = re.compile(
 )
 """A clause about all moves of a kind, which says nothing of the move in question."""
 _NOT = re.compile(
-    r"\b(?:not(?! only| just| merely)|never|cannot|neither\b.*?\bnor|nor|neither|nothing|no"
+    r"\b(?:not(?! only| just| merely)|never|cannot|neither\b.{0,80}?\bnor|nor|neither|nothing|no"
     r"|without|wrong|false|incorrect|untrue)\b|n't\b",
     re.IGNORECASE,
 )
@@ -101,6 +101,7 @@ _ELLIPSIS = re.compile(
     re.IGNORECASE,
 )
 """A clause such as "here it is" or "not anymore", which takes up what was said before."""
+_LONGEST_ELLIPSIS = 120
 _SUBJECT = re.compile(r"\b(?:[a-h][1-8]-?[a-h][1-8]|[KQRBN]?[a-h]?x?[a-h][1-8])\b|^\W*\d+\)")
 _UCI = re.compile(r"(?:[a-h][1-8]){2}")
 
@@ -191,7 +192,7 @@ def statements(text: str, move: str = "") -> Iterator[Statement]:
     """
     base_illegal = False
     for sentence in _SENTENCE.findall(text):
-        standard, marker = False, None
+        standard, marker, first = False, None, _SUBJECT.search(sentence)
         for clause in _CLAUSE.split(sentence):
             marker = _MARKER.match(clause) or marker
             here = bool(_HERE.search(clause))
@@ -199,7 +200,7 @@ def statements(text: str, move: str = "") -> Iterator[Statement]:
                 standard and not here and not (marker and marker["contrast"])
             )
             found = list(_PREDICATE.finditer(clause))
-            ellipsis = _ELLIPSIS.fullmatch(clause)
+            ellipsis = _ELLIPSIS.fullmatch(clause) if len(clause) < _LONGEST_ELLIPSIS else None
             if found:
                 base_illegal = bool(found[0]["illegal"])
                 legal = _says_legal(clause, found[0])
@@ -212,7 +213,7 @@ def statements(text: str, move: str = "") -> Iterator[Statement]:
             if _GENERAL.match(clause) or _REASON.match(clause):
                 continue
             contrasts = bool(marker and marker["contrast"]) or not found
-            named = _SUBJECT.search(clause) or _SUBJECT.search(sentence)
+            named = _SUBJECT.search(clause) or first
             subject = named[0].replace("-", "") if named else ""
             if not move or subject == move or not _UCI.fullmatch(subject):
                 yield Statement(legal, contrasts, bool(marker), subject)
