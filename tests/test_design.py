@@ -1,14 +1,16 @@
-"""The design by example: whatever is a dimension takes a new value as one entry in one place.
+"""The design by example: a new rule, condition, measure, setting, wording or model is one entry.
 
-Each addition below is as short as it would be in the package, and everything else follows: asking,
-answers, files, pages, the terminal, comparisons.
+Each addition below is as short as it would be in the package. Requests, cache, files, reports, the
+terminal and comparisons follow from it. CONTRIBUTING.md says what takes more places than one.
 """
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aiohttp import ClientSession, web
 from markupsafe import escape
 
 from cant_do_that_anymore import Position, Spec, evaluate
@@ -19,13 +21,23 @@ from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD
 from cant_do_that_anymore.metrics import measures
 from cant_do_that_anymore.metrics.types import Measure
-from cant_do_that_anymore.providers.base import Request, Settings
+from cant_do_that_anymore.providers.base import (
+    Answer,
+    Question,
+    Request,
+    RequestVariant,
+    Settings,
+    Usage,
+)
+from cant_do_that_anymore.providers.catalogue import OUR_MODELS
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report.run_page import page, save_with_page
+from cant_do_that_anymore.runs.evaluate import KEPT
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.spec import plan_for
+from loopback import serving
 from own_rules import NoEnPassant
 from processes import cdta
 from questions import question
@@ -125,3 +137,84 @@ def test_no_field_of_the_settings_can_be_forgotten(name: str, tmp_path: Path) ->
     ask = Request(question(("e2e4",)), "measuring", "standard")
     changed = replace(Settings(), **options)
     assert request_key(RandomModel(), ask, changed) != request_key(RandomModel(), ask, Settings())
+
+
+def test_a_wording_is_one_file(tmp_path: Path) -> None:
+    wording = tmp_path / "terse.toml"
+    wording.write_text('standard = "Play one move."\nchanged = "Play one move. {change}"\n')
+
+    write_positions(tmp_path / "few.jsonl", POOL)
+    spec = Spec(model="cdta/random", dataset=tmp_path / "few.jsonl", n=12)
+    usual = evaluate(spec, quiet=True)
+    run = saved_and_loaded(
+        evaluate(replace(spec, wording=str(wording)), quiet=True), tmp_path / "run"
+    )
+    standard, changed = (condition.text for condition in run.plan.conditions)
+    assert (standard, changed) == ("Play one move.", f"Play one move. {run.plan.change.statement}")
+    assert KEPT not in run.notes  # other texts are other requests
+    assert changed in page(run)
+    assert run.plan.differences(usual.plan) == ["wording", "conditions"]
+
+
+@dataclass
+class ReplyServer:
+    """A server whose API is not OpenAI's; it plays the special move under any rules."""
+
+    url: str = ""
+    requests: list[dict[str, Any]] = field(default_factory=list)
+
+    async def reply(self, http: web.Request) -> web.Response:
+        self.requests.append(request := await http.json())
+        habits = {position.moves: position.special_moves[0] for position in POOL}
+        said = habits[tuple(request["moves"])]
+        return web.json_response({"said": said, "by": "parrot-2", "tokens": [100, 4]})
+
+    def add_routes(self, app: web.Application) -> None:
+        app.router.add_post("/v1/replies", self.reply)
+
+
+@dataclass
+class ReplyModel:
+    """The adapter for that server."""
+
+    endpoint: str
+    name: str = "other/parrot"
+    provider: str = "other"
+    connections: int = 4
+    max_tokens: int = 16
+    may_think: bool = False
+
+    @property
+    def identity(self) -> dict[str, object]:
+        return {"name": self.name, "endpoint": self.endpoint, "api": "replies"}
+
+    async def answer(
+        self, question: Question, settings: Settings, form: RequestVariant = ()
+    ) -> Answer:
+        task, *turns = (message.content for message in question.messages)
+        body = {"task": task, "moves": turns, "warmth": settings.temperature}
+        async with ClientSession() as http, http.post(f"{self.endpoint}/replies", json=body) as got:
+            reply = await got.json()
+        return Answer(reply["said"], usage=Usage(*reply["tokens"]), version=reply["by"])
+
+    async def close(self) -> None:
+        pass
+
+
+def test_a_model_with_another_api_is_an_adapter_and_one_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_positions(tmp_path / "few.jsonl", POOL)
+    with serving(ReplyServer()) as server:
+        monkeypatch.setitem(OUR_MODELS, "other/parrot", lambda _: ReplyModel(server.url))
+
+        spec = Spec(model="other/parrot", dataset=tmp_path / "few.jsonl", n=12, price="1,2")
+        run = saved_and_loaded(evaluate(spec, quiet=True), tmp_path / "run")
+        first = len(server.requests)
+        again = evaluate(spec, quiet=True)
+    assert run.results.metrics["rule_uptake"] == 0
+    assert (run.model, run.version, run.endpoint) == ("other/parrot", "parrot-2", server.url)
+    assert run.cost.measuring == pytest.approx(24 * (100 * 1 + 4 * 2) / 1_000_000)
+    assert {request["warmth"] for request in server.requests} == {1.0}
+    assert again.samples == run.samples and len(server.requests) - first <= 1  # same model?
+    assert "parrot-2" in page(run)
