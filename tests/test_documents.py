@@ -5,6 +5,7 @@ import pkgutil
 import re
 import runpy
 import shlex
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -65,6 +66,37 @@ def test_the_document_of_the_commands_says_what_they_say() -> None:
     assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == written, (
         "python tools/commands.py writes it anew"
     )
+
+
+def test_modules_and_tests_of_mutation_testing_exist() -> None:
+    areas = tomllib.loads((ROOT / "tools" / "mutants.toml").read_text(encoding="utf-8"))
+    report = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    modules = {module for area in areas.values() for module in area["modules"]}
+    tests = {test.partition("::") for area in areas.values() for test in area["tests"]}
+    measured = set(re.findall(r"^\| \w+ \| `([\w/]+)`", report, re.M))
+    assert measured and measured <= modules
+    assert {each for each in modules if not (SOURCE / f"{each}.py").is_file()} == set()
+    for file, _, function in tests:
+        path = ROOT / "tests" / file
+        assert path.exists(), file
+        assert not function or f"def {function}(" in path.read_text(encoding="utf-8"), function
+
+
+FILES_OF_THE_PROJECT = re.compile(r"`((?:src|tests|tools|benchmarks|docs|\.ci)/[\w./-]+\.\w+)[`:]")
+FOLDERS = "|".join(path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "data")
+FILES_OF_THE_PACKAGE = re.compile(rf"`((?:{FOLDERS})/[\w/.]*)`")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_files_that_documents_name_exist(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    if path.name == "CHANGELOG.md":  # of earlier versions
+        text = text.partition("\n## [")[0]
+    for file in FILES_OF_THE_PROJECT.findall(text):
+        assert (ROOT / file).exists(), file
+    for file in FILES_OF_THE_PACKAGE.findall(text):
+        module = SOURCE / file
+        assert module.exists() or module.with_suffix(".py").exists(), file
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)
