@@ -113,7 +113,10 @@ class MoreSettings(Settings):
 
 
 def test_a_setting_is_one_field() -> None:
-    """Keys, the dataset's digest, run.json, the page and what runs differ in follow from it."""
+    """Keys, the dataset's digest, run.json, the page and what runs differ in follow from it.
+
+    A field of `Spec` with the same name lets users set it.
+    """
     model = RandomModel()
     plan = replace(plan_for(Spec(), model), settings=MoreSettings())
     high = replace(plan, settings=MoreSettings(haste="high"))
