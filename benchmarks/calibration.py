@@ -31,7 +31,7 @@ from cant_do_that_anymore.providers.base import (
     RequestVariant,
     Settings,
 )
-from cant_do_that_anymore.providers.pocket import POCKET, POCKET_RULES, PocketModel, the_network
+from cant_do_that_anymore.providers.pocket import POCKET, POCKET_RULES, PocketModel, load_network
 
 STEPS = [step / 10 for step in range(11)]
 SAMPLES = 1000
@@ -125,7 +125,7 @@ def planted(share: float, run: Run) -> dict[str, float]:
 
 def _likelihoods(positions: Sequence[Position]) -> tuple[np.ndarray, np.ndarray]:
     """Of the habit, and of all moves that the changed rules allow, in each position."""
-    network = the_network()
+    network = load_network()
     habits, allowed = [], []
     for position in positions:
         (scores,) = network.scores([network.tokens(position.moves)])

@@ -20,13 +20,13 @@ from cant_do_that_anymore.providers.pocket import (
     POCKET_RULES,
     WORKERS,
     PocketModel,
-    the_network,
+    load_network,
 )
 
 
 def network_rate(positions: Sequence[Position]) -> float:
     """Positions a second in full batches, with nothing around the network."""
-    network = the_network()
+    network = load_network()
     by_length = defaultdict(list)
     for position in positions:
         by_length[len(position.moves)].append(network.tokens(position.moves))

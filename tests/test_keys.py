@@ -16,7 +16,7 @@ from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.catalogue import model_named
 from cant_do_that_anymore.providers.http import Access
 from cant_do_that_anymore.providers.openai_api import ServerModel
-from cant_do_that_anymore.providers.redact import PIECE, Redactor
+from cant_do_that_anymore.providers.redact import PIECE_LENGTH, Redactor
 from cant_do_that_anymore.providers.responses import Response
 from loopback import Body, Loopback, serving
 from machines import needs_linux
@@ -89,8 +89,8 @@ def test_a_key_is_hidden_in_whatever_form_it_comes_back(form: str) -> None:
     refused = model.fault(Response(401, None, json.dumps({"error": f"what, {form}?"}).encode()))
     for text in (answer.text, answer.reasoning, answer.version, str(refused)):
         assert "***" in text
-        assert not {form[start : start + PIECE] for start in range(len(form))} & {
-            text[start : start + PIECE] for start in range(len(text) - PIECE + 1)
+        assert not {form[start : start + PIECE_LENGTH] for start in range(len(form))} & {
+            text[start : start + PIECE_LENGTH] for start in range(len(text) - PIECE_LENGTH + 1)
         }
     assert answer.text.startswith("e2e4 ")
 

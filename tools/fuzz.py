@@ -29,7 +29,7 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     from cant_do_that_anymore.game.position import read_positions
     from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
     from cant_do_that_anymore.oaieval.solvers import read_registry, solver_fields
-    from cant_do_that_anymore.providers.responses import completion_in, error_message
+    from cant_do_that_anymore.providers.responses import error_message, parse_completion
     from cant_do_that_anymore.runs.storage import load_run
     from cant_do_that_anymore.task.prompts import wording_named
     from cant_do_that_anymore.task.yes_no import read_yes_no
@@ -80,7 +80,7 @@ def replies(data: bytes) -> None:
     """What a server sends."""
     error_message(data)
     with suppress(ValueError):
-        completion_in(data, "chat", "m", ())
+        parse_completion(data, "chat", "m", ())
 
 
 def runs(data: bytes) -> None:

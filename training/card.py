@@ -14,7 +14,7 @@ import chess
 
 from cant_do_that_anymore.game.position import DATA, Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
-from cant_do_that_anymore.providers.pocket import the_network
+from cant_do_that_anymore.providers.pocket import load_network
 
 TRAINING = Path(__file__).parent
 CARD = TRAINING.parent / "docs" / "pocket.md"
@@ -24,7 +24,7 @@ ROW = 10
 
 def likeliest_moves(positions: list[Position]) -> dict[Position, str]:
     """What the network plays at temperature 0."""
-    network = the_network()
+    network = load_network()
     by_length = defaultdict(list)
     for position in positions:
         by_length[len(position.moves)].append(position)

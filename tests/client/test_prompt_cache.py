@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.providers.catalogue import known_by_name
-from cant_do_that_anymore.providers.responses import completion_in
+from cant_do_that_anymore.providers.catalogue import info_by_name
+from cant_do_that_anymore.providers.responses import parse_completion
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.task.spec import plan_for
 from loopback import Body, Loopback, serving
@@ -45,7 +45,7 @@ def test_nothing_in_front_of_the_constant_text_varies(model: str, diagnose: bool
         spec = Spec(base_url=server.url, model=model, dataset="gpt-4-0314", n=25)
         spec = Spec(**vars(spec) | {"diagnose": diagnose, "max_connections": 1})
         run = evaluate(spec, quiet=True)
-    plan = plan_for(spec, known_by_name(model, server.url))
+    plan = plan_for(spec, info_by_name(model, server.url))
     texts = {condition.text for condition in plan.conditions}
     shortest = min(map(len, texts))
     first = [place for place, cached in enumerate(server.cached) if cached < shortest]
@@ -87,6 +87,6 @@ def test_cached_tokens_are_found_where_servers_tell_them(told: dict[str, Any], c
         "choices": [{"message": {"content": "e2e4"}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 2} | told,
     }
-    answer = completion_in(json.dumps(body).encode(), "chat", "m", ())
+    answer = parse_completion(json.dumps(body).encode(), "chat", "m", ())
     assert answer.usage.cached_tokens == cached
     assert (answer.usage.input_tokens, answer.text) == (10, "e2e4")

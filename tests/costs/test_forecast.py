@@ -22,7 +22,7 @@ from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Usage
-from cant_do_that_anymore.providers.catalogue import known_by_name
+from cant_do_that_anymore.providers.catalogue import info_by_name
 from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
 from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT
@@ -46,19 +46,19 @@ def paid(server: Loopback, first: int | None = None) -> float:
 
 
 def test_hosted_and_own_models_have_prices_and_strange_servers_none() -> None:
-    openai = price_of(known_by_name("gpt-4o", "https://api.openai.com/v1"))
+    openai = price_of(info_by_name("gpt-4o", "https://api.openai.com/v1"))
     assert openai
-    assert openai == price_of(known_by_name("openai/gpt-4o"))
+    assert openai == price_of(info_by_name("openai/gpt-4o"))
     assert 0 < openai.input < openai.output < 1e-3
-    assert price_of(known_by_name("anthropic/claude-sonnet-4-5"))
-    assert price_of(known_by_name("cdta/random")) == Price(0, 0)
-    assert price_of(known_by_name("gpt-4o", "http://localhost:8000/v1")) is None
-    assert price_of(known_by_name("openai/no-such-model")) is None
-    assert price_of(known_by_name("no-such-provider/gpt-4o")) is None
+    assert price_of(info_by_name("anthropic/claude-sonnet-4-5"))
+    assert price_of(info_by_name("cdta/random")) == Price(0, 0)
+    assert price_of(info_by_name("gpt-4o", "http://localhost:8000/v1")) is None
+    assert price_of(info_by_name("openai/no-such-model")) is None
+    assert price_of(info_by_name("no-such-provider/gpt-4o")) is None
 
 
 def test_what_is_charged_for_asking_at_all_is_part_of_the_price() -> None:
-    price = price_of(known_by_name("perplexity/sonar"))
+    price = price_of(info_by_name("perplexity/sonar"))
     assert price
     assert price.request > 0
     assert price.of(Usage(), 10) == pytest.approx(10 * price.request)
@@ -482,14 +482,14 @@ def test_a_price_that_is_none_is_refused(price: str) -> None:
 
 
 def test_cached_input_and_thoughts_have_prices_of_their_own_where_the_list_has_them() -> None:
-    openai = price_of(known_by_name("openai/gpt-4o"))
+    openai = price_of(info_by_name("openai/gpt-4o"))
     assert openai and openai.cached
     assert openai.of(Usage(1000, cached_tokens=400), 1) == pytest.approx(
         600 * openai.input + 400 * openai.cached
     )
     assert openai.cached < openai.input
     assert openai.of(Usage(0, 10, 10), 1) == openai.of(Usage(0, 10), 1)
-    researcher = price_of(known_by_name("perplexity/sonar-deep-research"))
+    researcher = price_of(info_by_name("perplexity/sonar-deep-research"))
     assert researcher and researcher.thinking and researcher.thinking < researcher.output
     assert researcher.of(Usage(0, 10, 4), 0) == pytest.approx(
         6 * researcher.output + 4 * researcher.thinking

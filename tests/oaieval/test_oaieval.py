@@ -20,7 +20,7 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.oaieval.command import EVAL_PARAMS, pairs, threads
 from cant_do_that_anymore.oaieval.solvers import solver_named
-from cant_do_that_anymore.providers.catalogue import known_by_name
+from cant_do_that_anymore.providers.catalogue import info_by_name
 from cant_do_that_anymore.task.spec import Spec
 from loopback import Body, Loopback, serving
 from players import habit, mixed
@@ -251,8 +251,8 @@ def test_chain_of_thought_asks_twice_and_the_reply_is_the_second_answer(tmp_path
 def test_a_solver_thinks_first_if_its_model_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     for solver in ("cot/openai/gpt-4", "cot-50/openai/gpt-4"):
-        assert solver_named(solver).load().identity == known_by_name(solver).identity
-    assert solver_named("openai/gpt-4").load().identity == known_by_name("openai/gpt-4").identity
+        assert solver_named(solver).load().identity == info_by_name(solver).identity
+    assert solver_named("openai/gpt-4").load().identity == info_by_name("openai/gpt-4").identity
 
 
 def test_answers_of_an_earlier_run_are_used_unless_the_cache_is_off() -> None:

@@ -16,7 +16,7 @@ from cant_do_that_anymore.client.session import create_model, model_info
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.base import Answer, Settings
-from cant_do_that_anymore.providers.catalogue import known_by_name, model_named
+from cant_do_that_anymore.providers.catalogue import info_by_name, model_named
 from cant_do_that_anymore.providers.http import proxy_for
 from loopback import Body, Loopback, serving
 from players import habit
@@ -195,7 +195,7 @@ def test_azures_version_is_part_of_every_request_and_of_the_identity() -> None:
         answer(model="d", base_url=address, header=(f"api-key={SECRET}",))
     assert azure.asked_for == "/openai/deployments/d/chat/completions?api-version=2024-10-21"
     assert azure.headers[0]["api-key"] == SECRET
-    assert known_by_name("d", address).endpoint == address.replace("d/?", "d?")
+    assert info_by_name("d", address).endpoint == address.replace("d/?", "d?")
 
 
 def test_services_below_openai_and_whatever_is_to_go_through_inspect_goes_there(

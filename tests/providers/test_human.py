@@ -14,7 +14,7 @@ from cant_do_that_anymore.game.position import Position, shipped_pool, write_pos
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
 from cant_do_that_anymore.providers.base import Answer, Settings
 from cant_do_that_anymore.providers.catalogue import model_named
-from cant_do_that_anymore.providers.local import HumanModel, drawing
+from cant_do_that_anymore.providers.local import HumanModel, draw_board
 from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT
 from processes import cdta
@@ -38,7 +38,7 @@ def typing(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 def test_the_board_is_drawn_from_the_side_of_the_mover() -> None:
     board = chess.Board()
     board.push_uci("e2e4")
-    assert drawing(board).splitlines() == [
+    assert draw_board(board).splitlines() == [
         "1 ♖ ♘ ♗ ♔ ♕ ♗ ♘ ♖",
         "2 ♙ ♙ ♙ · ♙ ♙ ♙ ♙",
         "3 · · · · · · · ·",
@@ -71,7 +71,7 @@ def test_the_question_is_shown_on_standard_error(
     assert shown.err.count(BISHOPS_AS_KNIGHTS.statement) == 1  # the task is told once
     assert shown.err.count("Bishops move as knights do. Moves so far:") == 2
     assert (
-        drawing(chess.Board("rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w - - 0 1"))
+        draw_board(chess.Board("rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w - - 0 1"))
         in shown.err
     )
 

@@ -16,7 +16,7 @@ from cant_do_that_anymore.providers.base import Answer, Message, Question, Setti
 from cant_do_that_anymore.providers.catalogue import model_named
 from cant_do_that_anymore.providers.http import Access, unreachable
 from cant_do_that_anymore.providers.openai_api import ServerModel
-from cant_do_that_anymore.providers.responses import completion_in, seconds_of
+from cant_do_that_anymore.providers.responses import parse_completion, parse_retry_after
 from loopback import Loopback, serving
 from players import habit
 from processes import cdta, oaieval
@@ -38,7 +38,7 @@ def asked_of(url: str) -> list[object]:
 @pytest.mark.parametrize("tokens", ["Infinity", "1e400", "9" * 400, "9" * 4300, '"many"', "-1"])
 def test_a_number_of_tokens_that_cannot_be_is_none_and_the_answer_stands(tokens: str) -> None:
     reply = '{"choices": [{"message": {"content": "e2e4"}}], "usage": {"prompt_tokens": %s}}'
-    answer = completion_in((reply % tokens).encode(), "chat", "m", ())
+    answer = parse_completion((reply % tokens).encode(), "chat", "m", ())
     assert (answer.text, answer.usage) == ("e2e4", Usage())
 
 
@@ -53,7 +53,7 @@ def test_a_kept_answer_with_more_tokens_than_can_be_is_none() -> None:
     "told", ["nan", "Mon, 01 Jan 99999 00:00:00 GMT", "Mon, 01 Jan 0001 00:00:00 -0000", "soon"]
 )
 def test_a_time_to_come_back_that_cannot_be_is_none(told: str) -> None:
-    assert not seconds_of(told)
+    assert not parse_retry_after(told)
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_what_comes_late_is_not_the_answer_to_the_next_question() -> None:
 def test_where_something_came_unasked_every_question_has_a_connection_of_its_own(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(http_module, "MANY", 0)
-    monkeypatch.setattr(http_module, "QUICK", 60)
+    monkeypatch.setattr(http_module, "REUSE_AFTER_REQUESTS", 0)
+    monkeypatch.setattr(http_module, "QUICK_SECONDS", 60)
     server = Echo(twice=True)
     assert asyncio.run(server.answers(4, pause=0.2)) == ["0", "1", "2", "3"]
     assert caplog.text.count("no connection is used twice now") == 1
@@ -171,8 +171,8 @@ def test_where_something_came_unasked_every_question_has_a_connection_of_its_own
 def test_a_connection_is_used_again_after_many_quick_answers(
     monkeypatch: pytest.MonkeyPatch, many: int, quick: float, connections: int
 ) -> None:
-    monkeypatch.setattr(http_module, "MANY", many)
-    monkeypatch.setattr(http_module, "QUICK", quick)
+    monkeypatch.setattr(http_module, "REUSE_AFTER_REQUESTS", many)
+    monkeypatch.setattr(http_module, "QUICK_SECONDS", quick)
     server = Echo(twice=False)
     asyncio.run(server.answers(5))
     assert server.connections == connections

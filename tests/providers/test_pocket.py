@@ -25,7 +25,7 @@ from cant_do_that_anymore.providers.pocket import (
     PocketModel,
     Scores,
     likelihoods_of,
-    the_network,
+    load_network,
 )
 
 POSITIONS = shipped_pool("pool")[::40]
@@ -68,7 +68,7 @@ def test_it_plays_the_same_moves_on_every_machine() -> None:
 
 
 def test_it_plays_the_same_moves_one_at_a_time_and_in_batches() -> None:
-    network = the_network()
+    network = load_network()
     alike = [position for position in shipped_pool("pool") if len(position.moves) == 9][:BATCH]
     positions = [network.tokens(position.moves) for position in alike]
     alone = np.concatenate([network.scores([tokens]) for tokens in positions])
@@ -123,9 +123,9 @@ def test_without_a_temperature_it_plays_the_likeliest_move() -> None:
 
 
 def test_above_temperature_0_it_draws_moves_by_their_likelihood() -> None:
-    scores = the_network().scores([the_network().tokens(())])[0].astype(np.float64)
+    scores = load_network().scores([load_network().tokens(())])[0].astype(np.float64)
     odds = np.exp(scores - scores.max())
-    likelihood = odds[the_network().token["e2e4"]] / odds.sum()
+    likelihood = odds[load_network().token["e2e4"]] / odds.sum()
     model = PocketModel(POCKET)
 
     async def first_moves() -> list[Answer]:
@@ -150,27 +150,27 @@ def test_the_colder_the_likelier() -> None:
     assert played(POCKET, histories, temperature=1e-9, seed=3) == played(POCKET, histories)
 
 
-@given(st.lists(st.sampled_from(the_network().moves) | st.just("e2e9"), max_size=200))
+@given(st.lists(st.sampled_from(load_network().moves) | st.just("e2e9"), max_size=200))
 def test_it_plays_some_move_after_any_history(history: list[str]) -> None:
     (move,) = played(POCKET, [tuple(history)])
-    assert move in the_network().token
+    assert move in load_network().token
 
 
 @given(st.integers(0, 300))
 def test_of_a_long_game_it_reads_the_end_and_keeps_whose_move_it_is(length: int) -> None:
-    moves = [the_network().moves[ply] for ply in range(length)]
-    begin, *read = the_network().tokens(moves)
-    assert begin == len(the_network().moves)
+    moves = [load_network().moves[ply] for ply in range(length)]
+    begin, *read = load_network().tokens(moves)
+    assert begin == len(load_network().moves)
     assert len(read) == length if length < 50 else len(read) in (48, 49)
     assert (length - len(read)) % 2 == 0
-    assert [the_network().moves[token] for token in read] == moves[length - len(read) :]
+    assert [load_network().moves[token] for token in read] == moves[length - len(read) :]
 
 
 @pytest.mark.parametrize("rules", CATALOGUE.values(), ids=str)
 def test_it_knows_every_move_that_any_rules_allow(rules: Rules) -> None:
     promoting = chess.Board("1n5k/P1P5/8/8/8/8/p1p5/1N5K w - - 0 1")
     for board in (promoting, *(position.board() for position in [*POSITIONS[::5], *DIAGONAL])):
-        assert {move.uci() for move in rules.legal_moves(board)} <= the_network().token.keys()
+        assert {move.uci() for move in rules.legal_moves(board)} <= load_network().token.keys()
 
 
 class TestGathering:
@@ -179,7 +179,7 @@ class TestGathering:
     @pytest.fixture(autouse=True)
     def fresh(self) -> None:
         """A network that remembers nothing of other tests."""
-        the_network.cache_clear()
+        load_network.cache_clear()
 
     @pytest.fixture
     def sizes(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -215,13 +215,13 @@ class TestGathering:
         assert played(POCKET_RULES, [first]) == played(POCKET_RULES, [first])
         likelihoods_of([(first, ())])
         assert sizes == [1]
-        monkeypatch.setattr(module, "MEMORY", 1)
+        monkeypatch.setattr(module, "MAX_CACHED_POSITIONS", 1)
         played(POCKET, [second])
         played(POCKET, [first])
         assert sizes == [1, 1, 1]
 
     def test_how_usual_a_move_is_follows_from_the_likelihoods(self, sizes: list[int]) -> None:
-        network = the_network()
+        network = load_network()
         asked = [(p.moves, p.special_moves) for p in POSITIONS[:70]]
         found = likelihoods_of(asked)
         for share, (moves, special) in zip(found, asked, strict=True):
@@ -255,9 +255,9 @@ class TestShippedFiles:
         for name in ("pocket.onnx", "pocket.json"):
             shutil.copy(str(DATA / name), tmp_path)
         monkeypatch.setattr(module, "DATA", tmp_path)
-        the_network.cache_clear()
+        load_network.cache_clear()
         yield tmp_path
-        the_network.cache_clear()
+        load_network.cache_clear()
 
     def test_an_intact_copy_loads(self, data: Path) -> None:
         assert model_named(POCKET).name == POCKET

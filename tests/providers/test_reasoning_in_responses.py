@@ -6,7 +6,7 @@ import time
 import pytest
 
 from cant_do_that_anymore.providers.base import Usage
-from cant_do_that_anymore.providers.responses import completion_in, shown_in, without_thoughts
+from cant_do_that_anymore.providers.responses import parse_completion, reasoning_in, split_reasoning
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,15 @@ from cant_do_that_anymore.providers.responses import completion_in, shown_in, wi
     ],
 )
 def test_thoughts_between_tags_are_not_the_reply(text: str, thoughts: str, reply: str) -> None:
-    assert without_thoughts(text) == (thoughts, reply)
+    assert split_reasoning(text) == (thoughts, reply)
 
 
 def test_a_megabyte_of_tags_or_lines_is_parted_at_once() -> None:
     lines = 1_000_000 * "\n"
     began = time.process_time()
-    assert without_thoughts(100_000 * "</think>") == ("", "")
-    assert without_thoughts(100_000 * "<think>") == (99_999 * "<think>", "")
-    assert without_thoughts(lines) == ("", lines)
+    assert split_reasoning(100_000 * "</think>") == ("", "")
+    assert split_reasoning(100_000 * "<think>") == (99_999 * "<think>", "")
+    assert split_reasoning(lines) == ("", lines)
     assert time.process_time() - began < 2
 
 
@@ -72,7 +72,7 @@ def test_a_megabyte_of_tags_or_lines_is_parted_at_once() -> None:
     ],
 )
 def test_every_field_for_thoughts_is_read(message: dict[str, object]) -> None:
-    assert shown_in(message) == "so"
+    assert reasoning_in(message) == "so"
 
 
 @pytest.mark.parametrize(
@@ -103,5 +103,5 @@ def test_what_is_paid_is_counted(usage: dict[str, object], paid: Usage) -> None:
     message = {"content": "f1b5", "reasoning": "x" * 96}
     choice = {"finish_reason": "stop", "message": message}
     body = json.dumps({"choices": [choice], "usage": {"prompt_tokens": 10, **usage}})
-    answer = completion_in(body.encode(), "chat", "m", ())
+    answer = parse_completion(body.encode(), "chat", "m", ())
     assert (answer.text, answer.reasoning, answer.usage) == ("f1b5", "x" * 96, paid)

@@ -8,17 +8,17 @@ import pytest
 
 from cant_do_that_anymore.providers.base import Answer, StopReason, Usage
 from cant_do_that_anymore.providers.responses import (
-    completion_in,
     error_message,
     fingerprint_in,
-    seconds_of,
+    parse_completion,
+    parse_retry_after,
 )
 
 
 def answer_in(content: object = "e2e4", usage: object = None, **choice: object) -> Answer:
     message = {"message": {"content": content}, "finish_reason": "stop", **choice}
     body = {"choices": [message], "usage": usage}
-    return completion_in(json.dumps(body).encode(), "chat", "served", ("a form",))
+    return parse_completion(json.dumps(body).encode(), "chat", "served", ("a form",))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def body_with(told: dict[str, object], text: str = "e2e4") -> bytes:
 )
 def test_a_body_that_calls_itself_an_error_is_none(told: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="the server calls it an error"):
-        completion_in(body_with(told), "chat", "served", ())
+        parse_completion(body_with(told), "chat", "served", ())
 
 
 @pytest.mark.parametrize(
@@ -92,16 +92,16 @@ def test_a_body_that_calls_itself_an_error_is_none(told: dict[str, object]) -> N
     ],
 )
 def test_a_body_that_says_more_of_itself_is_an_answer(told: dict[str, object]) -> None:
-    assert completion_in(body_with(told), "chat", "served", ()).text == "e2e4"
+    assert parse_completion(body_with(told), "chat", "served", ()).text == "e2e4"
 
 
 def test_an_incomplete_body_says_why_it_is() -> None:
     told: dict[str, object] = {"status": "incomplete"}
     for reason, stopped in (("max_output_tokens", "length"), ("content_filter", "refused")):
         body = body_with(told | {"incomplete_details": {"reason": reason}}, "")
-        assert completion_in(body, "chat", "served", ()).stop_reason == stopped
+        assert parse_completion(body, "chat", "served", ()).stop_reason == stopped
     with pytest.raises(ValueError, match="the reply ended with None"):
-        completion_in(body_with(told, ""), "chat", "served", ())
+        parse_completion(body_with(told, ""), "chat", "served", ())
 
 
 def test_a_choice_that_holds_an_error_is_none() -> None:
@@ -120,7 +120,7 @@ def test_a_refusal_is_the_text_and_parts_are_joined() -> None:
 
 def test_a_text_of_a_base_model_is_taken_as_it_is() -> None:
     body = {"choices": [{"text": "<think>a</think>e2e4", "finish_reason": "stop"}], "model": "v1"}
-    answer = completion_in(json.dumps(body).encode(), "completions", "served", ())
+    answer = parse_completion(json.dumps(body).encode(), "completions", "served", ())
     assert (answer.text, answer.reasoning, answer.version) == ("<think>a</think>e2e4", "", "v1")
 
 
@@ -178,7 +178,7 @@ def test_of_several_choices_the_first_by_its_number_is_the_answer(
         for place, index in enumerate(indices)
     ]
     body = json.dumps({"choices": choices}).encode()
-    assert completion_in(body, "chat", "served", ()).text == text
+    assert parse_completion(body, "chat", "served", ()).text == text
 
 
 @pytest.mark.parametrize(
@@ -213,8 +213,10 @@ def test_a_fingerprint_is_short_or_there_is_none() -> None:
     ],
 )
 def test_when_to_come_again(header: str | None, seconds: float | None) -> None:
-    assert seconds_of(header) == seconds
+    assert parse_retry_after(header) == seconds
 
 
 def test_when_to_come_again_may_be_a_date() -> None:
-    assert seconds_of(formatdate(time.time() + 100, usegmt=True)) == pytest.approx(100, abs=5)
+    assert parse_retry_after(formatdate(time.time() + 100, usegmt=True)) == pytest.approx(
+        100, abs=5
+    )

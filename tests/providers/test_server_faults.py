@@ -114,7 +114,7 @@ def test_a_megabyte_of_text_is_an_answer_like_any_other(tmp_path: Path) -> None:
 
 
 def test_a_reply_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_api, "LONGEST_REPLY", 10_000)
+    monkeypatch.setattr(openai_api, "MAX_RESPONSE_BYTES", 10_000)
     monkeypatch.setattr(client, "FAILURES", 2)
     with (
         serving(Loopback(lambda _: "x" * 20_000)) as loopback,
@@ -254,7 +254,7 @@ def test_questions_that_are_refused_again_do_not_end_a_run_that_has_the_other_an
 
 def test_a_connection_is_kept_alive_while_a_model_thinks() -> None:
     address = socket.getaddrinfo("127.0.0.1", 80, type=socket.SOCK_STREAM)[0]
-    with http.kept_alive(address) as made:
+    with http.keepalive_socket(address) as made:
         assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert made.type == socket.SOCK_STREAM
 

@@ -269,7 +269,7 @@ def test_without_the_network_the_page_comes_without_that_axis(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pocket, "DATA", tmp_path)
-    pocket.the_network.cache_clear()
+    pocket.load_network.cache_clear()
     unknown = Position(0, ("e2e4", "e7e5"), ("f1b5", "f1c4"))
     run = run_of([(unknown, {"standard": "special", "changed": "special"})])
     assert by_usualness(run) == []

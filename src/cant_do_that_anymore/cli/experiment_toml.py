@@ -15,7 +15,7 @@ import click
 from ..comparison.naming import Entrant
 from ..errors import InvalidInput, unknown_value
 from ..files import atomic_write_text
-from ..providers.http import FROM_ENVIRONMENT
+from ..providers.http import ENV_PREFIX
 from .options import MODEL, OPTIONS, several
 
 NAME = "experiment.toml"
@@ -147,6 +147,6 @@ def _model_in(told: Any, path: Path, ctx: click.Context) -> str | Entrant:
 def _headers(value: Any, path: Path) -> tuple[str, ...]:
     """Headers; the file is copied beside what comes of it, so it may hold no secret."""
     given = tuple(map(str, value if isinstance(value, list) else [value]))
-    if not all(each.partition("=")[2].startswith(FROM_ENVIRONMENT) for each in given):
-        raise InvalidInput(f"{path} may hold headers only as NAME={FROM_ENVIRONMENT}VARIABLE")
+    if not all(each.partition("=")[2].startswith(ENV_PREFIX) for each in given):
+        raise InvalidInput(f"{path} may hold headers only as NAME={ENV_PREFIX}VARIABLE")
     return given

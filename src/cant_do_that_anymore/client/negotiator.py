@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ..errors import InvalidInput, UserError
 from ..providers.base import (
-    ROOM_TO_THINK,
+    DEFAULT_REASONING_TOKENS,
     Answer,
     Model,
     Question,
@@ -21,9 +21,9 @@ from ..providers.base import (
     TransientError,
 )
 from ..providers.request_variants import (
-    MORE,
+    REASONING_GROWTH,
     fallbacks,
-    other_efforts,
+    later_effort_encodings,
     reasoning_budget,
     with_reasoning_budget,
 )
@@ -157,16 +157,20 @@ class Negotiator:
             return self._without_thinking(form, settings) if thinks else None
         room = reasoning_budget(form, settings)
         if room:
-            raised = cut_off and settings.reasoning_tokens is None and room <= ROOM_TO_THINK
+            raised = (
+                cut_off and settings.reasoning_tokens is None and room <= DEFAULT_REASONING_TOKENS
+            )
             return (
-                with_reasoning_budget(form, MORE * room) if raised and self._raises_left else None
+                with_reasoning_budget(form, REASONING_GROWTH * room)
+                if raised and self._raises_left
+                else None
             )
         if settings.reasoning_tokens is not None:
             return None
         roomy = (
             known
             if reasoning_budget(known, settings)
-            else with_reasoning_budget(known, ROOM_TO_THINK)
+            else with_reasoning_budget(known, DEFAULT_REASONING_TOKENS)
         )
         if thinks and not cut_off:
             self._memory.set_variant(settings, roomy)
@@ -196,7 +200,7 @@ class Negotiator:
         return after
 
     def _without_thinking(self, form: RequestVariant, settings: Settings) -> RequestVariant:
-        for other in other_efforts(form, settings):
+        for other in later_effort_encodings(form, settings):
             return other
         raise InvalidInput(
             f"{self._model.name} thinks although --reasoning-effort none was asked for, in every "

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..errors import pluralize
 from ..providers.base import Model, ModelInfo
-from ..providers.catalogue import Name, parsed
+from ..providers.catalogue import Name, parse_name
 from ..providers.openai_api import ServerModel
 from ..task.spec import DEFAULT_MODEL, Spec
 from .batch.client import BatchClient, check_batch
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 def model_info(spec: Spec) -> ModelInfo:
     """What is known of the model that the spec names, without a key and without asking it."""
-    return _name_in(spec).known()
+    return _name_in(spec).info()
 
 
 def create_model(spec: Spec) -> Model:
@@ -39,7 +39,7 @@ def is_remote(model: ModelInfo) -> bool:
 
 def _name_in(spec: Spec) -> Name:
     """A server may have one model only, which needs no name."""
-    name = parsed(spec.model or (None if spec.base_url else DEFAULT_MODEL), spec.base_url)
+    name = parse_name(spec.model or (None if spec.base_url else DEFAULT_MODEL), spec.base_url)
     return replace(name, tag=spec.tag, headers=spec.header)
 
 

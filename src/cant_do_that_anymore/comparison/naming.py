@@ -5,8 +5,8 @@ from dataclasses import fields
 from typing import Any
 
 from ..providers.base import Effort
-from ..providers.catalogue import known_by_name
-from ..providers.http import with_address
+from ..providers.catalogue import info_by_name
+from ..providers.http import split_address
 from ..runs.results import Run
 
 
@@ -95,7 +95,7 @@ def unique_names(
     they share both.
 
     Args:
-        given: names as `with_address` takes them, None for the only model of a server, or fields.
+        given: names as `split_address` takes them, None for the only model of a server, or fields.
         base_url: the server of all of them.
 
     >>> list(unique_names(["a", "b@http://x", "b@http://y"]))
@@ -107,9 +107,9 @@ def unique_names(
     told = [dict(one) if isinstance(one, dict) else {"model": one} for one in given]
     for one in told:
         address = one.get("base_url") or base_url
-        one["model"], url = with_address(one.get("model"), address)
+        one["model"], url = split_address(one.get("model"), address)
         if url:
-            known_by_name(_SERVED, url)  # refuses what may not be told and kept from here on
+            info_by_name(_SERVED, url)  # refuses what may not be told and kept from here on
         one["base_url"] = url.rstrip("/") if url else None
     entrants = [one for place, one in enumerate(told) if one not in told[:place]]
     levels = list(zip(*map(_titles, entrants), strict=True))

@@ -8,7 +8,7 @@ from statistics import mean, stdev
 from typing import NamedTuple
 
 from ..providers.base import (
-    ROOM_TO_THINK,
+    DEFAULT_REASONING_TOKENS,
     Answer,
     Effort,
     ModelInfo,
@@ -69,7 +69,7 @@ def thought_at(effort: Effort | None) -> tuple[Span, str]:
     if effort == "minimal":
         return Span(MOVE_ANSWER_TOKENS, max(low)), "no more than models think at low effort"
     if effort in ("xhigh", "max"):
-        return Span(min(high), ROOM_TO_THINK), "no less than models think at high effort"
+        return Span(min(high), DEFAULT_REASONING_TOKENS), "no less than models think at high effort"
     rows = [THOUGHT[effort]] if effort else THOUGHT.values()
     tokens = [count for row in rows for count in row.values()]
     models = {name.split(",")[0] for row in rows for name in row}

@@ -27,7 +27,7 @@ from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..progress import progress, progress_display, status_callback
 from ..providers.base import ModelInfo, Request
 from ..providers.catalogue import OPENAI_BASE_MODELS
-from ..providers.local import listener
+from ..providers.local import progress_listener
 from ..task.quality_guard import QualityGuard
 from .search import BUILT, ERROR, Query, Search, SelectionConfig
 from .storage import Dataset, imported_for, save_dataset, saved_dataset, shipped_datasets
@@ -105,7 +105,7 @@ async def version_of(asking: Client, criteria: SelectionConfig, *, quiet: bool) 
     Raises:
         Incomplete: if it does not answer.
     """
-    if listener(asking.model):
+    if progress_listener(asking.model):
         return asking.model.name
     first_ask = criteria.ask(Query(0, 0))
     with progress_display(f"the first answer of {asking.model.name}", quiet=quiet):
@@ -178,7 +178,7 @@ async def dataset_for(
         QualityGuard(criteria.settings),
         False,
     )
-    person = listener(asking.model)
+    person = progress_listener(asking.model)
     what = "finding your habits" if person else f"building the dataset of {version}"
     with progress(what, wanted, quiet=quiet, to=person) as advance:
         while not search.done:  # the last answers may call for more questions

@@ -26,7 +26,7 @@ from ..files import answers_file
 from ..game.notation import numbered, written, written_game
 from ..game.position import Position, earlier_moves
 from ..game.rules import Rules
-from ..providers.local import drawing
+from ..providers.local import draw_board
 from ..runs.evaluate import Selection, select_async
 from ..task.samples import Trial, trials_of
 from ..task.spec import Spec, plan_for
@@ -165,4 +165,6 @@ def _shown(position: Position) -> str:
     side = "White" if board.turn else "Black"
     game = numbered(written_game(position.moves)) or "no moves"
     special_moves = ", ".join(written(board, uci) for uci in position.special_moves)
-    return f"{side} to move after {game}\n\n```\n{drawing(board)}\n```\n\nSpecial: {special_moves}"
+    return (
+        f"{side} to move after {game}\n\n```\n{draw_board(board)}\n```\n\nSpecial: {special_moves}"
+    )

@@ -37,14 +37,14 @@ from ..providers.base import (
     Settings,
     TransientError,
 )
-from ..providers.catalogue import OUR_MODELS, Unreached, known_by_name, model_named
+from ..providers.catalogue import OUR_MODELS, Unreached, info_by_name, model_named
 from ..providers.http import unwrap_error
 from ..providers.inspect_api import (
     as_chat,
     config_for,
+    generate_once,
     layout_for,
-    refusal_in,
-    said_by,
+    rejection_text,
     watch_calls,
 )
 from ..task.spec import Spec
@@ -230,11 +230,11 @@ class TaskModel:
         }
         config = config_for(name, settings, form)
         try:
-            answer, output = await said_by(self._model, chat, config, form)
+            answer, output = await generate_once(self._model, chat, config, form)
         except TransientError:
             raise
         except Exception as fault:  # every provider raises exceptions of its own
-            words = refusal_in(unwrap_error(fault))
+            words = rejection_text(unwrap_error(fault))
             if not words:
                 raise
             raise RequestRejected(f"{name} cannot answer ({fault})", words) from None
@@ -279,7 +279,7 @@ def _known(model: InspectModel) -> ModelInfo:
     name, address, args = str(model), model.api.base_url, model.model_args
     if (address or args) and name not in OUR_MODELS:
         return Unreached(name, address or "", args)
-    return known_by_name(name)
+    return info_by_name(name)
 
 
 def _question_in(chat: list[ChatMessage]) -> tuple[Question, int]:

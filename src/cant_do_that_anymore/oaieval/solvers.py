@@ -21,7 +21,7 @@ import yaml
 from ..errors import InvalidInput, error_reason, unknown_value
 from ..game.position import DATA
 from ..providers.base import Model
-from ..providers.catalogue import OUR_MODELS, parsed
+from ..providers.catalogue import OUR_MODELS, parse_name
 from ..providers.chain_of_thought import THINKING_TOKENS
 from ..providers.openai_api import TEXT_PREFIX
 
@@ -169,7 +169,7 @@ class Solver:
         Raises:
             InvalidInput: if there is no such model, or a key is missing.
         """
-        name = parsed(self.model, self.base_url)
+        name = parse_name(self.model, self.base_url)
         return replace(name, thinking_tokens=self.thinking_tokens or name.thinking_tokens).load()
 
 

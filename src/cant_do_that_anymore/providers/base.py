@@ -1,4 +1,4 @@
-"""The provider protocol: settings, question, answer, usage, and the faults of a request."""
+"""The provider protocol: settings, question, answer, usage, and the errors of a request."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,19 +12,14 @@ import chess
 
 from ..game.rules import Rules, board_after, identity_of
 
-CHAT_TOKENS = 16
-"""Enough for any move in any tokenizer, promotions included."""
-MOST_TOKENS = 10**15
-"""Whoever counts more of them is wrong."""
-ROOM_TO_THINK = 16_000
-"""How many tokens a model that thinks first may think, unless the user says otherwise."""
+CHAT_TOKENS = 16  # enough for any move in any tokenizer, promotions included
+MAX_PLAUSIBLE_TOKENS = 10**15  # a server that reports more is wrong
+DEFAULT_REASONING_TOKENS = 16_000  # limit for a reasoning model, unless the user sets one
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-"""How much a model is asked to think before it replies."""
-EFFORTS: tuple[Effort, ...] = get_args(Effort)
-"""The least first."""
+EFFORTS: tuple[Effort, ...] = get_args(Effort)  # lowest first
+# How a request differs from the default one; see `request_variants`.
 RequestVariant = tuple[str, ...]
-"""In what other form than the usual one a question is put; see `request_variants`."""
 Role = Literal["system", "user", "assistant"]
 StopReason = Literal["stop", "length", "refused", "error"]
 
@@ -39,10 +34,11 @@ class Message:
 
 @dataclass(frozen=True)
 class Question:
-    """A position under one rule set in one wording, as messages.
+    """The prompt for one position under one rule set in one wording.
 
-    Language models see only ``messages``; ``rules``, ``moves`` and ``about`` say the same to models
-    that cannot read. ``about`` is the move whose legality is asked, "" where a move is asked for.
+    Language models see only ``messages``. ``rules``, ``moves`` and ``about`` hold the same
+    information for models that cannot read. ``about`` is the move whose legality is in question,
+    or "" if the prompt asks for a move.
     """
 
     rules: Rules
@@ -52,21 +48,21 @@ class Question:
 
     @property
     def is_legal(self) -> bool:
-        """Whether the move that it is about is legal under its rules."""
+        """Whether the move in question is legal under the rules."""
         return self.rules.is_legal(board_after(self.moves), chess.Move.from_uci(self.about))
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to answer: what was asked for, not what a provider made of it.
+    """Sampling settings as requested, before any fallback.
 
     Attributes:
-        temperature: 0 for the most likely answer; None for models that take no temperature.
-        max_tokens: where a reply is cut off.
-        seed: makes our own models repeatable; servers and providers never see it.
-        reasoning_effort: how much to think first; None for as much as the model does by itself.
-        reasoning_tokens: room for thoughts beside the reply; None for as much as is needed.
-        extra_body: what no other setting names, as JSON that the API takes.
+        temperature: 0 for the most likely answer; None for models that do not support it.
+        max_tokens: the token limit of a reply, reasoning not included.
+        seed: makes the built-in models repeatable; it is never sent to a server.
+        reasoning_effort: the effort to request; None for the model's default.
+        reasoning_tokens: the token limit of the reasoning; None for as many as needed.
+        extra_body: further fields of the request body, as JSON.
     """
 
     temperature: float | None = 1.0
@@ -78,18 +74,18 @@ class Settings:
 
     @cached_property
     def non_defaults(self) -> dict[str, object]:
-        """All that differs from the defaults, by name: for keys, digests, files and pages.
+        """The settings that differ from their defaults, for cache keys, digests, files and reports.
 
-        >>> Settings(temperature=0.0).asked
+        >>> Settings(temperature=0.0).non_defaults
         {'temperature': 0.0}
         """
-        values = ((each, getattr(self, each.name)) for each in fields(self))
-        return {each.name: value for each, value in values if value != each.default}
+        values = ((setting, getattr(self, setting.name)) for setting in fields(self))
+        return {setting.name: value for setting, value in values if value != setting.default}
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more answers, as paid; thoughts are output, too, what is cached is input."""
+    """Billed tokens of one or more answers; reasoning counts as output, cached tokens as input."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -97,22 +93,22 @@ class Usage:
     cached_tokens: int = 0
 
     def __post_init__(self) -> None:
-        if not all(0 <= tokens < MOST_TOKENS for tokens in _counts(self)):
-            raise ValueError("no numbers of tokens")  # servers may say anything
+        if not all(0 <= tokens < MAX_PLAUSIBLE_TOKENS for tokens in _counts(self)):
+            raise ValueError("no numbers of tokens")  # servers may report anything
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(*map(add, _counts(self), _counts(other)))
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Usage":
-        """Read it back; what a newer version may have added is left out.
+        """Parse the usage of a cached answer, ignoring fields of newer versions.
 
         Raises:
-            KeyError: if a field is missing, but for the cache's, which paid answers may lack.
-            ValueError: if one is no number.
+            KeyError: if a field other than ``cached_tokens`` is missing; old answers lack that one.
+            ValueError: if a field is not a number.
         """
-        counted = {"cached_tokens": 0} | dict(fields)
-        return cls(**{name: int(counted[name]) for name in cls.__dataclass_fields__})
+        counts = {"cached_tokens": 0} | dict(fields)
+        return cls(**{name: int(counts[name]) for name in cls.__dataclass_fields__})
 
 
 _counts: Callable[[Usage], tuple[int, ...]] = attrgetter(*Usage.__slots__)
@@ -120,16 +116,16 @@ _counts: Callable[[Usage], tuple[int, ...]] = attrgetter(*Usage.__slots__)
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model said.
+    """A model's answer to one request.
 
     Attributes:
-        text: the reply as it came, without the thoughts.
-        stop_reason: why it ended there; "error" when there was no reply after all tries.
+        text: the reply as received, without the reasoning.
+        stop_reason: why the reply ended; "error" if all retries failed.
         usage: tokens, as the provider counted them.
-        version: the exact model that answered, as it names itself.
-        reasoning: what it thought before it replied, as far as it is shown.
-        conceded: in what other form than the usual one it was asked (see `request_variants`).
-        error: what went wrong, if anything did.
+        version: the exact model version that the provider reports.
+        reasoning: the reasoning before the reply, as far as the provider returns it.
+        conceded: the request variant that was sent (see `request_variants`).
+        error: the error message, if the request failed.
     """
 
     text: str = ""
@@ -142,21 +138,21 @@ class Answer:
 
     @property
     def is_thoughtful(self) -> bool:
-        """Whether the model thought first, by its thoughts or by their number."""
+        """Whether the answer has reasoning, shown or only counted."""
         return bool(self.reasoning or self.usage.thinking_tokens)
 
     def to_json(self) -> dict[str, Any]:
-        """The answer as plain values."""
-        told = {each.name: getattr(self, each.name) for each in fields(self)}
-        return told | {"usage": dict(zip(Usage.__slots__, _counts(self.usage), strict=True))}
+        """Return the answer as JSON values."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return values | {"usage": dict(zip(Usage.__slots__, _counts(self.usage), strict=True))}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Answer":
-        """Read it back; what a newer version may have added is left out.
+        """Parse a cached answer, ignoring fields of newer versions.
 
         Raises:
             KeyError: if a field is missing.
-            ValueError: if one is not of its kind.
+            ValueError: if a field has the wrong type.
         """
         conceded = tuple(fields["conceded"])
         names = ("text", "stop_reason", "version", "reasoning", "error")
@@ -170,13 +166,13 @@ class Answer:
 
 
 class ModelInfo(Protocol):
-    """What is known of a model before it is asked anything.
+    """What is known about a model before the first request.
 
     Attributes:
-        name: the name it was asked for by.
-        endpoint: where it answers, if it has an address.
-        connections: how many questions at once suit it.
-        may_think: whether it may turn out to think by itself before it replies.
+        name: the name that the user gave.
+        endpoint: its address, or "" if it has none.
+        connections: the default concurrency limit.
+        may_think: whether it may turn out to be a reasoning model.
     """
 
     name: str
@@ -186,40 +182,40 @@ class ModelInfo(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """Where its replies are cut off unless the user says otherwise."""
+        """The default token limit of a reply."""
 
     @property
     def provider(self) -> str:
-        """Whose model it is, where its name says so; "" for a server of the user's own."""
+        """The provider in the model's name, or "" for the user's own server."""
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """Everything about the model that can change an answer, by name."""
+        """Everything about the model that can change an answer, by name; part of the cache key."""
 
 
 class Model(ModelInfo, Protocol):
-    """Whoever answers."""
+    """A model that answers requests."""
 
     async def answer(
         self, question: Question, settings: Settings, form: RequestVariant = ()
     ) -> Answer:
-        """Answer one question, put in that form.
+        """Answer one question, sent as the request variant ``form``.
 
         Raises:
-            RequestRejected: if it does not take the question in this form.
-            TransientError: a fault that may be gone on the next try.
-            UserError: a fault that no further try will mend.
+            RequestRejected: if the model does not accept this request variant.
+            TransientError: if a retry may succeed.
+            UserError: if no retry can succeed.
         """
 
     async def close(self) -> None:
-        """Let go of connections; the model answers no more."""
+        """Close the connections; the model cannot answer afterwards."""
 
 
 class RequestRejected(Exception):
-    """A question was not taken in the form it was put in.
+    """The server rejected a request variant.
 
     Attributes:
-        words: what the other side said, untouched, to find out what it wants.
+        words: the server's message, unchanged, from which `request_variants` picks fallbacks.
     """
 
     def __init__(self, message: str, words: str) -> None:
@@ -228,12 +224,12 @@ class RequestRejected(Exception):
 
 
 class TransientError(Exception):
-    """A fault that may be gone on the next try.
+    """A failed request that is worth a retry.
 
     Attributes:
-        retry_after: seconds the other side asked to wait, if it did.
-        overloaded: whether fewer questions at once would help.
-        given_up: whether the answer may have been made, and paid, and only did not arrive.
+        retry_after: seconds to wait, if the server said so.
+        overloaded: whether less concurrency would help.
+        maybe_billed: whether the answer may have been generated and billed without arriving.
     """
 
     def __init__(
@@ -255,11 +251,11 @@ Purpose = Literal["selection", "measuring"]
 
 @dataclass(frozen=True)
 class Request:
-    """A question to be asked for a purpose under a condition.
+    """A question with its purpose and condition, as the client sends it.
 
     Attributes:
-        draw: tells repeated askings apart.
-        anew: whether only an answer under the same token limit will do.
+        draw: the number of the repetition, for several samples of the same question.
+        same_limit_only: whether a cached answer must have the same token limit.
     """
 
     question: Question
@@ -270,19 +266,19 @@ class Request:
 
     @cached_property
     def id(self) -> str:
-        """A name for what is asked, and for which of its answers is meant.
+        """A digest that identifies the request and its repetition in the cache.
 
-        The rules in force belong to it for models that cannot read; the change itself does not, so
-        that a question under the standard rules has one answer, whatever change it is asked for.
+        It includes the rules in force, for models that cannot read, but not the rule change under
+        test: a question under the standard rules has one answer for all changes.
         """
         rules = identity_of(self.question.rules)
         return digest([_texts(self), rules, self.purpose, self.condition, self.draw])
 
 
-def _texts(ask: Request) -> list[tuple[str, str]]:
-    return [(message.role, message.content) for message in ask.question.messages]
+def _texts(request: Request) -> list[tuple[str, str]]:
+    return [(message.role, message.content) for message in request.question.messages]
 
 
 def digest(value: object) -> str:
-    """A name for any plain value."""
+    """Return the SHA-256 digest of a JSON value."""
     return sha256(json.dumps(value).encode()).hexdigest()

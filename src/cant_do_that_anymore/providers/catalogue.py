@@ -1,14 +1,14 @@
 """Parse model names and look up their provider, address and adapter.
 
 =========================  ==================================================================
-``cdta/pocket``            one of our own (`OUR_MODELS`)
-``openai/gpt-4o``          a provider whose API is OpenAI's, asked directly (`PROVIDERS`)
+``cdta/pocket``            a built-in model (`OUR_MODELS`)
+``openai/gpt-4o``          a provider with OpenAI's API, without Inspect AI (`PROVIDERS`)
 ``anthropic/claude-...``   any other ``PROVIDER/MODEL``, through Inspect AI
-``NAME`` with a base URL   what the server there calls its model
-``NAME@http://...``        the same in one; ``@http://...`` for its only model
-``inspect/...``            before a provider's: through Inspect AI although it need not be
-``completions/...``        before any of these: a base model, asked with one text
-``cot/...``                before any of these: let to think aloud first; ``cot-N/`` N tokens
+``NAME`` with a base URL   a model as that server names it
+``NAME@http://...``        the same in one string; ``@http://...`` for the server's only model
+``inspect/...``            prefix for a provider's model: through Inspect AI in any case
+``completions/...``        prefix for any of these: a base model, prompted with one text
+``cot/...``                prefix for any of these: chain of thought; ``cot-N/`` up to N tokens
 =========================  ==================================================================
 """
 
@@ -21,30 +21,29 @@ from ..errors import InvalidInput, shortlist, unknown_value
 from ..interrupts import run_interruptible
 from .base import CHAT_TOKENS, Model, ModelInfo
 from .chain_of_thought import THINKING_TOKENS, Thinker, ThinkingModel
-from .http import Access, headers_in, with_address
+from .http import Access, resolve_headers, split_address
 from .local import HumanModel, RandomModel
 from .openai_api import BASE_MODEL_TOKENS, TEXT_PREFIX, ServerModel
 from .request_variants import STOP_SEQUENCES
 from .responses import Api
 
+# Packages of providers, and the extras of this package that install them and Inspect AI.
 EXTRAS = {"anthropic": "anthropic", "google-genai": "google", "openai": "openai"}
-"""Packages of providers, and the extras of this package that bring them and Inspect AI."""
 
 
 @dataclass(frozen=True)
 class Provider:
-    """A provider that is reached without Inspect AI, since its API is OpenAI's."""
+    """A provider with an OpenAI-compatible API, which needs no Inspect AI."""
 
     address: str
     address_variable: str
     key_variable: str
-    headers: tuple[tuple[str, str], ...] = ()
-    """Names of headers, and of the variables that hold their values."""
+    headers: tuple[tuple[str, str], ...] = ()  # header names and their environment variables
 
     def own_headers(self) -> dict[str, str]:
-        """Those whose variables are set."""
-        told = ((name, os.environ.get(variable)) for name, variable in self.headers)
-        return {name: value for name, value in told if value}
+        """Return the headers whose environment variables are set."""
+        values = ((name, os.environ.get(variable)) for name, variable in self.headers)
+        return {name: value for name, value in values if value}
 
 
 PROVIDERS = {
@@ -62,8 +61,8 @@ PROVIDERS = {
 }
 
 
-def without_inspect(model: str) -> InvalidInput:
-    """What to say of a model that is asked through Inspect AI where that is not installed."""
+def inspect_missing(model: str) -> InvalidInput:
+    """Return the error for a model that needs Inspect AI where that is not installed."""
     provider = model.partition("/")[0]
     extra = provider if provider in EXTRAS.values() else "inspect"
     return InvalidInput(f"{model} needs Inspect AI: pip install 'cant-do-that-anymore[{extra}]'")
@@ -73,7 +72,7 @@ _PROVIDERS = ("openai", "anthropic", "google")
 
 
 def with_provider(name: str) -> str:
-    """The full name, if the price list knows the model of a large provider, else "".
+    """Return the name with its provider if the price list of a large one has the model, else "".
 
     >>> with_provider("gpt-4o"), with_provider("my-model")
     ('openai/gpt-4o', '')
@@ -90,11 +89,10 @@ def with_provider(name: str) -> str:
 
 
 SERVER_KEY_VARIABLE = "CDTA_API_KEY"
+# Names of OpenAI's base models start like this; they need no ``completions/`` prefix.
 OPENAI_BASE_MODELS = ("gpt-3.5-turbo-instruct", "gpt-4-base", "babbage-", "davinci-")
-"""How the names of OpenAI's base models begin; they need no prefix."""
-TEXT_PROVIDER = "openai-api-completions"
-"""Inspect's way to base models: one user message."""
-BY_INSPECT = "inspect/"
+TEXT_PROVIDER = "openai-api-completions"  # Inspect's provider of base models: one user message
+INSPECT_PREFIX = "inspect/"
 _THINKING = re.compile(r"cot(?:-(\d+))?/")
 
 
@@ -114,15 +112,15 @@ OUR_MODELS: dict[str, Callable[[str], Model]] = {
 
 @dataclass(frozen=True)
 class Name:
-    """A model's name, taken apart.
+    """The parsed name of a model.
 
     Attributes:
-        model: what is left without prefixes; with a ``base_url`` None for its only model.
-        as_text: whether it is asked over the completions API.
-        by_inspect: whether it is asked through Inspect AI although it need not be.
-        thinking_tokens: how much it may think aloud before it replies; None for not at all.
-        tag: tells the model from another behind the same name and address.
-        headers: more for every request, as ``NAME=VALUE`` or ``NAME=env:VARIABLE``.
+        model: the name without prefixes; with a ``base_url``, None for the server's only model.
+        as_text: whether to use the completions API.
+        by_inspect: whether to use Inspect AI although this package has an adapter.
+        thinking_tokens: the token limit of the chain of thought; None for no chain of thought.
+        tag: distinguishes models behind the same name and address.
+        headers: extra HTTP headers, as ``NAME=VALUE`` or ``NAME=env:VARIABLE``.
     """
 
     model: str | None
@@ -135,12 +133,12 @@ class Name:
 
     @property
     def provider(self) -> str:
-        """The first part, if there are more."""
+        """The part before the first slash, or "" if there is none or a base URL is set."""
         first, slash, _ = (self.model or "").partition("/")
         return first if slash and not self.base_url else ""
 
     def load(self) -> Model:
-        """The model, ready to be asked.
+        """Create the model.
 
         Raises:
             InvalidInput: if there is no such model, or a key is missing.
@@ -148,29 +146,29 @@ class Name:
         model = self._server(with_key=True) or self._own() or self._hosted()
         return ThinkingModel(model, self.thinking_tokens) if self.thinking_tokens else model
 
-    def known(self) -> ModelInfo:
-        """What is known of the model without a key and without asking it."""
-        known = self._server(with_key=False) or self._own() or self._unreached()
-        return Thinker(known, self.thinking_tokens) if self.thinking_tokens else known
+    def info(self) -> ModelInfo:
+        """Return the information about the model that needs no key and no request."""
+        info = self._server(with_key=False) or self._own() or self._inspect_info()
+        return Thinker(info, self.thinking_tokens) if self.thinking_tokens else info
 
     def _own(self) -> Model | None:
-        make = OUR_MODELS.get(self.model or "")
-        if make and (self.tag or self.headers):
+        create = OUR_MODELS.get(self.model or "")
+        if create and (self.tag or self.headers):
             raise InvalidInput(f"{self.model} is behind no address; leave out --tag and --header")
-        return make(str(self.model)) if make else None
+        return create(str(self.model)) if create else None
 
-    def _unreached(self) -> ModelInfo:
+    def _inspect_info(self) -> ModelInfo:
         return Unreached(str(self.model), tag=self.tag)
 
     def _hosted(self) -> Model:
         try:
             from .inspect_api import HostedModel  # takes 2 s to import
         except ModuleNotFoundError:
-            raise without_inspect(str(self.model)) from None
-        return HostedModel(str(self.model), tag=self.tag, headers=headers_in(self.headers))
+            raise inspect_missing(str(self.model)) from None
+        return HostedModel(str(self.model), tag=self.tag, headers=resolve_headers(self.headers))
 
     def _server(self, *, with_key: bool) -> ServerModel | None:
-        headers = headers_in(self.headers)
+        headers = resolve_headers(self.headers)
         if self.base_url:
             key = os.environ.get(SERVER_KEY_VARIABLE, "")
             access = Access(SERVER_KEY_VARIABLE, key, headers)
@@ -196,57 +194,57 @@ class Name:
         )
 
 
-def parsed(name: str | None, base_url: str | None = None) -> Name:
-    """Take a model's name apart.
+def parse_name(name: str | None, base_url: str | None = None) -> Name:
+    """Parse a model's name.
 
     Args:
-        name: as in the table above.
-        base_url: the address of an OpenAI-compatible server, with its ``/v1``.
+        name: the name, in a form that the module's docstring lists.
+        base_url: the address of an OpenAI-compatible server, including ``/v1``.
 
     Raises:
-        InvalidInput: if there can be no such model.
+        InvalidInput: if no such model can exist.
     """
-    name, base_url = with_address(name, base_url)
+    name, base_url = split_address(name, base_url)
     thinking = _THINKING.match(name or "")
     if thinking and name:
-        inner = parsed(name[thinking.end() :], base_url)
+        inner = parse_name(name[thinking.end() :], base_url)
         return replace(inner, thinking_tokens=int(thinking[1] or THINKING_TOKENS))
     if base_url and not base_url.startswith(("http://", "https://")):
         raise InvalidInput(f"--base-url is no http address: {base_url!r} (try http://{base_url})")
     if not base_url and name is None:
         raise InvalidInput("no model was named; for example --model openai/gpt-4o")
     bare = name.removeprefix(TEXT_PREFIX) if name else None
-    by_inspect = bool(name and name.startswith(BY_INSPECT) and not base_url)
-    found = Name(bare, base_url, as_text=bare != name)
+    by_inspect = bool(name and name.startswith(INSPECT_PREFIX) and not base_url)
+    parsed = Name(bare, base_url, as_text=bare != name)
     if name and by_inspect:
-        return replace(parsed(name.removeprefix(BY_INSPECT)), by_inspect=True)
+        return replace(parse_name(name.removeprefix(INSPECT_PREFIX)), by_inspect=True)
     if base_url or bare in OUR_MODELS:
-        return found
-    if found.provider in ("", "cdta"):
-        if near := "" if found.provider else with_provider(str(bare)):
-            raise InvalidInput(f"unknown model: {name!r} (did you mean {near!r}?)")
+        return parsed
+    if parsed.provider in ("", "cdta"):
+        if full_name := "" if parsed.provider else with_provider(str(bare)):
+            raise InvalidInput(f"unknown model: {name!r} (did you mean {full_name!r}?)")
         raise unknown_value("model", str(name), [*OUR_MODELS, "PROVIDER/MODEL"])
-    if found.as_text and found.provider not in PROVIDERS:
+    if parsed.as_text and parsed.provider not in PROVIDERS:
         raise InvalidInput(
             f"{name!r}: only {' and '.join(PROVIDERS)} have base models to be asked with a text, "
             "and servers given by --base-url"
         )
-    return found
+    return parsed
 
 
 def model_named(name: str | None, base_url: str | None = None) -> Model:
-    """The model that goes by ``name``, ready to be asked; see `parsed`."""
-    return parsed(name, base_url).load()
+    """Create the model of that name; see `parse_name`."""
+    return parse_name(name, base_url).load()
 
 
-def known_by_name(name: str | None, base_url: str | None = None) -> ModelInfo:
-    """What is known of it without a key and without asking it; see `parsed`."""
-    return parsed(name, base_url).known()
+def info_by_name(name: str | None, base_url: str | None = None) -> ModelInfo:
+    """Return the information about a model that needs no key and no request; see `parse_name`."""
+    return parse_name(name, base_url).info()
 
 
 @dataclass
 class Unreached:
-    """What is known of one of Inspect's models by its name, its address and its arguments."""
+    """Information about an Inspect model from its name, address and arguments alone."""
 
     name: str
     endpoint: str = ""
@@ -259,17 +257,17 @@ class Unreached:
 
     @property
     def max_tokens(self) -> int:
-        """Few for base models."""
+        """The default token limit of a reply, smaller for base models."""
         return BASE_MODEL_TOKENS if self.provider == TEXT_PROVIDER else CHAT_TOKENS
 
     @property
     def provider(self) -> str:
-        """The first part of an Inspect name."""
+        """The first part of the Inspect name."""
         return self.name.split("/")[0]
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """That of the model once it is reached."""
+        """The same identity that the created model has."""
         return inspect_identity(self.name, self.endpoint, self.model_args, self.tag)
 
 
@@ -279,10 +277,10 @@ def inspect_identity(
     model_args: Mapping[str, object] | None = None,
     tag: str = "",
 ) -> dict[str, object]:
-    """What tells a model that Inspect AI reaches from others, known without reaching it."""
+    """Return the identity of an Inspect model, which needs no request."""
     provider, service, *_ = name.split("/")
-    speaks_for = service if provider.startswith("openai-api") else provider
-    variable = f"{speaks_for.upper().replace('-', '_')}_BASE_URL"
+    vendor = service if provider.startswith("openai-api") else provider
+    variable = f"{vendor.upper().replace('-', '_')}_BASE_URL"
     return {
         "name": name,
         "endpoint": base_url or os.environ.get(variable, ""),

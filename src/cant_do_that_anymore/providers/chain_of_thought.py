@@ -16,13 +16,13 @@ CONCLUDE = "Now give your reply, in exactly the form that was asked for."
 
 
 class Thinker:
-    """What is known of a model that thinks first.
+    """Information about a model with chain of thought.
 
-    It has a name and versions of its own, since the move it plays need not be the one that the
-    same model plays at once.
+    It has its own name and versions, since its moves may differ from those of the model without
+    chain of thought.
     """
 
-    provider = ""  # no dataset of the model without thoughts is one of this
+    provider = ""  # so that no dataset of the inner model is used for this one
 
     def __init__(self, inner: ModelInfo, thinking_tokens: int = THINKING_TOKENS) -> None:
         self.prefix = "cot" if thinking_tokens == THINKING_TOKENS else f"cot-{thinking_tokens}"
@@ -31,18 +31,18 @@ class Thinker:
         self.connections = inner.connections
         self.max_tokens = inner.max_tokens
         self.thinking_tokens = thinking_tokens
-        self.may_think = False  # until it is seen to think by itself
-        self._known = inner
+        self.may_think = False  # until the inner model turns out to be a reasoning model
+        self._inner_info = inner
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """The inner model's, and how it is let to think."""
+        """The inner model's identity, with the token limit and prompts of the chain of thought."""
         thinking = {"thinking_tokens": self.thinking_tokens, "think": THINK, "conclude": CONCLUDE}
-        return {**self._known.identity, **thinking}
+        return {**self._inner_info.identity, **thinking}
 
 
 class ThinkingModel(Thinker):
-    """A model that thinks first; its reply is what it says after that."""
+    """A model with chain of thought: one request for the reasoning, one for the reply."""
 
     def __init__(self, inner: Model, thinking_tokens: int = THINKING_TOKENS) -> None:
         super().__init__(inner, thinking_tokens)
@@ -51,28 +51,28 @@ class ThinkingModel(Thinker):
     async def answer(
         self, question: Question, settings: Settings, form: RequestVariant = ()
     ) -> Answer:
-        """Ask twice, for thoughts and then for the reply; once if it thinks by itself."""
+        """Send two requests, for the reasoning and the reply; one if it is a reasoning model."""
         if ASKED_ONCE in form:
             self.may_think = True
             reply = await self.inner.answer(question, settings, form)
             return replace(reply, version=f"{self.prefix}/{reply.version}")
-        think = with_user_turn(question.messages, THINK)
+        think_prompt = with_user_turn(question.messages, THINK)
         longer = replace(settings, max_tokens=max(self.thinking_tokens, settings.max_tokens))
-        thoughts = await self.inner.answer(replace(question, messages=think), longer, form)
-        silent = thoughts.stop_reason == "length" and not thoughts.text.strip()
-        if self._known.may_think and (thoughts.is_thoughtful or silent):
+        reasoning = await self.inner.answer(replace(question, messages=think_prompt), longer, form)
+        silent = reasoning.stop_reason == "length" and not reasoning.text.strip()
+        if self._inner_info.may_think and (reasoning.is_thoughtful or silent):
             return await self.answer(question, settings, (*form, ASKED_ONCE))
-        said = Message("assistant", thoughts.text.strip() or "...")  # some refuse an empty turn
-        conclude = with_user_turn((*think, said), CONCLUDE)
+        turn = Message("assistant", reasoning.text.strip() or "...")  # some reject an empty turn
+        conclude = with_user_turn((*think_prompt, turn), CONCLUDE)
         reply = await self.inner.answer(replace(question, messages=conclude), settings, form)
-        usage = thoughts.usage + reply.usage
+        usage = reasoning.usage + reply.usage
         return replace(
             reply,
-            reasoning=thoughts.text,
-            usage=replace(usage, thinking_tokens=thoughts.usage.output_tokens),
+            reasoning=reasoning.text,
+            usage=replace(usage, thinking_tokens=reasoning.usage.output_tokens),
             version=f"{self.prefix}/{reply.version}",
         )
 
     async def close(self) -> None:
-        """Let go of the inner model's connections."""
+        """Close the inner model's connections."""
         await self.inner.close()

@@ -1,7 +1,7 @@
-"""HTTP access: keys, headers, proxies, time-outs, redirects and connection reuse.
+"""HTTP access: addresses, keys, headers, proxies, time-outs, redirects and connection reuse.
 
-How often to ask is for the client to say. The clients of OpenAI's and Anthropic's kind that Inspect
-AI makes ask again by themselves, which is paid and not told, and wait ten minutes at most.
+Retries belong to this package's client. The OpenAI and Anthropic SDK clients that Inspect AI
+creates would also retry by themselves, unseen but billed, and time out after ten minutes.
 """
 
 import errno
@@ -29,83 +29,81 @@ from aiohttp.connector import Connection
 
 from ..errors import InvalidInput, UserError, error_reason
 
-_AT = re.compile(r"(.*?)@(https?://.*)", re.DOTALL)
-_API_VERSION = "api-version"
-"""The only thing that may be asked for by an address: Azure wants it in every request."""
-_WITHOUT_HTTP = re.compile(r"(.*)@([\w.-]+:\d+(?:/.*)?)")
+_NAME_AT_URL = re.compile(r"(.*?)@(https?://.*)", re.DOTALL)
+_API_VERSION = "api-version"  # the only allowed query parameter: Azure needs it in every request
+_NAME_AT_HOST = re.compile(r"(.*)@([\w.-]+:\d+(?:/.*)?)")
 
 
-def checked_address(address: str) -> str:
-    """The address without a slash at its end; it is written into runs, so it may hold no secret.
+def normalize_address(address: str) -> str:
+    """Return the address without its final slash; runs store it, so it must contain no secret.
 
-    >>> checked_address("https://a.example/v1/?api-version=2024-10-21")
+    >>> normalize_address("https://a.example/v1/?api-version=2024-10-21")
     'https://a.example/v1?api-version=2024-10-21'
 
     Raises:
-        InvalidInput: if it is no address, or holds more than that.
+        InvalidInput: if it is not a server's address, or contains a user, query or fragment.
     """
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        parts.netloc.encode("idna")  # no part of a name is empty or too long
+        parts.netloc.encode("idna")  # fails if a label of the host name is empty or too long
         usable = usable and address.isprintable() and " " not in address
-        asked_for = parse_qs(parts.query, keep_blank_values=True)
+        query = parse_qs(parts.query, keep_blank_values=True)
     except ValueError:
         usable = False
     if not usable:
         raise InvalidInput(
             f"not the address of a server: {address!r}; try http://localhost:8000/v1"
         )
-    if "@" in parts.netloc or asked_for.keys() - {_API_VERSION} or parts.fragment:
-        told = f"the address of {parts.hostname} may hold no user name, password or query"
-        raise InvalidInput(f"{told} but {_API_VERSION}; a key goes into an environment variable")
+    if "@" in parts.netloc or query.keys() - {_API_VERSION} or parts.fragment:
+        message = f"the address of {parts.hostname} may hold no user name, password or query"
+        raise InvalidInput(f"{message} but {_API_VERSION}; a key goes into an environment variable")
     return parts._replace(path=parts.path.rstrip("/")).geturl()
 
 
-def below(address: str, path: str) -> str:
-    """The address of something at a server.
+def url_for(address: str, path: str) -> str:
+    """Return the URL of a path below a server's address, with its query.
 
-    >>> below("https://a.example/v1?api-version=1", "/models")
+    >>> url_for("https://a.example/v1?api-version=1", "/models")
     'https://a.example/v1/models?api-version=1'
     """
     base, _, query = address.partition("?")
     return base + path + (f"{'&' if '?' in path else '?'}{query}" if query else "")
 
 
-def with_address(name: str | None, base_url: str | None = None) -> tuple[str | None, str | None]:
-    """A name without the address behind it, and the address, wherever it was given.
+def split_address(name: str | None, base_url: str | None = None) -> tuple[str | None, str | None]:
+    """Split ``NAME@URL`` into the model's name and the server's address.
 
-    >>> with_address("alpha@http://localhost:8000/v1")
+    >>> split_address("alpha@http://localhost:8000/v1")
     ('alpha', 'http://localhost:8000/v1')
-    >>> with_address("vertex/claude@20250101")
+    >>> split_address("vertex/claude@20250101")
     ('vertex/claude@20250101', None)
 
     Raises:
-        InvalidInput: if two addresses are given, or one that is none.
+        InvalidInput: if ``base_url`` is another address, or the address lacks ``http://``.
     """
-    found = _AT.fullmatch(name or "")
-    if not found:
-        if bare := _WITHOUT_HTTP.fullmatch(name or ""):
+    match = _NAME_AT_URL.fullmatch(name or "")
+    if not match:
+        if bare := _NAME_AT_HOST.fullmatch(name or ""):
             raise InvalidInput(f"{name!r} has no http address (try {bare[1]}@http://{bare[2]})")
         return name, base_url
-    if base_url and base_url.rstrip("/") != found[2].rstrip("/"):
+    if base_url and base_url.rstrip("/") != match[2].rstrip("/"):
         raise InvalidInput(
             f"{name!r} has an address, and --base-url another, {base_url!r}; give one"
         )
-    return found[1] or None, found[2]
+    return match[1] or None, match[2]
 
 
-FROM_ENVIRONMENT = "env:"
-"""Before the name of the variable that holds the value of a header."""
-_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+ENV_PREFIX = "env:"  # marks a header value that is the name of an environment variable
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 @dataclass(frozen=True)
 class Access:
-    """A key, the variable that holds it, and more headers.
+    """An API key, its environment variable, and extra headers.
 
     Raises:
-        InvalidInput: if the key cannot be one.
+        InvalidInput: if the key has characters that no key can have.
     """
 
     key_variable: str
@@ -114,143 +112,140 @@ class Access:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", self.key.strip())
-        if not _is_plain(self.key):
+        if not _is_printable_ascii(self.key):
             raise InvalidInput(f"{self.key_variable} holds characters that cannot be part of a key")
 
     @property
     def sent(self) -> dict[str, str]:
-        """The headers of every request."""
+        """The headers that every request sends."""
         key = {"Authorization": f"Bearer {self.key}"} if self.key else {}
         return {**key, **self.headers}
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What is shown to nobody."""
+        """The values to redact."""
         return (self.key, *self.headers.values())
 
 
-def checked_headers(given: Iterable[str]) -> tuple[str, ...]:
-    """What is given as ``NAME=VALUE``, if it can be a header; what is wrong shows no value.
+def validate_headers(headers: Iterable[str]) -> tuple[str, ...]:
+    """Validate headers given as ``NAME=VALUE``.
 
     Raises:
-        InvalidInput: if it cannot.
+        InvalidInput: if one is invalid; the message does not contain its value.
     """
-    for each in given:
-        name, equals, value = each.partition("=")
+    for header in headers:
+        name, equals, value = header.partition("=")
         if not equals:
             raise InvalidInput("a header is given as NAME=VALUE or NAME=env:VARIABLE; one has no =")
-        if not _NAME.fullmatch(name):
+        if not _HEADER_NAME.fullmatch(name):
             raise InvalidInput(f"{name!r} cannot be the name of a header")
-        if not _is_plain(value):
+        if not _is_printable_ascii(value):
             raise InvalidInput(f"the header {name} holds characters that cannot be part of one")
-    return tuple(given)
+    return tuple(headers)
 
 
-def headers_in(given: Iterable[str]) -> dict[str, str]:
-    """Headers by name, with what the environment holds in place of ``env:VARIABLE``.
+def resolve_headers(headers: Iterable[str]) -> dict[str, str]:
+    """Return header values by name, reading ``env:VARIABLE`` from the environment.
 
     Raises:
-        InvalidInput: if a variable is not set, or holds what cannot be in a header.
+        InvalidInput: if a variable is not set, or its value is invalid in a header.
     """
-    found = dict(each.split("=", 1) for each in given)
-    for name, value in found.items():
-        variable = value.removeprefix(FROM_ENVIRONMENT)
+    resolved = dict(header.split("=", 1) for header in headers)
+    for name, value in resolved.items():
+        variable = value.removeprefix(ENV_PREFIX)
         if variable == value:
             continue
         if not os.environ.get(variable):
             raise InvalidInput(f"the header {name} is to come from {variable}, which is not set")
-        found[name] = os.environ[variable].strip()
-        checked_headers([f"{name}={found[name]}"])
-    return found
+        resolved[name] = os.environ[variable].strip()
+        validate_headers([f"{name}={resolved[name]}"])
+    return resolved
 
 
 def proxy_for(address: str) -> str | None:
-    """The proxy that the environment names for an address; this machine itself needs none.
+    """Return the proxy that the environment sets for an address, or None for loopback addresses.
 
-    Passwords come from the proxy's address alone: a ``.netrc`` file is for other programs.
+    Proxy passwords come from the proxy's address only; a ``.netrc`` file is ignored.
     """
     parts = urlsplit(address)
     host = parts.hostname or ""
-    if _is_here(host) or proxy_bypass(host):
+    if _is_loopback(host) or proxy_bypass(host):
         return None
     proxies = getproxies()
     return proxies.get(parts.scheme) or proxies.get("all")
 
 
-def _is_here(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def _is_plain(text: str) -> bool:
+def _is_printable_ascii(text: str) -> bool:
     return text.isascii() and text.isprintable()
 
 
 def same_origin_only(endpoint: str, path: str, hide: Callable[[str], str]) -> ClientMiddlewareType:
-    """Follows redirects within an origin, and refuses all others before anything is sent.
+    """Return middleware that follows redirects within one origin and rejects all others.
 
-    The client itself leaves out keys on the way to another origin, but neither what stands in
-    other headers nor the question.
+    On a redirect to another origin aiohttp would drop the Authorization header, but send the other
+    headers and the prompt.
     """
 
     origin: tuple[object, ...] = ()
 
-    async def stay(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
+    async def check_origin(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
         nonlocal origin
         url = request.url
-        asked = url.scheme, url.host, url.port
-        origin = origin or asked  # nobody is redirected before the first request
-        if asked != origin:
-            is_answering = url.raw_path.endswith(path)
-            found = f"{url.origin()}{url.raw_path.removesuffix(path) if is_answering else ''}"
+        target = url.scheme, url.host, url.port
+        origin = origin or target  # the first request cannot be a redirect
+        if target != origin:
+            is_completion = url.raw_path.endswith(path)
+            address = f"{url.origin()}{url.raw_path.removesuffix(path) if is_completion else ''}"
             raise UserError(
-                f"{endpoint} redirects to another server, {hide(found)}, to which nothing was "
+                f"{endpoint} redirects to another server, {hide(address)}, to which nothing was "
                 "sent; if that one is meant, --base-url takes its address"
             )
         return await send(request)
 
-    return stay
+    return check_origin
 
 
 log = logging.getLogger(__name__)
 
-LONGEST_THOUGHT = 1800
-"""In seconds; some models think for ten minutes and more."""
-MANY, QUICK = 50, 0.05
-"""After so many questions whose answers take fewer seconds than that, a new connection for each
-would be a good part of the time."""
-SIGN_OF_LIFE = 60
-"""In seconds; routers forget a connection on which nothing is said for some minutes."""
+MAX_RESPONSE_SECONDS = 1800  # some models reason for ten minutes and more
+# After this many requests, answered faster than this, opening connections would take a good part
+# of the time.
+REUSE_AFTER_REQUESTS, QUICK_SECONDS = 50, 0.05
+KEEPALIVE_SECONDS = 60  # routers drop connections that are idle for some minutes
 _TIME_OUT = "INSPECT_HTTP_REQUEST_TIMEOUT"
-_NO_FILES_LEFT = {errno.EMFILE, errno.ENFILE}
+_TOO_MANY_OPEN_FILES = {errno.EMFILE, errno.ENFILE}
 _NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ClientConnectorError"}
 
 
-def wait_long() -> None:
-    """Let clients that Inspect AI makes from now on wait long, unless the user says how long."""
-    os.environ.setdefault(_TIME_OUT, str(LONGEST_THOUGHT))
+def raise_inspect_timeout() -> None:
+    """Raise the time-out of clients that Inspect AI creates from now on, unless the user set it."""
+    os.environ.setdefault(_TIME_OUT, str(MAX_RESPONSE_SECONDS))
 
 
 class Connector(TCPConnector):
-    """Connections that are used again only where that saves time, and nothing comes unasked.
+    """Connector that reuses connections only where that saves time and is safe.
 
-    What comes late would be taken for the answer to the next question on the same connection. So
-    without encryption, where a new one is made in no time, every question has its own, until many
-    were answered so quickly that the time counts. Where something came that nobody asked for, every
-    question has its own from then on.
+    On a reused connection, late data would be read as the response to the next request. So without
+    TLS, where connecting is cheap, every request gets a new connection until many quick responses
+    make reuse worthwhile. After unsolicited data, no connection is reused.
     """
 
-    _asked = 0
+    _requests = 0
     _is_quick = False
 
     async def connect(self, req: ClientRequest, *args: Any, **kwargs: Any) -> Connection:
-        """A connection on which nothing waits."""
+        """Return a connection without unread data."""
         while True:
             connection = await super().connect(req, *args, **kwargs)
             protocol = connection.protocol
-            assert protocol is not None  # where nothing waits on it, it is false
+            assert protocol is not None  # not a truth test: a protocol without unread data is false
             if not protocol.should_close:
                 break
             connection.close()
@@ -259,34 +254,34 @@ class Connector(TCPConnector):
                 log.warning(
                     "the server said what nobody asked for: no connection is used twice now"
                 )
-        self._asked += 1
-        once = not req.is_ssl() and (self._asked <= MANY or not self._is_quick)
+        self._requests += 1
+        once = not req.is_ssl() and (self._requests <= REUSE_AFTER_REQUESTS or not self._is_quick)
         if once:
-            req.headers["Connection"] = "close"  # so that the server need not wait for more
-        began = monotonic()
+            req.headers["Connection"] = "close"  # the server need not wait for more
+        started = monotonic()
 
-        def answered() -> None:
-            self._is_quick = monotonic() - began < QUICK
+        def on_release() -> None:
+            self._is_quick = monotonic() - started < QUICK_SECONDS
             if once:
                 protocol.force_close()
 
-        connection.add_callback(answered)
+        connection.add_callback(on_release)
         return connection
 
 
-def kept_alive(address: AddrInfoType) -> socket.socket:
-    """A socket for a connection that lasts while a model thinks and says nothing."""
-    made = socket.socket(*address[:3])
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+def keepalive_socket(address: AddrInfoType) -> socket.socket:
+    """Create a socket with TCP keep-alive, for responses that take minutes to start."""
+    connection = socket.socket(*address[:3])
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):
-        if hasattr(socket, name):  # not everywhere
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), SIGN_OF_LIFE)
-    return made
+        if hasattr(socket, name):  # not on all platforms
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), KEEPALIVE_SECONDS)
+    return connection
 
 
 def unreachable(endpoint: str, fault: BaseException) -> UserError:
-    """What to say where no server answers."""
-    if getattr(fault, "errno", None) in _NO_FILES_LEFT:
+    """Return the error for a server that cannot be reached."""
+    if getattr(fault, "errno", None) in _TOO_MANY_OPEN_FILES:
         return UserError(
             f"this machine opens no more files or connections at once ({error_reason(fault)}); "
             "ask for fewer with --max-connections, or allow more with ulimit -n"
@@ -298,19 +293,19 @@ def unreachable(endpoint: str, fault: BaseException) -> UserError:
 
 
 def disable_client_retries(api: Any) -> None:
-    """Let the client of a provider not ask again by itself."""
+    """Disable the retries of the SDK client behind a provider's API."""
     client: Any = getattr(api, "client", None)
     if hasattr(client, "max_retries"):
         client.max_retries = 0
 
 
 def was_sent(fault: BaseException) -> bool:
-    """Whether a request that no answer came to may have reached the provider."""
-    return not {type(each).__name__ for each in (fault, fault.__cause__)} & _NOT_SENT
+    """Whether a failed request may have reached the provider."""
+    return not {type(error).__name__ for error in (fault, fault.__cause__)} & _NOT_SENT
 
 
 def unwrap_error(fault: Exception) -> Exception:
-    """The provider's exception, where Inspect put one of its own around it."""
+    """Return the provider's exception that Inspect may have wrapped in its own."""
     last_attempt = getattr(fault, "last_attempt", None)
     if last_attempt:
         fault = last_attempt.exception()

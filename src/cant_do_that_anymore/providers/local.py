@@ -1,4 +1,4 @@
-"""Models on this machine: uniformly random moves, and a person at the terminal."""
+"""Local models: uniformly random moves, and a person at the terminal."""
 
 import signal
 import sys
@@ -26,13 +26,13 @@ class RandomModel:
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """The name says it all."""
+        """Only the name."""
         return {"name": self.name}
 
     async def answer(
         self, question: Question, settings: Settings, form: RequestVariant = ()
     ) -> Answer:
-        """Play one move, or nothing where there is none; say yes or no to what asks for that."""
+        """Play one move, or none if there is none; answer yes or no to questions of legality."""
         board = board_after(question.moves)
         moves = sorted(move.uci() for move in question.rules.legal_moves(board))
         choices = ["yes", "no"] if question.about else moves
@@ -40,13 +40,13 @@ class RandomModel:
         return Answer(text, version=self.name)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no connections."""
 
 
 class HumanModel:
     """Asks the person at the terminal, one question at a time.
 
-    Everything is shown on standard error, so that standard output stays for results.
+    All prompts go to standard error; standard output is for results.
     """
 
     name = "human"
@@ -57,65 +57,65 @@ class HumanModel:
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """The name says it all."""
+        """Only the name."""
         return {"name": self.name}
 
     def __init__(self) -> None:
-        self._shown: set[str] = set()
+        self._printed_tasks: set[str] = set()
         self._has_left = False
-        self._how_far = ""
+        self._progress = ""
 
-    def hear(self, how_far: str) -> None:
-        """Take note of how far it has come, to be shown with the next question."""
-        self._how_far = how_far
+    def set_progress(self, progress: str) -> None:
+        """Set the progress text that is printed with the next question."""
+        self._progress = progress
 
     async def answer(
         self, question: Question, settings: Settings, form: RequestVariant = ()
     ) -> Answer:
-        """Show the question and wait for a move, or for yes or no.
+        """Print the question and wait for a move, or for yes or no.
 
-        Waiting blocks the event loop on purpose: nobody answers two questions at once.
+        Waiting blocks the event loop on purpose: a person answers one question at a time.
 
         Raises:
-            Stopped: when the person leaves, and from then on.
+            Stopped: once the person has left.
         """
         if not self._has_left:
-            self._show(question)
-            typed = _typed_yes_or_no() if question.about else _typed_move(question)
-            if typed:
-                return Answer(typed, version=self.name)
+            self._print_question(question)
+            reply = _prompt_for_yes_or_no() if question.about else _prompt_for_move(question)
+            if reply:
+                return Answer(reply, version=self.name)
             self._has_left = True
         raise Stopped
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no connections."""
 
-    def _show(self, question: Question) -> None:
+    def _print_question(self, question: Question) -> None:
         task = question.messages[0].content
-        if task not in self._shown:
-            self._shown.add(task)
-            _say(f"\n{task}")
+        if task not in self._printed_tasks:
+            self._printed_tasks.add(task)
+            _print(f"\n{task}")
         board = board_after(question.moves)
         game = numbered(written_game(question.moves))
-        if self._how_far:
-            _say(f"\n{self._how_far}")
-        _say(f"\n{question.rules.title}. Moves so far: {game or 'none'}.")
-        _say(f"{drawing(board)}\nYou are {_side(board.turn)}.")
+        if self._progress:
+            _print(f"\n{self._progress}")
+        _print(f"\n{question.rules.title}. Moves so far: {game or 'none'}.")
+        _print(f"{draw_board(board)}\nYou are {_side(board.turn)}.")
         last = question.messages[-1]
-        added = last.content.removeprefix("".join(question.moves[-1:])).strip()
-        if added and last.role == "user":
-            _say(f"\n{added}")
+        addition = last.content.removeprefix("".join(question.moves[-1:])).strip()
+        if addition and last.role == "user":
+            _print(f"\n{addition}")
 
 
-def listener(model: ModelInfo) -> Callable[[str], None] | None:
-    """Who wants to hear how far it has come: a person."""
-    return model.hear if isinstance(model, HumanModel) else None
+def progress_listener(model: ModelInfo) -> Callable[[str], None] | None:
+    """Return the function that takes progress texts, for a person; None for other models."""
+    return model.set_progress if isinstance(model, HumanModel) else None
 
 
-def drawing(board: chess.Board) -> str:
-    """The board in Unicode, seen by the side to move.
+def draw_board(board: chess.Board) -> str:
+    """Draw the board in Unicode, seen from the side to move.
 
-    >>> print(drawing(chess.Board()).splitlines()[-1])
+    >>> print(draw_board(chess.Board()).splitlines()[-1])
       a b c d e f g h
     """
     rows = board.unicode(orientation=board.turn, empty_square="·").splitlines()
@@ -124,11 +124,11 @@ def drawing(board: chess.Board) -> str:
     return "\n".join([*lines, "  " + " ".join(files)])
 
 
-def _typed_move(question: Question) -> str | None:
-    """A move in UCI, legal or not, since that is the question; None if the person leaves."""
+def _prompt_for_move(question: Question) -> str | None:
+    """Prompt for a move and return it in UCI, legal or not; None if the person leaves."""
     board = board_after(question.moves)
 
-    def meant(typed: str) -> str:
+    def parse(typed: str) -> str:
         move = move_in(typed, board, question.rules)
         if not move:
             raise ValueError("names no move there: write it as e2e4 or Nf3")
@@ -137,51 +137,51 @@ def _typed_move(question: Question) -> str | None:
             raise ValueError(f"moves no piece of yours: {_side(board.turn)} has none on {square}")
         return move.uci()
 
-    return _typed("Your move, such as e2e4 or Nf3 (Ctrl-D to stop): ", meant)
+    return _prompt("Your move, such as e2e4 or Nf3 (Ctrl-D to stop): ", parse)
 
 
-def _typed_yes_or_no() -> str | None:
-    def meant(typed: str) -> str:
+def _prompt_for_yes_or_no() -> str | None:
+    def parse(typed: str) -> str:
         if typed.lower() not in ("yes", "no"):
             raise ValueError("is neither yes nor no")
         return typed.lower()
 
-    return _typed("Yes or no (Ctrl-D to stop): ", meant)
+    return _prompt("Yes or no (Ctrl-D to stop): ", parse)
 
 
-def _typed(asked: str, meant: Callable[[str], str]) -> str | None:
-    """What is meant by what is typed, asked until it means something; None if the person leaves."""
+def _prompt(text: str, parse: Callable[[str], str]) -> str | None:
+    """Prompt until the input can be parsed, and return the result; None if the person leaves."""
     while True:
-        _say(asked, end="")
+        _print(text, end="")
         try:
             with _interruptible():
                 typed = input().strip()
         except (EOFError, KeyboardInterrupt):
-            _say("")
+            _print("")
             return None
         try:
-            return meant(typed)
+            return parse(typed)
         except ValueError as problem:
-            _say(f"{typed!r} {problem}.")
+            _print(f"{typed!r} {problem}.")
 
 
-def _side(colour: chess.Color) -> str:
-    return "White" if colour else "Black"
+def _side(color: chess.Color) -> str:
+    return "White" if color else "Black"
 
 
-def _say(text: str, end: str = "\n") -> None:
+def _print(text: str, end: str = "\n") -> None:
     print(text, end=end, file=sys.stderr, flush=True)
 
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the waiting at once; asyncio would only take note of it."""
+    """Let Ctrl-C interrupt ``input`` at once; asyncio's handler would only set a flag."""
     try:
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     except ValueError:  # signals can be set in the main thread only
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)

@@ -1,6 +1,6 @@
 """The bundled model: a small transformer trained on human games.
 
-It sees moves and nothing else, so no wording can reach it; docs/pocket.md is its card.
+It sees moves only, so prompts cannot affect it. docs/pocket.md is its model card.
 """
 
 import asyncio
@@ -27,10 +27,9 @@ from .base import CHAT_TOKENS, Answer, Question, RequestVariant, Settings
 POCKET = "cdta/pocket"
 POCKET_RULES = "cdta/pocket-rules"
 BATCH = 64
-MEMORY = 4096
-"""So many positions are remembered, at 8 kB each."""
+MAX_CACHED_POSITIONS = 4096  # at 8 kB each
+# Batches evaluated at once, one thread each: several threads on one batch would mostly wait.
 WORKERS = min(4, os.cpu_count() or 1)
-"""So many batches are read at once, one thread each: threads that share a batch mostly wait."""
 
 CANNOT_READ = "I know moves and cannot read."
 
@@ -39,56 +38,56 @@ Scores: TypeAlias = NDArray[np.float32]
 
 
 class Network:
-    """Scores for the next move, given the moves so far.
+    """The network: logits of the next move, given the moves so far.
 
     Attributes:
-        moves: the moves it knows, in the order of the scores.
-        token: where in that order a move stands.
-        digest: differs whenever its weights do.
+        moves: the vocabulary, in the order of the scores.
+        token: the index of each move in the vocabulary.
+        digest: the SHA-256 digest of the weights.
     """
 
     def __init__(self) -> None:
-        about, packed = _shipped()
+        about, packed = _load_files()
         self.moves: list[str] = about["moves"]
         self.digest: str = about["sha256"]
         self.token = {move: token for token, move in enumerate(self.moves)}
-        self._longest: int = about["context"] - 1
+        self._max_moves: int = about["context"] - 1
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(packed, options)
-        self._known: dict[Tokens, Scores] = {}
+        self._cache: dict[Tokens, Scores] = {}
 
     def tokens(self, moves: Sequence[str]) -> Tokens:
-        """What the network reads: the token that begins a game, then the last moves played."""
-        begin = len(self.moves)
-        too_many = max(0, len(moves) - self._longest)
-        read = moves[too_many + too_many % 2 :]  # pairs, since a move's place tells whose it is
-        return (begin, *(self.token.get(move, begin) for move in read))
+        """Return the network's input: the start token, then as many last moves as fit."""
+        start = len(self.moves)
+        excess = max(0, len(moves) - self._max_moves)
+        last = moves[excess + excess % 2 :]  # whole pairs, since the parity tells the side
+        return (start, *(self.token.get(move, start) for move in last))
 
     def scores(self, positions: Sequence[Tokens]) -> Scores:
-        """A row of scores for each position, all of one length: then none needs padding."""
+        """Return a row of scores per position; all must have one length, so none needs padding."""
         tokens = np.array(positions, dtype=np.int64)
         parts = (tokens[start : start + BATCH] for start in range(0, len(tokens), BATCH))
         return np.concatenate([self._session.run(None, {"tokens": part})[0] for part in parts])
 
     def share(self, scores: Scores, moves: Sequence[str]) -> float:
-        """The part of all likelihood that falls on these moves."""
+        """Return the total probability of these moves."""
         likelihoods = np.exp((scores - scores.max()).astype(np.float64))
         tokens = [self.token[move] for move in moves if move in self.token]
         return float(likelihoods[tokens].sum() / likelihoods.sum())
 
-    def known(self, position: Tokens) -> Scores | None:
-        """The scores of a position that was read not long ago: a run asks about each again."""
-        return self._known.get(position)
+    def cached_scores(self, position: Tokens) -> Scores | None:
+        """Return the cached scores of a position, if any: a run asks about each more than once."""
+        return self._cache.get(position)
 
-    def remember(self, position: Tokens, scores: Scores) -> None:
-        """Keep the scores for a while."""
-        if len(self._known) >= MEMORY:
-            del self._known[next(iter(self._known))]
-        self._known[position] = scores
+    def cache_scores(self, position: Tokens, scores: Scores) -> None:
+        """Cache the scores, dropping the oldest ones."""
+        if len(self._cache) >= MAX_CACHED_POSITIONS:
+            del self._cache[next(iter(self._cache))]
+        self._cache[position] = scores
 
 
-def _shipped() -> tuple[dict[str, Any], bytes]:
+def _load_files() -> tuple[dict[str, Any], bytes]:
     try:
         about = json.loads((DATA / "pocket.json").read_bytes())
         packed = (DATA / "pocket.onnx").read_bytes()
@@ -100,19 +99,19 @@ def _shipped() -> tuple[dict[str, Any], bytes]:
     return about, packed
 
 
-the_network = cache(Network)
+load_network = cache(Network)
 
 
 @dataclass
 class _Batch:
-    """Positions of one length that will be read together."""
+    """Positions of one length that the network will evaluate together."""
 
-    reading: asyncio.Task[Scores]
+    evaluation: asyncio.Task[Scores]
     positions: list[Tokens] = field(default_factory=list)
 
 
 class PocketModel:
-    """The network alone (``cdta/pocket``), or held to the rules (``cdta/pocket-rules``)."""
+    """The network (``cdta/pocket``), or restricted to legal moves (``cdta/pocket-rules``)."""
 
     endpoint = provider = ""
     connections = 4 * BATCH
@@ -121,7 +120,7 @@ class PocketModel:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._network = the_network()
+        self._network = load_network()
         self.identity = {"name": name, "weights": self._network.digest}
         self._open: dict[int, _Batch] = {}
         self._workers = asyncio.Semaphore(WORKERS)
@@ -129,85 +128,86 @@ class PocketModel:
     async def answer(
         self, question: Question, settings: Settings, form: RequestVariant = ()
     ) -> Answer:
-        """Play the likeliest move, or one drawn by likelihood; nothing where there is no move.
+        """Play the most likely move, or sample one; reply "" if there is no legal move.
 
-        Asked whether a move is legal, say so, or that there is no telling.
+        To a question of legality, ``cdta/pocket-rules`` answers yes or no, and ``cdta/pocket`` that
+        it cannot read.
         """
         if question.about:
-            return Answer(self._said_of(question), version=self.name)
+            return Answer(self._yes_or_no(question), version=self.name)
         scores = await self._scores(self._network.tokens(question.moves))
         moves = self._network.moves
         if self.name == POCKET_RULES:
             legal = question.rules.legal_moves(board_after(question.moves))
             moves = sorted(move.uci() for move in legal)
             scores = scores[[self._network.token[move] for move in moves]]
-        return Answer(_played(moves, scores, settings) if moves else "", version=self.name)
+        return Answer(_pick_move(moves, scores, settings) if moves else "", version=self.name)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no connections."""
 
-    def _said_of(self, question: Question) -> str:
+    def _yes_or_no(self, question: Question) -> str:
         if self.name == POCKET:
             return CANNOT_READ
         return "yes" if question.is_legal else "no"
 
     async def _scores(self, tokens: Tokens) -> Scores:
-        """The scores of one position, read with all others of its length that wait by then."""
-        known = self._network.known(tokens)
-        if known is not None:
-            return known
+        """Return the scores of a position, evaluated with all waiting ones of its length."""
+        cached = self._network.cached_scores(tokens)
+        if cached is not None:
+            return cached
         batch = self._open.get(len(tokens))
         if batch is None:
-            batch = _Batch(asyncio.create_task(self._read(len(tokens))))
+            batch = _Batch(asyncio.create_task(self._evaluate(len(tokens))))
             self._open[len(tokens)] = batch
         row = len(batch.positions)
         batch.positions.append(tokens)
-        scores: Scores = (await asyncio.shield(batch.reading))[row]
-        self._network.remember(tokens, scores)
+        scores: Scores = (await asyncio.shield(batch.evaluation))[row]
+        self._network.cache_scores(tokens, scores)
         return scores
 
-    async def _read(self, length: int) -> Scores:
+    async def _evaluate(self, length: int) -> Scores:
         async with self._workers:
             positions = self._open.pop(length).positions
             return await asyncio.to_thread(self._network.scores, positions)
 
 
-def likelihoods_of(asked: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[float]:
-    """How likely the network finds it that, after some moves, one of some others comes next.
+def likelihoods_of(queries: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[float]:
+    """Return the probability of the given next moves after the given moves, per query.
 
     Raises:
-        UserError: if the network cannot be read.
+        UserError: if the network's files are missing or damaged.
     """
-    network = the_network()
-    shares = [0.0] * len(asked)
+    network = load_network()
+    shares = [0.0] * len(queries)
     waiting: defaultdict[int, list[int]] = defaultdict(list)
-    for place, (moves, wanted) in enumerate(asked):
+    for index, (moves, wanted) in enumerate(queries):
         tokens = network.tokens(moves)
-        known = network.known(tokens)
-        if known is None:
-            waiting[len(tokens)].append(place)
+        cached = network.cached_scores(tokens)
+        if cached is None:
+            waiting[len(tokens)].append(index)
         else:
-            shares[place] = network.share(known, wanted)
+            shares[index] = network.share(cached, wanted)
     batches = [
-        places[start : start + BATCH]
-        for places in waiting.values()
-        for start in range(0, len(places), BATCH)
+        indices[start : start + BATCH]
+        for indices in waiting.values()
+        for start in range(0, len(indices), BATCH)
     ]
 
-    def read(places: list[int]) -> Scores:
-        return network.scores([network.tokens(asked[place][0]) for place in places])
+    def evaluate(indices: list[int]) -> Scores:
+        return network.scores([network.tokens(queries[index][0]) for index in indices])
 
     with ThreadPoolExecutor(WORKERS) as workers:
-        for places, rows in zip(batches, workers.map(read, batches), strict=True):
-            for place, scores in zip(places, rows, strict=True):
-                shares[place] = network.share(scores, asked[place][1])
+        for indices, rows in zip(batches, workers.map(evaluate, batches), strict=True):
+            for index, scores in zip(indices, rows, strict=True):
+                shares[index] = network.share(scores, queries[index][1])
     return shares
 
 
-def _played(moves: Sequence[str], scores: Scores, settings: Settings) -> str:
+def _pick_move(moves: Sequence[str], scores: Scores, settings: Settings) -> str:
     if not settings.temperature:
         return moves[int(scores.argmax())]
-    behind = (scores - scores.max()).astype(np.float64)
-    likelihoods = np.exp(behind / settings.temperature).cumsum()
-    drawn = Random(settings.seed).random() * likelihoods[-1]
-    return moves[int(likelihoods.searchsorted(drawn, side="right"))]
+    relative = (scores - scores.max()).astype(np.float64)
+    likelihoods = np.exp(relative / settings.temperature).cumsum()
+    threshold = Random(settings.seed).random() * likelihoods[-1]
+    return moves[int(likelihoods.searchsorted(threshold, side="right"))]

@@ -9,14 +9,12 @@ from urllib.parse import quote
 
 from .base import Answer
 
-SHORTEST_SECRET = 8
-"""What is shorter, such as EMPTY, is no key, and may be a part of any word."""
-PIECE = 12
-"""So many characters of a key in a row are hidden, however it is cut."""
+MIN_KEY_LENGTH = 8  # shorter values, such as EMPTY, are not keys and may be part of any word
+PIECE_LENGTH = 12  # any substring of a key of this length is redacted
 
 
 class Redactor:
-    """Hides keys, and every piece of them, in texts; what is shown anyway is no key.
+    """Redacts keys, and every long piece of them; a key that is part of ``shown`` is not secret.
 
     >>> Redactor("sk-1234567890abcdef")("Heard sk-1234567890ab... and c2stMTIzNDU2Nzg5MGFiY2RlZg==")
     'Heard ***... and ***=='
@@ -24,17 +22,17 @@ class Redactor:
 
     def __init__(self, *keys: str, shown: str = "") -> None:
         self._pieces = [
-            _pieces(key) for key in keys if len(key) >= SHORTEST_SECRET and key not in shown
+            _pieces(key) for key in keys if len(key) >= MIN_KEY_LENGTH and key not in shown
         ]
 
     def __call__(self, text: str) -> str:
-        """The text without the keys."""
+        """Redact the keys in a text."""
         for pieces in self._pieces:
-            text = _without(text, pieces)
+            text = _redact(text, pieces)
         return text
 
     def in_answer(self, answer: Answer) -> Answer:
-        """The answer without the keys."""
+        """Redact the keys in all texts of an answer."""
         if not self._pieces:
             return answer
         return replace(
@@ -47,26 +45,28 @@ class Redactor:
 
 
 def _pieces(key: str) -> frozenset[str]:
-    """All that is hidden of a key, in pieces of one length."""
-    long = min(PIECE, len(key))
+    """Return every substring of one length of every encoding of a key."""
+    length = min(PIECE_LENGTH, len(key))
     return frozenset(
-        form[start : start + long] for form in _forms(key) for start in range(len(form) - long + 1)
+        encoded[start : start + length]
+        for encoded in _encodings(key)
+        for start in range(len(encoded) - length + 1)
     )
 
 
-def _without(text: str, pieces: frozenset[str]) -> str:
-    long = len(next(iter(pieces)))
-    shown, end = [], 0  # all before the end is shown, or was hidden
-    for start in range(len(text) - long + 1):
-        if text[start : start + long] in pieces:
+def _redact(text: str, pieces: frozenset[str]) -> str:
+    length = len(next(iter(pieces)))
+    parts, end = [], 0  # text[:end] is copied or redacted already
+    for start in range(len(text) - length + 1):
+        if text[start : start + length] in pieces:
             if start >= end:
-                shown += [text[end:start], "***"]
-            end = start + long
-    return "".join(shown) + text[end:]
+                parts += [text[end:start], "***"]
+            end = start + length
+    return "".join(parts) + text[end:]
 
 
-def _forms(key: str) -> Iterator[str]:
-    """The key as it may come back."""
+def _encodings(key: str) -> Iterator[str]:
+    """Yield the key in the encodings in which a server may send it back."""
     in_json = json.dumps(key)[1:-1]
     yield from (key, key.upper(), key.lower(), key[::-1], html.escape(key))
     yield from (in_json, json.dumps(in_json)[1:-1], "".join(f"\\u{ord(c):04x}" for c in key))
@@ -77,7 +77,7 @@ def _forms(key: str) -> Iterator[str]:
         key.encode().hex(),
     ):
         yield from (hexadecimal, hexadecimal.lower(), hexadecimal.upper())
-    for before in ("", ".", ".."):  # it may begin anywhere in a group of three bytes
+    for before in ("", ".", ".."):  # the key may start anywhere in a group of three bytes
         packed = b64encode((before + key).encode()).decode().rstrip("=")
         for inner in (packed[2 * len(before) :], packed[2 * len(before) : -1]):
             yield from (inner, inner.replace("+", "-").replace("/", "_"))

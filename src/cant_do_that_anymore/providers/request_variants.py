@@ -1,48 +1,50 @@
-"""Request variants: what a model may reject in a request, and the fallbacks tried then.
+"""Request variants: what a model may reject in a request, and the fallbacks to try then.
 
-There are several ways, and which one a server understands is learnt by trying: some refuse what
-they do not know, others pass over it, and the answer then shows thoughts although none were wanted.
+A variant is a tuple of changes to the default request: names of what is left out or sent
+differently, the token limit of the reasoning, and the encoding of the reasoning effort.
 
-A form is the list of concessions made: names of what is left out or put in another way, how many
-tokens of room there are to think, and the way in which the effort is told.
+Servers encode the effort in several ways, and only trying shows which one works: some reject
+fields that they do not know, others ignore them and return reasoning although none was requested.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .base import ROOM_TO_THINK, Effort, Message, RequestVariant, Settings
+from .base import DEFAULT_REASONING_TOKENS, Effort, Message, RequestVariant, Settings
 
-BY_EFFORT = "reasoning_effort"
-_SWITCHES: dict[str, dict[str, Any]] = {
+EFFORT_FIELD = "reasoning_effort"
+# The fields that turn reasoning off: vLLM and SGLang; DeepSeek and Kimi; OpenRouter and Together.
+_REASONING_OFF: dict[str, dict[str, Any]] = {
     "chat_template_kwargs": {"enable_thinking": False, "thinking": False},
     "thinking": {"type": "disabled"},
     "reasoning": {"enabled": False},
 }
-"""What turns thinking off, by the field of a request: in vLLM and SGLang, by DeepSeek and Kimi, by
-OpenRouter and Together."""
-NOTHING = "nothing"
-"""A model that thinks only when told to."""
+NO_FIELD = "nothing"  # for a model that does not reason by default
 
 
-def ways_of(effort: Effort) -> Mapping[str, dict[str, Any]]:
-    """The ways to ask for that effort, by name: what each adds to a request."""
-    ways: dict[str, dict[str, Any]] = {BY_EFFORT: {BY_EFFORT: effort}}
+def effort_encodings(effort: Effort) -> Mapping[str, dict[str, Any]]:
+    """Return the encodings of an effort by name: the fields that each adds to a request."""
+    encodings: dict[str, dict[str, Any]] = {EFFORT_FIELD: {EFFORT_FIELD: effort}}
     if effort == "none":
-        return ways | {name: {name: switch} for name, switch in _SWITCHES.items()} | {NOTHING: {}}
-    return ways | {"reasoning": {"reasoning": {"effort": effort}}}
+        return (
+            encodings
+            | {name: {name: switch} for name, switch in _REASONING_OFF.items()}
+            | {NO_FIELD: {}}
+        )
+    return encodings | {"reasoning": {"reasoning": {"effort": effort}}}
 
 
 OPENING_TURN = Message("user", "The game begins. You play White.")
 
+# A base model that continues with one of these writes the next turn itself.
 STOP_SEQUENCES = ("System:", "User:", "Assistant:", "-----")
-"""Where a base model starts to write the next turn itself."""
 
 
 def user_first(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The same conversation for providers that insist on a user turn first.
+    """Add a user turn before the first assistant turn, for providers that require it.
 
-    White's first move is the assistant's when White is to move, and only then is a turn added.
+    Only conversations in which the model plays White start with an assistant turn.
     """
     system, *turns = messages
     if turns and turns[0].role == "user":
@@ -51,7 +53,7 @@ def user_first(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The same conversation for models that take no system message: the user states the task."""
+    """Move the system message into the first user turn, for models that do not support it."""
     system, *turns = messages
     if turns and turns[0].role == "user":
         first, *rest = turns
@@ -60,7 +62,7 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def with_user_turn(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
-    """Add to the user's last turn, or add a turn: many models insist that turns alternate."""
+    """Add a text to a final user turn, or as a new one: many models require alternating turns."""
     *before, last = messages
     if last.role == "user":
         return (*before, Message("user", f"{last.content}\n\n{text}"))
@@ -68,7 +70,7 @@ def with_user_turn(messages: tuple[Message, ...], text: str) -> tuple[Message, .
 
 
 def as_text(messages: tuple[Message, ...]) -> str:
-    """The conversation as a single text for base models, ready for the assistant's next turn."""
+    """Render the conversation as one text for base models, up to the assistant's next turn."""
     turns = [f"{message.role.capitalize()}: {message.content}" for message in messages]
     return "\n".join([*turns, "Assistant:"])
 
@@ -78,25 +80,24 @@ NO_TEMPERATURE = "no temperature"
 USER_FIRST = "user first"
 NO_SYSTEM = "no system"
 ASKED_ONCE = "asked once"
-_ROOM = "room to think: "
+_BUDGET = "room to think: "
 _EFFORT = "effort as "
 
-LEAST_ROOM = 1_000
-MORE = 4
-"""Where the room to think was too small, it is made so many times as large."""
+MIN_REASONING_TOKENS = 1_000
+REASONING_GROWTH = 4  # factor by which a too small token limit of the reasoning is raised
 
 _NOT = r"unsupported|not support|does not|deprecated|not allowed|not permitted|removed|unexpected"
 _OUT_OF_RANGE = r"above|below|between|range|less than|greater than|maximum|minimum|[<>]"
-_SIGNS = {
+_REJECTION_PATTERNS = {
     RENAMED_LIMIT: re.compile(r"max_tokens|max_completion_tokens"),
     NO_TEMPERATURE: re.compile(rf"^(?!.*({_OUT_OF_RANGE})).*temperature"),
     USER_FIRST: re.compile(r"alternat|first.*user|user.*first|must (start|begin).*user"),
     # Some templates count the system message among the turns that must alternate.
     NO_SYSTEM: re.compile(rf"({_NOT}).*system|system.*({_NOT})|alternat|only user"),
 }
-_OF_LIMIT = re.compile(r"token|context")
-_MORE_ROOM = re.compile(r"greater than.*(budget|thinking)|budget.*(less|smaller) than")
-_OF_EFFORT = re.compile(r"effort|reason|thinking|unrecogni[sz]ed|unknown|extra |not permitted")
+_ABOUT_LIMIT = re.compile(r"token|context")
+_LARGER_BUDGET = re.compile(r"greater than.*(budget|thinking)|budget.*(less|smaller) than")
+_ABOUT_EFFORT = re.compile(r"effort|reason|thinking|unrecogni[sz]ed|unknown|extra |not permitted")
 _NOTES = {
     RENAMED_LIMIT: "the server takes the token limit as max_completion_tokens",
     NO_TEMPERATURE: "the model takes no temperature and was asked without one",
@@ -110,69 +111,73 @@ _NOTES = {
 
 
 def fallbacks(words: str, form: RequestVariant, settings: Settings) -> Iterator[RequestVariant]:
-    """The other forms that a refusal in these words may call for, the likeliest first."""
-    told = " ".join(words.lower().split())
-    for concession, sign in _SIGNS.items():
-        if concession not in form and sign.search(told):
-            yield (*form, concession)
-    room = reasoning_budget(form, settings)
-    if room and _MORE_ROOM.search(told):
-        yield with_reasoning_budget(form, MORE * room)
-    elif room // 2 >= LEAST_ROOM and _OF_LIMIT.search(told):
-        yield with_reasoning_budget(form, room // 2)
+    """Yield the request variants that a rejection with this message calls for, likeliest first."""
+    message = " ".join(words.lower().split())
+    for change, pattern in _REJECTION_PATTERNS.items():
+        if change not in form and pattern.search(message):
+            yield (*form, change)
+    budget = reasoning_budget(form, settings)
+    if budget and _LARGER_BUDGET.search(message):
+        yield with_reasoning_budget(form, REASONING_GROWTH * budget)
+    elif budget // 2 >= MIN_REASONING_TOKENS and _ABOUT_LIMIT.search(message):
+        yield with_reasoning_budget(form, budget // 2)
     effort = settings.reasoning_effort
-    if effort and (_OF_EFFORT.search(told) or f"'{effort}'" in told):
-        yield from other_efforts(form, settings)
+    if effort and (_ABOUT_EFFORT.search(message) or f"'{effort}'" in message):
+        yield from later_effort_encodings(form, settings)
 
 
-def other_efforts(form: RequestVariant, settings: Settings) -> Iterator[RequestVariant]:
-    """The forms that tell the effort in ways that come after the one of this form."""
+def later_effort_encodings(form: RequestVariant, settings: Settings) -> Iterator[RequestVariant]:
+    """Yield the request variants with the effort encodings that come after the current one."""
     if settings.reasoning_effort:
-        ways = list(ways_of(settings.reasoning_effort))
-        for way in ways[ways.index(effort_way(form, settings)) + 1 :]:
-            yield (*(each for each in form if not each.startswith(_EFFORT)), _EFFORT + way)
+        encodings = list(effort_encodings(settings.reasoning_effort))
+        for encoding in encodings[encodings.index(effort_encoding(form, settings)) + 1 :]:
+            yield (*(name for name in form if not name.startswith(_EFFORT)), _EFFORT + encoding)
 
 
-def effort_way(form: RequestVariant, settings: Settings) -> str:
-    """In which way the effort is told."""
-    told = [each.removeprefix(_EFFORT) for each in form if each.startswith(_EFFORT)]
-    return told[0] if told else next(iter(ways_of(settings.reasoning_effort or "none")))
+def effort_encoding(form: RequestVariant, settings: Settings) -> str:
+    """Return the name of the effort encoding that a request variant uses."""
+    names = [change.removeprefix(_EFFORT) for change in form if change.startswith(_EFFORT)]
+    return names[0] if names else next(iter(effort_encodings(settings.reasoning_effort or "none")))
 
 
 def reasoning_budget(form: RequestVariant, settings: Settings) -> int:
-    """How many tokens there are for thoughts, beside the reply's."""
-    rooms = [int(each.removeprefix(_ROOM)) for each in form if each.startswith(_ROOM)]
-    if rooms:
-        return rooms[0]
+    """Return the token limit of the reasoning, which is added to that of the reply."""
+    budgets = [int(change.removeprefix(_BUDGET)) for change in form if change.startswith(_BUDGET)]
+    if budgets:
+        return budgets[0]
     if settings.reasoning_tokens is not None:
         return settings.reasoning_tokens
-    return 0 if settings.reasoning_effort in (None, "none") else ROOM_TO_THINK
+    return 0 if settings.reasoning_effort in (None, "none") else DEFAULT_REASONING_TOKENS
 
 
 def with_reasoning_budget(form: RequestVariant, tokens: int) -> RequestVariant:
-    """The same form with so many tokens for thoughts."""
-    return (*(each for each in form if not each.startswith(_ROOM)), f"{_ROOM}{tokens}")
+    """Return the request variant with another token limit of the reasoning."""
+    return (*(change for change in form if not change.startswith(_BUDGET)), f"{_BUDGET}{tokens}")
 
 
 def arrange_messages(messages: tuple[Message, ...], form: RequestVariant) -> tuple[Message, ...]:
-    """The conversation as that form wants it."""
+    """Arrange the messages for a request variant."""
     if NO_SYSTEM in form:
         return without_system(messages)
     return user_first(messages) if USER_FIRST in form else messages
 
 
 def limit_of(form: RequestVariant, settings: Settings) -> int:
-    """The token limit that is sent: the reply's, and what there is for thoughts."""
+    """Return the token limit to send: reply plus reasoning."""
     return settings.max_tokens + reasoning_budget(form, settings)
 
 
-def variant_notes(made: Iterable[str]) -> list[str]:
-    """What a reader of the answers should know, one sentence a concession."""
-    known = set(made)
-    notes = [note for concession, note in _NOTES.items() if concession in known]
-    rooms = sorted(int(each.removeprefix(_ROOM)) for each in known if each.startswith(_ROOM))
-    if rooms:
-        told = " and then ".join(f"{room:,}" for room in rooms)
-        notes.append(f"the model thinks before it replies: it was given {told} tokens for that")
-    ways = sorted(each.removeprefix(_EFFORT) for each in known if each.startswith(_EFFORT))
-    return notes + [f"the effort was told by {way}" for way in ways]
+def variant_notes(variant: Iterable[str]) -> list[str]:
+    """Return one note for the report per change to the default request."""
+    changes = set(variant)
+    notes = [note for change, note in _NOTES.items() if change in changes]
+    budgets = sorted(
+        int(change.removeprefix(_BUDGET)) for change in changes if change.startswith(_BUDGET)
+    )
+    if budgets:
+        limits = " and then ".join(f"{budget:,}" for budget in budgets)
+        notes.append(f"the model thinks before it replies: it was given {limits} tokens for that")
+    encodings = sorted(
+        change.removeprefix(_EFFORT) for change in changes if change.startswith(_EFFORT)
+    )
+    return notes + [f"the effort was told by {encoding}" for encoding in encodings]

@@ -10,11 +10,10 @@ from itertools import pairwise
 from math import isnan
 from typing import Any, Literal, NamedTuple
 
-from .base import MOST_TOKENS, Answer, RequestVariant, StopReason, Usage
+from .base import MAX_PLAUSIBLE_TOKENS, Answer, RequestVariant, StopReason, Usage
 
-_LETTERS_A_TOKEN = 4
-_A_FEW = 16
-"""Servers do not agree on how to count the tokens around a reply."""
+_LETTERS_PER_TOKEN = 4
+_COUNTING_TOLERANCE = 16  # servers disagree on how to count the tokens around a reply
 _NAMES = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|analysis)"
 _OPENING = rf"(?:<{_NAMES}(?:\s[^<>]*)?>|◁think▷|\[THINK\])"
 _CLOSING = rf"(</{_NAMES}\s*>|◁/think▷|\[/THINK\]|<\|?/?thinking_end\|>)"
@@ -24,119 +23,120 @@ _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]*<\|message\|>")
 _MARK = re.compile(r"<\|(?:start|end|return|channel|message)\|>")
 
 
-def without_thoughts(text: str) -> tuple[str, str]:
-    """The thoughts in a text, and the reply after them.
+def split_reasoning(text: str) -> tuple[str, str]:
+    """Split a text into its reasoning and the reply after it.
 
-    Many templates open the thoughts in the question, so that only their end is in the text. What
-    is opened at the beginning of a line and never closed is thought to its end. Where nothing comes
-    after them, the reply is what stands before such a beginning, or else between two thoughts.
+    Many chat templates put the opening tag into the prompt, so the text may have only the closing
+    tag. After a tag that opens at the start of a line and never closes, everything is reasoning. If
+    nothing follows the reasoning, the reply is the text before it, or else between two parts of it.
 
-    >>> without_thoughts("<think>The bishop?</think>c1g5")
+    >>> split_reasoning("<think>The bishop?</think>c1g5")
     ('The bishop?', 'c1g5')
     """
     if _CHANNEL.search(text):
-        return _by_channel(text)
+        return _split_channels(text)
     closings = [tag for tag in _TAG.finditer(text) if tag[1]]
     opened = _OPENED.search(text)
     if not closings:
         return (text[opened.end() :].strip(), text[: opened.start()]) if opened else ("", text)
     first, last = closings[0], closings[-1]
-    unfinished, after = without_thoughts(text[last.end() :])
-    thoughts, before = text[: last.start()], ""
+    unfinished, after = split_reasoning(text[last.end() :])
+    reasoning, before = text[: last.start()], ""
     if opened and opened.start() < first.start():
         before = text[: opened.start()]
         if not (before.strip() and after.strip()):
-            thoughts = text[opened.end() : last.start()]
+            reasoning = text[opened.end() : last.start()]
     reply = after if after.strip() else before
     if not reply.strip():
-        thoughts, reply = _parted(thoughts.strip())
-    return _joined(thoughts.strip(), unfinished), reply
+        reasoning, reply = _split_interleaved(reasoning.strip())
+    return _join_parts(reasoning.strip(), unfinished), reply
 
 
-def _parted(thoughts: str) -> tuple[str, str]:
-    """Several thoughts, and what stands between the end of one and the beginning of another."""
-    parts = _TAG.split(thoughts)
-    ends = parts[1::2]
-    between = [bool(end and not other) for end, other in pairwise((None, *ends, thoughts))]
+def _split_interleaved(text: str) -> tuple[str, str]:
+    """Split interleaved reasoning into the reasoning and the text between its parts."""
+    parts = _TAG.split(text)
+    closings = parts[1::2]
+    between = [bool(tag and not following) for tag, following in pairwise((None, *closings, text))]
     pieces = list(zip(parts[::2], between, strict=True))
-    thought, said = ([part for part, is_said in pieces if is_said == kind] for kind in (0, 1))
-    return _joined(*thought), _joined(*said)
+    reasoning, reply = ([part for part, is_reply in pieces if is_reply == kind] for kind in (0, 1))
+    return _join_parts(*reasoning), _join_parts(*reply)
 
 
-def _joined(*parts: str) -> str:
+def _join_parts(*parts: str) -> str:
     return "\n".join(part for part in parts if part.strip())
 
 
-def _by_channel(text: str) -> tuple[str, str]:
-    """The same where a model says on what channel it speaks; only the final one is the reply."""
+def _split_channels(text: str) -> tuple[str, str]:
+    """Split a text with channels: the final channel is the reply, all others are reasoning."""
     _, *parts = _CHANNEL.split(text)
-    said = list(zip(parts[::2], (_MARK.split(part)[0] for part in parts[1::2]), strict=True))
-    thoughts = "\n".join(words.strip() for name, words in said if name != "final")
-    return thoughts, "".join(words for name, words in said if name == "final")
+    channels = list(zip(parts[::2], (_MARK.split(part)[0] for part in parts[1::2]), strict=True))
+    reasoning = "\n".join(content.strip() for name, content in channels if name != "final")
+    return reasoning, "".join(content for name, content in channels if name == "final")
 
 
-def shown_in(message: Mapping[str, Any]) -> str:
-    """The thoughts in the fields that servers have for them."""
+def reasoning_in(message: Mapping[str, Any]) -> str:
+    """Return the reasoning in the fields that servers use for it."""
     for field in ("reasoning_content", "reasoning"):
-        words = "\n".join(_words([{"text": message.get(field)}, message.get(field)]))
-        if words.strip():
-            return words
+        text = "\n".join(_texts([{"text": message.get(field)}, message.get(field)]))
+        if text.strip():
+            return text
     details, content = message.get("reasoning_details"), message.get("content")
     parts = [*(details if isinstance(details, list) else ())]
-    parts += [part for part in content if _is_thought(part)] if isinstance(content, list) else []
-    return "\n".join(_words(parts))
+    parts += [part for part in content if _is_reasoning(part)] if isinstance(content, list) else []
+    return "\n".join(_texts(parts))
 
 
-def _is_thought(part: Any) -> bool:
+def _is_reasoning(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") in ("thinking", "reasoning")
 
 
-def _words(parts: Iterable[Any]) -> Iterator[str]:
-    """The texts in parts of a message, which some servers put into further parts."""
+def _texts(parts: Iterable[Any]) -> Iterator[str]:
+    """Yield the texts in the parts of a message, which some servers nest."""
     for part in parts:
         for name in ("text", "summary", "thinking", "reasoning") if isinstance(part, dict) else ():
             inner = part.get(name)
             if isinstance(inner, list):
-                yield from _words(inner)
+                yield from _texts(inner)
             elif isinstance(inner, str):
                 yield inner
 
 
-def count_in(counts: Mapping[str, Any], *names: str) -> int | None:
-    """A number of tokens by the first of its names that has one; what cannot be one is none."""
+def token_count(counts: Mapping[str, Any], *names: str) -> int | None:
+    """Return the first plausible token count under one of the names, or None."""
     for name in names:
         with suppress(TypeError, ValueError, ArithmeticError):
-            if 0 <= (count := int(counts.get(name, -1))) < MOST_TOKENS:
+            if 0 <= (count := int(counts.get(name, -1))) < MAX_PLAUSIBLE_TOKENS:
                 return count
     return None
 
 
 def thinking_tokens(
-    counts: Mapping[str, Any], output: int, thoughts: str, text: str, *, uncounted: int = 0
+    counts: Mapping[str, Any], output: int, reasoning: str, text: str, *, uncounted: int = 0
 ) -> int:
-    """How many tokens the thoughts took; a count of more than all output is not believed.
+    """Return the number of reasoning tokens, reported or estimated.
 
-    Where they are not counted apart, they are what the completion leaves out of all output, if that
-    is more than a few; else their share of the output is that of their letters; where nothing is
-    counted, four letters are taken for a token.
+    A reported number greater than all output is ignored. Without one, it is the output that the
+    completion tokens leave out (``uncounted``), if that is more than a few tokens; otherwise the
+    output in proportion to the letters; without any output count, one token per four letters.
     """
-    for place in (*map(counts.get, ("completion_tokens_details", "output_tokens_details")), counts):
-        if isinstance(place, Mapping):
-            told = count_in(place, "reasoning_tokens") or count_in(place, "thinking_tokens")
-            if told and told <= output:
-                return told
-    if uncounted > _A_FEW:
+    for part in (*map(counts.get, ("completion_tokens_details", "output_tokens_details")), counts):
+        if isinstance(part, Mapping):
+            reported = token_count(part, "reasoning_tokens") or token_count(part, "thinking_tokens")
+            if reported and reported <= output:
+                return reported
+    if uncounted > _COUNTING_TOLERANCE:
         return uncounted
-    if not thoughts:
+    if not reasoning:
         return 0
     if not output:
-        return max(1, len(thoughts) // _LETTERS_A_TOKEN)
-    return max(1, round(output * len(thoughts) / (len(thoughts) + len(text))))
+        return max(1, len(reasoning) // _LETTERS_PER_TOKEN)
+    return max(1, round(output * len(reasoning) / (len(reasoning) + len(text))))
 
 
 Api = Literal["chat", "completions"]
 
-LONGEST_RETRY_AFTER = 600.0
+MAX_RETRY_AFTER = 600.0  # seconds
+# Stop reasons that servers send. With any other one, an empty text is not an answer.
 STOP_REASONS: dict[object, StopReason] = {
     "stop": "stop",
     "eos": "stop",
@@ -150,16 +150,15 @@ STOP_REASONS: dict[object, StopReason] = {
     "model_context_window_exceeded": "length",
     "content_filter": "refused",
 }
-"""Why an answer ended, as servers say it. An empty text with any other reason is no answer."""
-_BROKEN_OFF = re.compile("error|abort|cancel|fail|time.?out|insufficient")
-"""Reasons that make no answer of any text."""
-_FAILED = {"error", "errored", "failed", "failure", "cancelled", "canceled", "aborted"}
-"""What a body is that holds no answer; an incomplete one was ended by a limit or a filter."""
-_FAULT_CODE = re.compile("[45][0-9]{2}")
+# With one of these stop reasons, no text is an answer.
+_FAILED_REASON = re.compile("error|abort|cancel|fail|time.?out|insufficient")
+# Types and states of a body without an answer; an incomplete one ended at a limit or a filter.
+_FAILED_STATES = {"error", "errored", "failed", "failure", "cancelled", "canceled", "aborted"}
+_ERROR_STATUS = re.compile("[45][0-9]{2}")
 
 
 class Response(NamedTuple):
-    """What a server sent back to one request."""
+    """A server's response to one request."""
 
     status: int
     retry_after: float | None
@@ -167,36 +166,36 @@ class Response(NamedTuple):
 
     @property
     def is_success(self) -> bool:
-        """Whether the server says that it did what it was asked to."""
+        """Whether the status is a success."""
         return 200 <= self.status < 300
 
 
-def completion_in(body: bytes, api: Api, served_as: str, form: RequestVariant) -> Answer:
-    """The answer in the body of a successful response.
+def parse_completion(body: bytes, api: Api, served_as: str, form: RequestVariant) -> Answer:
+    """Parse the body of a successful response.
 
     Raises:
-        ValueError: if there is none, whatever the status said.
+        ValueError: if it contains no answer, in spite of the status.
     """
     try:
         reply = json.loads(body)
         if is_error(reply):
             raise ValueError("the server calls it an error")
-        choice = _first(reply["choices"])
+        choice = _first_choice(reply["choices"])
         message = choice["message"] if api == "chat" else {"content": choice["text"]}
         refusal = message.get("refusal")
-        text = _joined_content(message.get("content")) or refusal or ""
+        text = _join_content(message.get("content")) or refusal or ""
         if not isinstance(text, str):
             raise ValueError("the reply is no text")
-        thoughts = ""
+        reasoning = ""
         if api == "chat":
-            thoughts, text = without_thoughts(text)
-            thoughts = shown_in(message) or thoughts
+            reasoning, text = split_reasoning(text)
+            reasoning = reasoning_in(message) or reasoning
         return Answer(
             text=text,
-            stop_reason="refused" if refusal else _stop_reason(reply, choice, text or thoughts),
-            usage=_usage(reply.get("usage"), thoughts, text),
+            stop_reason="refused" if refusal else _stop_reason(reply, choice, text or reasoning),
+            usage=_usage(reply.get("usage"), reasoning, text),
             version=str(reply.get("model") or served_as),
-            reasoning=thoughts,
+            reasoning=reasoning,
             conceded=form,
         )
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as fault:
@@ -204,25 +203,25 @@ def completion_in(body: bytes, api: Api, served_as: str, form: RequestVariant) -
 
 
 def is_error(reply: Mapping[str, Any]) -> bool:
-    """Whether a body says at its top that it is an error, whatever choices stand below."""
+    """Whether a body is marked as an error at its top level, even if it has choices."""
     kinds = {str(reply.get(key)).lower() for key in ("object", "type", "status")}
     codes = [str(reply.get(key)) for key in ("code", "status", "status_code")]
     return (
-        bool(reply.get("error") or reply.get("errors") or kinds & _FAILED)
+        bool(reply.get("error") or reply.get("errors") or kinds & _FAILED_STATES)
         or reply.get("success") is False
-        or any(map(_FAULT_CODE.fullmatch, codes))
+        or any(map(_ERROR_STATUS.fullmatch, codes))
     )
 
 
 def fingerprint_in(body: bytes) -> str:
-    """What a completion says of the state of its service, if anything."""
+    """Return the system fingerprint in the body of a completion, or ""."""
     if b"system_fingerprint" not in body:
         return ""
     return str(json.loads(body).get("system_fingerprint") or "")[:300]
 
 
 def error_message(body: bytes) -> str:
-    """The server's own words, in one line."""
+    """Return the server's error message in one line."""
     try:
         error = json.loads(body)
         for key in ("error", "message", "detail"):
@@ -234,38 +233,38 @@ def error_message(body: bytes) -> str:
     return " ".join(text.split())
 
 
-def _usage(told: Any, thoughts: str, text: str) -> Usage:
-    """The tokens that are paid: some servers count thoughts in the total alone.
+def _usage(usage: Any, reasoning: str, text: str) -> Usage:
+    """Return the billed tokens; some servers count the reasoning only in the total.
 
-    Of a total alone nobody knows what it is made of.
+    A total without prompt tokens is ignored, since it cannot be split into input and output.
     """
-    counts = told if isinstance(told, dict) else {}
-    asked = count_in(counts, "prompt_tokens", "input_tokens") or 0
-    replied = count_in(counts, "completion_tokens", "output_tokens")
-    total = count_in(counts, "total_tokens") or 0
-    output = max(replied or 0, total - asked if asked else 0)
-    uncounted = 0 if replied is None else output - replied
-    thinking = thinking_tokens(counts, output, thoughts, text, uncounted=uncounted)
-    return Usage(asked, output, thinking, min(_cached(counts), asked))
+    counts = usage if isinstance(usage, dict) else {}
+    prompt = token_count(counts, "prompt_tokens", "input_tokens") or 0
+    completion = token_count(counts, "completion_tokens", "output_tokens")
+    total = token_count(counts, "total_tokens") or 0
+    output = max(completion or 0, total - prompt if prompt else 0)
+    uncounted = 0 if completion is None else output - completion
+    thinking = thinking_tokens(counts, output, reasoning, text, uncounted=uncounted)
+    return Usage(prompt, output, thinking, min(_cached_tokens(counts), prompt))
 
 
-def _cached(counts: dict[str, Any]) -> int:
-    """How much of the input came from a cache; what is no such number is none."""
+def _cached_tokens(counts: dict[str, Any]) -> int:
+    """Return how many input tokens came from the provider's prompt cache."""
     details = counts.get("prompt_tokens_details") or counts.get("input_tokens_details")
-    told = details.get("cached_tokens") if isinstance(details, dict) else None
-    for found in (told, counts.get("prompt_cache_hit_tokens"), counts.get("cached_tokens")):
-        if isinstance(found, int) and found > 0:
-            return found
+    detail = details.get("cached_tokens") if isinstance(details, dict) else None
+    for count in (detail, counts.get("prompt_cache_hit_tokens"), counts.get("cached_tokens")):
+        if isinstance(count, int) and count > 0:
+            return count
     return 0
 
 
-def _first(choices: list[Any]) -> Any:
-    """The first of the choices, by their own number, if they have one."""
+def _first_choice(choices: list[Any]) -> Any:
+    """Return the choice with index 0, or the first one listed."""
     return next((choice for choice in choices if choice.get("index") == 0), choices[0])
 
 
-def _joined_content(content: Any) -> Any:
-    """The text of a reply; some servers give it in parts."""
+def _join_content(content: Any) -> Any:
+    """Join the text of a reply, which some servers send in parts."""
     if not isinstance(content, list):
         return content
     texts = ("text", "output_text", None)
@@ -274,19 +273,19 @@ def _joined_content(content: Any) -> Any:
 
 def _stop_reason(reply: dict[str, Any], choice: dict[str, Any], text: str) -> StopReason:
     reason = choice.get("finish_reason")
-    if reason == "stop" and reply.get("status") == "incomplete":  # then it says elsewhere why
+    if reason == "stop" and reply.get("status") == "incomplete":  # the reason is elsewhere then
         details = reply.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, dict) else details
-    told = str(reason).lower()
-    if told in STOP_REASONS and not choice.get("error"):
-        return STOP_REASONS[told]
-    if _BROKEN_OFF.search(told) or choice.get("error") or not text.strip():
+    name = str(reason).lower()
+    if name in STOP_REASONS and not choice.get("error"):
+        return STOP_REASONS[name]
+    if _FAILED_REASON.search(name) or choice.get("error") or not text.strip():
         raise ValueError(f"the reply ended with {reason!r}")
     return "stop"
 
 
-def seconds_of(retry_after: str | None) -> float | None:
-    """How long to wait by a Retry-After header: a number of seconds or a date."""
+def parse_retry_after(retry_after: str | None) -> float | None:
+    """Parse a Retry-After header, a number of seconds or a date, to seconds."""
     if not retry_after:
         return None
     try:
@@ -296,4 +295,4 @@ def seconds_of(retry_after: str | None) -> float | None:
             seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
         except (ValueError, OverflowError):
             return None
-    return None if isnan(seconds) else min(max(seconds, 0.0), LONGEST_RETRY_AFTER)
+    return None if isnan(seconds) else min(max(seconds, 0.0), MAX_RETRY_AFTER)

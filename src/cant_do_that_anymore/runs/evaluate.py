@@ -30,7 +30,7 @@ from ..metrics.notes import notes_on, on_moved_alias, version_of_all, versions_o
 from ..metrics.stopping import expected_sample_size, is_reached, on_precision, stages
 from ..progress import progress, status_callback
 from ..providers.base import Model, Request
-from ..providers.local import listener
+from ..providers.local import progress_listener
 from ..task.conditions import ASKED_OF_CONTROLS
 from ..task.quality_guard import QualityGuard
 from ..task.samples import Trial, trials_for
@@ -204,7 +204,7 @@ async def _measured(
     asked = trials_for(chosen.positions, chosen.controls, plan)
     to_come = sum(len(conditions) for _, conditions in asked) + outlook.after(chosen.dataset)
     asks = (ask for draw, conditions in asked for ask in _asks(draw, asking, plan, conditions))
-    person = listener(asking.model)
+    person = progress_listener(asking.model)
     what = "measuring your habits" if person else f"measuring {asking.model.name}"
     with progress(what, len(asked), quiet=quiet, to=person) as advance:
         async with aclosing(

@@ -14,7 +14,7 @@ from ..client.batch.client import check_batch
 from ..errors import InvalidInput, unknown_value
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, given_rules
 from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
-from ..providers.http import checked_headers, with_address
+from ..providers.http import split_address, validate_headers
 from .conditions import ASKED, check, conditions_for
 from .prompts import DEFAULT, wording_named
 from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Plan, Reading
@@ -209,7 +209,7 @@ class Spec:
                 f"and below 1, such as 0.05; not {self.precision}"
             )
         check_given(self)
-        model, base_url = with_address(self.model, self.base_url)
+        model, base_url = split_address(self.model, self.base_url)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "base_url", base_url)
         if self.pool and self.dataset:
@@ -218,7 +218,7 @@ class Spec:
             self._check_common()
         object.__setattr__(self, "conditions", tuple(self.conditions))
         check(self.conditions)
-        object.__setattr__(self, "header", checked_headers(self.header))
+        object.__setattr__(self, "header", validate_headers(self.header))
         object.__setattr__(self, "extra_body", _checked_body(self.extra_body))
         object.__setattr__(self, "price", _checked_price(self.price))
 
