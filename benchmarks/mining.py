@@ -28,7 +28,7 @@ import chess
 import chess.pgn
 from measuring import print_heading, print_row
 
-from cant_do_that_anymore.game.mining import Wanted, mine
+from cant_do_that_anymore.game.mining import MiningCriteria, mine
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, board_after
 
@@ -96,7 +96,9 @@ def played_on(position: Position, random: Random) -> chess.pgn.Game:
 
 def rate_of_mining(file: Path, every: bool, jobs: int) -> float:
     games, started = 0, time.perf_counter()
-    with closing(mine([str(file)], Wanted(BISHOPS_AS_KNIGHTS, every), jobs=jobs)) as results:
+    with closing(
+        mine([str(file)], MiningCriteria(BISHOPS_AS_KNIGHTS, every), jobs=jobs)
+    ) as results:
         for mined in results:
             games += mined.games
             if time.perf_counter() - started > ENOUGH_SECONDS:

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import chess
 
-from cant_do_that_anymore.game.position import parsed_positions, shipped_pool, write_positions
+from cant_do_that_anymore.game.position import parse_positions, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 
 ROUNDS = 5
@@ -47,7 +47,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pool.jsonl"
         write_positions(path, shipped_pool("pool"))
-        print(f"reading it from a file: {best(lambda: parsed_positions(path)):.2f} s (at most 1)")
+        print(f"reading it from a file: {best(lambda: parse_positions(path)):.2f} s (at most 1)")
 
 
 if __name__ == "__main__":

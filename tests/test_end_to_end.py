@@ -56,7 +56,7 @@ def ends_of_the_scale(rules: str) -> list[object]:
 
 @pytest.mark.parametrize("key", [key for key in CATALOGUE if CATALOGUE[key].forbids_something])
 def test_every_rule_runs_out_of_the_box(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule_pool, "POOL", 40)
+    monkeypatch.setattr(rule_pool, "POOL_SIZE", 40)
     assert ends_of_the_scale(key) == [0, 0, -1, 1]
 
 
@@ -64,7 +64,7 @@ def test_a_whole_pool_is_mined_by_the_first_run(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (rule_pool, pools):
-        monkeypatch.setattr(module, "POOL", 2_000)
+        monkeypatch.setattr(module, "POOL_SIZE", 2_000)
     done = cdta("run", "--rules", "no-castling", "-n", 10)
     assert done.returncode == 0, done.stderr
     assert "mining a pool for no-castling: 2000/2000" in done.stderr

@@ -18,7 +18,7 @@ from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.comparison.openai_records import records_in
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.files import safe_name
-from cant_do_that_anymore.game.mining import Wanted, mine
+from cant_do_that_anymore.game.mining import MiningCriteria, mine
 from cant_do_that_anymore.game.move_parser import move_in
 from cant_do_that_anymore.game.position import (
     Position,
@@ -305,7 +305,7 @@ PGN = (
 def test_pgn_files(content: bytes | int, tmp_path: Path) -> None:
     file = tmp_path / "games.pgn"
     file.write_bytes(mutated(PGN * 3, content) if isinstance(content, int) else content)
-    result_or_sentence(lambda: list(mine([str(file)], Wanted(BISHOPS_AS_KNIGHTS))))
+    result_or_sentence(lambda: list(mine([str(file)], MiningCriteria(BISHOPS_AS_KNIGHTS))))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ DOCUMENT = Path(__file__).parents[1] / "docs" / "rules.md"
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule_pool, "POOL", 20)
+    monkeypatch.setattr(rule_pool, "POOL_SIZE", 20)
 
 
 def test_the_example_of_the_documentation_works(

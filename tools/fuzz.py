@@ -24,7 +24,7 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     from cant_do_that_anymore import Spec, evaluate
     from cant_do_that_anymore.comparison.openai_records import records_in
     from cant_do_that_anymore.errors import InvalidInput
-    from cant_do_that_anymore.game.mining import Wanted, mine
+    from cant_do_that_anymore.game.mining import MiningCriteria, mine
     from cant_do_that_anymore.game.move_parser import move_in
     from cant_do_that_anymore.game.position import read_positions
     from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
@@ -73,7 +73,7 @@ def records(data: bytes) -> None:
 def games(data: bytes) -> None:
     """A PGN file."""
     FILE.write_bytes(data)
-    list(mine([str(FILE)], Wanted(BISHOPS_AS_KNIGHTS)))
+    list(mine([str(FILE)], MiningCriteria(BISHOPS_AS_KNIGHTS)))
 
 
 def replies(data: bytes) -> None:

@@ -548,7 +548,7 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
         moves = [move for move in board.legal_moves if not board.is_castling(move)]
         return min(moves, key=lambda move: (move.from_square not in knights, move.uci())).uci()
 
-    monkeypatch.setattr(rule_pool, "POOL", 60)
+    monkeypatch.setattr(rule_pool, "POOL_SIZE", 60)
     keys = "no-castling,knights-as-bishops"
     with serving(Loopback(never_castles)) as server:
         done = measure(server, tmp_path, "--rules", keys, "--runs", "1")

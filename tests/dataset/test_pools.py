@@ -26,7 +26,7 @@ POOL = shipped_pool("pool")[:30]
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pools of a size for tests."""
-    monkeypatch.setattr(rule_pool, "POOL", 40)
+    monkeypatch.setattr(rule_pool, "POOL_SIZE", 40)
 
 
 def pool_of(**fields: object) -> Pool:
@@ -44,7 +44,7 @@ def test_the_default_rules_have_the_originals_pool_unless_that_of_the_games_is_w
 def test_a_pool_is_mined_once_and_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mined = pool_of(rules="queens-as-knights")
     (file,) = home.glob("pools/*")
-    assert file.name.startswith(f"queens-as-knights.{rule_pool.EDITION}.")
+    assert file.name.startswith(f"queens-as-knights.{rule_pool.POOL_VERSION}.")
     monkeypatch.delattr(rule_pool, "shipped_games")
     assert pool_of(rules="queens-as-knights") == mined
 

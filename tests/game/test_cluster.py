@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore.game.mining.miner import over_cluster
+from cant_do_that_anymore.game.mining.miner import map_cluster
 from processes import cdta
 from written_games import plain, pool_games
 
@@ -38,7 +38,7 @@ def test_the_work_is_done_on_both_machines_and_comes_back_in_order(cluster: str)
         return number, ray.get_runtime_context().get_node_id()
 
     machines = set()
-    results = over_cluster(where, count(), cluster)
+    results = map_cluster(where, count(), cluster)
     for expected in range(10_000):
         number, machine = next(results)
         assert number == expected

@@ -77,7 +77,7 @@ def test_positions_differ_and_reach_from_the_opening_into_the_middlegame() -> No
 
 
 def test_a_pool_is_full_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule_pool, "POOL", 5)
+    monkeypatch.setattr(rule_pool, "POOL_SIZE", 5)
     assert len(list(positions_in_games(rules_named("no-castling")))) == 5
 
 

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from cant_do_that_anymore.game.mining import (
     LOW_RATING,
     NOT_STANDARD,
-    Mined,
-    Wanted,
+    MiningCriteria,
+    MiningResult,
     mine,
     openings,
 )
@@ -56,7 +56,7 @@ from machines import needs_linux, needs_posix
 
 GAMES = st.lists(st.integers(0, 2**16), max_size=60).map(played)
 CHANGES = st.sampled_from([rules for rules in CATALOGUE.values() if rules is not STANDARD])
-WANTED = Wanted(BISHOPS_AS_KNIGHTS)
+WANTED = MiningCriteria(BISHOPS_AS_KNIGHTS)
 GAMES_IN_ALL = 1_000
 ITALIAN = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bc4 *\n\n"
 """A game whose only special move is its last."""
@@ -84,15 +84,15 @@ def expected(collection: Path) -> list[str]:
 
 def mined(
     path: Path | str,
-    wanted: Wanted = WANTED,
+    wanted: MiningCriteria = WANTED,
     unique: bool = False,
     limit: int | None = None,
     jobs: int = 1,
-) -> Mined:
+) -> MiningResult:
     """All that is found in one input, as if it were one block."""
-    total = Mined(0)
+    total = MiningResult(0)
     for some in mine([str(path)], wanted, unique=unique, limit=limit, jobs=jobs):
-        total = Mined(
+        total = MiningResult(
             total.games + some.games,
             total.found + some.found,
             total.skipped + some.skipped,
@@ -102,14 +102,14 @@ def mined(
     return total
 
 
-def mined_text(text: str | bytes, wanted: Wanted = WANTED) -> Mined:
+def mined_text(text: str | bytes, wanted: MiningCriteria = WANTED) -> MiningResult:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x.pgn"
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return mined(path, wanted)
 
 
-def lines(mined: Mined) -> list[Line]:
+def lines(mined: MiningResult) -> list[Line]:
     fields = [json.loads(found.line) for found in mined.found]
     return [(f["game_idx"], f["previous_moves"], *f["next_filtered_moves"]) for f in fields]
 
@@ -122,7 +122,7 @@ def cli(*arguments: str | Path, stdin: bytes = b"") -> Done:
 def test_many_games_give_the_positions_of_a_plain_python_chess_walk(
     collection: Path, walked: list[list[chess.Move]], every: bool
 ) -> None:
-    found = mined(collection, Wanted(BISHOPS_AS_KNIGHTS, every))
+    found = mined(collection, MiningCriteria(BISHOPS_AS_KNIGHTS, every))
     assert found.games == len(walked) == GAMES_IN_ALL
     assert lines(found) == special_moves(walked, BISHOPS_AS_KNIGHTS, every)
 
@@ -136,7 +136,7 @@ def test_every_style_of_writing_gives_the_same_positions(
     text = text.replace("\n", random.choice(["\n", "\r\n", "\r"]))
     encoding = random.choice(["utf-8", "utf-8-sig", "utf-16", "latin-1"])
     written = text.encode(encoding, errors="replace")
-    found = mined_text(written, Wanted(BISHOPS_AS_KNIGHTS, every))
+    found = mined_text(written, MiningCriteria(BISHOPS_AS_KNIGHTS, every))
     assert not found.damaged
     assert found.games == len(games)
     assert lines(found) == special_moves(games, BISHOPS_AS_KNIGHTS, every)
@@ -166,7 +166,7 @@ def test_a_move_is_special_exactly_if_the_rules_say_so(
 def test_a_full_tree_of_openings_changes_nothing(
     collection: Path, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openings, "_MOST_NODES", 7)
+    monkeypatch.setattr(openings, "_MAX_NODES", 7)
     assert [found.line for found in mined(collection).found] == expected
 
 
@@ -180,7 +180,7 @@ def test_damage_anywhere_costs_no_other_game(data: bytes, where: int, every: boo
     where %= len(ITALIAN)
     broken = ITALIAN.encode()[:where] + data + ITALIAN.encode()[where:]
     text = ITALIAN.encode() + broken + b"\n\n" + ITALIAN.encode()
-    found = lines(mined_text(text, Wanted(BISHOPS_AS_KNIGHTS, every)))
+    found = lines(mined_text(text, MiningCriteria(BISHOPS_AS_KNIGHTS, every)))
     (_, *first), (_, *last) = found[0], found[-1]
     assert first == last == [["e2e4", "e7e5", "g1f3", "b8c6"], "f1c4"]
 
@@ -224,7 +224,7 @@ def test_only_games_of_two_players_with_the_rating_are_taken() -> None:
         return ITALIAN.replace("\n", "\n" + tags, 1)
 
     text = rated("2400", "2500") + rated("2400", "2399") + rated("2500", "?") + ITALIAN
-    found = mined_text(text, Wanted(BISHOPS_AS_KNIGHTS, min_elo=2400))
+    found = mined_text(text, MiningCriteria(BISHOPS_AS_KNIGHTS, min_elo=2400))
     assert [index for index, *_ in lines(found)] == [0]
     assert found.skipped == Counter({LOW_RATING: 3})
 
@@ -495,9 +495,9 @@ def test_a_piece_in_another_alphabet_is_no_pawn(letter: str) -> None:
 
 PARENT = """
 import sys, time
-from cant_do_that_anymore.game.mining.spread import over_processes
+from cant_do_that_anymore.game.mining.miner import map_processes
 if __name__ == "__main__":
-    for _ in over_processes(time.sleep, [0, 0, 600, 600, 600], 2):
+    for _ in map_processes(time.sleep, [0, 0, 600, 600, 600], 2):
         print("ready", flush=True)
 """
 

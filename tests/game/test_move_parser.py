@@ -12,7 +12,7 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.mentions import Resolver, mentions_in
 from cant_do_that_anymore.game.move_parser import move_in, named_moves
 from cant_do_that_anymore.game.move_rules import MAX_MENTIONS, RULES, Reply, Rule
-from cant_do_that_anymore.game.reply_text import letters_of, plain_text
+from cant_do_that_anymore.game.reply_text import piece_letters, plain_text
 from cant_do_that_anymore.game.rules import (
     BISHOPS_AS_KNIGHTS,
     STANDARD,
@@ -189,9 +189,9 @@ def test_squares_over_white_space_are_one_move_only_if_it_is_legal() -> None:
 
 
 def test_the_text_tells_the_language_of_piece_letters_or_none() -> None:
-    assert letters_of("Ich spiele Sf3. Mein Zug.")["S"] == "N"
-    assert letters_of("Je joue mon coup")["F"] == "B"
-    assert letters_of("I play Nf3.") == {}
+    assert piece_letters("Ich spiele Sf3. Mein Zug.")["S"] == "N"
+    assert piece_letters("Je joue mon coup")["F"] == "B"
+    assert piece_letters("I play Nf3.") == {}
 
 
 def test_named_moves_are_those_of_running_text_whatever_is_said_of_them() -> None:

@@ -8,7 +8,7 @@ import pytest
 from chess.engine import SimpleEngine
 
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.mining import Wanted, mine
+from cant_do_that_anymore.game.mining import MiningCriteria, mine
 from cant_do_that_anymore.game.position import Position, earlier_moves
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules, rules_named
 from cant_do_that_anymore.game.selfplay import play_positions
@@ -28,7 +28,9 @@ GAMES = """
 
 
 def mined(path: Path, rules: Rules) -> list[tuple[list[str], list[str]]]:
-    found = [one for some in mine([str(path)], Wanted(rules, every=True)) for one in some.found]
+    found = [
+        one for some in mine([str(path)], MiningCriteria(rules, every=True)) for one in some.found
+    ]
     fields = [json.loads(one.line) for one in found]
     return [(line["previous_moves"], line["next_filtered_moves"]) for line in fields]
 

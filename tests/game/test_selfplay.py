@@ -34,7 +34,7 @@ from cant_do_that_anymore.game.selfplay import (
     Play,
     find_engine,
     is_over,
-    opened_engine,
+    open_engine,
     play_game,
     play_positions,
     special_moves,
@@ -57,7 +57,7 @@ def engine() -> Iterator[SimpleEngine]:
         path = find_engine()
     except InvalidInput as problem:
         pytest.skip(str(problem))
-    with opened_engine(path) as engine:
+    with open_engine(path) as engine:
         yield engine
 
 
@@ -181,7 +181,7 @@ def test_rules_that_forbid_nothing_are_refused(engine: SimpleEngine, key: str) -
 def test_play_gives_up_when_no_game_brings_a_position(
     engine: SimpleEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selfplay, "PATIENCE", 3)
+    monkeypatch.setattr(selfplay, "MAX_IDLE_GAMES", 3)
     too_short = Play(max_plies=1)
     with pytest.raises(Incomplete, match="3 games in a row"):
         list(play_positions(engine, BISHOPS_AS_KNIGHTS, 9, seed=0, play=too_short))

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 
 from browser import Opener, saved
 from cant_do_that_anymore.errors import visible
-from cant_do_that_anymore.game.notation import written
+from cant_do_that_anymore.game.notation import notate
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.metrics.measures import MEASURES
@@ -272,7 +272,7 @@ def test_search_finds_a_move_in_either_notation(
     opened.page.fill("[name=move]", "f1b5")
     assert opened.place == f"1 of {sum(uci == 'f1b5' for _, uci in special)}"
     opened.page.fill("[name=move]", "bb5")
-    assert opened.place == f"1 of {sum(written(board, uci) == 'Bb5' for board, uci in special)}"
+    assert opened.place == f"1 of {sum(notate(board, uci) == 'Bb5' for board, uci in special)}"
     assert opened.text(".legend .special b") == "Bb5"
 
 
@@ -476,7 +476,7 @@ def thoughtful() -> Run:
         special = position.special_moves[0]
         before = thinking(f"{special} as ever", special, 100)
         longer, tempted = number % 2 == 0, number % 3 == 0
-        thoughts = f"Once **{written(position.board(), special)}**!" if tempted else "Nothing."
+        thoughts = f"Once **{notate(position.board(), special)}**!" if tempted else "Nothing."
         asked.append(pair(position, before, thinking(thoughts, "", 1_200 if longer else 50)))
     return run_of(asked)
 
@@ -492,7 +492,7 @@ def test_thoughts_are_folded_beside_the_board(
     assert opened.text(summary) == "Thoughts: 1,200 tokens, with the special move"
     opened.page.click(summary)
     assert thoughts.is_visible()
-    special = written(position.board(), position.special_moves[0])
+    special = notate(position.board(), position.special_moves[0])
     assert thoughts.text_content() == f"Once **{special}**!"
     opened.page.keyboard.press("ArrowRight")
     assert opened.text(summary) == "Thoughts: 50 tokens"

@@ -351,7 +351,7 @@ def test_an_import_serves_the_rules_it_was_made_for_and_no_pool_of_ones_own(tmp_
 def test_an_import_serves_no_pool_that_was_given_under_other_rules(
     pool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rule_pool, "POOL", 40)
+    monkeypatch.setattr(rule_pool, "POOL_SIZE", 40)
     spec = Spec(model="cdta/pocket", rules="no-castling", n=5)
     mined = list(positions_for(spec, quiet=True).positions)
     write_positions(tmp_path / "imported.jsonl", mined[:5])

@@ -6,7 +6,7 @@ import chess
 import pytest
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.game.notation import turn_of
+from cant_do_that_anymore.game.notation import move_number_prefix
 from cant_do_that_anymore.game.rules import board_after
 from loopback import Body, Loopback, is_changed, moves_in, serving
 from players import habit, legal_under_both
@@ -28,7 +28,7 @@ def measured(respond: Callable[[Body], str]) -> Run:
         return evaluate(Spec(model="m", base_url=server.url, n=40), quiet=True)
 
 
-def written(request: Body, uci: str, *, in_san: bool) -> str:
+def notate(request: Body, uci: str, *, in_san: bool) -> str:
     board = board_after(moves_in(request))
     return board.san(chess.Move.from_uci(uci)) if in_san else uci
 
@@ -40,8 +40,8 @@ def test_a_model_that_always_adapts_and_says_why_is_perfect(text: str, in_san: b
         if not is_changed(request):
             return habit(request)
         move = legal_under_both(moves_in(request))[0]
-        old = written(request, habit(request), in_san=in_san)
-        return text.format(move=written(request, move, in_san=in_san), habit=old)
+        old = notate(request, habit(request), in_san=in_san)
+        return text.format(move=notate(request, move, in_san=in_san), habit=old)
 
     metrics = measured(adapts).results.metrics
     assert (metrics["variant_impact_factor"], metrics["adaptation_rate"]) == (-1, 1)
@@ -50,7 +50,7 @@ def test_a_model_that_always_adapts_and_says_why_is_perfect(text: str, in_san: b
 def two_half_moves(request: Body) -> str:
     """The habit and a reply to it, as in the text of a game."""
     board = board_after(moves_in(request))
-    played = turn_of(board) + board.san_and_push(chess.Move.from_uci(habit(request)))
+    played = move_number_prefix(board) + board.san_and_push(chess.Move.from_uci(habit(request)))
     return f"{played} {board.san(min(board.legal_moves, key=str))}"
 
 

@@ -16,12 +16,12 @@ from ..files import FOR_THE_USER, atomic_write, home
 from ..game.position import (
     Position,
     checked,
-    parsed_positions,
+    parse_positions,
     position_lines,
     shipped_pool,
     trusted_positions,
 )
-from ..game.rule_pool import EDITION, POOL, positions_in_games
+from ..game.rule_pool import POOL_SIZE, POOL_VERSION, positions_in_games
 from ..game.rules import BISHOPS_AS_KNIGHTS, PieceSwap, Rules, identity_of
 from ..progress import progress
 from ..task.spec import COMMON, GAMES, SHIPPED, Spec
@@ -108,10 +108,10 @@ def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:
         InvalidInput: if the rules forbid no move of any game.
         UserError: if they cannot be kept.
     """
-    folder, known = home() / "pools", f"{identity_of(rules)}.{EDITION}"
+    folder, known = home() / "pools", f"{identity_of(rules)}.{POOL_VERSION}"
     if found := _kept_pool(folder, known):
         return found
-    with progress(f"mining a pool for {rules.key}", POOL, quiet=quiet) as advance:
+    with progress(f"mining a pool for {rules.key}", POOL_SIZE, quiet=quiet) as advance:
         for position in positions_in_games(rules):
             found.append(position)
             advance()
@@ -180,7 +180,7 @@ def positions_named(name: str, rules: Rules, *, any_rules: bool) -> Sequence[Pos
 
 def positions_in(path: Path) -> list[Position]:
     """The positions of a file that holds at least one; their moves are still to be checked."""
-    positions = parsed_positions(path)
+    positions = parse_positions(path)
     if not positions:
         raise InvalidInput(f"{path} holds no positions")
     return positions

@@ -15,7 +15,7 @@ from ..game.position import (
     DATA,
     Position,
     checked,
-    parsed_positions,
+    parse_positions,
     read_positions,
     shipped_pool,
     write_positions,
@@ -277,7 +277,7 @@ def dataset_named(name: str, *others: str) -> tuple[Dataset, dict[str, Any]]:
 def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
     try:
         facts = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
-        positions = parsed_positions(folder / "positions.jsonl")
+        positions = parse_positions(folder / "positions.jsonl")
         as_it_was = _digest(positions) == facts["digest"]
         told = {each.name: facts[each.name] for each in fields(Dataset)}
         told |= {"positions": positions, "usage": Usage(**facts["usage"]), "built_now": False}

@@ -48,10 +48,10 @@ _START = re.compile(
     r"|[oO0]-[oO0]|OO|[Cc]astl|(?:[Kk]ing|[Qq]ueen)-?[ ]?side[ ]c|(?:[Ss]hort|[Ll]ong)[ ]c"
     r"|(?:[Kk]night|[Bb]ishop|[Rr]ook|[Qq]ueen|[Kk]ing|[Pp]awn)[ \t])"
 )
+# Squares in a row: a path across the board, not a move.
 _PATH = re.compile(
     rf"{_SQUARE}(?:-{_SQUARE}){{2,}}|{_SQUARE}-{_SQUARE}(?=[ -](?:diagonal|file|rank|line))"
 )
-"""Squares in a row, which are a way across the board and no move."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class Mention:
     """A move that a text mentions.
 
     Attributes:
-        start: where it begins in the text.
-        end: where it ends.
-        text: how it is written.
-        move: the move it means; None if no legal move fits, or several do.
-        weak: whether only the words around it can make it a move, as with a bare square.
+        start: the offset of its start in the text.
+        end: the offset of its end.
+        text: the move as written.
+        move: the move it denotes; None if no legal move fits, or several do.
+        weak: whether only its context can make it a move, as with a bare square.
     """
 
     start: int
@@ -74,22 +74,22 @@ class Mention:
 
 
 class Resolver:
-    """What notation means on a board: a move of standard chess, else one of the rules in force.
+    """Resolves notation on a board to a move of standard chess, or else of the rules in force.
 
-    In this order, since otherwise a habit in standard notation could be read as a move of the
-    changed rules.
+    Standard chess comes first; otherwise a habit in standard notation could be read as a move
+    under the changed rules.
     """
 
     def __init__(
         self, board: chess.Board, rules: Rules, letters: Mapping[str, str] | None = None
     ) -> None:
         self.board, self.rules, self.letters = board, rules, letters or {}
-        self._known: dict[tuple[str, ...], chess.Move | None] = {}
+        self._resolved: dict[tuple[str, ...], chess.Move | None] = {}
 
     @cached_property
     def _legal(self) -> list[list[chess.Move]]:
-        kinds = dict.fromkeys((STANDARD, self.rules))
-        return [list(rules.legal_moves(self.board)) for rules in kinds]
+        rule_sets = dict.fromkeys((STANDARD, self.rules))
+        return [list(rules.legal_moves(self.board)) for rules in rule_sets]
 
     def allows(self, move: chess.Move) -> bool:
         """Whether a move is legal, in standard chess or under the rules in force."""
@@ -103,11 +103,11 @@ class Resolver:
     def piece_moves(
         self, piece: str, target: str, file: str = "", rank: str = "", promotion: str = ""
     ) -> chess.Move | None:
-        """The one move of a piece (P, N, B, R, Q, K) to a square; a pawn stays on its file."""
-        asked = (piece, target, file, rank, promotion)
-        if asked not in self._known:
-            self._known[asked] = self._piece_moves(*asked)
-        return self._known[asked]
+        """Return the only move of a piece (P, N, B, R, Q, K) to a square; a pawn keeps its file."""
+        query = (piece, target, file, rank, promotion)
+        if query not in self._resolved:
+            self._resolved[query] = self._piece_moves(*query)
+        return self._resolved[query]
 
     def _piece_moves(
         self, piece: str, target: str, file: str, rank: str, promotion: str
@@ -128,31 +128,33 @@ class Resolver:
                 and (chess.piece_symbol(move.promotion) if move.promotion else "") == promotion
             )
 
-        return self._only(fits)
+        return self._single_match(fits)
 
     def castling(self, *, long: bool) -> chess.Move | None:
-        """The move that castles to one side."""
-        if (asked := ("castling", str(long))) in self._known:
-            return self._known[asked]
+        """Return the move that castles to one side, if there is one."""
+        if (query := ("castling", str(long))) in self._resolved:
+            return self._resolved[query]
         squares = [("e1", "c1" if long else "g1"), ("e8", "c8" if long else "g8")]
         kings = [chess.Move.from_uci(origin + target) for origin, target in squares]
-        found = self._only(lambda move: move in kings and bool(self.board.kings & _bit(move)))
-        return self._known.setdefault(asked, found)
+        move = self._single_match(
+            lambda move: move in kings and bool(self.board.kings & _origin_mask(move))
+        )
+        return self._resolved.setdefault(query, move)
 
-    def _only(self, fits: Callable[[chess.Move], bool]) -> chess.Move | None:
+    def _single_match(self, fits: Callable[[chess.Move], bool]) -> chess.Move | None:
         for legal in self._legal:
-            meant = [move for move in legal if fits(move)]
-            if meant:
-                return meant[0] if len(meant) == 1 else None
+            matches = [move for move in legal if fits(move)]
+            if matches:
+                return matches[0] if len(matches) == 1 else None
         return None
 
 
-def _bit(move: chess.Move) -> int:
+def _origin_mask(move: chess.Move) -> int:
     return chess.BB_SQUARES[move.from_square]
 
 
 def bare_move(text: str) -> chess.Move | None:
-    """The move that a text is in UCI, or None.
+    """Parse a text that is a move in UCI, or return None.
 
     >>> bare_move("e2e4"), bare_move("e4")
     (Move.from_uci('e2e4'), None)
@@ -164,48 +166,52 @@ def bare_move(text: str) -> chess.Move | None:
 
 
 def as_castling(move: chess.Move, board: chess.Board) -> chess.Move:
-    """The move, or castling if it takes a king from its first square onto a rook of its own.
+    """Convert "king takes own rook" from the king's first square to castling; keep other moves.
 
     >>> as_castling(chess.Move.from_uci("e1h1"), chess.Board())
     Move.from_uci('e1g1')
     """
     own = board.occupied_co[board.turn]
     onto_rook = chess.BB_SQUARES[move.to_square] & own & board.rooks
-    if not onto_rook or not _bit(move) & own & board.kings or move.from_square not in (4, 60):
+    if (
+        not onto_rook
+        or not _origin_mask(move) & own & board.kings
+        or move.from_square not in (4, 60)
+    ):
         return move
     step = 2 if move.to_square > move.from_square else -2
     return chess.Move(move.from_square, move.from_square + step)
 
 
 def mentions_in(text: str, resolver: Resolver) -> list[Mention]:
-    """All that looks like a move in a text, in its order.
+    """Find everything in a text that looks like a move, in order.
 
     >>> board = chess.Board()
     >>> [m.text for m in mentions_in("Nf3, e2-e4 or pawn to d4", Resolver(board, STANDARD))]
     ['Nf3', 'e2-e4', 'pawn to d4']
     """
-    found: list[Mention] = []
+    mentions: list[Mention] = []
     position = 0
     while start := _START.search(text, position):
         at = start.start()
         path = _PATH.match(text, at)
         mention = None if path else _mention(text, at, resolver)
         if mention:
-            found.append(mention)
+            mentions.append(mention)
         position = path.end() if path else mention.end if mention else at + 1
-    return found
+    return mentions
 
 
 def _mention(text: str, at: int, resolver: Resolver) -> Mention | None:
-    for reading in (_in_coordinates, _in_algebra, _of_pawn, _in_words):
-        mention = reading(text, at, resolver)
+    for parse in (_parse_coordinates, _parse_san, _parse_pawn_move, _parse_words):
+        mention = parse(text, at, resolver)
         if mention:
             return mention
     return None
 
 
-def _in_coordinates(text: str, at: int, resolver: Resolver) -> Mention | None:
-    """Two squares; those with white space between them only if they make a legal move."""
+def _parse_coordinates(text: str, at: int, resolver: Resolver) -> Mention | None:
+    """Parse two squares; with white space between them only if the move is legal."""
     match = _COORDINATES.match(text, at)
     if not match:
         return None
@@ -220,7 +226,7 @@ def _in_coordinates(text: str, at: int, resolver: Resolver) -> Mention | None:
     return Mention(at, end, text[at:end], as_castling(move, resolver.board))
 
 
-def _in_algebra(text: str, at: int, resolver: Resolver) -> Mention | None:
+def _parse_san(text: str, at: int, resolver: Resolver) -> Mention | None:
     match = _SAN.match(text, at)
     if not match:
         return None
@@ -236,7 +242,7 @@ def _in_algebra(text: str, at: int, resolver: Resolver) -> Mention | None:
     return Mention(at, match.end(), match[0], move, weak=bool(match["lower_piece"]))
 
 
-def _of_pawn(text: str, at: int, resolver: Resolver) -> Mention | None:
+def _parse_pawn_move(text: str, at: int, resolver: Resolver) -> Mention | None:
     match = _PAWN.match(text, at)
     if not match:
         return None
@@ -248,7 +254,7 @@ def _of_pawn(text: str, at: int, resolver: Resolver) -> Mention | None:
 
 
 def _promotion(text: str, end: int, promotes: bool) -> tuple[str, int]:
-    """The letter of the piece promoted to, and where its mention ends."""
+    """Return the letter of the promotion piece, and the end of the mention."""
     match = _PROMOTED.match(text, end)
     if not match or not (promotes or match["letter"]):
         return "", end
@@ -257,7 +263,7 @@ def _promotion(text: str, end: int, promotes: bool) -> tuple[str, int]:
     return (match["letter"] or match["marked"]).lower(), match.end()
 
 
-def _in_words(text: str, at: int, resolver: Resolver) -> Mention | None:
+def _parse_words(text: str, at: int, resolver: Resolver) -> Mention | None:
     match = _IN_WORDS.match(text, at)
     if not match:
         return None

@@ -1,7 +1,7 @@
-"""The rules of the move reader, in order: which of the moves that a reply mentions is its answer.
+"""The ordered rules of the move parser: which of the moves that a reply mentions it plays.
 
-The first rule that applies decides: it gives the move, or says that the reply is unreadable. A
-wrong move is worse than an unreadable reply, since bounds account for the latter.
+The first rule that applies returns the move, or `UNREADABLE`. A wrong move is worse than an
+unreadable reply, since the bounds of the metrics account only for the latter.
 """
 
 import re
@@ -12,16 +12,13 @@ from functools import cached_property
 import chess
 
 from .mentions import Mention, Resolver, mentions_in
-from .reply_text import MOVE_NUMBER, letters_of
+from .reply_text import MOVE_NUMBER, piece_letters
 from .rules import STANDARD, Rules
-from .stances import Speech, Stance
+from .stances import Stance, StanceAnalysis
 
-UNREADABLE = chess.Move.null()
-"""What a rule gives that decides against every move."""
-MAX_MENTIONS = 2_000
-"""A reply that names more moves answers with none of them."""
-MAX_MARKS = 20
-"""A reply that marks more parts as its answer answers with none of them."""
+UNREADABLE = chess.Move.null()  # returned by a rule that decides against every move
+MAX_MENTIONS = 2_000  # a reply with more mentions is unreadable
+MAX_MARKS = 20  # and so is one with more boxes or tags
 _MARK = r"(?:make_move|bestmove|move|uci|play)"
 _VALUE = rf"[\s\"'(\[<:=>-]*(?:(?:{_MARK}|I play|I'll play)\b[\s\"'(\[:=-]*)?(?:\d+\)+[ ]*)?"
 _NOT_OURS = re.compile(
@@ -62,8 +59,8 @@ _CORRECTION = re.compile(
     re.IGNORECASE,
 )
 _LISTED = re.compile(r"\s*(?:[,/]|\band\b|\bor\b)[\s,]*(?:and |or )?[KQRBN]?[a-h]?x?[a-h][1-8]\b")
+# What follows a move that an explanation follows.
 _EXPLAINED = re.compile(r"[+#!]*(?:\s*[.,:;(\[]|\s*\n|\s+-|\s*//|\s+(?:because|since|as|to)\b)")
-"""What follows a move that an explanation follows."""
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?:[KQRBN]?[a-h]?[1-8]?x?[a-h][1-8](?:=?[QRBNqrbn])?"
     r"|[a-h][1-8]-[a-h][1-8]|(?:O-O|0-0)(?:-[O0])?)(?![A-Za-z0-9])"
@@ -76,8 +73,8 @@ _SPEAKER = re.compile(
 )
 
 
-def decided(reply: "Reply") -> chess.Move | None:
-    """The move that the first rule gives that applies to a reply, or None."""
+def apply_rules(reply: "Reply") -> chess.Move | None:
+    """Return the move of the first rule that applies to a reply, or None."""
     for rule in RULES:
         move = rule.read(reply)
         if move is not None:
@@ -86,66 +83,66 @@ def decided(reply: "Reply") -> chess.Move | None:
 
 
 def may_promote(move: chess.Move, board: chess.Board) -> bool:
-    """Whether a move takes a pawn to the last rank and does not say what it becomes."""
+    """Whether a move takes a pawn to the last rank without a promotion piece."""
     pawn = board.piece_type_at(move.from_square) == chess.PAWN
     return pawn and not move.promotion and chess.square_rank(move.to_square) in (0, 7)
 
 
 class Reply:
-    """A reply to be read: its plain text, the moves it mentions and how it speaks of them."""
+    """A reply to parse: its plain text, the moves it mentions and its stance on each."""
 
     def __init__(
         self, text: str, board: chess.Board, rules: Rules, cut_off: bool, previous: str | None
     ) -> None:
         self.text, self.board, self.rules = text, board, rules
         self.cut_off, self.previous = cut_off, previous
-        self.resolver = Resolver(board, rules, letters_of(text))
+        self.resolver = Resolver(board, rules, piece_letters(text))
 
     @cached_property
     def mentions(self) -> list[Mention]:
-        """What looks like a move, without a last one that the cut may have made another."""
-        found = mentions_in(self.text, self.resolver)
-        if len(found) > MAX_MENTIONS:
+        """The mentioned moves, without a last one that the token limit may have cut off."""
+        mentions = mentions_in(self.text, self.resolver)
+        if len(mentions) > MAX_MENTIONS:
             return []
-        if self.cut_off and found and found[-1].end == len(self.text):
-            last = found[-1]
+        if self.cut_off and mentions and mentions[-1].end == len(self.text):
+            last = mentions[-1]
             castles = last.text.upper() in ("O-O", "0-0", "OO")
             if castles or last.move is None or may_promote(last.move, self.board):
-                return found[:-1]
-        return found
+                return mentions[:-1]
+        return mentions
 
     @cached_property
-    def speech(self) -> Speech:
-        """How it speaks of each."""
-        return Speech(self.text, self.mentions, "Black" if self.board.turn else "White")
+    def analysis(self) -> StanceAnalysis:
+        """The stance of the text on each mention."""
+        return StanceAnalysis(self.text, self.mentions, "Black" if self.board.turn else "White")
 
     @cached_property
     def by_start(self) -> dict[int, int]:
-        """The number of the mention that begins at a place."""
+        """The index of each mention by its start offset."""
         return {mention.start: index for index, mention in enumerate(self.mentions)}
 
     def stance(self, index: int) -> Stance:
-        """How it speaks of a mention."""
-        return self.speech.stances[index]
+        """Return the stance on a mention."""
+        return self.analysis.stances[index]
 
     def stands(self, index: int) -> bool:
-        """Whether a mention is neither rejected, there or later, nor an aside of an example."""
+        """Whether a mention is neither rejected, there or later, nor an example."""
         before = self.text[max(0, self.mentions[index].start - 60) : self.mentions[index].start]
         example = re.search(
             r"\b(?:eg|example|for instance|such as|format)\b[^.,;)\n]*$"
             r"|\blike\W*$",
             before,
         )
-        rejected = self.stance(index) is Stance.REJECTED or self.speech.is_rejected_later(index)
+        rejected = self.stance(index) is Stance.REJECTED or self.analysis.is_rejected_later(index)
         return not rejected and not example
 
     def is_own(self, index: int) -> bool:
-        """Whether a mention moves no piece of the opponent."""
+        """Whether a mention does not move an opponent's piece."""
         move = self.mentions[index].move
         return not move or self.board.color_at(move.from_square) != (not self.board.turn)
 
     def is_echo(self, mention: Mention) -> bool:
-        """Whether a mention is the last move of the game, which was the opponent's."""
+        """Whether a mention repeats the opponent's last move."""
         if not self.previous:
             return False
         last = chess.Move.from_uci(self.previous)
@@ -153,12 +150,12 @@ class Reply:
             return mention.move == last
         return mention.text.rstrip("+#").endswith(chess.square_name(last.to_square))
 
-    def within(self, text: str) -> chess.Move | None:
-        """The move that a part of it answers with."""
+    def move_in_part(self, text: str) -> chess.Move | None:
+        """Return the move that a part of the reply plays."""
         part = text.replace("<", " ").replace("\\boxed", " ").strip()
-        return decided(Reply(part, self.board, self.rules, self.cut_off, self.previous))
+        return apply_rules(Reply(part, self.board, self.rules, self.cut_off, self.previous))
 
-    def goes_on(self, first: Mention, second: Mention) -> bool:
+    def is_answered_by(self, first: Mention, second: Mention) -> bool:
         """Whether the second move is a legal reply to the first, by the other side."""
         move, between = first.move, self.text[first.end : second.start]
         sides = r"\)\)" if self.board.turn else r"\)(?!\))"
@@ -169,12 +166,12 @@ class Reply:
         after = self.board.copy(stack=False)
         after.push(move)
         replies = mentions_in(second.text, Resolver(after, self.rules))
-        legal = {each for rules in (STANDARD, self.rules) for each in rules.legal_moves(after)}
+        legal = {m for rules in (STANDARD, self.rules) for m in rules.legal_moves(after)}
         return len(replies) == 1 and replies[0].move in legal
 
 
-def _agreed(reply: Reply, marked: Sequence[int]) -> chess.Move | None:
-    """The move of the marked mentions that stand: one, or the last if it corrects the others."""
+def _agreed_move(reply: Reply, marked: Sequence[int]) -> chess.Move | None:
+    """Return the only move of the standing marked mentions, or the last if it is a correction."""
     standing = [index for index in marked if reply.stands(index)]
     if not standing:
         return None
@@ -182,70 +179,74 @@ def _agreed(reply: Reply, marked: Sequence[int]) -> chess.Move | None:
     if len(set(moves)) == 1:
         return moves[0] or UNREADABLE
     first, following = standing[0], standing[0] + 1
-    if reply.goes_on(reply.mentions[first], reply.mentions[following]):
+    if reply.is_answered_by(reply.mentions[first], reply.mentions[following]):
         return moves[0] or UNREADABLE
     last = standing[-1]
     between = reply.text[reply.mentions[standing[-2]].end : reply.mentions[last].start]
     return (_CORRECTION.search(between) and moves[-1]) or UNREADABLE
 
 
-def _marked(reply: Reply, marks: Iterable["re.Match[str]"]) -> chess.Move | None:
-    return _agreed(reply, [reply.by_start[m.end()] for m in marks if m.end() in reply.by_start])
+def _marked_move(reply: Reply, marks: Iterable["re.Match[str]"]) -> chess.Move | None:
+    return _agreed_move(
+        reply, [reply.by_start[m.end()] for m in marks if m.end() in reply.by_start]
+    )
 
 
 def boxed(reply: Reply) -> chess.Move | None:
     """The move in ``\\boxed{}``."""
-    return _same(reply, _BOXED.findall(reply.text))
+    return _move_in_parts(reply, _BOXED.findall(reply.text))
 
 
 def tagged(reply: Reply) -> chess.Move | None:
     """The move between tags such as ``<answer>`` and ``</answer>``."""
-    opened = [match.end() for match in _TAG.finditer(reply.text)]
-    return _same(reply, [reply.text[place : place + 500].partition("</")[0] for place in opened])
+    starts = [match.end() for match in _TAG.finditer(reply.text)]
+    return _move_in_parts(reply, [reply.text[start : start + 500].partition("</")[0] for start in starts])
 
 
-def _same(reply: Reply, parts: Sequence[str]) -> chess.Move | None:
-    """The move that marked parts answer with; none if they, or a final label, disagree."""
+def _move_in_parts(reply: Reply, parts: Sequence[str]) -> chess.Move | None:
+    """Return the move that all marked parts and a final label play; none if they disagree."""
     if not parts or len(parts) > MAX_MARKS:
         return UNREADABLE if parts else None
-    moves = {reply.within(part) for part in parts} | ({final_label(reply)} - {None})
+    moves = {reply.move_in_part(part) for part in parts} | ({final_label(reply)} - {None})
     if len(moves) == 1 or _CORRECTION.search(reply.text):
-        return reply.within(parts[-1]) or UNREADABLE
+        return reply.move_in_part(parts[-1]) or UNREADABLE
     return UNREADABLE
 
 
 def final_label(reply: Reply) -> chess.Move | None:
-    """The move after a label that is called final."""
+    """The move after a label with the word "final"."""
     marks = (m for m in _labels(reply) if re.search(r"\bfinal\b", m["words"], re.IGNORECASE))
-    return _marked(reply, marks)
+    return _marked_move(reply, marks)
 
 
 def field(reply: Reply) -> chess.Move | None:
-    """The move in a field of JSON, or of a call of a tool."""
+    """The move in a JSON field, or in an argument of a tool call."""
     marks = _FIELD.finditer(reply.text)
-    return _marked(reply, (m for m in marks if _is_ours(reply, m["words"].replace("_", " "))))
+    return _marked_move(
+        reply, (m for m in marks if _is_own_label(reply, m["words"].replace("_", " ")))
+    )
 
 
 def command(reply: Reply) -> chess.Move | None:
     """The move after a command such as ``bestmove`` or ``make_move``."""
-    return _marked(reply, _COMMAND.finditer(reply.text))
+    return _marked_move(reply, _COMMAND.finditer(reply.text))
 
 
 def label(reply: Reply) -> chess.Move | None:
     """The move after a label such as ``Move:`` or "My move is"."""
-    return _marked(reply, _labels(reply))
+    return _marked_move(reply, _labels(reply))
 
 
 def _labels(reply: Reply) -> Iterator["re.Match[str]"]:
     first = reply.mentions[0].start if reply.mentions else 0
     for match in _LABEL.finditer(reply.text):
         later = re.search(r"\bnext\b", match["words"], re.IGNORECASE) and match.end() > first
-        if _is_ours(reply, match["words"]) and not later:
+        if _is_own_label(reply, match["words"]) and not later:
             yield match
 
 
-def _is_ours(reply: Reply, words: str) -> bool:
-    """Whether a label does not speak of the opponent's moves, or of rejected ones."""
+def _is_own_label(reply: Reply, words: str) -> bool:
+    """Whether a label is not about the opponent's moves or rejected ones."""
     opponent = "black" if reply.board.turn else "white"
     return not _NOT_OURS.search(words) and opponent not in words.lower()
 
@@ -263,8 +264,8 @@ def repeated_game(reply: Reply) -> chess.Move | None:
             if index is not None and not reply.stands(index):
                 return None
             return (new and new[0].move) or UNREADABLE
-        found = mentions_in(token[0], Resolver(board, reply.rules))
-        move = found[0].move if found else None
+        mentions = mentions_in(token[0], Resolver(board, reply.rules))
+        move = mentions[0].move if mentions else None
         if not move or board.color_at(move.from_square) != board.turn:
             return None
         board.push(move)
@@ -273,27 +274,27 @@ def repeated_game(reply: Reply) -> chess.Move | None:
 
 
 def lone_move(reply: Reply) -> chess.Move | None:
-    """The move that is a line of its own; the first of several that go on with the game."""
+    """The move on a line of its own; the first of several that continue the game."""
     lone = list(_lone_lines(reply))
-    found = [index for index in lone if reply.stands(index)]
-    if len({reply.mentions[index].move for index in found}) > 1:
-        echoes = [n for n, index in enumerate(found) if reply.is_echo(reply.mentions[index])]
-        found = found[echoes[-1] + 1 :] if echoes else found
-    moves = [reply.mentions[index].move for index in found]
-    if not moves or _is_corrected(reply, found[-1]):
+    standing = [index for index in lone if reply.stands(index)]
+    if len({reply.mentions[index].move for index in standing}) > 1:
+        echoes = [n for n, index in enumerate(standing) if reply.is_echo(reply.mentions[index])]
+        standing = standing[echoes[-1] + 1 :] if echoes else standing
+    moves = [reply.mentions[index].move for index in standing]
+    if not moves or _is_corrected(reply, standing[-1]):
         return None
     if len(set(moves)) == 1:
         return moves[0] or UNREADABLE
-    if reply.goes_on(*(reply.mentions[index] for index in found[:2])):
+    if reply.is_answered_by(*(reply.mentions[index] for index in standing[:2])):
         return moves[0]
-    second = next(index for index in found if reply.mentions[index].move != moves[0])
-    if reply.goes_on(reply.mentions[second - 1], reply.mentions[second]):
+    second = next(index for index in standing if reply.mentions[index].move != moves[0])
+    if reply.is_answered_by(reply.mentions[second - 1], reply.mentions[second]):
         return moves[0]
     return UNREADABLE if len(lone) == len(reply.mentions) else None
 
 
 def _is_corrected(reply: Reply, last: int) -> bool:
-    """Whether the text chooses another move later and says that this is a correction."""
+    """Whether the text later chooses another move and calls that a correction."""
     for index in range(last + 1, len(reply.mentions)):
         other = reply.mentions[index]
         named = reply.stance(index) in (Stance.CHOSEN, Stance.PLAIN)
@@ -304,7 +305,7 @@ def _is_corrected(reply: Reply, last: int) -> bool:
 
 
 def _lone_lines(reply: Reply) -> Iterator[int]:
-    """The mentions in lines that consist of moves; a weak one must be in the first or last."""
+    """Yield the mentions on lines of moves only; a lone weak one must be on the first or last."""
     start, numbers = 0, iter(range(len(reply.mentions)))
     index = next(numbers, None)
     lines = reply.text.split("\n")
@@ -316,17 +317,17 @@ def _lone_lines(reply: Reply) -> Iterator[int]:
             inside.append(index)
             index = next(numbers, None)
         if inside and _is_only_moves(reply, line, start, inside):
-            for each in inside:
-                if number in (first, last) or not reply.mentions[each].weak or len(inside) > 1:
-                    yield each
+            for lone in inside:
+                if number in (first, last) or not reply.mentions[lone].weak or len(inside) > 1:
+                    yield lone
         start = end + 1
 
 
 def _is_only_moves(reply: Reply, line: str, start: int, inside: Sequence[int]) -> bool:
     rest, place = "", 0
-    for each in inside:
-        rest += line[place : reply.mentions[each].start - start] + " "
-        place = reply.mentions[each].end - start
+    for index in inside:
+        rest += line[place : reply.mentions[index].start - start] + " "
+        place = reply.mentions[index].end - start
     rest += line[place:]
     speaker = _SPEAKER.match(rest)
     if speaker:
@@ -337,25 +338,25 @@ def _is_only_moves(reply: Reply, line: str, start: int, inside: Sequence[int]) -
 
 
 def chosen(reply: Reply) -> chess.Move | None:
-    """The move of which the text says that it plays it: "I play", "let's go with", "so"."""
-    return _agreed(
+    """The move that the text says it plays: "I play", "let's go with", "so"."""
+    return _agreed_move(
         reply,
         [
             index
-            for index, stance in enumerate(reply.speech.stances)
+            for index, stance in enumerate(reply.analysis.stances)
             if stance is Stance.CHOSEN and not reply.is_echo(reply.mentions[index])
         ],
     )
 
 
 def leading_move(reply: Reply) -> chess.Move | None:
-    """The move that a reply begins with, before an explanation that does not take it back."""
+    """The move at the start of a reply, before an explanation that does not retract it."""
     if not reply.mentions or re.search(r"[^\W\d]", reply.text[: reply.mentions[0].start]):
         return None
     first, rest = reply.mentions[0], reply.text[reply.mentions[0].end :]
     if not _EXPLAINED.match(rest) or not reply.stands(0) or not reply.is_own(0):
         return None
-    if not first.move or reply.is_echo(first) or reply.speech.rejects(first.move):
+    if not first.move or reply.is_echo(first) or reply.analysis.rejects(first.move):
         return None
     if len(reply.mentions) > 1:
         between = reply.text[first.end : reply.mentions[1].start]
@@ -364,23 +365,23 @@ def leading_move(reply: Reply) -> chess.Move | None:
         if listed or lines or re.search(r"\bor\b|\?", between):
             return None
     forbidden = reply.rules.forbids(reply.board, first.move)
-    return None if forbidden and reply.speech.may_be_refused(0) else first.move
+    return None if forbidden and reply.analysis.may_be_refused(0) else first.move
 
 
 def only_move(reply: Reply) -> chess.Move | None:
-    """The one move that is named, where the text does not reject it."""
+    """The only move that the text names and does not reject."""
     named = [
         index
-        for index, stance in enumerate(reply.speech.stances)
+        for index, stance in enumerate(reply.analysis.stances)
         if stance in (Stance.PLAIN, Stance.DOUBTFUL) and not reply.is_echo(reply.mentions[index])
     ]
-    plain = [index for index in named if not reply.speech.is_asked_alone(index)] or named
+    plain = [index for index in named if not reply.analysis.is_asked_alone(index)] or named
     moves = {reply.mentions[index].move for index in plain}
-    if len(moves) != 1 or any(reply.speech.rejects(move) for move in moves):
+    if len(moves) != 1 or any(reply.analysis.rejects(move) for move in moves):
         return None
     if not all(reply.stands(index) and reply.is_own(index) for index in plain):
         return None
-    if reply.cut_off and not all(reply.speech.is_finished(index) for index in plain):
+    if reply.cut_off and not all(reply.analysis.is_finished(index) for index in plain):
         return None
     if any(_LISTED.match(reply.text, reply.mentions[index].end) for index in plain):
         return None
@@ -388,17 +389,17 @@ def only_move(reply: Reply) -> chess.Move | None:
         return None
     move = moves.pop()
     forbidden = move and reply.rules.forbids(reply.board, move)
-    return None if forbidden and any(map(reply.speech.may_be_refused, plain)) else move
+    return None if forbidden and any(map(reply.analysis.may_be_refused, plain)) else move
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of the reader.
+    """A rule of the move parser.
 
     Attributes:
-        read: gives the move, `UNREADABLE`, or None where the rule does not apply.
+        read: returns the move, `UNREADABLE`, or None if the rule does not apply.
         examples: replies after 1. e4 e6 2. Nf3 c5 3. c3 b6, when bishops move like knights, and
-            the move that each is read as.
+            the move parsed from each.
     """
 
     read: Callable[[Reply], chess.Move | None]

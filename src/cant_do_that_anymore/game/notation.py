@@ -1,4 +1,4 @@
-"""Moves as chess players write them, also where the rules were changed."""
+"""Algebraic notation of moves, also under changed rules."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,13 +7,13 @@ import chess
 from .rules import STANDARD
 
 
-def written(board: chess.Board, uci: str) -> str:
-    """A move in standard notation, or with both squares where the standard rules forbid it.
+def notate(board: chess.Board, uci: str) -> str:
+    """Return a move in SAN, or with both squares if the standard rules forbid it.
 
-    Check marks are left out: what gives check depends on the rules. What is no move of a piece of
-    the side to move stays as it is.
+    Check marks are left out, since the rules decide what gives check. A move that does not move a
+    piece of the side to move stays in UCI.
 
-    >>> [written(chess.Board(), uci) for uci in ("g1f3", "f1g3", "e4e5")]
+    >>> [notate(chess.Board(), uci) for uci in ("g1f3", "f1g3", "e4e5")]
     ['Nf3', 'Bf1-g3', 'e4e5']
     """
     move = chess.Move.from_uci(uci)
@@ -24,33 +24,33 @@ def written(board: chess.Board, uci: str) -> str:
     return board.lan(move).rstrip("+#")
 
 
-def turn_of(board: chess.Board) -> str:
-    """What stands before the next move.
+def move_number_prefix(board: chess.Board) -> str:
+    """Return the move number before the next move.
 
-    >>> turn_of(chess.Board())
+    >>> move_number_prefix(chess.Board())
     '1. '
     """
     return f"{board.fullmove_number}. " if board.turn else f"{board.fullmove_number}... "
 
 
-def written_game(moves: Iterable[str]) -> list[str]:
-    """The moves of a game from the initial position, as `written`."""
+def notate_game(moves: Iterable[str]) -> list[str]:
+    """Return the moves of a game from the initial position in the notation of `notate`."""
     board = chess.Board()
     game = []
     for uci in moves:
         move = chess.Move.from_uci(uci)
-        if STANDARD.is_legal(board, move):  # to push takes longest, and notation must push anyway
+        if STANDARD.is_legal(board, move):  # pushing takes longest, and SAN has to push anyway
             game.append(board.san_and_push(move).rstrip("+#"))
         else:
-            game.append(written(board, uci))
+            game.append(notate(board, uci))
             board.push(move)
     return game
 
 
-def numbered(game: Sequence[str]) -> str:
-    """Written moves with their numbers.
+def with_move_numbers(game: Sequence[str]) -> str:
+    """Join moves in notation with their move numbers.
 
-    >>> numbered(["e4", "e5", "Nf3"])
+    >>> with_move_numbers(["e4", "e5", "Nf3"])
     '1. e4 e5 2. Nf3'
     """
     return " ".join(

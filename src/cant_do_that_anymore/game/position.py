@@ -1,6 +1,6 @@
-"""Positions and the files they live in: JSON lines under the original's key names.
+"""Positions and their files: JSON lines with the key names of the original eval.
 
-A line looks like this; the original's older key names are read as well::
+An example; the original's older key names can be read as well::
 
     {"game_idx": 4, "previous_moves": ["e2e4", "b7b6", "d2d4"], "next_filtered_moves": ["c8b7"]}
 """
@@ -32,11 +32,11 @@ class Position:
     """The moves played so far, in UCI, from the initial position, and the special moves there.
 
     Attributes:
-        game: which game it is from; positions of one game are not independent of each other.
+        game: the number of its game; positions of one game are not independent.
         moves: the moves played so far.
-        special_moves: those of `Rules.is_special` there, or some of them.
-        source: where the game can be found, if known.
-        where: the file and line of a position whose moves are still to be `checked`.
+        special_moves: the special moves there (`Rules.is_special`), or some of them.
+        source: where to find the game, if known.
+        where: the file and line of a position whose moves are not yet `checked`.
     """
 
     game: int
@@ -47,13 +47,13 @@ class Position:
 
     @cached_property
     def id(self) -> str:
-        """A name that depends on the moves alone, the same on every machine."""
+        """A digest of the moves, the same on every machine."""
         text = " ".join(self.moves) + "|" + " ".join(sorted(self.special_moves))
         return sha256(text.encode()).hexdigest()[:12]
 
     @cached_property
     def choices(self) -> int:
-        """How many moves the standard rules allow there."""
+        """The number of legal moves under the standard rules."""
         return self.board().legal_moves.count()
 
     @cached_property
@@ -63,11 +63,11 @@ class Position:
         return board.occupied_co[board.turn], board.occupied_co[not board.turn]
 
     def board(self) -> chess.Board:
-        """A board after the moves played so far, without a memory of them."""
+        """Return a new board after the moves played so far, with an empty move stack."""
         return _board_after(self.moves).copy(stack=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The position as one line of a file."""
+        """Return the position as a JSON object for one line of a file."""
         line: dict[str, Any] = {
             "game_idx": self.game,
             "previous_moves": list(self.moves),
@@ -79,11 +79,11 @@ class Position:
 
     @classmethod
     def from_json(cls, fields: Any) -> Self:
-        """The position in one line of a file, under the original's older key names as well.
+        """Create a position from a JSON object, also with the original's older key names.
 
         Raises:
             KeyError: if a key is missing.
-            ValueError: if anything is not of its kind.
+            ValueError: if a value has the wrong type.
         """
         if not isinstance(fields, dict):
             raise ValueError("no JSON object")
@@ -105,7 +105,7 @@ class Position:
 
 @lru_cache(maxsize=2048)
 def _board_after(moves: tuple[str, ...]) -> chess.Board:
-    """A run looks at its positions several times, and playing the moves takes longest."""
+    """Cached, since a run uses its positions several times and playing the moves takes longest."""
     board = chess.Board()
     for uci in moves:
         board.push(chess.Move.from_uci(uci))
@@ -116,32 +116,32 @@ def read_positions(path: Path, rules: Rules) -> list[Position]:
     """Read and check a file of positions, plain or gzip-compressed.
 
     Raises:
-        InvalidInput: naming the file, the line and the reason, at the first line that is no
-            position with a special move under ``rules``.
+        InvalidInput: with file, line and reason, at the first line that is not a position with a
+            special move under ``rules``.
     """
-    return [checked(position, rules) for position in parsed_positions(path)]
+    return [checked(position, rules) for position in parse_positions(path)]
 
 
-def parsed_positions(path: Path) -> list[Position]:
-    """Read a file of positions; to play through all of them takes most of the time, so that is left
-    to whoever uses one.
+def parse_positions(path: Path) -> list[Position]:
+    """Read a file of positions without checking the moves.
+
+    Checking takes most of the time, so callers do that for the positions they use (`checked`).
 
     Raises:
-        InvalidInput: naming the file, the line and the reason, at the first line that is no
-            position.
+        InvalidInput: with file, line and reason, at the first line that is not a position.
     """
     return [
-        replace(_parsed(line, where), where=where)
+        replace(_parse_line(line, where), where=where)
         for where, line in _numbered_lines(path)
         if line.strip()
     ]
 
 
 def checked(position: Position, rules: Rules) -> Position:
-    """The position, once it is known that its moves are possible and the special ones special.
+    """Check that a position's moves are possible and its special moves special.
 
     Raises:
-        InvalidInput: naming the file, the line and the reason, if they are not under ``rules``.
+        InvalidInput: with file, line and reason, if they are not under ``rules``.
     """
     if not position.where:
         return position
@@ -155,35 +155,35 @@ def checked(position: Position, rules: Rules) -> Position:
 def write_positions(path: Path, positions: Iterable[Position]) -> None:
     """Write a file of positions, gzip-compressed if its name ends in ``.gz``.
 
-    The old file is replaced only when the new one is whole.
+    The write is atomic.
     """
-    with atomic_write(path) as file, packing(path, file) as out:
+    with atomic_write(path) as file, gzip_if_named(path, file) as out:
         out.writelines(position_lines(positions))
 
 
 def position_lines(positions: Iterable[Position]) -> Iterator[bytes]:
-    """What such a file holds."""
+    """Yield the lines of a file of positions."""
     return (json.dumps(position.to_json()).encode() + b"\n" for position in positions)
 
 
 @cache
 def shipped_pool(name: str) -> tuple[Position, ...]:
-    """The pool of that name inside the package: positions known to be good (the tests check)."""
+    """Return the bundled pool of that name; the tests check its positions."""
     return tuple(trusted_positions(gzip.decompress((DATA / f"{name}.jsonl.gz").read_bytes())))
 
 
 def trusted_positions(lines: bytes) -> list[Position]:
-    """The positions of a file that this program has written itself.
+    """Parse a file of positions that this package has written, without checking the moves.
 
     Raises:
-        KeyError, ValueError: if it did not.
+        KeyError, ValueError: if it is not such a file.
     """
-    at_once = json.loads(b"[%s]" % b",".join(lines.splitlines()))
-    return [Position.from_json(fields) for fields in at_once]
+    objects = json.loads(b"[%s]" % b",".join(lines.splitlines()))
+    return [Position.from_json(fields) for fields in objects]
 
 
 def earlier_moves(position: Position, rules: Rules) -> int:
-    """How many of the moves played so far, by either side, the change of ``rules`` concerns."""
+    """Count the moves so far, by either side, that the rule change affects."""
     board = chess.Board()
     count = 0
     for uci in position.moves:
@@ -193,11 +193,11 @@ def earlier_moves(position: Position, rules: Rules) -> int:
     return count
 
 
-def packing(path: Path, file: BinaryIO) -> AbstractContextManager[BinaryIO | gzip.GzipFile]:
-    """The way into ``file`` that packs what is written if ``path`` ends in ``.gz``."""
+def gzip_if_named(path: Path, file: BinaryIO) -> AbstractContextManager[BinaryIO | gzip.GzipFile]:
+    """Wrap ``file`` in a gzip writer if ``path`` ends in ``.gz``."""
     if path.suffix != ".gz":
         return nullcontext(file)
-    # No name and no time in the header: the same positions make the same bytes.
+    # Without name and time in the header, equal positions give equal bytes.
     return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
 
 
@@ -211,7 +211,7 @@ def _numbered_lines(path: Path) -> Iterator[tuple[str, bytes]]:
         raise InvalidInput(f"cannot read {path}: {error_reason(problem)}") from None
 
 
-def _parsed(line: bytes, where: str) -> Position:
+def _parse_line(line: bytes, where: str) -> Position:
     try:
         position = Position.from_json(json.loads(line))
     except KeyError as missing:
@@ -234,8 +234,8 @@ def _check_moves(position: Position, rules: Rules) -> None:
         board = board_after(position.moves, STANDARD, rules)
     for uci in position.special_moves:
         move = move_on(board, uci, len(position.moves) + 1)
-        # `Rules.is_special`, but for one thing: the original's file of diagonal moves lists them
-        # whether or not they leave the own king in check (320 of 11,366).
+        # Like `Rules.is_special`, except that the original's file of diagonal moves includes moves
+        # that leave the own king in check (320 of 11,366).
         if not board.is_pseudo_legal(move):
             raise InvalidInput(f"{uci!r} is impossible there under the standard rules")
         if rules.is_legal(board, move):

@@ -1,10 +1,9 @@
-"""Make a reply plain text: without markup, thoughts, struck-out words and other speakers."""
+"""Convert a reply to plain text, without markup, reasoning, struck-out text and other speakers."""
 
 import re
 import unicodedata
 
-MOVE_NUMBER = r"(?<![\w.])\d{1,3}\)+"
-"""The number of a move in a plain text: "7)" for White, "7))" for Black."""
+MOVE_NUMBER = r"(?<![\w.])\d{1,3}\)+"  # in plain text: "7)" for White, "7))" for Black
 _MOVE = r"(?:[\"'(]*(?:[A-Z]?[a-h]?[1-8]?x?[a-h][1-8]|[A-H][1-8]|[O0o]-[O0o]))"
 _CHARACTERS = str.maketrans(
     dict.fromkeys("\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u202f", " ")
@@ -16,12 +15,12 @@ _CHARACTERS = str.maketrans(
     | {"×": "x", "…": "...", "\r": "\n", "\u2028": "\n", "\u2029": "\n", "\v": "\n", "\f": "\n"}
     | dict(zip("♔♕♖♗♘♙♚♛♜♝♞♟", ["K", "Q", "R", "B", "N", ""] * 2, strict=True))
 )
-_THOUGHTS = r"(?:think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad)"
-_CHANGES = [
-    (re.compile(pattern, re.IGNORECASE | re.DOTALL), by)
-    for pattern, by in (
-        (rf"^.*</{_THOUGHTS}>(?=.*\w)", ""),
-        (rf"<{_THOUGHTS}>.*", ""),
+_REASONING = r"(?:think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad)"
+_SUBSTITUTIONS = [
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), replacement)
+    for pattern, replacement in (
+        (rf"^.*</{_REASONING}>(?=.*\w)", ""),
+        (rf"<{_REASONING}>.*", ""),
         (r"<\|[^|<>]{0,40}\|>", "\n"),
         (r"~~[^~]{1,200}~~|<(s|del|strike)>.{0,200}?</\1>", " "),
         (r"```[a-z_+-]*[ \t]*(?=\n|$)", ""),
@@ -44,25 +43,25 @@ _OTHER_SPEAKER = re.compile(
     r"(?<=\S)\s*\n\W*(?:user|human|player|you|opponent|question|system|instruction)\W*:.*",
     re.IGNORECASE | re.DOTALL,
 )
+# Words of a language, two of which must occur, and pairs of its piece letters and the English ones.
 _LANGUAGES = (
     (r"ich|mein|meine|zug|spiele|ziehe|nicht|läufer|springer|ist", "SN LB TR DQ"),
     (r"je|joue|mon|coup|le|cavalier|fou|tour|dame|est", "CN FB TR DQ RK"),
     (r"juego|mi|jugada|muevo|el|caballo|alfil|torre|es", "CN AB TR DQ RK"),
     (r"gioco|mia|mossa|muovo|il|cavallo|alfiere|torre|è", "CN AB TR DQ RK"),
 )
-"""Words that tell a language, two of which must occur, and its piece letters with the English."""
 
 
 def plain_text(reply: str) -> str:
-    """The reply without markup, thoughts, struck-out words and what other speakers say.
+    """Remove markup, reasoning, struck-out text and other speakers from a reply.
 
     >>> plain_text("**Move:** `e2\u2013e4` ~~d2d4~~\\n```\\n")
     'Move: e2-e4'
     """
     text = reply
     if "<" in text or "~" in text or "`" in text or "\\" in text or "." in text or '"' in text:
-        for pattern, by in _CHANGES:
-            text = pattern.sub(by, text)
+        for pattern, replacement in _SUBSTITUTIONS:
+            text = pattern.sub(replacement, text)
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     text = text.translate(_CHARACTERS)
@@ -70,11 +69,11 @@ def plain_text(reply: str) -> str:
     return _OTHER_SPEAKER.sub("", _DOTS.sub("", text)).strip()
 
 
-def letters_of(text: str) -> dict[str, str]:
-    """The piece letters of the one language other than English that a text is in, if any."""
-    found = [
+def piece_letters(text: str) -> dict[str, str]:
+    """Return the piece letters of the one foreign language that a text is in, if any."""
+    matches = [
         letters
         for words, letters in _LANGUAGES
         if len({word.lower() for word in re.findall(rf"\b(?:{words})\b", text, re.IGNORECASE)}) > 1
     ]
-    return {pair[0]: pair[1] for pair in found[0].split()} if len(set(found)) == 1 else {}
+    return {pair[0]: pair[1] for pair in matches[0].split()} if len(set(matches)) == 1 else {}

@@ -1,11 +1,11 @@
-"""Engine games under changed rules -> positions where the old habit tempts.
+"""Generate positions with special moves from engine games under changed rules.
 
-Any UCI engine plays "X moves as Y does" by relabelling: it is a standard game from an initial
-position that shows every X as a Y. The moves are then read on the real board, in three steps::
+Any UCI engine can play "X moves like Y" by relabeling: a standard game from an initial position in
+which every X is a Y. The moves are then replayed on the real board, in three steps::
 
-    play -> special_moves of each position -> few positions a game, even over the strata
+    play -> special_moves of each position -> few positions per game, evenly over the strata
 
-A stratum is the number of earlier moves made with the changed piece, by either side.
+A stratum is the number of earlier moves with the changed piece, by either side.
 """
 
 import itertools
@@ -27,36 +27,30 @@ from ..errors import Incomplete, InvalidInput, error_reason
 from .position import Position
 from .rules import PieceSwap, Rules, check_forbids_something
 
-STRATA = 9
-"""0, 1, ..., 7 earlier moves, and 8 or more."""
-
-PATIENCE = 100
-"""Games without a new position after which no more are expected."""
-
-HANGING_SECONDS = 10
-"""A move takes milliseconds; an engine that needs this long has stopped working."""
-
+STRATA = 9  # 0, 1, ..., 7 earlier moves, and 8 or more
+MAX_IDLE_GAMES = 100  # stop after this many games in a row without a new position
+ENGINE_TIMEOUT_SECONDS = 10  # a move takes milliseconds, so a slower engine hangs
+# Where engines are installed; the PATH of services and desktop programs lacks some of these.
 ENGINE_FOLDERS = (
     "/usr/games",  # Debian, Ubuntu
     "/opt/homebrew/bin",  # Homebrew on Apple processors
-    "/usr/local/bin",  # Homebrew on Intel processors, and what is built by hand
+    "/usr/local/bin",  # Homebrew on Intel processors, and manual installations
     "/home/linuxbrew/.linuxbrew/bin",
     "/opt/local/bin",  # MacPorts
 )
-"""Where engines are installed; the PATH of services and of programs with windows lacks some."""
 
 
 @dataclass(frozen=True)
 class Play:
-    """How the games are played and how many positions are taken; the defaults made the pool.
+    """Settings of the games and of the sampling of positions; the bundled pool has the defaults.
 
     Attributes:
-        nodes: how far the engine may search for a move, which limits its strength.
-        lines: how many of its best moves one is drawn from.
-        temperature: a move this many centipawns worse is drawn e times less often.
-        max_plies: where a game is cut off, since later positions would only make longer questions.
-        per_game: how many positions are taken from one game at most.
-        apart: how many strata two positions of one game differ by at least.
+        nodes: the engine's node limit per move, which limits its strength.
+        lines: the number of best moves to sample from.
+        temperature: a move this many centipawns worse is e times less likely.
+        max_plies: the length limit of a game, since later positions would only lengthen prompts.
+        per_game: the maximum number of positions from one game.
+        apart: the minimum distance, in strata, between two positions of one game.
     """
 
     nodes: int = 1000
@@ -71,31 +65,31 @@ POOL_PLAY = Play()
 
 
 def find_engine() -> Path:
-    """Stockfish on PATH, or where package managers put it.
+    """Find Stockfish on PATH or where package managers install it.
 
     Raises:
-        InvalidInput: if there is none.
+        InvalidInput: if it is not installed.
     """
     folders = (os.environ.get("PATH", os.defpath), *ENGINE_FOLDERS)
-    found = shutil.which("stockfish", path=os.pathsep.join(folders))
-    if found is None:
+    engine = shutil.which("stockfish", path=os.pathsep.join(folders))
+    if engine is None:
         raise InvalidInput(
             "no chess engine found: install Stockfish (on Debian and Ubuntu: apt install stockfish,"
             " on macOS: brew install stockfish) or give the path of one with --engine"
         )
-    return Path(found)
+    return Path(engine)
 
 
 @contextmanager
-def opened_engine(path: Path) -> Iterator[SimpleEngine]:
-    """The engine at ``path``, until the body ends.
+def open_engine(path: Path) -> Iterator[SimpleEngine]:
+    """Start the engine at ``path``, and quit it at the end of the block.
 
     Raises:
-        InvalidInput: if no UCI engine starts there.
-        Incomplete: if it breaks down on the way.
+        InvalidInput: if it is not a UCI engine.
+        Incomplete: if the engine fails within the block.
     """
     try:
-        # Its own process group, or Ctrl-C would end the engine before we can save anything.
+        # In its own process group: Ctrl-C would end the engine before we can save anything.
         engine = SimpleEngine.popen_uci(str(path), setpgrp=True)
     except (OSError, EngineError) as problem:
         reason = error_reason(problem) if str(problem) else "no answer to 'uci'"
@@ -111,15 +105,15 @@ def opened_engine(path: Path) -> Iterator[SimpleEngine]:
 def play_positions(
     engine: SimpleEngine, rules: Rules, count: int, seed: int, play: Play = POOL_PLAY
 ) -> Iterator[Position]:
-    """Play games until ``count`` positions are found, as many in each stratum.
+    """Play games until they gave ``count`` positions, equally many per stratum.
 
     The same engine, count and seed give the same positions.
 
     Raises:
-        InvalidInput: if ``rules`` are no piece swap that forbids a move of the standard rules.
-        Incomplete: if game after game brings no new position.
+        InvalidInput: if ``rules`` are not a piece swap that forbids something.
+        Incomplete: if too many games in a row give no new position.
     """
-    swap = _playable(rules)
+    swap = _require_piece_swap(rules)
     quota = math.ceil(count / STRATA)
     filled: Counter[int] = Counter()
     seen: set[tuple[str, ...]] = set()
@@ -128,7 +122,7 @@ def play_positions(
         random = Random(f"{seed} {game}")
         offered = _by_stratum(game, play_game(engine, swap, random, play), swap, seen)
         wanted = [stratum for stratum in offered if filled[stratum] < quota]
-        chosen = _chosen_strata(wanted, filled, random, play)
+        chosen = _choose_strata(wanted, filled, random, play)
         for stratum in chosen:
             position = random.choice(offered[stratum])
             filled[stratum] += 1
@@ -137,38 +131,40 @@ def play_positions(
             if len(seen) == count:
                 return
         idle_games = 0 if chosen else idle_games + 1
-        if idle_games == PATIENCE:
-            raise Incomplete(f"{PATIENCE} games in a row brought no new position under {rules.key}")
+        if idle_games == MAX_IDLE_GAMES:
+            raise Incomplete(
+                f"{MAX_IDLE_GAMES} games in a row brought no new position under {rules.key}"
+            )
 
 
 def play_game(
     engine: SimpleEngine, rules: PieceSwap, random: Random, play: Play = POOL_PLAY
 ) -> list[chess.Move]:
     """Let the engine play one game under ``rules`` against itself."""
-    game = object()  # a new one makes the engine forget the last game
-    # A plain board drops the castling rights of relabelled rooks; an engine would choke on them.
+    game = object()  # a new object tells the engine to forget the last game
+    # A plain board drops the castling rights of relabeled rooks, which an engine would reject.
     board = chess.Board(rules.view(chess.Board()).fen())
     while not is_over(board) and len(board.move_stack) < play.max_plies:
-        # The engine takes a promoted X for one that moves as X did, so it is not offered one.
+        # To the engine a promoted X would move as X did before, so it may not promote to X.
         moves = [m for m in board.legal_moves if not m.promotion or m.promotion != rules.piece]
-        limit = chess.engine.Limit(nodes=play.nodes, time=HANGING_SECONDS)
+        limit = chess.engine.Limit(nodes=play.nodes, time=ENGINE_TIMEOUT_SECONDS)
         lines = engine.analyse(
             board, limit, multipv=play.lines, game=game, root_moves=moves, info=INFO_SCORE | INFO_PV
         )
-        board.push(_drawn(lines, random, play.temperature))
+        board.push(_sample_move(lines, random, play.temperature))
     return board.move_stack
 
 
 def is_over(view: chess.Board) -> bool:
-    """Whether a game has ended: mate, stalemate, repetition, 50 moves or too few pieces."""
+    """Whether the game is over: mate, stalemate, repetition, 50 moves or too few pieces."""
     return view.is_game_over() or view.is_repetition(3) or view.is_fifty_moves()
 
 
 def special_moves(board: chess.Board, rules: Rules) -> tuple[str, ...]:
-    """The special moves of the side to move; none where one of them is doubtful.
+    """Return the special moves of the side to move; none if one of them is ambiguous.
 
-    It is if it captures the king, or leaves its own king in check under the standard or the changed
-    rules, which forbid it then for another reason as well.
+    A move is ambiguous if it captures the king, or leaves its own king in check under the standard
+    or the changed rules, since it is then illegal for another reason as well.
     """
     view = rules.view(board)
     moves = [
@@ -187,7 +183,9 @@ def _is_safe(board: chess.Board, move: chess.Move, rules: Rules) -> bool:
     return not rules.view(after).was_into_check()
 
 
-def _drawn(lines: list[chess.engine.InfoDict], random: Random, temperature: float) -> chess.Move:
+def _sample_move(
+    lines: list[chess.engine.InfoDict], random: Random, temperature: float
+) -> chess.Move:
     scored = [
         (line["pv"][0], line["score"].relative.score(mate_score=10_000))
         for line in lines
@@ -206,21 +204,21 @@ def _by_stratum(
     board = chess.Board()
     history: tuple[str, ...] = ()
     earlier = 0
-    found = defaultdict(list)
+    positions = defaultdict(list)
     for move in moves:
         special = special_moves(board, rules)
         if special and history not in seen:
-            found[min(earlier, STRATA - 1)].append(Position(game, history, special))
+            positions[min(earlier, STRATA - 1)].append(Position(game, history, special))
         earlier += rules.affects(board, move)
         board.push(move)
         history += (move.uci(),)
-    return found
+    return positions
 
 
-def _chosen_strata(
+def _choose_strata(
     wanted: list[int], filled: Counter[int], random: Random, play: Play
 ) -> list[int]:
-    """The emptiest of the wanted strata, clearly apart from each other."""
+    """Choose the wanted strata with the fewest positions, far enough from each other."""
     chosen: list[int] = []
     for stratum in sorted(wanted, key=lambda s: (filled[s], random.random())):
         if all(abs(stratum - other) >= play.apart for other in chosen):
@@ -228,7 +226,7 @@ def _chosen_strata(
     return sorted(chosen[: play.per_game])
 
 
-def _playable(rules: Rules) -> PieceSwap:
+def _require_piece_swap(rules: Rules) -> PieceSwap:
     check_forbids_something(rules)
     if not isinstance(rules, PieceSwap):
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Tell how a text speaks of each move it mentions: chosen, rejected, supposed or just named."""
+"""Classify the stance of a text on each move it mentions: chosen, rejected, hypothetical, named."""
 
 import re
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from .mentions import Mention
 
 
 class Stance(Enum):
-    """How a text speaks of a move.
+    """The stance of a text on a move.
 
     Attributes:
-        REJECTED: it says that the move is illegal, or that it is not played.
-        ASIDE: the move is an example, a condition, a consequence or one of the opponent.
-        DOUBTFUL: the move is one of several considered, or asked about.
-        PLAIN: the move is named and nothing more is said of it.
+        REJECTED: the text says that the move is illegal, or that it does not play it.
+        ASIDE: the move is an example, a condition, a consequence or the opponent's.
+        DOUBTFUL: the text considers the move among others, or asks about it.
+        PLAIN: the text only names the move.
         CHOSEN: the text says that it plays the move.
     """
 
@@ -217,8 +217,8 @@ _JOINED = re.compile(
 _OR = re.compile(r"\b(?:or|nor|and)\b|/", re.IGNORECASE)
 
 
-class Speech:
-    """A text with its mentions of moves, and how it speaks of each.
+class StanceAnalysis:
+    """A text with the moves it mentions, and its stance on each.
 
     Args:
         text: the text.
@@ -233,7 +233,7 @@ class Speech:
         self.stances: list[Stance] = []
         for index in range(len(mentions)):
             self.stances.append(self._stance(index))
-        self._carry()
+        self._propagate_rejections()
         self._last_rejected = {
             mention.move: index
             for index, mention in enumerate(mentions)
@@ -242,7 +242,7 @@ class Speech:
         }
 
     def _surroundings(self) -> tuple[list[int], list[str], list[str]]:
-        """Where the sentence of each mention begins; what of it precedes; and what follows."""
+        """Return the start of each mention's sentence, and the text before and after it."""
         begin, before, after = [], [], []
         ends = _SENTENCE_END.finditer(self.text)
         end, sentence, last, last_strong = next(ends, None), 0, 0, 0
@@ -284,7 +284,7 @@ class Speech:
         return Stance.DOUBTFUL if doubtful else Stance.PLAIN
 
     def _is_left(self, index: int, sentence: str) -> bool:
-        """Whether a bare square is called a move, or is what is left: "Since Bb5 is out, d4."."""
+        """Whether a bare square is called a move, or is what remains: "Since Bb5 is out, d4."."""
         if re.search(r"\bmove\W*$", sentence):
             return True
         after_comma = re.search(r"[,:;]\s*$", sentence)
@@ -316,7 +316,7 @@ class Speech:
         return len(rest) <= 90 and not self._aside.search(_LAST_PART.sub("", rest))
 
     def _is_asked(self, index: int, before: str) -> bool:
-        """Whether it is part of a question, of more words than the move."""
+        """Whether the mention is part of a question of more words than the move."""
         place = self.mentions[index].end
         end = _SENTENCE_END.search(self.text, place, place + 300)
         rest = self.text[place : end.end()] if end else ""
@@ -325,7 +325,7 @@ class Speech:
     def _is_rejected_after(self, index: int) -> bool:
         after = self._after[index]
         rejected = _REJECTED_AFTER.match(after) or _REJECTED_NEXT.match(after)
-        if rejected:  # "illegal in standard chess" says nothing of this game
+        if rejected:  # "illegal in standard chess" says nothing about this game
             supposed = rejected[0].lower().endswith("would")
             return supposed or not _OLD_SCOPE.match(after[rejected.end() :])
         if _OLD_SCOPE.match(after):
@@ -339,23 +339,23 @@ class Speech:
             other.move != self.mentions[index].move for other in others
         )
 
-    def _carry(self) -> None:
-        """What is said of one move holds for those joined to it: "Bb5 (f1b5) is illegal"."""
-        gaps = [self.text[one.end : two.start] for one, two in pairwise(self.mentions)]
+    def _propagate_rejections(self) -> None:
+        """Extend rejections to adjacent mentions: "Bb5 (f1b5) is illegal"."""
+        gaps = [self.text[m.end : following.start] for m, following in pairwise(self.mentions)]
         for index, gap in enumerate(gaps):
-            one, two = self.mentions[index : index + 2]
-            alike = one.move == two.move or _OR.search(gap)
+            first, second = self.mentions[index : index + 2]
+            alike = first.move == second.move or _OR.search(gap)
             if self.stances[index] is Stance.REJECTED and alike and _JOINED.fullmatch(gap):
                 self.stances[index + 1] = Stance.REJECTED
         for index, gap in reversed(list(enumerate(gaps))):
-            one, two = self.mentions[index : index + 2]
-            alike = one.move == two.move or _OR.search(gap)
+            first, second = self.mentions[index : index + 2]
+            alike = first.move == second.move or _OR.search(gap)
             rejected = self.stances[index + 1] is Stance.REJECTED
             if rejected and alike and _JOINED.fullmatch(gap) and self._is_rejected_after(index + 1):
                 self.stances[index] = Stance.REJECTED
 
     def is_rejected_later(self, index: int) -> bool:
-        """Whether the text rejects the same move after this mention of it."""
+        """Whether the text rejects the same move after this mention."""
         return self._last_rejected.get(self.mentions[index].move, -1) > index
 
     def rejects(self, move: chess.Move | None) -> bool:
@@ -363,7 +363,7 @@ class Speech:
         return move in self._last_rejected
 
     def may_be_refused(self, index: int) -> bool:
-        """Whether the text denies anything near a mention, or judges it and does not praise it."""
+        """Whether the text has a negation near a mention, or judges the move without praise."""
         if _JUDGED.match(self._after[index]) and not _PRAISED.match(self._after[index]):
             return True
         after = self._after[index]
@@ -372,11 +372,11 @@ class Speech:
         return bool(_NEGATION.search(near))
 
     def is_asked_alone(self, index: int) -> bool:
-        """Whether a question mark follows the move at once: "Bb5?"."""
+        """Whether a question mark directly follows the move: "Bb5?"."""
         return bool(re.match(r"[\"')\]+]*\?", self._after[index]))
 
     def is_finished(self, index: int) -> bool:
-        """Whether the sentence of a mention goes on to its end, or ends with it."""
+        """Whether the sentence of a mention is complete, or the text ends with the mention."""
         place = self.mentions[index].end
-        ended = _SENTENCE_END.search(self.text, place)
-        return bool(ended) or not re.search(r"\w", self.text[place:])
+        end = _SENTENCE_END.search(self.text, place)
+        return bool(end) or not re.search(r"\w", self.text[place:])

@@ -23,7 +23,7 @@ from ..datasets.search import Query, SelectionConfig
 from ..datasets.selection import controls_for, found_dataset, prefix_if_sufficient
 from ..datasets.storage import Dataset
 from ..files import answers_file
-from ..game.notation import numbered, written, written_game
+from ..game.notation import notate, notate_game, with_move_numbers
 from ..game.position import Position, earlier_moves
 from ..game.rules import Rules
 from ..providers.local import draw_board
@@ -163,8 +163,8 @@ def _shown(position: Position) -> str:
     """The position for whoever looks at the sample; the model never sees this."""
     board = position.board()
     side = "White" if board.turn else "Black"
-    game = numbered(written_game(position.moves)) or "no moves"
-    special_moves = ", ".join(written(board, uci) for uci in position.special_moves)
+    game = with_move_numbers(notate_game(position.moves)) or "no moves"
+    special_moves = ", ".join(notate(board, uci) for uci in position.special_moves)
     return (
         f"{side} to move after {game}\n\n```\n{draw_board(board)}\n```\n\nSpecial: {special_moves}"
     )

@@ -20,7 +20,7 @@ from inspect_ai.scorer import (
 from inspect_ai.solver import TaskState
 
 from ..errors import InvalidInput, UserError, unknown_value
-from ..game.notation import written
+from ..game.notation import notate
 from ..game.position import Position
 from ..game.rules import rules_named
 from ..metrics.bounds import joined
@@ -283,6 +283,6 @@ def _thinking_tokens(sample: Sample) -> dict[str, int]:
 def _said(sample: Sample) -> dict[str, str]:
     board = sample.position.board()
     return {
-        name: written(board, reply.move) if reply.move else repr(sample.answers[name].text[:40])
+        name: notate(board, reply.move) if reply.move else repr(sample.answers[name].text[:40])
         for name, reply in sample.replies.items()
     }

@@ -12,7 +12,7 @@ from struct import Struct
 
 from ..errors import UserError
 from ..formatting import Number
-from ..game.notation import numbered, written_game
+from ..game.notation import notate_game, with_move_numbers
 from ..game.position import DATA, Position, earlier_moves
 from ..game.rules import Rules
 from ..runs.results import Run
@@ -145,7 +145,7 @@ def by_opening(run: Run) -> list[Group]:
         grouped[moves if moves in frequent else None].append(sample)
     groups = []
     for moves in frequent:
-        name = numbered(written_game(moves))
+        name = with_move_numbers(notate_game(moves))
         label = name or "(initial position)"
         groups.append(_group(label, grouped[moves], critical_factor, opening=name))
     return (

@@ -7,7 +7,7 @@ from ..comparison.leaderboard import Ranking
 from ..comparison.verdict import heading, verdict
 from ..errors import pluralize, visible
 from ..formatting import in_points, number, range_in_points
-from ..game.notation import numbered, written, written_game
+from ..game.notation import notate, notate_game, with_move_numbers
 from ..metrics.measures import MEASURES, TILES
 from ..providers.base import Answer
 from ..runs.results import Run
@@ -28,9 +28,9 @@ def sample_rows(run: Run) -> list[Row]:
             "draw": sample.draw + 1,
             "game": position.game,
             "source": position.source,
-            "moves": numbered(written_game(position.moves)),
+            "moves": with_move_numbers(notate_game(position.moves)),
             "fen": board.fen(),
-            "special": ", ".join(written(board, uci) for uci in position.special_moves),
+            "special": ", ".join(notate(board, uci) for uci in position.special_moves),
         }
         for name, reply in sample.replies.items():
             told = _reply(reply, said[name], board).items()
@@ -43,7 +43,7 @@ def _reply(reply: ScoredAnswer, answer: Answer, board: chess.Board) -> Row:
     usage = answer.usage
     return {
         "outcome": reply.outcome,
-        "move": written(board, reply.move) if reply.move else None,
+        "move": notate(board, reply.move) if reply.move else None,
         "reply": answer.text,
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from ..errors import visible
 from ..game.move_parser import named_moves
-from ..game.notation import numbered, written, written_game
+from ..game.notation import notate, notate_game, with_move_numbers
 from ..game.rules import Rules
 from ..metrics.diagnosis import (
     KNOWLEDGE,
@@ -65,7 +65,7 @@ def _entries(run: Run) -> Iterator[dict[str, Any]]:
             "source": position.source or "",
             "fen": board.fen(),
             "last": position.moves[-1] if position.moves else "",
-            "moves": numbered(written_game(position.moves)),
+            "moves": with_move_numbers(notate_game(position.moves)),
             "special": [_move(board, uci) for uci in position.special_moves],
             "remarkable": worth_a_look(sample),
             "replies": {
@@ -109,7 +109,7 @@ def _reply(reply: ScoredAnswer, answer: Answer, board: chess.Board, rules: Rules
 
 
 def _move(board: chess.Board, uci: str) -> dict[str, str]:
-    return {"uci": uci, "text": written(board, uci)}
+    return {"uci": uci, "text": notate(board, uci)}
 
 
 def _with_cut_replies(sample: dict[str, Any], longest: int) -> dict[str, Any]:

@@ -18,9 +18,9 @@ import chess.svg
 from markupsafe import Markup
 
 from ..formatting import percentage
-from ..game.notation import turn_of, written
+from ..game.notation import move_number_prefix, notate
 from ..game.position import Position
-from ..game.rule_pool import GAME, example_of
+from ..game.rule_pool import EXAMPLE_GAME, example_of
 from ..game.rules import STANDARD, Rules
 from ..metrics.stats.intervals import Interval
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Outcome, Sample
@@ -340,9 +340,9 @@ def rule_picture(rules: Rules, otherwise: Position | None = None) -> RulePicture
     if not position:
         return None
     board, special = position.board(), position.special_moves[0]
-    source = GAME if example else "a sample of this run"
+    source = EXAMPLE_GAME if example else "a sample of this run"
     return RulePicture(
-        _drawn(board, special, rules), turn_of(board) + written(board, special), source
+        _drawn(board, special, rules), move_number_prefix(board) + notate(board, special), source
     )
 
 

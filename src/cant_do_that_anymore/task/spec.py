@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from ..client.batch.client import check_batch
 from ..errors import InvalidInput, unknown_value
-from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, given_rules
+from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, resolve_rules
 from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
 from ..providers.http import split_address, validate_headers
 from .conditions import ASKED, check, conditions_for
@@ -224,7 +224,7 @@ class Spec:
 
     def _check_common(self) -> None:
         for what, given, holds in (
-            ("rules", given_rules(self.rules).key, self.change == BISHOPS_AS_KNIGHTS),
+            ("rules", resolve_rules(self.rules).key, self.change == BISHOPS_AS_KNIGHTS),
             ("eval", self.eval, self.eval != "all_diagonal"),
         ):
             if not holds:
@@ -250,7 +250,7 @@ class Spec:
         Raises:
             InvalidInput: if there are none of that key, or they cannot be measured.
         """
-        change = given_rules(self.rules)
+        change = resolve_rules(self.rules)
         check_forbids_something(change)
         return change
 

@@ -15,7 +15,7 @@ from ...datasets.pools import positions_named, union
 from ...datasets.storage import all_datasets, dataset_named, import_dataset
 from ...errors import UserError, pluralize, visible
 from ...files import atomic_write_text
-from ...game.notation import numbered, turn_of, written, written_game
+from ...game.notation import move_number_prefix, notate, notate_game, with_move_numbers
 from ...game.position import Position, write_positions
 from ...game.rules import Rules, rules_named
 from ...runs.evaluate import select
@@ -63,9 +63,11 @@ def show(name: str) -> None:
 
 def _told(position: Position) -> dict[str, str]:
     board = position.board()
-    special = [f"{turn_of(board)}{written(board, uci)} ({uci})" for uci in position.special_moves]
+    special = [
+        f"{move_number_prefix(board)}{notate(board, uci)} ({uci})" for uci in position.special_moves
+    ]
     return {
-        "moves": numbered(written_game(position.moves)) or "none",
+        "moves": with_move_numbers(notate_game(position.moves)) or "none",
         "in UCI": " ".join(position.moves) or "none",
         "FEN": board.fen(),
         "special move": ", ".join(special),

@@ -15,7 +15,7 @@ import click
 from ...errors import Incomplete, InvalidInput, error_reason, pluralize
 from ...files import atomic_write
 from ...game import mining
-from ...game.position import packing
+from ...game.position import gzip_if_named
 from ...game.rules import rules_named
 from ...progress import Show, progress_display
 from ..options import ASKED, LIMITS, OUTPUT, Command, Option, shared
@@ -100,7 +100,7 @@ def mine(
     """
     if output and output.resolve() in {Path(name).resolve() for name in inputs}:
         raise InvalidInput(f"{output} is one of the inputs: give another file for the positions")
-    wanted = mining.Wanted(rules_named(rules), not first, min_elo)
+    wanted = mining.MiningCriteria(rules_named(rules), not first, min_elo)
     results = mining.mine(inputs, wanted, unique=unique, limit=limit, jobs=jobs, cluster=cluster)
     tally = _Tally()
     lines_in_the_way = output is None and sys.stdout.isatty()
@@ -118,7 +118,9 @@ def mine(
         raise tally.problem
 
 
-def _take(results: Iterable[mining.Mined], file: BinaryIO, tally: "_Tally", show: Show) -> None:
+def _take(
+    results: Iterable[mining.MiningResult], file: BinaryIO, tally: "_Tally", show: Show
+) -> None:
     """Write what is found, until all is read or something stops it."""
     try:
         for mined in results:
@@ -144,7 +146,7 @@ class _Tally:
     problems: list[str] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
 
-    def add(self, mined: mining.Mined) -> None:
+    def add(self, mined: mining.MiningResult) -> None:
         self.games += mined.games
         self.positions += len(mined.found)
         self.skipped += mined.skipped
@@ -185,7 +187,7 @@ def _written(output: Path | None) -> Iterator[BinaryIO]:
         return
     opened = False
     try:
-        with atomic_write(output) as file, packing(output, file) as out:
+        with atomic_write(output) as file, gzip_if_named(output, file) as out:
             opened = True
             yield cast(BinaryIO, out)
     except OSError as problem:

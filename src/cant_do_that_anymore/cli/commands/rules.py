@@ -6,8 +6,8 @@ import click
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from ...game.notation import turn_of, written
-from ...game.rule_pool import GAME, example_of
+from ...game.notation import move_number_prefix, notate
+from ...game.rule_pool import EXAMPLE_GAME, example_of
 from ...game.rules import CATALOGUE, Rules
 from ..console import console
 
@@ -23,7 +23,7 @@ def list_rules() -> None:
     # Out of a terminal, say into a README, no line is broken.
     terminal = console(width=None if sys.stdout.isatty() else 200)
     terminal.print(table)
-    terminal.print(f"The positions are those of {GAME}.", highlight=False)
+    terminal.print(f"The positions are those of {EXAMPLE_GAME}.", highlight=False)
 
 
 def _example(rules: Rules) -> tuple[str, str]:
@@ -31,4 +31,4 @@ def _example(rules: Rules) -> tuple[str, str]:
     if not example:
         return "nothing", ""
     board = example.board()
-    return turn_of(board) + written(board, example.special_moves[0]), board.fen()
+    return move_number_prefix(board) + notate(board, example.special_moves[0]), board.fen()

@@ -12,7 +12,7 @@ import click
 from ...errors import Incomplete, InvalidInput, error_reason, pluralize
 from ...game.position import Position, write_positions
 from ...game.rules import Rules, rules_named
-from ...game.selfplay import POOL_PLAY, find_engine, opened_engine, play_positions
+from ...game.selfplay import POOL_PLAY, find_engine, open_engine, play_positions
 from ...progress import progress
 from ..options import shared
 
@@ -57,7 +57,7 @@ def selfplay(rules: str, count: int, seed: int, engine_path: Path | None, output
     found: list[Position] = []
     try:
         with (
-            opened_engine(engine_path or find_engine()) as engine,
+            open_engine(engine_path or find_engine()) as engine,
             progress("positions", count, quiet=False) as advance,
         ):
             engine_name = engine.id.get("name", "")

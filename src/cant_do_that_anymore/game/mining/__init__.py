@@ -1,10 +1,10 @@
-"""Mining: PGN games of any origin and size -> positions with a special move.
+"""Mining: find positions with a special move in PGN games of any origin and size.
 
-Nothing else in the package needs to know how. ``streams`` opens files and addresses, ``pgn``
-finds games and moves in their bytes, ``openings`` plays the moves and asks the rules, ``spread``
-hands blocks of games to other processes, and ``miner`` puts them together.
+``inputs`` opens files and URLs, ``pgn`` finds games and moves in their bytes, ``openings`` plays
+the moves and applies the rules, and ``miner`` distributes blocks of games over processes or a
+cluster.
 """
 
-from .miner import LOW_RATING, NOT_STANDARD, Found, Mined, Wanted, mine
+from .miner import LOW_RATING, NOT_STANDARD, MinedPosition, MiningCriteria, MiningResult, mine
 
-__all__ = ["LOW_RATING", "NOT_STANDARD", "Found", "Mined", "Wanted", "mine"]
+__all__ = ["LOW_RATING", "NOT_STANDARD", "MinedPosition", "MiningCriteria", "MiningResult", "mine"]

@@ -27,28 +27,27 @@ else:
     from backports import zstd
 
 STANDARD_INPUT = "-"
-PIECE = 2**17
-"""How many bytes are read at a time."""
+CHUNK_BYTES = 2**17
 
-_SILENT_SERVER_SECONDS = 60
-_BROKEN = (OSError, EOFError, zlib.error, zstd.ZstdError, HTTPException)
+_TIMEOUT_SECONDS = 60
+_READ_ERRORS = (OSError, EOFError, zlib.error, zstd.ZstdError, HTTPException)
 _GZIP = b"\x1f\x8b"
 _BZIP2 = b"BZh"
-_ZSTD = (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18")  # a frame of data, or one to skip before it
+_ZSTD = (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18")  # a data frame, or a skippable frame before it
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Unreadable(Exception):
-    """An input that cannot be opened, or not be read to its end."""
+    """An input cannot be opened, or not be read to its end."""
 
 
 class Source(io.RawIOBase):
-    """An input as it is stored, and how much of it was read.
+    """A raw input stream that counts the bytes read.
 
     Attributes:
-        name: what the user calls it.
-        size: how many bytes it has, if known.
-        done: how many of them were read.
+        name: the name that the user gave.
+        size: its size in bytes, if known.
+        done: the number of bytes read so far.
     """
 
     def __init__(self, name: str, inner: BinaryIO, size: int | None) -> None:
@@ -58,14 +57,14 @@ class Source(io.RawIOBase):
         self._inner = inner
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        """Read what fits into ``buffer``; unlike in ``http.client``, a lost connection is noticed.
+        """Read into ``buffer``, and detect a lost connection, which ``http.client`` does not.
 
         Raises:
-            EOFError: if there are fewer bytes than promised.
+            EOFError: if the input ends before ``size`` bytes.
         """
         view = memoryview(buffer)
         data = self._inner.read(len(view))
@@ -77,12 +76,12 @@ class Source(io.RawIOBase):
 
 
 def check_input(name: str) -> None:
-    """See that ``name`` can hold games, before any work is done.
+    """Check that an input can be read, before any work is done.
 
     Raises:
-        InvalidInput: if it names no file.
+        InvalidInput: if there is no such file, or it is a folder or a device.
     """
-    if name == STANDARD_INPUT or _is_address(name):
+    if name == STANDARD_INPUT or _is_url(name):
         return
     if Path(name).is_dir():
         raise InvalidInput(
@@ -97,15 +96,15 @@ def check_input(name: str) -> None:
 
 
 @contextmanager
-def opened(name: str) -> Iterator[Source]:
-    """The input of that name: a file, ``-`` for standard input, or a web address.
+def open_input(name: str) -> Iterator[Source]:
+    """Open an input: a file, ``-`` for standard input, or a URL.
 
     Raises:
         Unreadable: if it cannot be opened.
     """
     try:
         inner, size = _open(name)
-    except _BROKEN as problem:
+    except _READ_ERRORS as problem:
         raise Unreadable(f"cannot open {name}: {error_reason(problem)}") from None
     try:
         yield Source(name, inner, size)
@@ -114,29 +113,29 @@ def opened(name: str) -> Iterator[Source]:
             inner.close()
 
 
-def read_pieces(source: Source) -> Iterator[bytes]:
-    """What ``source`` holds, uncompressed, with a line feed at the end of lines and no marks.
+def read_chunks(source: Source) -> Iterator[bytes]:
+    """Yield an input's content: decompressed, in UTF-8 without byte-order marks, with ``\\n``.
 
     Raises:
-        Unreadable: after the last piece that could be read, if there should be more.
+        Unreadable: after the last readable chunk, if the input is cut off or damaged.
     """
     try:
-        pieces = _filled(_uncompressed(io.BufferedReader(source, PIECE)))
-        yield from _with_line_feeds(_in_utf_8(pieces))
-    except _BROKEN as problem:
+        chunks = _fill_chunks(_decompress(io.BufferedReader(source, CHUNK_BYTES)))
+        yield from _normalize_newlines(_to_utf_8(chunks))
+    except _READ_ERRORS as problem:
         raise Unreadable(f"cannot read {source.name} to its end: {error_reason(problem)}") from None
 
 
-def _is_address(name: str) -> bool:
+def _is_url(name: str) -> bool:
     return name.startswith(("https://", "http://"))
 
 
 def _open(name: str) -> tuple[BinaryIO, int | None]:
     if name == STANDARD_INPUT:
         return sys.stdin.buffer, None
-    if _is_address(name):
+    if _is_url(name):
         request = Request(name, headers={"User-Agent": "cant-do-that-anymore"})
-        response = urlopen(request, timeout=_SILENT_SERVER_SECONDS)
+        response = urlopen(request, timeout=_TIMEOUT_SECONDS)
         length = response.headers.get("Content-Length")
         return response, int(length) if length else None
     file = Path(name).open("rb")  # noqa: SIM115 - the caller closes it
@@ -144,8 +143,8 @@ def _open(name: str) -> tuple[BinaryIO, int | None]:
     return file, status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-def _uncompressed(stored: io.BufferedReader) -> io.BufferedIOBase:
-    """Decided by the first bytes, since standard input and addresses need not have a suffix."""
+def _decompress(stored: io.BufferedReader) -> io.BufferedIOBase:
+    """Choose the decompressor by the first bytes: standard input and URLs may have no suffix."""
     start = stored.peek(4)
     if start.startswith(_GZIP):
         return gzip.GzipFile(fileobj=stored)
@@ -156,38 +155,38 @@ def _uncompressed(stored: io.BufferedReader) -> io.BufferedIOBase:
     return stored
 
 
-def _filled(stream: io.BufferedIOBase) -> Iterator[bytes]:
-    """Pieces of full size, and what could still be read before an end or an error."""
-    piece = b""
+def _fill_chunks(stream: io.BufferedIOBase) -> Iterator[bytes]:
+    """Yield chunks of full size, and the rest that is readable before the end or an error."""
+    chunk = b""
     try:
-        while some := stream.read1(PIECE - len(piece)):
-            piece += some
-            if len(piece) == PIECE:
-                yield piece
-                piece = b""
-    except _BROKEN:
-        yield piece
+        while data := stream.read1(CHUNK_BYTES - len(chunk)):
+            chunk += data
+            if len(chunk) == CHUNK_BYTES:
+                yield chunk
+                chunk = b""
+    except _READ_ERRORS:
+        yield chunk
         raise
-    yield piece
+    yield chunk
 
 
-def _in_utf_8(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Without byte-order marks; Latin-1 stays, since only names would differ."""
-    first = next(pieces)
-    pieces = chain([first], pieces)
+def _to_utf_8(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Convert UTF-16 to UTF-8 and drop byte-order marks; keep Latin-1, which only affects names."""
+    first = next(chunks)
+    chunks = chain([first], chunks)
     if first.startswith(_UTF_16):
         decoder = codecs.getincrementaldecoder("utf-16")("replace")
-        pieces = (decoder.decode(piece).encode() for piece in pieces)
-    return (piece.replace(codecs.BOM_UTF8, b"") for piece in pieces)
+        chunks = (decoder.decode(chunk).encode() for chunk in chunks)
+    return (chunk.replace(codecs.BOM_UTF8, b"") for chunk in chunks)
 
 
-def _with_line_feeds(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    held = b""
-    for piece in pieces:
-        text = held + piece
-        held = b""
+def _normalize_newlines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    carry = b""
+    for chunk in chunks:
+        text = carry + chunk
+        carry = b""
         if b"\r" in text:
-            held = b"\r" if text.endswith(b"\r") else b""  # a line feed may follow
-            text = text.removesuffix(held).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            carry = b"\r" if text.endswith(b"\r") else b""  # a line feed may follow
+            text = text.removesuffix(carry).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         yield text
-    yield b"\n" if held else b""
+    yield b"\n" if carry else b""

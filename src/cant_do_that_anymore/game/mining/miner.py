@@ -1,7 +1,6 @@
 """Find positions with a special move in PGN games, in one process, several, or on a Ray cluster.
 
-Blocks of games are mined by one function that looks at nothing else, so it does not matter
-whether this process, several processes or a cluster does the work::
+A pure function mines each block of games, so it does not matter where it runs::
 
     inputs -> read_blocks -> mine_block, anywhere -> results in the order of the games
 """
@@ -32,41 +31,40 @@ from .inputs import check_input
 from .openings import Openings
 from .pgn import Block, Damaged, Game, is_plain, moves_of, read_blocks, tags_of
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
-Ticket = TypeVar("Ticket")
+Handle = TypeVar("Handle")
 
-_AHEAD = 3
-"""How many things are handed out for each worker: enough to keep it busy, few enough to hold."""
+_QUEUED_PER_WORKER = 3  # enough to keep a worker busy, few enough for the memory
 
 
-def over_processes(
-    work: Callable[[Thing], Result], things: Iterable[Thing], jobs: int
+def map_processes(
+    work: Callable[[Item], Result], items: Iterable[Item], jobs: int
 ) -> Generator[Result, None, None]:
-    """``map(work, things)`` by as many processes; with one job, by this one.
+    """``map(work, items)`` in ``jobs`` processes; with one job, in this process.
 
     Raises:
-        Incomplete: if one of them is ended from outside.
+        Incomplete: if a worker process is killed.
     """
     if jobs == 1:
-        yield from map(work, things)
+        yield from map(work, items)
         return
-    # Only a process started afresh is safe beside the threads of a progress bar.
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_stay_with_the_parent)
+    # The progress bar has threads, so forking is unsafe.
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_init_worker)
     try:
-        yield from _in_order(lambda thing: pool.submit(work, thing), Future.result, things, jobs)
+        yield from _map_in_order(lambda item: pool.submit(work, item), Future.result, items, jobs)
     except BrokenExecutor:
         raise Incomplete("a worker process was ended; fewer --jobs need less memory") from None
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def over_cluster(
-    work: Callable[[Thing], Result], things: Iterable[Thing], address: str
+def map_cluster(
+    work: Callable[[Item], Result], items: Iterable[Item], address: str
 ) -> Generator[Result, None, None]:
-    """``map(work, things)`` by the workers of the Ray cluster at ``address``, or ``auto``.
+    """``map(work, items)`` on the Ray cluster at ``address``, or ``auto``.
 
-    This package has to be installed on every machine of the cluster.
+    Every machine of the cluster must have this package installed.
 
     Raises:
         InvalidInput: if Ray is not installed or there is no cluster.
@@ -80,7 +78,7 @@ def over_cluster(
         ) from None
     try:
         if address != "auto":
-            _call(address)
+            _check_reachable(address)
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as problem:
         reason = str(problem).partition("\n")[0]
@@ -89,57 +87,53 @@ def over_cluster(
             " printed, or auto on one of its machines"
         ) from None
     try:
-        task: Any = ray.remote(lambda thing: work(thing))  # Ray takes plain functions only
+        task: Any = ray.remote(lambda item: work(item))  # Ray accepts plain functions only
         workers = int(ray.cluster_resources()["CPU"])  # type: ignore[no-untyped-call]
         wait: Callable[[Any], Result] = ray.get
-        yield from _in_order(task.remote, wait, things, workers)
+        yield from _map_in_order(task.remote, wait, items, workers)
     except ray.exceptions.RayError as problem:
         raise Incomplete(f"the Ray cluster at {address!r} failed: {problem}") from None
     finally:
         ray.shutdown()
 
 
-def _in_order(
-    submit: Callable[[Thing], Ticket],
-    wait: Callable[[Ticket], Result],
-    things: Iterable[Thing],
+def _map_in_order(
+    submit: Callable[[Item], Handle],
+    wait: Callable[[Handle], Result],
+    items: Iterable[Item],
     workers: int,
 ) -> Generator[Result, None, None]:
-    tickets: deque[Ticket] = deque()
-    for thing in things:
-        tickets.append(submit(thing))
-        if len(tickets) >= _AHEAD * workers:
-            yield wait(tickets.popleft())
-    while tickets:
-        yield wait(tickets.popleft())
+    handles: deque[Handle] = deque()
+    for item in items:
+        handles.append(submit(item))
+        if len(handles) >= _QUEUED_PER_WORKER * workers:
+            yield wait(handles.popleft())
+    while handles:
+        yield wait(handles.popleft())
 
 
-def _call(address: str) -> None:
-    """Fail at once if nobody is there; Ray would go on trying for minutes."""
+def _check_reachable(address: str) -> None:
+    """Fail at once if nothing listens at the address; Ray would retry for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     socket.create_connection((host, port), timeout=10).close()
 
 
-def _stay_with_the_parent() -> None:
-    """Leave Ctrl-C to it, and end when it ends, however that is."""
+def _init_worker() -> None:
+    """Let a worker ignore Ctrl-C, and exit when its parent process ends for any reason."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_end_with_the_parent, daemon=True).start()
+    Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _end_with_the_parent() -> None:
+def _exit_with_parent() -> None:
     if parent := parent_process():
         parent.join()
     os._exit(1)
 
 
-MOST_PLIES = 1000
-"""More than any tournament game on record; each position repeats all the moves before it."""
-
-LONGEST_SOURCE = 300
-"""It is kept with every position of a game, and a tag may hold anything."""
-
-_MOST_MEMORY = 64_000
-"""KB for digests of positions; more of them lie in a temporary file."""
+# More than any tournament game on record; each position repeats all the moves before it.
+MAX_PLIES = 1000
+MAX_SOURCE_LENGTH = 300  # every position of a game repeats its source, and a tag can be long
+_CACHE_KB = 64_000  # memory for digests of positions; SQLite moves the rest to a temporary file
 
 NOT_STANDARD = "set-up position or other variant"
 LOW_RATING = "rating too low or unknown"
@@ -147,13 +141,13 @@ _STANDARD_NAMES = {"standard", "chess", "normal"}
 
 
 @dataclass(frozen=True)
-class Wanted:
+class MiningCriteria:
     """Which positions to take from which games.
 
     Attributes:
-        rules: the changed rules, which make moves special.
+        rules: the changed rules, which define the special moves.
         every: take every special move of a game, not only the first.
-        min_elo: both players have at least this rating.
+        min_elo: the minimum rating of both players.
     """
 
     rules: Rules
@@ -161,28 +155,28 @@ class Wanted:
     min_elo: int = 0
 
 
-class Found(NamedTuple):
-    """A position as a line of a file, and a digest of the moves before it, in their order."""
+class MinedPosition(NamedTuple):
+    """A position as a JSON line, and a digest of the moves before it."""
 
     line: str
     digest: bytes
 
 
 @dataclass(frozen=True)
-class Mined:
-    """What some games held.
+class MiningResult:
+    """The result of mining a block of games.
 
     Attributes:
-        games: how many games there were.
+        games: the number of games.
         found: their positions.
-        skipped: how many games were left out, by the reason.
-        damaged: of each game that could not be read, the place and what is wrong.
+        skipped: the number of games skipped, by reason.
+        damaged: the place and the problem of each unreadable game.
         problem: why an input could not be read to its end.
-        share: which share of all inputs had been read, if known.
+        share: the share of all inputs read so far, if known.
     """
 
     games: int
-    found: list[Found] = field(default_factory=list)
+    found: list[MinedPosition] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     damaged: list[str] = field(default_factory=list)
     problem: str | None = None
@@ -191,46 +185,46 @@ class Mined:
 
 def mine(
     inputs: Sequence[str],
-    wanted: Wanted,
+    wanted: MiningCriteria,
     *,
     unique: bool = True,
     limit: int | None = None,
     jobs: int = 1,
     cluster: str | None = None,
-) -> Generator[Mined, None, None]:
-    """Find the wanted positions in ``inputs``, block by block, in the order of the games.
+) -> Generator[MiningResult, None, None]:
+    """Find the wanted positions in ``inputs``, and yield them block by block in order.
 
     Args:
-        inputs: files, ``-`` for standard input, and web addresses, compressed or not.
+        inputs: files, ``-`` for standard input, and URLs, compressed or not.
         wanted: which positions to take from which games.
-        unique: take only the first of the positions that have the same moves in the same order.
+        unique: skip positions whose moves so far occurred before, in the same order.
         limit: stop after this many positions.
-        jobs: how many processes to use.
+        jobs: the number of processes.
         cluster: the address of a Ray cluster to use instead, or ``auto``.
 
     Raises:
-        InvalidInput: if an input does not exist or the rules make no move special.
-        Incomplete: if the workers break down.
+        InvalidInput: if an input does not exist or the rules forbid nothing.
+        Incomplete: if the workers fail.
     """
     check_forbids_something(wanted.rules)
     for name in inputs:
         check_input(name)
     work, blocks = partial(mine_block, wanted=wanted), read_blocks(inputs)
-    results = over_cluster(work, blocks, cluster) if cluster else over_processes(work, blocks, jobs)
+    results = map_cluster(work, blocks, cluster) if cluster else map_processes(work, blocks, jobs)
     left = limit
-    with closing(results), closing(_Seen()) as seen:
+    with closing(results), closing(_SeenDigests()) as seen:
         for mined in results:
-            found = [one for one in mined.found if not unique or seen.add(one.digest)][:left]
-            yield replace(mined, found=found)
+            positions = [p for p in mined.found if not unique or seen.add(p.digest)][:left]
+            yield replace(mined, found=positions)
             if left is not None:
-                left -= len(found)
+                left -= len(positions)
                 if not left:
                     return
 
 
-def mine_block(block: Block, wanted: Wanted) -> Mined:
+def mine_block(block: Block, wanted: MiningCriteria) -> MiningResult:
     """Find the wanted positions in a block of games."""
-    found: list[Found] = []
+    positions: list[MinedPosition] = []
     skipped: Counter[str] = Counter()
     damages = {0: block.lost} if block.lost else {}
     for index, game in enumerate(block.games, block.index):
@@ -239,43 +233,43 @@ def mine_block(block: Block, wanted: Wanted) -> Mined:
             skipped[reason] += 1
             continue
         try:
-            found += _positions(block.text, game, index, wanted)
+            positions += _positions(block.text, game, index, wanted)
         except Damaged as damage:
             damages[game.start] = str(damage)
     places = zip(block.places(damages), damages.values(), strict=True)
     damaged = [f"{place}: {damage}" for place, damage in places]
     games = len(block.games) + bool(block.lost)
-    return Mined(games, found, skipped, damaged, block.problem, block.share)
+    return MiningResult(games, positions, skipped, damaged, block.problem, block.share)
 
 
-def _positions(text: bytes, game: Game, index: int, wanted: Wanted) -> list[Found]:
-    found: list[Found] = []
+def _positions(text: bytes, game: Game, index: int, wanted: MiningCriteria) -> list[MinedPosition]:
+    positions: list[MinedPosition] = []
     moves: list[str] = []
     source = None
     for uci, special in _openings(wanted.rules).follow(moves_of(text, game)):
         if special:
             source = source or _source(tags_of(text, game))
-            found.append(_found(Position(index, tuple(moves), (uci,), source)))
+            positions.append(_encode(Position(index, tuple(moves), (uci,), source)))
             if not wanted.every:
                 break
         moves.append(uci)
-        if len(moves) > MOST_PLIES:
-            raise Damaged(f"more than {MOST_PLIES:,} moves")
-    return found
+        if len(moves) > MAX_PLIES:
+            raise Damaged(f"more than {MAX_PLIES:,} moves")
+    return positions
 
 
 @lru_cache(maxsize=1)
 def _openings(rules: Rules) -> Openings:
-    """One a process, kept from block to block."""
+    """Return the tree of openings of this process, which all blocks share."""
     return Openings(rules)
 
 
-def _found(position: Position) -> Found:
+def _encode(position: Position) -> MinedPosition:
     digest = blake2b(" ".join(position.moves).encode(), digest_size=16).digest()
-    return Found(json.dumps(position.to_json()), digest)
+    return MinedPosition(json.dumps(position.to_json()), digest)
 
 
-def _reason_to_skip(text: bytes, game: Game, wanted: Wanted) -> str | None:
+def _reason_to_skip(text: bytes, game: Game, wanted: MiningCriteria) -> str | None:
     if not wanted.min_elo and is_plain(text, game):
         return None
     tags = tags_of(text, game)
@@ -291,35 +285,35 @@ def _reason_to_skip(text: bytes, game: Game, wanted: Wanted) -> str | None:
 
 
 def _is_at_least(least: int, rating: str) -> bool:
-    known = rating.isascii() and rating.isdigit() and len(rating) < 6
-    return not least or (known and int(rating) >= least)
+    is_number = rating.isascii() and rating.isdigit() and len(rating) < 6
+    return not least or (is_number and int(rating) >= least)
 
 
 def _source(tags: dict[str, str]) -> str | None:
-    """The game's link, or else who played whom, where and when."""
+    """Return the game's link, or else its players, event, site and date."""
     for name in ("Link", "Site"):
         if tags.get(name, "").startswith(("https://", "http://")):
-            return tags[name][:LONGEST_SOURCE]
-    told = {name: value for name, value in tags.items() if value.strip("?-. ")}
-    players = " - ".join(told[name] for name in ("White", "Black") if name in told)
-    occasion = [told[name] for name in ("Event", "Site", "Date") if name in told]
-    return "; ".join([players, *occasion]).strip("; ")[:LONGEST_SOURCE] or None
+            return tags[name][:MAX_SOURCE_LENGTH]
+    filled = {name: value for name, value in tags.items() if value.strip("?-. ")}
+    players = " - ".join(filled[name] for name in ("White", "Black") if name in filled)
+    occasion = [filled[name] for name in ("Event", "Site", "Date") if name in filled]
+    return "; ".join([players, *occasion]).strip("; ")[:MAX_SOURCE_LENGTH] or None
 
 
-class _Seen:
-    """Digests seen before: in a temporary file once there are too many for the memory."""
+class _SeenDigests:
+    """The digests seen so far, in a temporary file if they need too much memory."""
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("")
-        self._database.execute("PRAGMA journal_mode = OFF")  # nothing is ever taken back
-        self._database.execute(f"PRAGMA cache_size = -{_MOST_MEMORY}")
+        self._database.execute("PRAGMA journal_mode = OFF")  # nothing is ever rolled back
+        self._database.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
         self._database.execute("CREATE TABLE seen (digest BLOB PRIMARY KEY) WITHOUT ROWID")
 
     def add(self, digest: bytes) -> bool:
-        """Whether ``digest`` is new."""
+        """Add a digest, and return whether it is new."""
         row = self._database.execute("INSERT OR IGNORE INTO seen VALUES (?)", (digest,))
         return row.rowcount == 1
 
     def close(self) -> None:
-        """Forget everything."""
+        """Delete all digests."""
         self._database.close()

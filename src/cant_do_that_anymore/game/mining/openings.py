@@ -1,4 +1,4 @@
-"""A tree of the openings read so far, so that known moves need no move generation."""
+"""A tree of the openings read so far, which saves move generation for moves in it."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import chess
 from ..rules import Rules
 from .pgn import Damaged
 
-_MOST_NODES = 100_000
+_MAX_NODES = 100_000
 _KINDS = {ord(chess.piece_symbol(kind).upper()): kind for kind in chess.PIECE_TYPES}
 _TAKES = ord("x")
 _SQUARES = {chess.square_name(square).encode(): square for square in chess.SQUARES}
@@ -20,7 +20,7 @@ _MASKS = {
 
 
 class _Node(dict[bytes, "_Node"]):
-    """The position after a move, and the moves known from there as they are written."""
+    """The position after a move, and its child nodes by the move as written in the PGN."""
 
     __slots__ = ("board", "special", "uci")
 
@@ -31,29 +31,29 @@ class _Node(dict[bytes, "_Node"]):
 
 
 class Openings:
-    """A tree of openings that knows of each move whether it is special under ``rules``.
+    """A tree of openings that stores for each move whether it is special under ``rules``.
 
-    It grows by at most one move a game and so keeps to where games go; when it is full it
-    starts anew, since a file may be sorted by opening.
+    Each game adds at most one move, so the tree keeps to common openings. A full tree is cleared,
+    since a file may be sorted by opening.
     """
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._start_anew()
+        self._clear()
 
     def follow(self, moves: Iterator[bytes]) -> Iterator[tuple[str, bool]]:
-        """Play through a game: each move in UCI, and whether it is a special move.
+        """Play through a game, and yield each move in UCI and whether it is special.
 
         Raises:
             Damaged: on reaching an illegal move.
         """
         node = self._root
         for written in moves:
-            known = node.get(written)
-            if known is None:
+            child = node.get(written)
+            if child is None:
                 break
-            yield known.uci, known.special
-            node = known
+            yield child.uci, child.special
+            node = child
         else:
             return
         board = node.board.copy(stack=False)
@@ -64,13 +64,13 @@ class Openings:
         for written in moves:
             yield self._play(board, written)
 
-    def _start_anew(self) -> None:
+    def _clear(self) -> None:
         self._root = _Node(chess.Board())
         self._nodes = 0
 
     def _add(self, node: _Node, written: bytes, child: _Node) -> None:
-        if self._nodes == _MOST_NODES:
-            self._start_anew()
+        if self._nodes == _MAX_NODES:
+            self._clear()
         else:
             node[written] = child
             self._nodes += 1
@@ -88,35 +88,35 @@ class Openings:
 
 
 def _find_move(board: chess.Board, written: bytes) -> chess.Move:
-    """``board.parse_san``, at less cost where one piece alone can go to the square.
+    """Like ``board.parse_san``, but faster if only one piece can go to the square.
 
     The move may leave the king in check.
     """
     square = _SQUARES.get(written[-2:])
     if square is not None:
-        starts = _starts(board, written, square)
-        if starts.bit_count() == 1:
-            return chess.Move(chess.msb(starts), square)
+        origins = _origins(board, written, square)
+        if origins.bit_count() == 1:
+            return chess.Move(chess.msb(origins), square)
     return board.parse_san(written.decode())
 
 
-def _starts(board: chess.Board, written: bytes, square: chess.Square) -> chess.Bitboard:
-    """Where the piece may stand, or nowhere if that takes a closer look."""
+def _origins(board: chess.Board, written: bytes, square: chess.Square) -> chess.Bitboard:
+    """Return the squares that the piece may come from, or none if only ``parse_san`` can tell."""
     own, target = board.occupied_co[board.turn], chess.BB_SQUARES[square]
     kind = _KINDS.get(written[0])
     if kind is None:
-        closer_look = target & (chess.BB_BACKRANKS | own)
-        return chess.BB_EMPTY if closer_look else _pawns(board, written, square) & own
+        is_special_case = target & (chess.BB_BACKRANKS | own)
+        return chess.BB_EMPTY if is_special_case else _pawn_origins(board, written, square) & own
     if own & target:
         return chess.BB_EMPTY
-    starts = board.attackers_mask(board.turn, square) & board.pieces_mask(kind, board.turn)
+    origins = board.attackers_mask(board.turn, square) & board.pieces_mask(kind, board.turn)
     for mark in written[1:-2]:
-        starts &= _MASKS[mark]
-    return starts
+        origins &= _MASKS[mark]
+    return origins
 
 
-def _pawns(board: chess.Board, written: bytes, square: chess.Square) -> chess.Bitboard:
-    """Pawns of either side from where a move such as ``e4`` or ``exd5`` may begin."""
+def _pawn_origins(board: chess.Board, written: bytes, square: chess.Square) -> chess.Bitboard:
+    """Return the pawns, of either side, that may make a move such as ``e4`` or ``exd5``."""
     is_capture = bool(chess.BB_SQUARES[square] & board.occupied)
     if len(written) == 2 and not is_capture:
         step = -8 if board.turn else 8

@@ -1,8 +1,8 @@
 """A tolerant PGN reader: bytes to blocks of whole games to moves.
 
-Where a game begins is decided by its lines alone, so that a damaged game costs that game and not
-the file: at a tag such as ``[White "N.N."]`` after anything but a tag, even inside a comment; for
-games without tags, at a move number 1 after a blank line.
+The start of a game depends on its own lines only, so a damaged game does not affect the others. A
+game starts at a tag such as ``[White "N.N."]`` after a line that is not a tag, even inside a
+comment; a game without tags starts at a move number 1 after a blank line.
 """
 
 import re
@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from .inputs import Source, Unreadable, opened, read_pieces
+from .inputs import Source, Unreadable, open_input, read_chunks
 
-LONGEST_GAME = 2**20
-"""More bytes than a game has with all its comments; a longer one is not kept in memory."""
-
-TOO_LONG = f"longer than {LONGEST_GAME:,} bytes"
+MAX_GAME_BYTES = 2**20  # more than any game with its comments; longer ones are skipped
+TOO_LONG = f"longer than {MAX_GAME_BYTES:,} bytes"
 CUT_OFF = "cut off"
 
-_LONGEST_TAG_START = 200  # from the line feed to the quotation mark
+_MAX_TAG_START = 200  # from the line feed to the quotation mark
 _TAGS = re.compile(
     rb"""\n\[ \w+ [ \t]+ "[^\n]*
     (?: \n\[[^\n]*                      # the next tag
@@ -32,11 +30,11 @@ _TAG = re.compile(
     r'\n\[((?:White|Black)(?:Elo)?|Event|Site|Date|Link|FEN|SetUp|Variant)[ \t]+"(.*)"[ \t]*\]'
 )
 _BLANK = re.compile(rb"\s*")
-_UNUSUAL = re.compile(rb"\n\[(?:FEN|SetUp|Variant)[ \t]")
-_UNTAGGED = re.compile(rb"\n[ \t]*(?=\n[ \t]*1\s*+\.?+\s*+[a-hN{;])")
+_NOT_PLAIN_TAG = re.compile(rb"\n\[(?:FEN|SetUp|Variant)[ \t]")
+_UNTAGGED_START = re.compile(rb"\n[ \t]*(?=\n[ \t]*1\s*+\.?+\s*+[a-hN{;])")
 _NO_MOVES = re.compile(rb"(?: \s++ | \{[^}]*+\} | (?<=\n)[%;][^\n]*+ )*+", re.VERBOSE)
+# A piece symbol in UTF-8, with an optional variation selector.
 _FIGURINE = rb"\xe2\x99[\x94-\x9f](?:\xef\xb8[\x8e\x8f])?"
-"""A piece as a picture, in UTF-8; the mark after it says in which of two styles."""
 _LETTERS = (b"K", b"Q", b"R", b"B", b"N", b"")
 _TOKEN = re.compile(
     rb"""\s*+ (?:
@@ -57,11 +55,11 @@ _MOVE, _PARENTHESIS, _RESULT = 1, 2, 3
 
 
 class Damaged(ValueError):
-    """A game that cannot be read as it is written."""
+    """A game that cannot be parsed."""
 
 
 class Game(NamedTuple):
-    """Where a game stands in its block: its tags, if any, its moves, and the next game."""
+    """Offsets of a game in its block: its start with the tags, its moves, and its end."""
 
     start: int
     moves: int
@@ -69,7 +67,7 @@ class Game(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A part of an input: some whole games, or one that is lost, or nothing of interest."""
+    """A part of an input: some whole games, or a lost one, or text without games."""
 
     text: bytes
     games: Sequence[Game] = ()
@@ -78,17 +76,17 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """Some whole games of one input, one after the other.
+    """Some consecutive whole games of one input.
 
     Attributes:
         name: the input.
-        line: how many lines of it come before.
-        index: how many games of all inputs come before.
-        text: what is written there, from the end of the line before.
-        games: where each game stands in the text.
-        lost: instead of games, why the one that begins here could not be kept.
+        line: the number of its lines before this block.
+        index: the number of games of all inputs before this block.
+        text: the bytes, starting with the line feed before the first line.
+        games: the offsets of each game in the text.
+        lost: instead of games, why the game that starts here was skipped.
         problem: instead of games, why the input could not be read to its end.
-        share: which share of all inputs had been read, if known.
+        share: the share of all inputs read so far, if known.
     """
 
     name: str
@@ -101,7 +99,7 @@ class Block:
     share: float | None = None
 
     def places(self, starts: Iterable[int]) -> Iterator[str]:
-        """The input and line of each game, given where they start in the text, in order."""
+        """Yield the input and line of each game, given their start offsets in order."""
         line, counted = self.line, 0
         for start in starts:
             first = _BLANK.match(self.text, start).end()  # type: ignore[union-attr]
@@ -111,13 +109,13 @@ class Block:
 
 
 def read_blocks(names: Sequence[str]) -> Iterator[Block]:
-    """Read inputs one after the other, in bounded memory whatever they hold."""
+    """Read inputs one after the other, in bounded memory."""
     index = 0
     for number, name in enumerate(names):
         line = 0
         try:
-            with opened(name) as source:
-                for text, games, lost in _parts(read_pieces(source)):
+            with open_input(name) as source:
+                for text, games, lost in _split_input(read_chunks(source)):
                     if games or lost:
                         share = _share_of_all(source, number, len(names))
                         yield Block(name, line, index, text, games, lost, share=share)
@@ -128,7 +126,7 @@ def read_blocks(names: Sequence[str]) -> Iterator[Block]:
 
 
 def find_games(text: bytes) -> list[Game]:
-    """Where each game stands in ``text``, which begins with the end of a line."""
+    """Return the offsets of each game in ``text``, which starts with a line feed."""
     tags = [match.span() for match in _TAGS.finditer(text)]
     games: list[Game] = []
     for (start, moves), (end, _) in pairwise([(0, 0), *tags, (len(text), 0)]):
@@ -139,12 +137,12 @@ def find_games(text: bytes) -> list[Game]:
 
 
 def is_plain(text: bytes, game: Game) -> bool:
-    """Whether no tag speaks of another initial position or variant; quicker than ``tags_of``."""
-    return not _UNUSUAL.search(text, game.start, game.moves)
+    """Whether no tag sets another initial position or variant; faster than ``tags_of``."""
+    return not _NOT_PLAIN_TAG.search(text, game.start, game.moves)
 
 
 def tags_of(text: bytes, game: Game) -> dict[str, str]:
-    """Those tags of ``game`` that are of use here, read as UTF-8 or else as Latin-1."""
+    """Return the tags of ``game`` that this package uses, decoded as UTF-8 or else as Latin-1."""
     written = text[game.start : game.moves]
     try:
         tags = written.decode("utf-8")
@@ -154,10 +152,10 @@ def tags_of(text: bytes, game: Game) -> dict[str, str]:
 
 
 def moves_of(text: bytes, game: Game) -> Iterator[bytes]:
-    """The moves of ``game`` in ``text`` as they are written, but for check marks and praise.
+    """Yield the moves of ``game`` as written, without check marks and annotations.
 
     Raises:
-        Damaged: on reaching something that has no place in a game.
+        Damaged: at the first token that is invalid in a game.
     """
     depth, over = 0, False
     for token in _TOKEN.finditer(text, game.moves, game.end):
@@ -174,7 +172,7 @@ def moves_of(text: bytes, game: Game) -> Iterator[bytes]:
         elif kind == _RESULT:
             over = True
         else:
-            raise Damaged(f"unexpected {_shortened(token[0])}")
+            raise Damaged(f"unexpected {_excerpt(token[0])}")
     if depth:
         raise Damaged("a variation that is never closed")
 
@@ -187,15 +185,15 @@ def _share_of_all(source: Source, number: int, inputs: int) -> float | None:
     return (number + source.done / source.size) / inputs if source.size else None
 
 
-def _parts(pieces: Iterator[bytes]) -> Iterator[_Part]:
-    """Cut an input where games begin, and skip what is too long to be a game."""
+def _split_input(chunks: Iterator[bytes]) -> Iterator[_Part]:
+    """Split an input where games start, and skip text that is too long to be a game."""
     rest, skipping = b"\n", False
     try:
-        for piece in pieces:
-            rest += piece
+        for chunk in chunks:
+            rest += chunk
             if skipping:
                 tags = _TAGS.search(rest)
-                cut = tags.start() if tags else max(0, len(rest) - _LONGEST_TAG_START)
+                cut = tags.start() if tags else max(0, len(rest) - _MAX_TAG_START)
                 yield _Part(rest[:cut])
                 rest = rest[cut:]
                 if not tags:
@@ -203,11 +201,11 @@ def _parts(pieces: Iterator[bytes]) -> Iterator[_Part]:
                 skipping = False
             games = find_games(rest)
             if len(games) > 1:
-                cut = games[-1].start  # that one may go on in the next piece
+                cut = games[-1].start  # it may continue in the next chunk
                 yield _Part(rest[:cut], games[:-1])
                 rest = rest[cut:]
-            if len(rest) > LONGEST_GAME:
-                cut = len(rest) - _LONGEST_TAG_START
+            if len(rest) > MAX_GAME_BYTES:
+                cut = len(rest) - _MAX_TAG_START
                 skipping = bool(games)
                 yield _Part(rest[:cut], lost=TOO_LONG if games else None)
                 rest = rest[cut:]
@@ -222,7 +220,7 @@ def _parts(pieces: Iterator[bytes]) -> Iterator[_Part]:
 def _split_untagged(text: bytes, game: Game) -> Iterator[Game]:
     start, moves, end = game
     in_comment, seen = False, moves
-    for first_move in _UNTAGGED.finditer(text, moves, end):
+    for first_move in _UNTAGGED_START.finditer(text, moves, end):
         cut = first_move.start()
         opening, closing = text.rfind(b"{", seen, cut), text.rfind(b"}", seen, cut)
         if opening != closing:
@@ -234,6 +232,6 @@ def _split_untagged(text: bytes, game: Game) -> Iterator[Game]:
     yield Game(start, moves, end)
 
 
-def _shortened(token: bytes) -> str:
+def _excerpt(token: bytes) -> str:
     text = token.strip().decode("utf-8", "replace")
     return repr(text if len(text) <= 20 else text[:20] + "...")

@@ -1,4 +1,4 @@
-"""Rules of chess: the standard ones, and a catalogue of changes, one entry each."""
+"""The rules of chess: the standard rules and a catalogue of changed ones."""
 
 from itertools import permutations
 
@@ -18,10 +18,10 @@ __all__ = [
     "board_after",
     "check_forbids_something",
     "copy_as",
-    "given_rules",
     "identity_of",
     "move_on",
     "placebo_of",
+    "resolve_rules",
     "rules_named",
 ]
 
@@ -42,36 +42,36 @@ def rules_named(key: str) -> Rules:
     """Look up rules by key.
 
     Raises:
-        InvalidInput: if the catalogue has no such key.
+        InvalidInput: if the catalogue does not have the key.
     """
     if key not in CATALOGUE:
         raise unknown_value("rules", key, CATALOGUE)
     return CATALOGUE[key]
 
 
-def given_rules(given: Rules | str) -> Rules:
-    """Rules by key, or rules of one's own.
+def resolve_rules(rules: Rules | str) -> Rules:
+    """Return rules given by key, or user-defined rules after a check of their key.
 
     Raises:
-        InvalidInput: if there are none of that key, or those given cannot be told from others by
-            it.
+        InvalidInput: if there are no rules of that key, or user-defined rules have an invalid key
+            or one of the catalogue.
     """
-    if isinstance(given, str):
-        return rules_named(given)
-    if not isinstance(given, Rules):
+    if isinstance(rules, str):
+        return rules_named(rules)
+    if not isinstance(rules, Rules):
         raise InvalidInput(
-            f"rules are a key (see cdta rules) or a value such as MyRule(), not {given!r}"
+            f"rules are a key (see cdta rules) or a value such as MyRule(), not {rules!r}"
         )
-    check_key(given)
-    if CATALOGUE.get(given.key, given) != given:
+    check_key(rules)
+    if CATALOGUE.get(rules.key, rules) != rules:
         raise InvalidInput(
-            f"the key {given.key!r} is one of the catalogue: give your rules another"
+            f"the key {rules.key!r} is one of the catalogue: give your rules another"
         )
-    return given
+    return rules
 
 
 def placebo_of(rules: Rules) -> Rules:
-    """The change that a placebo states: that of the rules, or else that nobody castles.
+    """Return the rules that a placebo prompt states: the rules' own placebo, or else no castling.
 
     >>> placebo_of(BISHOPS_AS_KNIGHTS).statement[:43]
     'All rooks now move exactly as knights do. R'
@@ -80,9 +80,9 @@ def placebo_of(rules: Rules) -> Rules:
 
 
 def identity_of(rules: Rules) -> str:
-    """What answers, files and folders know rules by: the key, if they are in the catalogue.
+    """Return the name of rules in cache keys, files and folders: the key, if in the catalogue.
 
-    Rules of one's own may become others under the same key, so theirs goes with a digest of them.
+    User-defined rules may change under the same key, so a digest is added to theirs.
     """
-    known = CATALOGUE.get(rules.key) == rules
-    return rules.key if known else f"{rules.key}-{digest_of(rules)}"
+    in_catalogue = CATALOGUE.get(rules.key) == rules
+    return rules.key if in_catalogue else f"{rules.key}-{digest_of(rules)}"

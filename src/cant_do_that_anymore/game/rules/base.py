@@ -1,4 +1,4 @@
-"""What rules are: a board as python-chess is to see it, and the texts that go with it."""
+"""Base class of rules: a view of the board for python-chess, and texts for prompts and reports."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _Board = TypeVar("_Board", bound=chess.Board)
 
 @dataclass(frozen=True)
 class Rules(ABC):
-    """How pieces move. Equal rules are equal values, in every process.
+    """A set of rules; equal rules compare equal, in every process.
 
     >>> STANDARD.is_legal(chess.Board(), chess.Move.from_uci("f1g3"))
     False
@@ -23,81 +23,80 @@ class Rules(ABC):
     @property
     @abstractmethod
     def key(self) -> str:
-        """What options and files call them."""
+        """The name in options and files."""
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """What a reader calls them."""
+        """The name in reports."""
 
     @property
     @abstractmethod
     def statement(self) -> str:
-        """What a model is told of them: what is changed, and then what is illegal by it."""
+        """The text for the prompt: what has changed, and then what is illegal now."""
 
     @property
     def placebo(self) -> "Rules | None":
-        """A change of the same form that leaves legal what this one forbids; None for a default."""
+        """Similar rules that allow what these forbid, for placebo prompts; None for the default."""
         return None
 
     @property
     def affected_moves_label(self) -> str:
-        """What the moves that the change concerns are called, such as "moves of bishops"."""
+        """The name of the moves that the change affects, such as "moves of bishops"."""
         return "moves that the change forbids"
 
     @property
     def habit_label(self) -> str:
-        """What one does who plays as if nothing had changed."""
+        """The habit that the change forbids, as a verb phrase such as "castles"."""
         return "plays a move that the change forbids"
 
     @property
     def forbids_something(self) -> bool:
-        """Whether a kind of move is lost by them, so that there is a habit to break."""
+        """Whether the rules forbid a kind of move, so that there is a habit to break."""
         return True
 
     @abstractmethod
     def view(self, board: chess.Board) -> chess.Board:
-        """A new board, perhaps of a subclass, whose legal moves are those of these rules."""
+        """Return a new board, or one of a subclass, with the legal moves of these rules."""
 
     def affects(self, board: chess.Board, move: chess.Move) -> bool:
-        """Whether ``move`` is of the kind that the change is about."""
+        """Whether ``move`` is of the kind that the change affects."""
         return self.forbids(board, move)
 
     def legal_moves(self, board: chess.Board) -> Iterator[chess.Move]:
-        """All legal moves of the side to move.
+        """Yield the legal moves of the side to move.
 
-        The position may come from play under other rules, so the other king may stand in check;
-        it can never be captured.
+        The position may come from a game under other rules, so the opponent's king may be in
+        check; no move captures it.
         """
-        return self._look(board).generate_legal_moves(to_mask=chess.BB_ALL & ~board.kings)
+        return self._read_only_view(board).generate_legal_moves(to_mask=chess.BB_ALL & ~board.kings)
 
     def is_legal(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether the side to move may play ``move``."""
         uncapturable = board.kings | board.occupied_co[board.turn]
         if chess.BB_SQUARES[move.to_square] & uncapturable:
-            return False  # python-chess takes a king onto its own rook for castling
-        return self._look(board).is_legal(move)
+            return False  # python-chess reads "king takes own rook" as castling
+        return self._read_only_view(board).is_legal(move)
 
     def forbids(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether ``move`` is legal under the standard rules and illegal under these."""
         return STANDARD.is_legal(board, move) and not self.is_legal(board, move)
 
     def is_special(self, board: chess.Board, move: chess.Move) -> bool:
-        """Whether ``move`` is a special move, one of the habit that these rules are to break.
+        """Whether ``move`` is a special move: a habit that these rules forbid.
 
-        That is a move that they forbid and that is of the kind that the change is about. A king's
-        move to a square that the changed piece attacks now is forbidden as well, but is no such
-        habit.
+        The rules forbid it and it is of the kind that the change affects. A king's move to a square
+        that the changed piece now attacks is forbidden as well, but is not such a habit.
         """
         return self.affects(board, move) and self.forbids(board, move)
 
-    def _look(self, board: chess.Board) -> chess.Board:
-        """The view, for reading only."""
+    def _read_only_view(self, board: chess.Board) -> chess.Board:
+        """Return a view that the caller must not change, so it need not be a copy."""
         return self.view(board)
 
 
 class Standard(Rules):
-    """The rules of chess, which forbid nothing of their own."""
+    """The standard rules of chess."""
 
     key = "standard"
     title = "Standard chess"
@@ -106,22 +105,22 @@ class Standard(Rules):
     forbids_something = False
 
     def view(self, board: chess.Board) -> chess.Board:
-        """A copy without the moves played so far."""
+        """Return a copy with an empty move stack."""
         return board.copy(stack=False)
 
     def affects(self, board: chess.Board, move: chess.Move) -> bool:
-        """Never: nothing is changed."""
+        """Return False: there is no change."""
         return False
 
-    def _look(self, board: chess.Board) -> chess.Board:
-        return board  # a copy would cost half as much as the answer
+    def _read_only_view(self, board: chess.Board) -> chess.Board:
+        return board  # a copy would take half as long as the query itself
 
 
 STANDARD = Standard()
 
 
 def check_forbids_something(rules: Rules) -> None:
-    """Refuse rules under which there is nothing to look for.
+    """Reject rules without a habit to break.
 
     Raises:
         InvalidInput: if they forbid nothing.
@@ -134,7 +133,7 @@ def check_forbids_something(rules: Rules) -> None:
 
 
 def copy_as(kind: type[_Board], board: chess.Board) -> _Board:
-    """The position of ``board`` on a new board of that class, without the moves played so far."""
+    """Copy a position to a new board of another class, with an empty move stack."""
     new = kind(None)
     new.pawns, new.knights, new.bishops = board.pawns, board.knights, board.bishops
     new.rooks, new.queens, new.kings = board.rooks, board.queens, board.kings
@@ -146,15 +145,15 @@ def copy_as(kind: type[_Board], board: chess.Board) -> _Board:
 
 
 def board_after(moves: tuple[str, ...] | list[str], *playable: Rules) -> chess.Board:
-    """The board after ``moves`` in UCI from the initial position.
+    """Return the board after ``moves`` in UCI from the initial position.
 
     Args:
         moves: the moves played so far.
-        playable: if given, the history must be legal throughout under one of these rules.
+        playable: if given, all moves must be legal under one of these rules.
 
     Raises:
-        InvalidInput: if a move is no UCI move, moves nothing, or is legal under none of
-            ``playable``.
+        InvalidInput: if a move is not in UCI, moves no piece of the side to move, or is legal under
+            none of ``playable``.
     """
     board = chess.Board()
     remaining = list(dict.fromkeys(playable))
@@ -169,10 +168,10 @@ def board_after(moves: tuple[str, ...] | list[str], *playable: Rules) -> chess.B
 
 
 def move_on(board: chess.Board, uci: str, number: int) -> chess.Move:
-    """The move in UCI, which is the one of that number in a game.
+    """Parse a move in UCI on a board; ``number`` is for the error message.
 
     Raises:
-        InvalidInput: if it is none, or moves nothing.
+        InvalidInput: if it is not in UCI, or moves no piece of the side to move.
     """
     try:
         move = chess.Move.from_uci(uci)

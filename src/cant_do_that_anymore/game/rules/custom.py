@@ -15,10 +15,10 @@ _KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 def check_key(rules: Rules) -> None:
-    """Refuse a key that is no name for files.
+    """Reject a key that cannot be part of a file name.
 
     Raises:
-        InvalidInput: if it is not such as ``no-en-passant``.
+        InvalidInput: if it is not a key such as ``no-en-passant``.
     """
     if not isinstance(rules.key, str) or not _KEY.fullmatch(rules.key):
         raise InvalidInput(f"the key of rules is a name such as 'no-en-passant', not {rules.key!r}")
@@ -26,12 +26,12 @@ def check_key(rules: Rules) -> None:
 
 @cache
 def digest_of(rules: Rules) -> str:
-    """Differs where rules do: a digest of their legal moves in random games played by them.
+    """Return a digest of the statement and of the legal moves in random games under the rules.
 
     Raises:
-        InvalidInput: if their view of a board changes it, or is another when it is asked for again.
+        InvalidInput: if ``view`` changes the board, or gives different results for equal boards.
     """
-    random, told = Random(0), sha256(rules.statement.encode())
+    random, digest = Random(0), sha256(rules.statement.encode())
     seen: list[tuple[chess.Board, list[str]]] = []
     for _ in range(_GAMES):
         board = chess.Board()
@@ -42,18 +42,18 @@ def digest_of(rules: Rules) -> str:
                 raise InvalidInput(
                     f"view() of {rules.key} changes the board it is given; return a copy"
                 )
-            told.update(" ".join(moves).encode() + b"\n")
+            digest.update(" ".join(moves).encode() + b"\n")
             seen.append((before, moves))
             if not moves:
                 break
             board.push(chess.Move.from_uci(random.choice(moves)))
-    for before, moves in reversed(seen):  # in another order, so that what is remembered shows
+    for before, moves in reversed(seen):  # in another order, to detect state
         if differing := {*moves} ^ {*_moves(rules, before)}:
             raise InvalidInput(
                 f"view() of {rules.key} answers differently when asked twice about one board "
                 f"({min(differing)} in {before.fen()}); let it depend on the board alone"
             )
-    return told.hexdigest()[:8]
+    return digest.hexdigest()[:8]
 
 
 def _moves(rules: Rules, board: chess.Board) -> list[str]:

@@ -1,4 +1,4 @@
-"""Rules that take moves away and give none.
+"""Rules that forbid moves and allow no new ones.
 
 The first two are among those of "Assessing Game Balance with AlphaZero" (arXiv 2009.04374).
 """
@@ -11,7 +11,7 @@ from .base import Rules, copy_as
 
 
 class NoCastling(Rules):
-    """Nobody castles."""
+    """Castling is forbidden."""
 
     key = "no-castling"
     title = "Nobody castles"
@@ -24,22 +24,22 @@ class NoCastling(Rules):
 
     @property
     def placebo(self) -> Rules:
-        """Pawns change instead."""
+        """One-step pawns."""
         return PawnsOneStep()
 
     def view(self, board: chess.Board) -> chess.Board:
-        """The position with no right to castle left."""
+        """Return a copy without castling rights."""
         view = board.copy(stack=False)
         view.castling_rights = chess.BB_EMPTY
         return view
 
     def affects(self, board: chess.Board, move: chess.Move) -> bool:
-        """Whether it castles."""
+        """Whether the move castles."""
         return board.is_castling(move)
 
 
 class PawnsOneStep(Rules):
-    """Pawns never move two squares, so nothing can be captured en passant either."""
+    """Pawns never move two squares, so there is no en passant capture either."""
 
     key = "pawns-one-step"
     title = "Pawns move one square at a time"
@@ -53,22 +53,22 @@ class PawnsOneStep(Rules):
 
     @property
     def placebo(self) -> Rules:
-        """Knights change instead."""
+        """Knights that cannot jump."""
         return KnightsCannotJump()
 
     def view(self, board: chess.Board) -> chess.Board:
-        """The position for pawns of one step, with none to be captured en passant."""
+        """Return a copy with one-step pawns and without an en passant square."""
         view = copy_as(_OneStep, board)
         view.ep_square = None
         return view
 
     def affects(self, board: chess.Board, move: chess.Move) -> bool:
-        """Whether a pawn moves two squares."""
+        """Whether the move is a pawn's double step."""
         return _is_double_step(board, move)
 
 
 class KnightsCannotJump(Rules):
-    """A knight's first, straight step must be free, as for the horse of xiangqi."""
+    """A piece next to a knight blocks it, as it blocks the horse of xiangqi."""
 
     key = "knights-cannot-jump"
     title = "Knights cannot jump"
@@ -82,20 +82,20 @@ class KnightsCannotJump(Rules):
 
     @property
     def placebo(self) -> Rules:
-        """Pawns change instead."""
+        """One-step pawns."""
         return PawnsOneStep()
 
     def view(self, board: chess.Board) -> chess.Board:
-        """The position for knights that can be blocked."""
+        """Return a copy with knights that can be blocked."""
         return copy_as(_BlockedKnights, board)
 
     def affects(self, board: chess.Board, move: chess.Move) -> bool:
-        """Whether a knight moves."""
+        """Whether the move is a knight's."""
         return board.piece_type_at(move.from_square) == chess.KNIGHT
 
 
 class _OneStep(chess.Board):
-    """A board on which no pawn moves two squares."""
+    """A board without double steps of pawns."""
 
     def generate_pseudo_legal_moves(
         self, from_mask: chess.Bitboard = chess.BB_ALL, to_mask: chess.Bitboard = chess.BB_ALL
@@ -105,22 +105,22 @@ class _OneStep(chess.Board):
 
 
 class _BlockedKnights(chess.Board):
-    """A board on which knights are blocked, in what they attack as in where they go."""
+    """A board with knights that can be blocked, in their attacks as well as in their moves."""
 
     def attacks_mask(self, square: chess.Square) -> chess.Bitboard:
         mask = super().attacks_mask(square)
         if not self.knights & chess.BB_SQUARES[square]:
             return mask
         ends = chess.scan_forward(mask)
-        return mask & ~_all_of(end for end in ends if self.occupied & _first_step(square, end))
+        return mask & ~_union(end for end in ends if self.occupied & _first_step(square, end))
 
     def attackers_mask(
         self, color: chess.Color, square: chess.Square, occupied: chess.Bitboard | None = None
     ) -> chess.Bitboard:
-        found = super().attackers_mask(color, square, occupied)
+        attackers = super().attackers_mask(color, square, occupied)
         taken = self.occupied if occupied is None else occupied
-        knights = chess.scan_forward(found & self.knights)
-        return found & ~_all_of(start for start in knights if taken & _first_step(start, square))
+        knights = chess.scan_forward(attackers & self.knights)
+        return attackers & ~_union(start for start in knights if taken & _first_step(start, square))
 
     def generate_legal_moves(
         self, from_mask: chess.Bitboard = chess.BB_ALL, to_mask: chess.Bitboard = chess.BB_ALL
@@ -129,7 +129,7 @@ class _BlockedKnights(chess.Board):
         return (move for move in moves if not self.is_into_check(move))
 
     def is_into_check(self, move: chess.Move) -> bool:
-        """By playing it: a piece that steps aside may open the way of a knight."""
+        """Test by playing the move: a piece that moves away may unblock a knight."""
         self.push(move)
         try:
             return self.was_into_check()
@@ -143,11 +143,11 @@ def _is_double_step(board: chess.Board, move: chess.Move) -> bool:
 
 
 def _first_step(start: chess.Square, end: chess.Square) -> chess.Bitboard:
-    """The square that a knight steps on first: straight, the way in which it goes farther."""
+    """Return the square that can block a knight's move: one straight step along its longer leg."""
     across = chess.square_file(end) - chess.square_file(start)
     up = chess.square_rank(end) - chess.square_rank(start)
     return chess.BB_SQUARES[start + (across // 2 if abs(across) == 2 else 8 * (up // 2))]
 
 
-def _all_of(squares: Iterator[chess.Square]) -> chess.Bitboard:
+def _union(squares: Iterator[chess.Square]) -> chess.Bitboard:
     return sum(chess.BB_SQUARES[square] for square in squares)

@@ -1,4 +1,4 @@
-"""Rules under which all pieces of one kind move as another kind does."""
+"""Rules under which all pieces of one type move like another type."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ PLURALS = {
     chess.ROOK: "rooks",
     chess.QUEEN: "queens",
 }
-_BITBOARDS = PLURALS  # python-chess keeps a kind's squares in an attribute of the same name
-_WAYS = {
+_BITBOARDS = PLURALS  # python-chess stores a piece type's squares in an attribute of this name
+_DIRECTIONS = {
     chess.KNIGHT: ("in an L-shape",),
     chess.BISHOP: ("diagonally",),
     chess.ROOK: ("along ranks and files",),
@@ -23,24 +23,24 @@ _WAYS = {
 
 @dataclass(frozen=True)
 class PieceSwap(Rules):
-    """All pieces of one kind move as another kind does."""
+    """All pieces of one type move like another type."""
 
     piece: chess.PieceType
     moves_like: chess.PieceType
 
     @property
     def key(self) -> str:
-        """Such as ``bishops-as-knights``."""
+        """For example ``bishops-as-knights``."""
         return f"{PLURALS[self.piece]}-as-{PLURALS[self.moves_like]}"
 
     @property
     def title(self) -> str:
-        """Such as "Bishops move as knights do"."""
+        """For example "Bishops move as knights do"."""
         return f"{PLURALS[self.piece].capitalize()} move as {PLURALS[self.moves_like]} do"
 
     @property
     def statement(self) -> str:
-        """What they do now, and what they can no longer do."""
+        """How the pieces move now, and how they can no longer move."""
         pieces, others = PLURALS[self.piece], PLURALS[self.moves_like]
         consequence = f"Every move that {pieces} could make before is still legal."
         if self._lost:
@@ -50,7 +50,7 @@ class PieceSwap(Rules):
 
     @property
     def placebo(self) -> Rules:
-        """Another piece moves like the same one, or where that takes nothing away, like another.
+        """A swap of another piece to the same moves, or to others if that would forbid nothing.
 
         Pieces that move least in openings come first, so that few habits become illegal.
         """
@@ -64,40 +64,40 @@ class PieceSwap(Rules):
 
     @property
     def affected_moves_label(self) -> str:
-        """Such as "moves of bishops"."""
+        """For example "moves of bishops"."""
         return f"moves of {PLURALS[self.piece]}"
 
     @property
     def habit_label(self) -> str:
-        """Such as "moves a bishop diagonally"."""
+        """For example "moves a bishop diagonally"."""
         return f"moves a {chess.piece_name(self.piece)} {self._lost}".strip()
 
     @property
     def forbids_something(self) -> bool:
-        """Not if they move as queens do and did so in part before."""
+        """False if the pieces keep all their moves, as rooks that move like queens do."""
         return bool(self._lost)
 
     @property
     def _lost(self) -> str:
-        """How the piece can no longer move."""
-        ways = [way for way in _WAYS[self.piece] if way not in _WAYS[self.moves_like]]
-        return " or ".join(ways)
+        """The directions in which the piece can no longer move."""
+        lost = [way for way in _DIRECTIONS[self.piece] if way not in _DIRECTIONS[self.moves_like]]
+        return " or ".join(lost)
 
     def view(self, board: chess.Board) -> chess.Board:
-        """The position with every piece labelled as what it moves like, for standard rules."""
-        view = copy_as(_Relabelled, board)
+        """Return a copy with the pieces replaced by the type they move like."""
+        view = copy_as(_Relabeled, board)
         old, new = _BITBOARDS[self.piece], _BITBOARDS[self.moves_like]
         setattr(view, new, getattr(board, new) | getattr(board, old))
         setattr(view, old, chess.BB_EMPTY)
         return view
 
     def affects(self, board: chess.Board, move: chess.Move) -> bool:
-        """Whether it is made with the changed piece."""
+        """Whether the move is made with the changed piece."""
         return board.piece_type_at(move.from_square) == self.piece
 
 
-class _Relabelled(chess.Board):
-    """A position whose labels say how pieces move, with the castling rights of the real one."""
+class _Relabeled(chess.Board):
+    """A board whose piece types say how pieces move, with the real castling rights."""
 
     def clean_castling_rights(self) -> chess.Bitboard:
-        return self.castling_rights  # cleaned before relabelling; a relabelled rook still castles
+        return self.castling_rights  # cleaned before relabeling; a relabeled rook still castles
