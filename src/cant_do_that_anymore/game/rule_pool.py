@@ -96,7 +96,7 @@ def example_of(rules: Rules) -> Position | None:
     for ply, uci in enumerate(moves):
         move = chess.Move.from_uci(uci)
         if rules.is_special(board, move):
-            others = (m for m in rules.legal_moves(board) if m.from_square == move.from_square)
-            examples.append((len(list(others)), Position(0, tuple(moves[:ply]), (uci,))))
+            legal = (m for m in rules.legal_moves(board) if m.from_square == move.from_square)
+            examples.append((len(list(legal)), Position(0, tuple(moves[:ply]), (uci,))))
         board.push(move)
     return max(examples, key=lambda example: example[0])[1] if examples else None

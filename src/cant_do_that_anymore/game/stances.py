@@ -330,13 +330,13 @@ class StanceAnalysis:
             return supposed or not _OLD_SCOPE.match(after[rejected.end() :])
         if _OLD_SCOPE.match(after):
             return True
-        others = [m for m in self.mentions[index + 1 : index + 40] if not m.weak]
-        if not others and _BUT_FORBIDDEN.match(after):
+        later = [m for m in self.mentions[index + 1 : index + 40] if not m.weak]
+        if not later and _BUT_FORBIDDEN.match(after):
             return True
-        if others and _TAKEN_BACK.search(after):
+        if later and _TAKEN_BACK.search(after):
             return True
         return bool(_BUT_NEXT.match(after)) and any(
-            other.move != self.mentions[index].move for other in others
+            mention.move != self.mentions[index].move for mention in later
         )
 
     def _propagate_rejections(self) -> None:

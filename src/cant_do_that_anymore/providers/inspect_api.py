@@ -124,8 +124,8 @@ def answer_in(output: ModelOutput) -> Answer:
         return Answer("", stop_reason="error", error=error)
     content = output.choices[0].message.content
     parts = content if isinstance(content, list) else []
-    thoughts = [part for part in parts if isinstance(part, ContentReasoning)]
-    shown = "\n".join(part.summary or "" if part.redacted else part.reasoning for part in thoughts)
+    blocks = [part for part in parts if isinstance(part, ContentReasoning)]
+    shown = "\n".join(part.summary or "" if part.redacted else part.reasoning for part in blocks)
     reasoning, text = split_reasoning(output.completion)
     reasoning = shown.strip() or reasoning
     return Answer(

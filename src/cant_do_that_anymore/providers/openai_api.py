@@ -174,7 +174,7 @@ class ServerModel:
         """
         return [card["id"] for card in await self._cards()]
 
-    async def marks(self) -> dict[str, str]:
+    async def fingerprints(self) -> dict[str, str]:
         """Return what identifies the weights behind the name, as far as the server reports it."""
         facts = {"system_fingerprint": self._fingerprint} if self._fingerprint else {}
         with suppress(UserError):

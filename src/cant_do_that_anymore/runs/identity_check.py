@@ -248,4 +248,4 @@ async def _on_marks(asking: Client) -> list[str]:
 
 async def _marks(model: Model) -> dict[str, str]:
     inner = model.inner if isinstance(model, ThinkingModel) else model
-    return await inner.marks() if isinstance(inner, ServerModel) else {}
+    return await inner.fingerprints() if isinstance(inner, ServerModel) else {}
