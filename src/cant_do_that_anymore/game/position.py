@@ -47,7 +47,7 @@ class Position:
 
     @cached_property
     def id(self) -> str:
-        """A digest of the moves, the same on every machine."""
+        """A digest of the moves and special moves, the same on every machine."""
         text = " ".join(self.moves) + "|" + " ".join(sorted(self.special_moves))
         return sha256(text.encode()).hexdigest()[:12]
 
