@@ -158,7 +158,7 @@ def three_servers() -> Iterator[list[Coins]]:
     """Two models of one name, and one that thinks; what fails is tried once more, at once."""
     servers = [Coins(0), Coins(1), Coins(2, thinks=True)]
     with ExitStack() as stack:
-        stack.enter_context(patch.multiple(client, FIRST_WAIT=0.001, FAILURES=2))
+        stack.enter_context(patch.multiple(client, FIRST_WAIT=0.001, MAX_FAILED_ATTEMPTS=2))
         yield [stack.enter_context(serving(server)) for server in servers]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cant_do_that_anymore.client.store import connected, is_whole
+from cant_do_that_anymore.client.store import connect, is_intact
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import CONTROLS, SAMPLES, facts_of, line_of
 
@@ -68,9 +68,9 @@ def keys_in(store: Path) -> frozenset[str]:
         for suffix in ("", "-wal"):
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{store}{suffix}", f"{copy}{suffix}")
-        with closing(connected(copy)) as database, suppress(sqlite3.OperationalError):
+        with closing(connect(copy)) as database, suppress(sqlite3.OperationalError):
             rows = database.execute("SELECT key, answer, checksum FROM saved_answers").fetchall()
-            return frozenset(row[0] for row in rows if is_whole(*row))
+            return frozenset(row[0] for row in rows if is_intact(*row))
     return frozenset()  # it was not yet made
 
 

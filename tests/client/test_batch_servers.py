@@ -91,7 +91,7 @@ def test_a_server_in_trouble_is_asked_until_it_answers(positions: Path) -> None:
 def test_a_server_that_stays_in_trouble_does_not_lose_what_was_sent(
     positions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "PATIENCE", 0.05)
+    monkeypatch.setattr(jobs, "REQUEST_DEADLINE", 0.05)
     server = BatchServer(wavering)
 
     async def no_results(http: web.Request) -> web.StreamResponse | None:
@@ -120,7 +120,7 @@ PLACES = ["POST /v1/files", "POST /v1/batches", "GET /v1/batches/", "GET /v1/fil
 def test_junk_in_place_of_anything_about_batches_ends_in_a_sentence(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "PATIENCE", 0.01)
+    monkeypatch.setattr(jobs, "REQUEST_DEADLINE", 0.01)
     monkeypatch.setattr(client, "MIN_BATCH", 1)
     server = BatchServer(wavering)
 
@@ -160,7 +160,7 @@ def test_a_batch_that_cannot_be_looked_at_for_a_while_is_not_given_up(
 ) -> None:
     """It is made, that is not heard of, and then nothing about batches can be asked."""
     server = BatchServer(wavering)
-    monkeypatch.setattr(jobs, "PATIENCE", 0.01)
+    monkeypatch.setattr(jobs, "REQUEST_DEADLINE", 0.01)
 
     async def lost(http: web.Request) -> web.StreamResponse | None:
         if (http.method, http.path) == ("POST", "/v1/batches"):
@@ -374,7 +374,9 @@ def test_it_is_told_how_far_the_provider_is(tmp_path: Path) -> None:
         assert isinstance(model, ServerModel)
         with closing(Store(tmp_path / "answers.sqlite")) as store:
             asks = [Request(question(each.moves), "measuring", "standard") for each in POOL]
-            async for _ in BatchClient(model, store).answers(asks, Settings(), tell=told.append):
+            async for _ in BatchClient(model, store).answers(
+                asks, Settings(), on_status=told.append
+            ):
                 pass
         await model.close()
 

@@ -91,19 +91,19 @@ def test_an_answer_counts_in_whatever_form_it_was_asked(store: Store) -> None:
     save(kept, ASK, SMALL, bare)
     save(kept, replace(ASK, draw=1), LARGE, WHOLE)
     assert kept.answer(ASK, SMALL) == bare
-    assert kept.forms(SMALL) == [(), ("no temperature",)]
+    assert kept.variants(SMALL) == [(), ("no temperature",)]
     assert ModelCache(Other(), store).answer(ASK, SMALL) is None
 
 
 def test_the_form_of_a_model_is_known_by_model_effort_and_body(store: Store) -> None:
     ModelCache(RandomModel(), store).set_variant(SMALL, ("no system",))
     later = ModelCache(RandomModel(), store)
-    assert later.form(SMALL) == later.form(LARGE) == ("no system",)
-    assert later.form(replace(SMALL, reasoning_effort="high")) == ()
-    assert later.form(replace(SMALL, extra_body='{"a": 1}')) == ()
-    assert ModelCache(Other(), store).form(SMALL) == ()
+    assert later.variant(SMALL) == later.variant(LARGE) == ("no system",)
+    assert later.variant(replace(SMALL, reasoning_effort="high")) == ()
+    assert later.variant(replace(SMALL, extra_body='{"a": 1}')) == ()
+    assert ModelCache(Other(), store).variant(SMALL) == ()
     later.set_variant(SMALL, ())
-    assert later.form(SMALL) == ModelCache(RandomModel(), store).form(SMALL) == ()
+    assert later.variant(SMALL) == ModelCache(RandomModel(), store).variant(SMALL) == ()
 
 
 def test_what_a_server_said_is_known_by_name_and_model(store: Store) -> None:

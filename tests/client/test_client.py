@@ -187,7 +187,9 @@ def test_a_question_that_waits_for_another_try_holds_up_no_other(store: Store) -
 def test_being_told_of_overload_is_no_failure(store: Store) -> None:
     model = Scripted(
         lambda number, time: (
-            TransientError("slow down", overloaded=True) if time <= 2 * module.FAILURES else 0.0
+            TransientError("slow down", overloaded=True)
+            if time <= 2 * module.MAX_FAILED_ATTEMPTS
+            else 0.0
         )
     )
     assert texts(asyncio.run(all_answers(Client(model, store), 3))) == in_order(3)
@@ -196,7 +198,7 @@ def test_being_told_of_overload_is_no_failure(store: Store) -> None:
 def test_a_long_wait_is_told_with_its_reason_and_not_again_and_again(
     store: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LONG_WAIT", 0.05)
+    monkeypatch.setattr(module, "LOG_WAIT_AFTER", 0.05)
     slow = TransientError("slow", retry_after=0.06, overloaded=True)
     model = Scripted(lambda number, time: slow if (number, time) == (1, 1) else 0.0)
     asyncio.run(all_answers(Client(model, store), 3))
@@ -306,10 +308,10 @@ def test_a_question_without_answer_is_an_error_and_is_asked_again_next_time(stor
     model = Scripted(lambda number, _: TransientError("broken") if number == 5 else 0.0)
     answers = asyncio.run(all_answers(Client(model, store), 9))
     assert [answer.stop_reason for answer in answers].count("error") == 1
-    assert (answers[5].error, model.asked[5]) == ("broken", module.FAILURES)
+    assert (answers[5].error, model.asked[5]) == ("broken", module.MAX_FAILED_ATTEMPTS)
     model.script = lambda *_: 0.0
     assert texts(asyncio.run(all_answers(Client(model, store), 9))) == in_order(9)
-    assert model.asked.total() == 9 + module.FAILURES
+    assert model.asked.total() == 9 + module.MAX_FAILED_ATTEMPTS
 
 
 def test_a_model_that_is_gone_ends_the_asking_and_the_answers_are_kept(store: Store) -> None:

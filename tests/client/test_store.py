@@ -101,13 +101,13 @@ def test_who_is_stopped_while_an_answer_is_written_holds_up_no_other(tmp_path: P
 def test_what_is_learnt_of_a_model_is_known_to_the_next_process(tmp_path: Path) -> None:
     for form in (("a", "b"), ("c",)):
         store = Store(tmp_path / "answers.sqlite")
-        store.learn("m", form)
+        store.set_variant("m", form)
         for way in ("[1]", "[2]", "[1]"):
-            store.note_way("m", way)
+            store.record_variant("m", way)
         store.close()
         store = Store(tmp_path / "answers.sqlite")
-        assert (store.form("m"), store.form("other")) == (form, ())
-        assert (store.ways("m"), store.ways("other")) == (["[1]", "[2]"], [])
+        assert (store.variant("m"), store.variant("other")) == (form, ())
+        assert (store.cached_variants("m"), store.cached_variants("other")) == (["[1]", "[2]"], [])
         store.close()
 
 
@@ -119,12 +119,12 @@ def test_what_was_learnt_of_a_model_and_changed_on_disk_is_learnt_again(
 
     def learn() -> None:
         with closing(Store(path)) as store:
-            store.learn("m", form)
-            store.note_way("m", way)
+            store.set_variant("m", form)
+            store.record_variant("m", way)
 
     def known() -> tuple[RequestVariant, list[str]]:
         with closing(Store(path)) as store:
-            return store.form("m"), store.ways("m")
+            return store.variant("m"), store.cached_variants("m")
 
     learn()
     with closing(sqlite3.connect(path)) as database, database:
@@ -142,13 +142,13 @@ def test_what_came_of_a_batch_and_changed_on_disk_is_not_believed(
     with closing(Store(tmp_path / "answers.sqlite")) as store:
         ledger = BatchJournal(store, RandomModel())
         ledger.enter("file", {"key": ("e2e4",)})
-        assert ledger.forms_in("file") == {"key": ("e2e4",)}
+        assert ledger.variants_in("file") == {"key": ("e2e4",)}
         assert ledger.find("key") == JournalEntry("file", None)
         ledger.ended("file", {"key": Answer("e2e4")})
         assert ledger.find("key") == JournalEntry("file", Answer("e2e4"))
         for column in ("form", "answer"):
             store.run(f"UPDATE batched SET {column} = {change.format(column)}")
-        assert (ledger.forms_in("file"), ledger.find("key")) == ({}, None)
+        assert (ledger.variants_in("file"), ledger.find("key")) == ({}, None)
 
 
 def test_garbage_in_the_middle_loses_only_what_it_covers(
@@ -175,8 +175,8 @@ def test_what_a_damaged_store_had_learnt_and_not_yet_written_back_is_taken_over(
     path, other = tmp_path / "answers.sqlite", tmp_path / "other.sqlite"
     saved(path, many(500))
     store = Store(path)
-    store.learn("m", ("a", "b"))
-    store.note_way("m", "[1]")
+    store.set_variant("m", ("a", "b"))
+    store.record_variant("m", "[1]")
     store.run("INSERT INTO marks VALUES ('m', 'mark')")
     store.run("INSERT INTO batched VALUES ('k', 'm', 'f', 'b', '[]', '', 1.5)")
     for suffix in ("", "-wal"):  # as a process leaves them that is killed now
@@ -186,8 +186,8 @@ def test_what_a_damaged_store_had_learnt_and_not_yet_written_back_is_taken_over(
         file.seek(other.stat().st_size // 2)
         file.write(os.urandom(8192))
     rescued = Store(other)
-    assert rescued.form("m") == ("a", "b")
-    assert rescued.ways("m") == ["[1]"]
+    assert rescued.variant("m") == ("a", "b")
+    assert rescued.cached_variants("m") == ["[1]"]
     assert rescued.run("SELECT * FROM marks") == [("m", "mark")]
     assert rescued.run("SELECT * FROM batched") == [("k", "m", "f", "b", "[]", "", 1.5)]
     rescued.close()

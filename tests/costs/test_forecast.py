@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.client.budget import Price, most_input_tokens
+from cant_do_that_anymore.client.budget import Price, max_input_tokens
 from cant_do_that_anymore.client.pricing import price_of
 from cant_do_that_anymore.costs.forecast import SAME_MODEL, TOKENS_A_SECOND, Way, estimate
 from cant_do_that_anymore.costs.tokens import Span
@@ -419,7 +419,7 @@ def test_no_tokenizer_makes_more_of_a_question_than_is_put_aside(position: Any) 
     (standard,) = conditions_for(("standard",), BISHOPS_AS_KNIGHTS, DEFAULT)
     asked = standard.question(position)
     at_worst = len(DEFAULT.standard) / 2 + sum(len(move) for move in position.moves)
-    assert most_input_tokens(asked) >= at_worst + 4 * len(asked.messages) + 3
+    assert max_input_tokens(asked) >= at_worst + 4 * len(asked.messages) + 3
 
 
 def test_a_run_that_is_wholly_kept_leaves_nothing_to_ask() -> None:

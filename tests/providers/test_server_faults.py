@@ -57,8 +57,8 @@ def test_a_passing_fault_is_retried(name: str, tmp_path: Path) -> None:
 def test_a_lasting_fault_is_recorded_as_an_error(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "FAILURES", 2)
-    monkeypatch.setattr(client, "PATIENCE", 0.05)
+    monkeypatch.setattr(client, "MAX_FAILED_ATTEMPTS", 2)
+    monkeypatch.setattr(client, "REQUEST_DEADLINE", 0.05)
     hopeless = POOL[3].moves
 
     async def fault(request: Body, number: int) -> web.StreamResponse | None:
@@ -115,7 +115,7 @@ def test_a_megabyte_of_text_is_an_answer_like_any_other(tmp_path: Path) -> None:
 
 def test_a_reply_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openai_api, "MAX_RESPONSE_BYTES", 10_000)
-    monkeypatch.setattr(client, "FAILURES", 2)
+    monkeypatch.setattr(client, "MAX_FAILED_ATTEMPTS", 2)
     with (
         serving(Loopback(lambda _: "x" * 20_000)) as loopback,
         pytest.raises(Incomplete, match="a reply of more than 10000 bytes"),
@@ -249,7 +249,7 @@ def test_questions_that_are_refused_again_do_not_end_a_run_that_has_the_other_an
         for _ in range(2):
             run = measured(loopback, len(POOL), tmp_path, max_error_rate=0.1)
             assert run.results.metrics["n_samples"] == len(POOL) - len(refused)
-    assert 2 * len(refused) > client.FAILURES_IN_A_ROW
+    assert 2 * len(refused) > client.MAX_CONSECUTIVE_FAILURES
 
 
 def test_a_connection_is_kept_alive_while_a_model_thinks() -> None:

@@ -20,19 +20,19 @@ from ..providers.base import (
 from ..providers.chain_of_thought import ThinkingModel
 from ..providers.request_variants import limit_of
 
-MOST_TOKENS_A_TURN = 8
-"""No chat layout wraps a turn in more tokens than this."""
-LONGEST_MOVE = 5
+# No chat template wraps a message in more tokens than this.
+MAX_TOKENS_AROUND_MESSAGE = 8
+LONGEST_MOVE = 5  # characters
+# Batch price relative to the usual price, at OpenAI, Together and most others.
 BATCH_RATE = 0.5
-"""What OpenAI, Together and most others take for a question in a batch, of the usual price."""
 
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars for one input token, one output token, and for asking at all.
+    """US dollars per input token, per output token and per request.
 
-    Input from the provider's cache and thoughts cost the same as other tokens, unless they have a
-    price of their own.
+    Input tokens from the provider's prompt cache and reasoning tokens cost the same as other
+    tokens, unless they have a price of their own.
     """
 
     input: float
@@ -42,109 +42,110 @@ class Price:
     thinking: float | None = None
 
     def of(self, usage: Usage, requests: int) -> float:
-        """What so many requests cost that used so many tokens together."""
+        """Return the cost of ``requests`` requests that used ``usage`` in total."""
         cached = min(usage.cached_tokens, usage.input_tokens)
-        thought = min(usage.thinking_tokens, usage.output_tokens)
+        reasoning = min(usage.thinking_tokens, usage.output_tokens)
         return (
             (usage.input_tokens - cached) * self.input
             + cached * (self.input if self.cached is None else self.cached)
-            + (usage.output_tokens - thought) * self.output
-            + thought * (self.output if self.thinking is None else self.thinking)
+            + (usage.output_tokens - reasoning) * self.output
+            + reasoning * (self.output if self.thinking is None else self.thinking)
             + requests * self.request
         )
 
     def is_metered(self, answer: Answer) -> bool:
-        """Whether it is known what an answer cost: its tokens were counted, or cost nothing."""
+        """Whether the cost of an answer is known: its tokens were counted, or tokens are free."""
         return is_counted(answer) or not (self.input or self.output)
 
     @property
     def in_batch(self) -> "Price":
-        """The same in a batch."""
+        """The price of the same request in a batch."""
         prices: Iterable[Any] = astuple(self)
-        return Price(*(each and each * BATCH_RATE for each in prices))
+        return Price(*(price and price * BATCH_RATE for price in prices))
 
     def max_cost(self, question: Question, limit: int) -> float:
-        """The most that a question can cost under a token limit."""
+        """Return the most that a question can cost under a token limit."""
         if self == FREE:
             return 0.0
-        asked = most_input_tokens(question)
-        return max(self.of(Usage(asked, limit, thought), 1) for thought in (0, limit))
+        input_tokens = max_input_tokens(question)
+        return max(self.of(Usage(input_tokens, limit, reasoning), 1) for reasoning in (0, limit))
 
 
 def is_counted(answer: Answer) -> bool:
-    """Whether somebody counted its tokens: no question is without any, nor is what was said."""
-    used = answer.usage
-    if not used.output_tokens and (answer.text or answer.is_thoughtful):
+    """Whether the provider counted the tokens of an answer.
+
+    Every prompt has input tokens, and every answer with text or reasoning has output tokens.
+    """
+    usage = answer.usage
+    if not usage.output_tokens and (answer.text or answer.is_thoughtful):
         return False
-    return used.input_tokens > 0
+    return usage.input_tokens > 0
 
 
 class BudgetExceeded(Interrupted):
-    """The purse does not hold what the next question may cost."""
+    """The budget does not cover the maximum cost of the next request."""
 
 
 class Budget:
-    """The dollars a command may spend, on one model or on several.
+    """The US dollars that a command may spend, on one model or on several.
 
-    Before a request is sent, the most that it can cost is put aside; once it is answered, its true
-    cost is paid and the rest is free again. So the limit holds with any number of requests under
-    way.
+    Before a request is sent, its maximum cost is reserved. Once it is answered, its actual cost is
+    paid and the rest is released. So the limit holds with any number of requests in flight.
     """
 
     def __init__(self, limit: float = inf) -> None:
         self._limit = limit
         self._paid = 0.0
-        self._put_aside: list[float] = []
+        self._reserved: list[float] = []
         self._settled = asyncio.Event()
 
     @property
     def left(self) -> float:
-        """What is neither paid nor put aside."""
-        return self._limit - self._paid - sum(self._put_aside)
+        """Dollars neither paid nor reserved."""
+        return self._limit - self._paid - sum(self._reserved)
 
-    async def reserve(self, most: float, what: str = "question") -> bool:
-        """Put aside the most that a request can cost; says whether that had to be waited for.
+    async def reserve(self, amount: float, kind: str = "question") -> bool:
+        """Reserve the maximum cost of a request. Returns whether it had to wait for that.
 
         Raises:
-            BudgetExceeded: if so much is not left, and no request under way can free any of it.
+            BudgetExceeded: if not enough is left, and no request in flight can release any.
         """
         waited = False
-        while most > self.left:
-            if not self._put_aside:
+        while amount > self.left:
+            if not self._reserved:
                 advice = "run the same command again to go on and spend as much again"
-                if most > self._limit:
-                    advice = f"--max-cost {ceil(100 * most) / 100:g} or more goes on"
+                if amount > self._limit:
+                    advice = f"--max-cost {ceil(100 * amount) / 100:g} or more goes on"
                 raise BudgetExceeded(
                     f"stopped before passing --max-cost: ${self._paid:.4f} of ${self._limit:g} are "
-                    f"spent and the next {what} may cost ${most:.4f}",
+                    f"spent and the next {kind} may cost ${amount:.4f}",
                     go_on=advice,
                 )
-            if self._settled.is_set():  # a new one: the next run waits in another event loop
+            if self._settled.is_set():  # the next run may use another event loop
                 self._settled = asyncio.Event()
             await self._settled.wait()
             waited = True
-        self._put_aside.append(most)
+        self._reserved.append(amount)
         return waited
 
-    def settle(self, reserve: float, cost: float) -> None:
-        """Pay what a request cost, and free the rest of what was put aside for it."""
-        self._put_aside.remove(reserve)
+    def settle(self, reserved: float, cost: float) -> None:
+        """Pay the actual cost of a request and release the rest of its reservation."""
+        self._reserved.remove(reserved)
         self.pay(cost)
 
     def pay(self, cost: float) -> None:
-        """Pay what nothing was put aside for, because another command did."""
+        """Pay a cost without a reservation, because another command sent the request."""
         self._paid += cost
         self._settled.set()
 
 
-def most_input_tokens(question: Question) -> int:
-    """More tokens than any common tokenizer makes of the question.
+def max_input_tokens(question: Question) -> int:
+    """Return an upper bound on the prompt's tokens, for any common tokenizer.
 
-    A token of prose has two bytes at least on average; a move is one token a character at
-    most.
+    In prose a token averages at least two bytes. A move has at most one token per character.
     """
     return sum(
-        max(len(message.content.encode()) // 2, LONGEST_MOVE) + MOST_TOKENS_A_TURN
+        max(len(message.content.encode()) // 2, LONGEST_MOVE) + MAX_TOKENS_AROUND_MESSAGE
         for message in question.messages
     )
 
@@ -155,65 +156,68 @@ STOPPED = "stopped before it was asked"
 
 
 class Meter:
-    """Where the requests of one command to one model are paid.
+    """Pays for the requests of one command to one model.
 
-    Money is put aside for requests under way and for nothing else. These end by themselves, so
-    whoever waits for money never waits for somebody who waits.
+    Dollars are reserved only for requests in flight. These end by themselves, so waiting for the
+    budget cannot deadlock.
 
     Attributes:
         used: the tokens of all answers.
-        spent: what they cost in US dollars; None if the tokens of any were not counted.
+        spent: their cost in US dollars; None if the tokens of any answer were not counted.
     """
 
-    def __init__(self, purse: Budget, price: Price, stopping: asyncio.Event) -> None:
+    def __init__(self, budget: Budget, price: Price, stopping: asyncio.Event) -> None:
         self.used = Usage()
         self.spent: float | None = 0.0
-        self.purse = purse
+        self.budget = budget
         self._price = price
         self._stopping = stopping
 
     async def call(
         self, model: Model, question: Question, settings: Settings, form: RequestVariant
     ) -> Answer:
-        """Ask a model once, and pay for it: the most it can cost, unless it is known what it did.
+        """Send one request and pay for it: its maximum cost, unless the actual cost is known.
 
         Raises:
-            Spent: if the purse does not hold the most that it can cost.
-            Refused, Passing, Problem: as the model does.
+            BudgetExceeded: if the budget does not cover the maximum cost.
+            RequestRejected, TransientError, UserError: as the model does.
         """
-        most = self._price.max_cost(question, limit_of(form, settings))
-        waited = await self.purse.reserve(most)
-        cost = most
+        max_cost = self._price.max_cost(question, limit_of(form, settings))
+        waited = await self.budget.reserve(max_cost)
+        cost = max_cost
         try:
             if waited and self._stopping.is_set():
                 raise TransientError(STOPPED)
             answer = await model.answer(question, settings, form)
-            cost = self.record(answer, self._price, most)
+            cost = self.record(answer, self._price, max_cost)
             return answer
         except (RequestRejected, UserError):
             cost = 0.0
             raise
-        except TransientError as fault:
-            cost = most if fault.maybe_billed else 0.0
+        except TransientError as error:
+            cost = max_cost if error.maybe_billed else 0.0
             raise
         finally:
-            self.purse.settle(most, cost)
+            self.budget.settle(max_cost, cost)
 
-    def record(self, answer: Answer, price: Price, most: float) -> float:
-        """Count an answer; says what to pay for it: the most, if its tokens were not counted."""
+    def record(self, answer: Answer, price: Price, max_cost: float) -> float:
+        """Count an answer and return its cost.
+
+        That is ``max_cost`` if its tokens were not counted.
+        """
         self.used += answer.usage
         if not price.is_metered(answer):
             self.spent = None
-            return most
+            return max_cost
         cost = price.of(answer.usage, 1)
         self.spent = None if self.spent is None else self.spent + cost
         return cost
 
 
 class MeteredModel:
-    """A model whose requests are paid at a till."""
+    """A model whose requests a meter pays for."""
 
-    def __init__(self, model: Model, till: Meter) -> None:
+    def __init__(self, model: Model, meter: Meter) -> None:
         self.name = model.name
         self.endpoint = model.endpoint
         self.provider = model.provider
@@ -222,21 +226,24 @@ class MeteredModel:
         self.identity = model.identity
         self.may_think = model.may_think
         self._model = model
-        self._till = till
+        self._meter = meter
 
     async def answer(
         self, question: Question, settings: Settings, form: RequestVariant = ()
     ) -> Answer:
-        """Ask the model once."""
-        return await self._till.call(self._model, question, settings, form)
+        """Send one request."""
+        return await self._meter.call(self._model, question, settings, form)
 
     async def close(self) -> None:
         """Close the model."""
         await self._model.close()
 
 
-def metered(model: Model, till: Meter) -> Model:
-    """The same model, paid at that till; one that is let to think aloud sends two requests."""
+def metered(model: Model, meter: Meter) -> Model:
+    """Return the same model with its requests metered.
+
+    A chain-of-thought model sends two requests per question; each is metered.
+    """
     if isinstance(model, ThinkingModel):
-        return ThinkingModel(metered(model.inner, till), model.thinking_tokens)
-    return MeteredModel(model, till)
+        return ThinkingModel(metered(model.inner, meter), model.thinking_tokens)
+    return MeteredModel(model, meter)

@@ -1,7 +1,6 @@
-"""Concurrent client for one model: retries with back-off, adaptive concurrency, an on-disk cache,
-a budget.
+"""Concurrent client for one model: retries, adaptive concurrency, an on-disk cache and a budget.
 
-Answers come back in the order of the questions, so nothing depends on which arrived first.
+Answers come back in the order of the requests, so no result depends on which arrived first.
 """
 
 import asyncio
@@ -20,38 +19,38 @@ from .limiter import AdaptiveLimiter
 from .negotiator import Negotiator
 from .store import Store
 
-Tell = Callable[[str], None]
-"""Takes a remark for whoever waits."""
+# Called with a status line for the user.
+OnStatus = Callable[[str], None]
 
 log = logging.getLogger(__name__)
 
-FAILURES = 7
-"""So many tries of one question may fail; being told of overload is no failure."""
+# A request fails after so many failed attempts. An overload response is not counted as a failure.
+MAX_FAILED_ATTEMPTS = 7
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 30.0
-LONG_WAIT = 60.0
-"""Who waits longer for one answer is told why, once in that time."""
-PATIENCE = 3600.0
-"""So many seconds a question waits for its answer, whatever the reason."""
+# A wait of so many seconds for one answer is logged, once in that time.
+LOG_WAIT_AFTER = 60.0
+# Seconds after which a request is no longer retried, whatever the reason.
+REQUEST_DEADLINE = 3600.0
+# How many requests may be started ahead of a slow one: WINDOW times the connections, or LOOKAHEAD
+# where all answers are needed. Their answers wait in memory.
 WINDOW, LOOKAHEAD = 4, 5_000
-"""How many questions may be begun ahead of a slow one: so many times as many as go out at once, or
-so many where all must be asked. Their answers wait in memory."""
-FAILURES_IN_A_ROW = 10
-"""So many questions without an answer, and none answered between them: the model is gone."""
-KEPT_FOR_A_FAILURE = 10
-"""Who goes on asks first what failed before: for so many kept answers one more may fail."""
+# After so many failed requests in a row the model counts as gone.
+MAX_CONSECUTIVE_FAILURES = 10
+# A resumed run first retries what failed before: for so many cached answers one more may fail.
+CACHED_ANSWERS_PER_EXTRA_FAILURE = 10
 
 
 class Client:
-    """Asks one model, through one store, with a limited number of questions in flight.
+    """Sends requests to one model, through one store, with limited concurrency.
 
     Attributes:
-        model: who is asked.
-        kept: the answers that need not be asked for again.
-        asked: how many answers were new; the others came from the store.
-        window: how many questions to begin ahead of a slow one, where not all need be asked.
-        in_waves: whether many questions are answered together, hours later.
-        till: where the new answers were paid, and those that were asked for again.
+        model: the model that answers.
+        cache: the cached answers of the model.
+        asked: how many answers were new; the others came from the cache.
+        window: how many requests to start ahead of a slow one, where not all may be needed.
+        is_batched: whether many requests are answered together, hours later.
+        meter: pays for the new answers, including retries.
     """
 
     is_batched = False
@@ -61,172 +60,176 @@ class Client:
         model: Model,
         store: Store,
         connections: int | None = None,
-        purse: Budget | None = None,
+        budget: Budget | None = None,
         price: Price = FREE,
     ) -> None:
         self.model = model
         self.asked = 0
         self._stopping = asyncio.Event()
-        self.till = Meter(purse or Budget(), price, self._stopping)
-        most = connections or model.connections
-        self.window = WINDOW * most
-        self.kept = ModelCache(model, store)
-        self._forms = Negotiator(metered(model, self.till), self.kept)
+        self.meter = Meter(budget or Budget(), price, self._stopping)
+        max_connections = connections or model.connections
+        self.window = WINDOW * max_connections
+        self.cache = ModelCache(model, store)
+        self._negotiator = Negotiator(metered(model, self.meter), self.cache)
         self._in_flight: dict[tuple[str, Settings], asyncio.Task[Answer]] = {}
-        # As many again may wait for another try or for the disk, so that requests never wait. Who
-        # takes one at a time is asked when what was said before is counted.
-        self._open_questions = asyncio.Semaphore(2 * most if most > 1 else 1)
-        self._pressure = AdaptiveLimiter(most)
-        self._failures_in_a_row = 0
-        self._taken = 0
-        self._last_said = -LONG_WAIT
-        self._problem: Exception | None = None
+        # As many again may wait for a retry or for the disk, so that connections stay busy. A model
+        # with one connection gets each request only after the previous answer is counted.
+        self._open_requests = asyncio.Semaphore(2 * max_connections if max_connections > 1 else 1)
+        self._limiter = AdaptiveLimiter(max_connections)
+        self._consecutive_failures = 0
+        self._from_cache = 0
+        self._last_logged = -LOG_WAIT_AFTER
+        self._error: Exception | None = None
 
     async def answers(
         self,
-        asks: Iterable[Request],
+        requests: Iterable[Request],
         settings: Settings,
         ahead: int | None = LOOKAHEAD,
-        tell: Tell = lambda _: None,
+        on_status: OnStatus = lambda _: None,
     ) -> AsyncGenerator[Answer]:
-        """Ask, and yield the answers in the order of the questions.
+        """Send the requests, and yield their answers in the same order.
 
-        However slow one answer is, no more than ``ahead`` questions are begun after it, if that is
-        given. Where answers take hours, it is told how far they are.
+        At most ``ahead`` requests are started after a slow one, unless it is None. Where answers
+        take hours, ``on_status`` gets the progress.
 
-        When the consumer stops early, or is cancelled, no new question is begun; those in flight
+        When the consumer stops early or is cancelled, no new request is started. Those in flight
         are finished and saved.
 
         Raises:
-            Interrupted: if the model stops answering or the purse is empty; all answers so far are
-                saved, if any are.
+            Interrupted: if the model stops answering or the budget is exceeded; all answers so far
+                are saved, unless the store is temporary.
             UserError: if the model cannot answer at all, or answers cannot be saved.
         """
         self._stopping.clear()
-        begun: deque[asyncio.Future[Answer]] = deque()
+        started: deque[asyncio.Future[Answer]] = deque()
         interrupted = False
         try:
-            for ask in asks:
-                begun.append(await self._begin(ask, settings))
-                if self._problem:
-                    raise self._problem
-                while begun and (begun[0].done() or len(begun) == ahead):
-                    yield await asyncio.shield(begun[0])
-                    begun.popleft()
-            while begun:
-                answer = await asyncio.shield(begun[0])
-                if self._problem:
-                    raise self._problem
+            for request in requests:
+                started.append(await self._start(request, settings))
+                if self._error:
+                    raise self._error
+                while started and (started[0].done() or len(started) == ahead):
+                    yield await asyncio.shield(started[0])
+                    started.popleft()
+            while started:
+                answer = await asyncio.shield(started[0])
+                if self._error:
+                    raise self._error
                 yield answer
-                begun.popleft()
+                started.popleft()
         except asyncio.CancelledError:
             interrupted = True
-            self._interrupted()
+            self._on_interrupt()
             raise
         finally:
             self._stop()
-            in_flight = asyncio.gather(*begun, return_exceptions=True)
+            in_flight = asyncio.gather(*started, return_exceptions=True)
             try:
                 await (in_flight if interrupted else asyncio.shield(in_flight))
             except asyncio.CancelledError:
-                if not interrupted:  # the consumer had stopped, and the user has had enough now
-                    self._interrupted()
+                if not interrupted:  # the consumer had stopped, and now the user pressed Ctrl-C
+                    self._on_interrupt()
                     await in_flight
                 raise
 
-    async def ask_uncached(self, ask: Request, settings: Settings, form: RequestVariant) -> Answer:
-        """Ask at once and once, whatever is kept, and keep nothing.
+    async def ask_uncached(
+        self, request: Request, settings: Settings, variant: RequestVariant
+    ) -> Answer:
+        """Send one request at once, without retries and without reading or writing the cache.
 
         Raises:
-            Passing, Problem: as the model does.
+            TransientError, UserError: as the model does.
         """
-        return await self._forms.answer(
-            ask.question, with_request_seed(self.model, ask, settings), form
+        return await self._negotiator.answer(
+            request.question, with_request_seed(self.model, request, settings), variant
         )
 
-    async def _begin(self, ask: Request, settings: Settings) -> "asyncio.Future[Answer]":
-        which = ask.id, settings
-        if which in self._in_flight:  # one question has one answer, however often it is needed
-            return self._in_flight[which]
-        if saved := self.kept.answer(ask, settings):
-            self._taken += 1
-            known = asyncio.get_running_loop().create_future()
-            known.set_result(saved)
-            return known
-        await self._open_questions.acquire()
-        task = asyncio.create_task(self._answered(ask, settings))
-        self._in_flight[which] = task
-        task.add_done_callback(lambda _: self._finished(which))
+    async def _start(self, request: Request, settings: Settings) -> "asyncio.Future[Answer]":
+        key = request.id, settings
+        if key in self._in_flight:  # identical requests share one answer
+            return self._in_flight[key]
+        if saved := self.cache.answer(request, settings):
+            self._from_cache += 1
+            future = asyncio.get_running_loop().create_future()
+            future.set_result(saved)
+            return future
+        await self._open_requests.acquire()
+        task = asyncio.create_task(self._answer_and_save(request, settings))
+        self._in_flight[key] = task
+        task.add_done_callback(lambda _: self._on_done(key))
         return task
 
-    def _finished(self, which: tuple[str, Settings]) -> None:
-        del self._in_flight[which]
-        self._open_questions.release()
+    def _on_done(self, key: tuple[str, Settings]) -> None:
+        del self._in_flight[key]
+        self._open_requests.release()
 
-    async def _answered(self, ask: Request, settings: Settings) -> Answer:
-        async def ask_in(form: RequestVariant | None) -> Answer:
-            return await self._asked(ask, settings, form)
+    async def _answer_and_save(self, request: Request, settings: Settings) -> Answer:
+        async def answer_in(variant: RequestVariant | None) -> Answer:
+            return await self._answer_with_retries(request, settings, variant)
 
         try:
-            answer = await self._forms.ask_until_accepted(ask_in, settings)
+            answer = await self._negotiator.ask_until_accepted(answer_in, settings)
             if answer.stop_reason == "error":
                 self._count_failure(answer.error)
                 return answer
-            self._failures_in_a_row = 0
+            self._consecutive_failures = 0
             self.asked += 1
-            return await self._saved(ask, settings, answer)
-        except UserError as problem:
-            self._problem = problem
+            return await self._save(request, settings, answer)
+        except UserError as error:
+            self._error = error
             self._stop()
             raise
 
-    async def _saved(self, ask: Request, settings: Settings, answer: Answer) -> Answer:
-        """The answer that counts, on disk."""
-        return await self.kept.save(ask, settings, answer)
+    async def _save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
+        """Save an answer; return the one that counts."""
+        return await self.cache.save(request, settings, answer)
 
-    async def _asked(self, ask: Request, settings: Settings, form: RequestVariant | None) -> Answer:
-        """One answer, after as many tries as it takes or as make sense."""
-        own = with_request_seed(self.model, ask, settings)
-        started, tries, failures = time.monotonic(), 0, 0
+    async def _answer_with_retries(
+        self, request: Request, settings: Settings, variant: RequestVariant | None
+    ) -> Answer:
+        """Return one answer, retrying as often as it makes sense."""
+        seeded = with_request_seed(self.model, request, settings)
+        started, attempts, failures = time.monotonic(), 0, 0
         while not self._stopping.is_set():
-            async with self._pressure as entered:
+            async with self._limiter as entered:
                 if self._stopping.is_set():
                     break
                 try:
-                    answer = await self._forms.answer(ask.question, own, form)
-                    self._pressure.on_success()
+                    answer = await self._negotiator.answer(request.question, seeded, variant)
+                    self._limiter.on_success()
                     return answer
-                except TransientError as passing:
-                    fault = passing
-                    if fault.overloaded:  # said before leaving, so that nobody else goes in
-                        self._pressure.on_overload(entered, fault.retry_after)
+                except TransientError as error:
+                    fault = error
+                    if fault.overloaded:  # before another request can enter
+                        self._limiter.on_overload(entered, fault.retry_after)
             failures += not fault.overloaded
             waited = time.monotonic() - started
-            out_of_patience = failures >= FAILURES or waited > PATIENCE
-            to_wait = pause(tries, fault.retry_after)
-            self._say_why(fault, waited + to_wait)
-            if out_of_patience or await self._stopped_within(to_wait):
+            out_of_patience = failures >= MAX_FAILED_ATTEMPTS or waited > REQUEST_DEADLINE
+            delay = backoff_seconds(attempts, fault.retry_after)
+            self._log_wait(fault, waited + delay)
+            if out_of_patience or await self._stopped_within(delay):
                 return Answer("", stop_reason="error", error=str(fault))
-            tries += 1
+            attempts += 1
         return Answer("", stop_reason="error", error=STOPPED)
 
-    def _say_why(self, fault: TransientError, waiting: float) -> None:
-        """Tell now and then what is waited for, where it takes long."""
+    def _log_wait(self, fault: TransientError, waited: float) -> None:
+        """Log the reason for a long wait, at most once per `LOG_WAIT_AFTER` seconds."""
         now = time.monotonic()
-        if waiting >= LONG_WAIT and now - self._last_said >= LONG_WAIT:
-            self._last_said = now
-            wait = fault.retry_after
-            asked = f", which asks to wait {duration(wait)}" if wait else ""
-            log.warning("waiting for %s%s (%s)", self.model.name, asked, fault)
+        if waited >= LOG_WAIT_AFTER and now - self._last_logged >= LOG_WAIT_AFTER:
+            self._last_logged = now
+            retry_after = fault.retry_after
+            advice = f", which asks to wait {duration(retry_after)}" if retry_after else ""
+            log.warning("waiting for %s%s (%s)", self.model.name, advice, fault)
 
-    def _interrupted(self) -> None:
-        """Say what happens now that the user has had enough."""
+    def _on_interrupt(self) -> None:
+        """Log what happens after Ctrl-C."""
         log.warning("finishing the questions in flight; press Ctrl-C again to stop at once")
 
     def _stop(self) -> None:
-        """Ask nothing more; what is in flight goes on."""
+        """Start no more requests; those in flight go on."""
         self._stopping.set()
-        self._pressure.release_all()
+        self._limiter.release_all()
 
     async def _stopped_within(self, seconds: float) -> bool:
         try:
@@ -236,16 +239,18 @@ class Client:
         return True
 
     def _count_failure(self, error: str) -> None:
-        self._failures_in_a_row += 1
-        enough = FAILURES_IN_A_ROW + self._taken // KEPT_FOR_A_FAILURE
-        if self._failures_in_a_row >= enough and not self._stopping.is_set():
+        self._consecutive_failures += 1
+        max_failures = (
+            MAX_CONSECUTIVE_FAILURES + self._from_cache // CACHED_ANSWERS_PER_EXTRA_FAILURE
+        )
+        if self._consecutive_failures >= max_failures and not self._stopping.is_set():
             raise Interrupted(
                 f"{self.model.name} stopped answering ({error})",
                 f"the {self.asked} answers of this session are saved",
             )
 
 
-def pause(tries: int, retry_after: float | None) -> float:
-    """Exponential back-off with jitter, but never less than the other side asked for."""
-    backoff = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(tries, 30)) * random.uniform(0.5, 1)
+def backoff_seconds(attempts: int, retry_after: float | None) -> float:
+    """Exponential back-off with jitter, but never less than the server's Retry-After."""
+    backoff = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempts, 30)) * random.uniform(0.5, 1)
     return max(backoff, retry_after or 0)

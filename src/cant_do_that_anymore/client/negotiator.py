@@ -1,8 +1,9 @@
 """Find the request variant that a model accepts, and remember it.
 
-Models differ in what they take, and names say little: so it is learnt from what they refuse and
-from what they answer. A concession is made when the usual form is refused twice, another is taken,
-and the usual one is refused after that still. A model that is seen to think gets room for that.
+Models differ in the parameters they accept, and their names say little. So the negotiator learns
+from rejections and answers. It switches to another variant when the model rejects the usual one
+twice, accepts the other, and then rejects the usual one again. A model that is seen to reason gets
+a reasoning budget.
 """
 
 import asyncio
@@ -28,191 +29,187 @@ from ..providers.request_variants import (
     with_reasoning_budget,
 )
 
-RAISES = 3
-"""So many times more room is tried for a reply that is cut off all the same."""
+# How often the reasoning budget is raised for answers that are still cut off.
+MAX_BUDGET_RAISES = 3
 
-AskIn = Callable[[RequestVariant | None], Awaitable[Answer]]
-"""Asks one question in a form, or in the one that is known."""
+# Sends one request in a variant, or in the current one for None.
+AskWith = Callable[[RequestVariant | None], Awaitable[Answer]]
 
 
 class VariantStore(Protocol):
-    """Where it is kept what was learnt."""
+    """Remembers the request variant that a model accepts."""
 
-    def form(self, settings: Settings) -> RequestVariant:
-        """The form in which the model wants its questions, as far as known."""
+    def variant(self, settings: Settings) -> RequestVariant:
+        """Return the request variant that the model accepts, as far as known."""
 
-    def set_variant(self, settings: Settings, form: RequestVariant) -> None:
-        """Use that form from now on."""
+    def set_variant(self, settings: Settings, variant: RequestVariant) -> None:
+        """Use that request variant from now on."""
 
 
 class Negotiator:
-    """The forms in which one model is asked."""
+    """Negotiates the request variant of one model."""
 
-    def __init__(self, model: Model, memory: VariantStore) -> None:
+    def __init__(self, model: Model, store: VariantStore) -> None:
         self._model = model
-        self._memory = memory
-        self._learning = asyncio.Lock()
+        self._store = store
+        self._negotiating = asyncio.Lock()
         self._has_answered = False
         self._probe: asyncio.Event | None = None
-        self._raises_left = RAISES
+        self._raises_left = MAX_BUDGET_RAISES
 
     async def answer(
         self, question: Question, settings: Settings, wanted: RequestVariant | None = None
     ) -> Answer:
-        """Ask once, or again at once if the model wants the question in another form.
+        """Send one request, or more if the model accepts only another variant.
 
-        The form is the one that is known, unless another is wanted.
+        The variant is the current one, unless ``wanted`` is given.
 
         Raises:
-            Passing, Problem: as the model does.
+            TransientError, UserError: as the model does.
         """
-        form = self._memory.form(settings) if wanted is None else wanted
+        variant = self._store.variant(settings) if wanted is None else wanted
         try:
-            return await self._ask(question, settings, form)
-        except RequestRejected as refused:
-            if not any(fallbacks(refused.words, form, settings)):
-                return self._given_up(refused)
-        async with self._learning:  # what one question teaches, the others need not find out
-            form = self._memory.form(settings) if wanted is None else wanted
-            return await self._learnt(question, settings, form)
+            return await self._ask(question, settings, variant)
+        except RequestRejected as rejected:
+            if not any(fallbacks(rejected.words, variant, settings)):
+                return self._failed_answer(rejected)
+        async with self._negotiating:  # one request negotiates; the others use the result
+            variant = self._store.variant(settings) if wanted is None else wanted
+            return await self._find_accepted(question, settings, variant)
 
-    async def _ask(self, question: Question, settings: Settings, form: RequestVariant) -> Answer:
-        answer = await self._model.answer(question, settings, form)
+    async def _ask(self, question: Question, settings: Settings, variant: RequestVariant) -> Answer:
+        answer = await self._model.answer(question, settings, variant)
         self._has_answered = True
-        if answer.conceded != form:  # what was left out on the way
-            self._memory.set_variant(settings, answer.conceded)
+        if answer.conceded != variant:  # the model adapter left something out
+            self._store.set_variant(settings, answer.conceded)
         return answer
 
-    async def _learnt(
+    async def _find_accepted(
         self, question: Question, settings: Settings, usual: RequestVariant
     ) -> Answer:
-        """The answer in a form that the model takes, by trying; the usual form again first.
+        """Return an answer in a variant that the model accepts, trying the usual one first.
 
-        What is refused in passing is not refused twice, and a form that is not taken either is no
-        remedy.
+        A transient rejection does not happen twice, and a variant that is also rejected is no
+        fallback.
         """
         try:
             return await self._ask(question, settings, usual)
-        except RequestRejected as fault:
-            first = fault
-        open_ends, tried = [(usual, first)], {frozenset(usual)}
-        trouble: TransientError | None = None
-        for known, refused in open_ends:
-            for other in fallbacks(refused.words, known, settings):
-                if frozenset(other) in tried:
+        except RequestRejected as rejection:
+            first_rejection = rejection
+        rejections, tried = [(usual, first_rejection)], {frozenset(usual)}
+        transient: TransientError | None = None
+        for variant, rejected in rejections:
+            for fallback in fallbacks(rejected.words, variant, settings):
+                if frozenset(fallback) in tried:
                     continue
-                tried.add(frozenset(other))
+                tried.add(frozenset(fallback))
                 try:
-                    answer = await self._ask(question, settings, other)
-                except RequestRejected as again:
-                    open_ends.append((other, again))
+                    answer = await self._ask(question, settings, fallback)
+                except RequestRejected as rejected_again:
+                    rejections.append((fallback, rejected_again))
                     continue
-                except TransientError as passing:
-                    trouble = passing
+                except TransientError as error:
+                    transient = error
                     continue
                 try:
-                    return await self._ask(
-                        question, settings, usual
-                    )  # it was in passing, after all
+                    return await self._ask(question, settings, usual)  # the rejection was transient
                 except RequestRejected:
-                    self._memory.set_variant(settings, other)
+                    self._store.set_variant(settings, fallback)
                     return answer
-        if trouble:  # a server in trouble has refused no form: it is to be asked again later
-            raise trouble
-        return self._given_up(first)
+        if transient:  # a server in trouble has rejected no variant: retry later
+            raise transient
+        return self._failed_answer(first_rejection)
 
-    def _given_up(self, refused: RequestRejected) -> Answer:
+    def _failed_answer(self, rejected: RequestRejected) -> Answer:
         if not self._has_answered:
-            raise UserError(str(refused))
-        return Answer("", stop_reason="error", error=str(refused))
+            raise UserError(str(rejected))
+        return Answer("", stop_reason="error", error=str(rejected))
 
-    async def ask_until_accepted(self, ask: AskIn, settings: Settings) -> Answer:
-        """Ask in the form that is known, and in others while an answer shows that they are needed.
+    async def ask_until_accepted(self, ask: AskWith, settings: Settings) -> Answer:
+        """Send a request in the current variant, then in others while the answer calls for them.
 
         Raises:
-            InvalidInput: if the model thinks and was told in every way not to.
+            InvalidInput: if the model reasons although every variant told it not to.
         """
         answer = await ask(None)
-        if self._probe and _is_prose(answer):
+        if self._probe and _is_cut_off_text(answer):
             await self._probe.wait()
-        while form := self._next_variant(answer, settings):
+        while variant := self._next_variant(answer, settings):
             try:
-                again = await ask(form)
+                again = await ask(variant)
             finally:
                 if self._probe:
                     self._probe.set()
-            settled = self._pick_answer(answer, again, settings)
-            if settled is answer or set(settled.conceded) == set(answer.conceded):
-                return settled
-            answer = settled
+            picked = self._pick_answer(answer, again, settings)
+            if picked is answer or set(picked.conceded) == set(answer.conceded):
+                return picked
+            answer = picked
         return answer
 
     def _next_variant(self, answer: Answer, settings: Settings) -> RequestVariant | None:
-        """Another form to ask the same question in, if the answer shows that it is needed."""
-        form, known = answer.conceded, self._memory.form(settings)
+        """Return another variant for the same request, if the answer calls for one."""
+        variant, current = answer.conceded, self._store.variant(settings)
         if not self._model.may_think or answer.stop_reason == "error":
             return None
-        cut_off, thinks = answer.stop_reason == "length", _thinks(answer)
+        cut_off, reasons = answer.stop_reason == "length", _reasons(answer)
         if settings.reasoning_effort == "none":
-            return self._without_thinking(form, settings) if thinks else None
-        room = reasoning_budget(form, settings)
-        if room:
-            raised = (
-                cut_off and settings.reasoning_tokens is None and room <= DEFAULT_REASONING_TOKENS
-            )
+            return self._without_reasoning(variant, settings) if reasons else None
+        budget = reasoning_budget(variant, settings)
+        if budget:
+            may_raise = cut_off and settings.reasoning_tokens is None and budget <= DEFAULT_REASONING_TOKENS
             return (
-                with_reasoning_budget(form, REASONING_GROWTH * room)
-                if raised and self._raises_left
+                with_reasoning_budget(variant, REASONING_GROWTH * budget)
+                if may_raise and self._raises_left
                 else None
             )
         if settings.reasoning_tokens is not None:
             return None
-        roomy = (
-            known
-            if reasoning_budget(known, settings)
-            else with_reasoning_budget(known, DEFAULT_REASONING_TOKENS)
+        with_budget = (
+            current
+            if reasoning_budget(current, settings)
+            else with_reasoning_budget(current, DEFAULT_REASONING_TOKENS)
         )
-        if thinks and not cut_off:
-            self._memory.set_variant(settings, roomy)
+        if reasons and not cut_off:
+            self._store.set_variant(settings, with_budget)
         if not cut_off:
             return None
-        if not thinks and roomy != known:  # perhaps thoughts that nothing marks as such
+        if not reasons and with_budget != current:  # perhaps unmarked reasoning
             if self._probe:
                 return None
             self._probe = asyncio.Event()
-        return roomy
+        return with_budget
 
     def _pick_answer(self, before: Answer, after: Answer, settings: Settings) -> Answer:
-        """Which of two answers counts, the second in the form that the first called for."""
-        room = reasoning_budget(before.conceded, settings)
-        if after.stop_reason == "error":  # more room was our own idea where there is an answer
-            return before if room or _is_prose(before) else after
+        """Return the answer that counts; the second is in the variant the first called for."""
+        budget = reasoning_budget(before.conceded, settings)
+        if after.stop_reason == "error":  # the larger budget was our choice: a text stands
+            return before if budget or _is_cut_off_text(before) else after
         if settings.reasoning_effort == "none":
-            if not _thinks(after):
-                self._memory.set_variant(settings, after.conceded)
+            if not _reasons(after):
+                self._store.set_variant(settings, after.conceded)
             return after
-        if not (_thinks(before) or after.is_thoughtful):
-            return before  # it talks much, and does not think
+        if not (_reasons(before) or after.is_thoughtful):
+            return before  # long text, but no reasoning
         if after.stop_reason == "length":
-            self._raises_left -= room > 0
+            self._raises_left -= budget > 0
         else:
-            self._memory.set_variant(settings, after.conceded)
+            self._store.set_variant(settings, after.conceded)
         return after
 
-    def _without_thinking(self, form: RequestVariant, settings: Settings) -> RequestVariant:
-        for other in later_effort_encodings(form, settings):
-            return other
+    def _without_reasoning(self, variant: RequestVariant, settings: Settings) -> RequestVariant:
+        for alternative in later_effort_encodings(variant, settings):
+            return alternative
         raise InvalidInput(
             f"{self._model.name} thinks although --reasoning-effort none was asked for, in every "
             "way that is known; say it in the model's own way by --extra-body, or leave it out"
         )
 
 
-def _is_prose(answer: Answer) -> bool:
-    """Whether it was cut off in a text that nothing marks as thoughts."""
-    return answer.stop_reason == "length" and not _thinks(answer)
+def _is_cut_off_text(answer: Answer) -> bool:
+    """Whether the answer was cut off in a text that is not marked as reasoning."""
+    return answer.stop_reason == "length" and not _reasons(answer)
 
 
-def _thinks(answer: Answer) -> bool:
-    """Whether it thought first: it shows that, or has spent all tokens before the first word."""
+def _reasons(answer: Answer) -> bool:
+    """Whether the model reasoned first: visibly, or by using all tokens before any text."""
     return answer.is_thoughtful or (answer.stop_reason == "length" and not answer.text.strip())

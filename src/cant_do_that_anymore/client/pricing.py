@@ -1,4 +1,4 @@
-"""Token prices from the list of the library ``genai-prices``, which needs no network."""
+"""Token prices from the offline list of the library ``genai-prices``."""
 
 from typing import Any
 
@@ -8,22 +8,22 @@ from ..providers.catalogue import OUR_MODELS
 from ..task.spec import Spec
 from .budget import FREE, Budget, Price
 
-A_MILLION = 1_000_000
-_A_LOT = 1000
-"""Prices are asked for so many tokens at once; far below where long prompts cost more."""
+MILLION = 1_000_000
+# Number of tokens to price at once: far below where long prompts cost more.
+_TOKENS_PRICED = 1000
+# Providers that Inspect AI and the price list name differently.
 _PROVIDERS = {"grok": "x-ai", "azureai": "azure"}
-"""Providers that Inspect AI and the price list call by different names."""
 
 
 def price_for(spec: Spec, model: ModelInfo) -> Price | None:
-    """The price that the spec gives, or else the model's; None if unknown."""
+    """Return the price that the spec sets, or else the model's list price; None if unknown."""
     if not spec.price:
         return price_of(model)
-    return Price(*(float(each) / A_MILLION for each in spec.price))
+    return Price(*(float(price) / MILLION for price in spec.price))
 
 
 def price_of(model: ModelInfo) -> Price | None:
-    """The price of a model by its address, or by its name at a provider; None if unknown."""
+    """Return the list price of a model by its endpoint or its provider; None if unknown."""
     if model.name in OUR_MODELS:
         return FREE
     from genai_prices import Usage as Tokens  # takes half a second to import
@@ -32,18 +32,18 @@ def price_of(model: ModelInfo) -> Price | None:
     name = str(model.identity["name"])
     if model.identity["api"] == "inspect":
         provider, _, name = name.partition("/")
-        whose: dict[str, Any] = {"provider_id": _PROVIDERS.get(provider, provider)}
+        provider_of: dict[str, Any] = {"provider_id": _PROVIDERS.get(provider, provider)}
     else:
-        whose = {"provider_api_url": model.endpoint}
+        provider_of = {"provider_api_url": model.endpoint}
 
     def dollars(**tokens: int) -> float:
-        return float(calc_price(Tokens(**tokens), name, **whose).total_price)
+        return float(calc_price(Tokens(**tokens), name, **provider_of).total_price)
 
     try:
         request = dollars()
-        many_in, many_out, cached, thought = (
-            (dollars(**dict.fromkeys(kinds, _A_LOT)) - request) / _A_LOT
-            for kinds in (
+        input_price, output_price, cached, reasoning = (
+            (dollars(**dict.fromkeys(token_kinds, _TOKENS_PRICED)) - request) / _TOKENS_PRICED
+            for token_kinds in (
                 ["input_tokens"],
                 ["output_tokens"],
                 ["input_tokens", "cache_read_tokens"],
@@ -52,25 +52,25 @@ def price_of(model: ModelInfo) -> Price | None:
         )
     except LookupError:
         return None
-    return Price(many_in, many_out, request, cached, thought)
+    return Price(input_price, output_price, request, cached, reasoning)
 
 
 def rate_for(spec: Spec, model: ModelInfo) -> Price | None:
-    """The same for questions as the spec has them asked: less in batches."""
+    """Return the price of the spec's requests, with the discount for batches."""
     price = price_for(spec, model)
     return price.in_batch if price and spec.batch else price
 
 
-def is_patient(spec: Spec, model: ModelInfo) -> bool:
-    """Whether a search goes on although it gives too little: it is wanted to, or costs nothing."""
+def searches_whole_pool(spec: Spec, model: ModelInfo) -> bool:
+    """Whether to search the whole pool even if few positions qualify: on request, or if free."""
     return spec.keep_looking or price_for(spec, model) == FREE
 
 
-def purse_for(spec: Spec, model: ModelInfo) -> Budget:
-    """A purse that holds as many dollars as may be spent, or no end of them.
+def budget_for(spec: Spec, model: ModelInfo) -> Budget:
+    """Return a budget of the spec's ``max_cost``, or an unlimited one.
 
     Raises:
-        InvalidInput: if there is a limit and no price to keep it by.
+        InvalidInput: if there is a limit and the price is unknown.
     """
     if spec.max_cost is None:
         return Budget()
@@ -79,10 +79,10 @@ def purse_for(spec: Spec, model: ModelInfo) -> Budget:
 
 
 def check_price(spec: Spec, model: ModelInfo) -> None:
-    """Refuse to keep a cost limit with a model whose price is unknown.
+    """Check that the model's price is known, so that a cost limit can hold.
 
     Raises:
-        InvalidInput: if it is.
+        InvalidInput: if it is unknown.
     """
     if not price_for(spec, model):
         raise InvalidInput(

@@ -104,7 +104,7 @@ async def bill_for(
     price, limit = _price_to_tell(spec, asking.model), spec.ask_above
     if not price or limit is None:
         return None
-    foreseen = foreseen_by(spec, plan, asking.model, asking.kept)
+    foreseen = foreseen_by(spec, plan, asking.model, asking.cache)
     for enough, most in ((MIN_ANSWERS, inf), (ENOUGH_ANSWERS, MOST_TO_LEARN * limit)):
         part = foreseen.next_step
         first = replace(part, to_ask=part.to_ask[: max(0, enough - part.answered)])
@@ -113,7 +113,7 @@ async def bill_for(
         if first.to_ask:
             with progress_display(f"the first answers of {asking.model.name}", quiet=quiet):
                 await _ask(first, asking)
-            foreseen = foreseen_by(spec, plan, asking.model, asking.kept)
+            foreseen = foreseen_by(spec, plan, asking.model, asking.cache)
     return _bill(spec, foreseen, asking.model, price)
 
 
@@ -228,5 +228,5 @@ def cost_of(
     return Cost(
         measuring=price.of(used, paid) if counted else None,
         dataset=price.of(dataset.usage, dataset.asked) if dataset.asked and found else None,
-        spent=asking.till.spent,
+        spent=asking.meter.spent,
     )

@@ -15,7 +15,7 @@ from statistics import median
 from ..client.batch.client import check_batch
 from ..client.budget import Price
 from ..client.cache import ModelCache
-from ..client.pricing import is_patient, rate_for
+from ..client.pricing import rate_for, searches_whole_pool
 from ..client.session import is_remote, model_info
 from ..client.store import opened_store, store_to_read
 from ..datasets.pools import given_dataset, positions_drawn, positions_for
@@ -174,7 +174,7 @@ def forecast_requests(
     """Foresee a run in which so many questions are under way at once, or as many as a wave has."""
 
     def part(settings: Settings) -> RequestStep:
-        return RequestStep(settings, kept.form(settings))
+        return RequestStep(settings, kept.variant(settings))
 
     at_hand, measuring = positions_for(spec), part(plan.settings)
     controls: list[Position] = []
@@ -195,7 +195,7 @@ def forecast_requests(
                 kept,
                 selection,
                 None if spec.batch else under_way,
-                patient=is_patient(spec, known),
+                patient=searches_whole_pool(spec, known),
             )
         )
         positions = positions_drawn(dataset, spec, plan)
@@ -266,7 +266,7 @@ def _simulate_search(
 ) -> tuple[Dataset, str]:
     """The dataset as it may come out, and what that rests on."""
     search, settings = Search(criteria, criteria.plan.wanted), criteria.settings
-    draws = DRAWS if NO_TEMPERATURE in kept.form(settings) else 1
+    draws = DRAWS if NO_TEMPERATURE in kept.variant(settings) else 1
     basis, plays = "", _spread(0.0)
     for ask in search.asks():
         answer = kept.answer(ask, settings)

@@ -63,7 +63,7 @@ async def found_controls(
         async with aclosing(asking.answers(asks, criteria.settings)) as answers:
             async for _ in answers:
                 pass
-    return controls_for(dataset, samples, criteria, asking.kept)
+    return controls_for(dataset, samples, criteria, asking.cache)
 
 
 def asks_behind(dataset: Dataset, criteria: SelectionConfig) -> Iterator[Request]:

@@ -255,7 +255,7 @@ class TaskVariants:
 
     known: RequestVariant
 
-    def form(self, settings: Settings) -> RequestVariant:
+    def variant(self, settings: Settings) -> RequestVariant:
         """The form in which it wants its questions."""
         return self.known
 

@@ -37,7 +37,7 @@ class ModelState:
         self.model = TaskModel(asked)
         self.plan = plan_for(spec_for(eval, arguments, asked), self.model)
         with closing(Store(answers_file())) as store:  # perhaps when its dataset was found
-            known = ModelCache(self.model, store).form(self.plan.settings)
+            known = ModelCache(self.model, store).variant(self.plan.settings)
         self.forms = Negotiator(self.model, TaskVariants(known))
         self.watch = QualityGuard(self.plan.settings)
         self.drops = DropMonitor()

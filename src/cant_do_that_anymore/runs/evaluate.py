@@ -15,7 +15,7 @@ from functools import partial
 
 from ..client.budget import Budget
 from ..client.client import Client
-from ..client.pricing import is_patient, rate_for
+from ..client.pricing import rate_for, searches_whole_pool
 from ..client.session import create_model, open_client
 from ..costs.approval import RunningCost, bill_for, cost_of, require_approval
 from ..datasets.pools import Pool, given_dataset, positions_drawn, positions_for
@@ -178,7 +178,7 @@ async def _dataset(
 ) -> Dataset:
     version = await version_of(asking, criteria, quiet=quiet)
     if not spec.fallback_dataset:
-        patient = is_patient(spec, asking.model)
+        patient = searches_whole_pool(spec, asking.model)
         return await dataset_for(
             asking,
             version,
@@ -208,7 +208,7 @@ async def _measured(
     what = "measuring your habits" if person else f"measuring {asking.model.name}"
     with progress(what, len(asked), quiet=quiet, to=person) as advance:
         async with aclosing(
-            asking.answers(asks, plan.settings, tell=status_callback(advance))
+            asking.answers(asks, plan.settings, on_status=status_callback(advance))
         ) as answers:
             for draw, conditions in asked:
                 replies = [await anext(answers) for _ in conditions]
@@ -228,7 +228,7 @@ def _asks(
 ) -> list[Request]:
     """The questions of a sample; all of them anew if a smaller limit has cut off one before."""
     asks = list(draw.asks(conditions))
-    same_limit_only = asking.kept.had_truncation(asks, plan.settings)
+    same_limit_only = asking.cache.had_truncation(asks, plan.settings)
     return [replace(ask, same_limit_only=True) for ask in asks] if same_limit_only else asks
 
 

@@ -63,7 +63,7 @@ async def verify_identity(
         ModelChanged: if it is sure that it is another model.
         UserError: if nobody answers, and more is to be asked.
     """
-    if asking.kept.is_empty or not is_remote(asking.model):
+    if asking.cache.is_empty or not is_remote(asking.model):
         return []
     asks, settings = _asks(spec, plan, at_hand, asking.model)
     kept = _kept(asks, settings, asking)
@@ -139,7 +139,7 @@ async def _verify(
     except ModelChanged:
         raise
     except (UserError, TransientError) as fault:
-        if not foreseen_by(spec, plan, asking.model, asking.kept).to_ask:
+        if not foreseen_by(spec, plan, asking.model, asking.cache).to_ask:
             return [_unknown(fault)]
         if isinstance(fault, UserError):
             raise
@@ -153,7 +153,7 @@ def _unknown(fault: Exception) -> str:
 async def save_fingerprint(asking: Client) -> None:
     """Keep what the server says of the model that has answered, beside its answers."""
     if asking.asked:
-        asking.kept.save_fingerprints(await _marks(asking.model))
+        asking.cache.save_fingerprints(await _marks(asking.model))
 
 
 def _asks(
@@ -179,7 +179,7 @@ def _kept(
     asks: Iterable[Request], settings: Settings, asking: Client, but: str | None = None
 ) -> Answered:
     """The first of the questions whose answers are kept, but for those of one version."""
-    found = ((ask, asking.kept.answer(ask, settings)) for ask in asks)
+    found = ((ask, asking.cache.answer(ask, settings)) for ask in asks)
     answered = ((ask, answer) for ask, answer in found if answer and answer.version != but)
     return list(islice(answered, LOOKS))
 
@@ -235,14 +235,14 @@ async def _on_marks(asking: Client) -> list[str]:
     """Say once what the server says otherwise; services are mended without a new model."""
     notes, told = [], await _marks(asking.model)
     for name, value in told.items():
-        known = asking.kept.fingerprints(name)
+        known = asking.cache.fingerprints(name)
         if known and value not in known:
             was = " or ".join(sorted(known))
             notes.append(
                 f"the server's {name} is {value}, and was {was} for the kept answers: if it is "
                 f"another model now, {HOW_TO_GO_ON}"
             )
-    asking.kept.save_fingerprints(told)
+    asking.cache.save_fingerprints(told)
     return notes
 
 

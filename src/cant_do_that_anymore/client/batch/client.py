@@ -1,8 +1,8 @@
 """Client that sends requests in batches: half the price, hours later.
 
-The first questions, those that teach in what form a model is to be asked, and what is too little
-for a batch go the usual way. All others wait until nothing else is left to do, and then make one
-batch. What a batch could not answer goes into the next one, some times.
+Single requests go first: the first ones, those that probe which request variant a model accepts,
+and those too few for a batch. All others wait until nothing else is left to do, and then form one
+batch. Requests that a batch could not answer go into the next one, a few times.
 """
 
 import asyncio
@@ -28,26 +28,26 @@ from ...providers.openai_api import ServerModel
 from ...providers.request_variants import fallbacks, limit_of
 from ..budget import FREE, STOPPED, Budget, Meter, Price
 from ..cache import ModelCache, request_key
-from ..client import Client, Tell
+from ..client import Client, OnStatus
 from ..store import Store
-from .api import MOST_BYTES, MOST_REQUESTS, TOO_MANY_TOKENS, BatchApi
+from .api import MAX_BYTES, MAX_REQUESTS, TOO_MANY_TOKENS, BatchApi
 from .jobs import Batches, BatchJournal, JournalEntry, StoppedWithin
 
+# So few requests are sent singly, not in a batch.
 MIN_BATCH = 20
-"""So few questions are no batch: they are asked at once."""
 
 
 @dataclass(eq=False)
 class Pending:
-    """A question that waits for a batch, in a form that is wanted or in the one that is known."""
+    """A request that waits for a batch, in a given variant or in the current one."""
 
-    ask: Request
+    request: Request
     settings: Settings
-    form: RequestVariant | None
+    variant: RequestVariant | None
     answer: "asyncio.Future[Answer]" = field(default_factory=asyncio.Future)
 
     def take(self, answer: Answer | Exception) -> None:
-        """Let whoever waits go on."""
+        """Resolve the request with an answer or an error."""
         if self.answer.done():
             return
         if isinstance(answer, Answer):
@@ -58,199 +58,190 @@ class Pending:
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """A question in a batch, in the form in which it is asked there."""
+    """A request in a batch, with the variant in which it is sent."""
 
     key: str
-    form: RequestVariant
+    variant: RequestVariant
     waiting: Pending
 
     @property
     def question(self) -> Question:
-        """What is asked."""
-        return self.waiting.ask.question
+        """The question of the request."""
+        return self.waiting.request.question
 
-    def most(self, price: Price) -> float:
-        """The most that it can cost."""
-        return price.max_cost(self.question, limit_of(self.form, self.waiting.settings))
+    def max_cost(self, price: Price) -> float:
+        """Return the most that the request can cost."""
+        return price.max_cost(self.question, limit_of(self.variant, self.waiting.settings))
 
 
 class NotWorthBatching(Exception):
-    """There is too little left for a batch."""
+    """Too few requests are left for a batch."""
 
 
 class BatchQueue:
-    """What is asked of one model in batches, round by round.
+    """Queues the requests to one model and sends them in batches, one at a time.
 
     Attributes:
-        waiting: the questions that wait for an answer from a batch.
-        batches: the batches themselves.
+        waiting: the requests that wait for an answer from a batch.
+        batches: creates and follows the batches.
     """
 
     def __init__(
         self,
         model: ServerModel,
         store: Store,
-        kept: ModelCache,
-        till: Meter,
+        cache: ModelCache,
+        meter: Meter,
         price: Price,
         stopped_within: StoppedWithin,
     ) -> None:
         self.waiting: list[Pending] = []
         self._model = model
-        self._kept = kept
-        self._till = till
+        self._cache = cache
+        self._meter = meter
         self._price = price
         self._api = BatchApi(model)
-        self._ledger = BatchJournal(store, model)
-        self.batches = Batches(self._api, self._ledger, stopped_within)
-        self._most = MOST_REQUESTS
-        self._given: dict[tuple[str, Settings], list[str]] = {}
-        self._saved: list[str] = []
+        self._journal = BatchJournal(store, model)
+        self.batches = Batches(self._api, self._journal, stopped_within)
+        self._max_requests = MAX_REQUESTS
+        self._delivered: dict[tuple[str, Settings], list[str]] = {}
+        self._saved_keys: list[str] = []
 
-    def is_known(self, waiting: Pending) -> bool:
-        """Whether a question is or was in a batch."""
-        return self._line(waiting)[1] is not None
+    def is_in_batch(self, waiting: Pending) -> bool:
+        """Whether a request is or was in a batch."""
+        return self._find_request(waiting)[1] is not None
 
-    def saved(self, ask: Request, settings: Settings) -> None:
-        """The ledger need not keep what came of a question any longer."""
-        self._saved += self._given.pop((ask.id, settings), [])
+    def mark_saved(self, request: Request, settings: Settings) -> None:
+        """Record that the answer is in the cache, so that the journal can drop it."""
+        self._saved_keys += self._delivered.pop((request.id, settings), [])
 
-    def tidy_up(self) -> None:
-        """Forget in the ledger what is saved."""
-        saved, self._saved = self._saved, []
-        self._ledger.forget(saved)
+    def forget_saved(self) -> None:
+        """Delete saved answers from the journal."""
+        keys, self._saved_keys = self._saved_keys, []
+        self._journal.forget(keys)
 
-    async def round(self, tell: Tell) -> None:
-        """Take what is there already, or follow a batch under way, or send one, or ask at once."""
-        self.tidy_up()
+    async def advance(self, on_status: OnStatus) -> None:
+        """Deliver known answers, or follow a pending batch, or send one, or release the rest."""
+        self.forget_saved()
         new: list[BatchRequest] = []
-        under_way: dict[str, list[BatchRequest]] = {}
+        in_batches: dict[str, list[BatchRequest]] = {}
         for waiting in self.waiting:
-            if saved := self._saved_by_another(waiting):
-                waiting.take(saved)
+            if answer := self._answer_by_another(waiting):
+                waiting.take(answer)
                 continue
-            line, noted = self._line(waiting)
-            if not noted:
+            line, entry = self._find_request(waiting)
+            if not entry:
                 new.append(line)
-            elif noted.answer:
-                self._give(line, noted.answer)
+            elif entry.answer:
+                self._deliver(line, entry.answer)
             else:
-                under_way.setdefault(noted.file, []).append(line)
+                in_batches.setdefault(entry.file, []).append(line)
         if any(waiting.answer.done() for waiting in self.waiting):
-            pass  # who goes on may want more
-        elif under_way:
-            file, lines = next(iter(under_way.items()))
-            self._till.purse.pay(await self._followed(file, lines, tell) or 0.0)
+            pass  # their callers may add requests
+        elif in_batches:
+            file, lines = next(iter(in_batches.items()))
+            self._meter.budget.pay(await self._wait_for(file, lines, on_status) or 0.0)
         elif len(new) <= MIN_BATCH:
             for line in new:
                 line.waiting.take(NotWorthBatching())
         else:
-            await self._send(self._as_many_as_fit(new), tell)
+            await self._send(self._fit_batch(new), on_status)
         self.waiting = [waiting for waiting in self.waiting if not waiting.answer.done()]
 
-    def _saved_by_another(self, waiting: Pending) -> Answer | None:
-        """The answer that another process has got meanwhile."""
-        if waiting.form is not None:
+    def _answer_by_another(self, waiting: Pending) -> Answer | None:
+        """Return the answer that another process has saved meanwhile."""
+        if waiting.variant is not None:
             return None
-        return self._kept.answer(waiting.ask, waiting.settings)
+        return self._cache.answer(waiting.request, waiting.settings)
 
-    def _line(self, waiting: Pending) -> tuple[BatchRequest, JournalEntry | None]:
-        """The line of a question in a batch, and what is known of it if it was in one.
-
-        It may have been asked in another form than the one that is known by now.
-        """
-        ask, settings = waiting.ask, waiting.settings
-        forms = self._kept.forms(settings) if waiting.form is None else [waiting.form]
+    def _find_request(self, waiting: Pending) -> tuple[BatchRequest, JournalEntry | None]:
+        """Return the batch request, perhaps in an earlier variant, and its journal entry."""
+        request, settings = waiting.request, waiting.settings
+        variants = self._cache.variants(settings) if waiting.variant is None else [waiting.variant]
         lines = [
-            BatchRequest(request_key(self._model, ask, settings, form), form, waiting)
-            for form in (forms[:1] if ask.same_limit_only else forms)
+            BatchRequest(request_key(self._model, request, settings, variant), variant, waiting)
+            for variant in (variants[:1] if request.same_limit_only else variants)
         ]
-        found = ((line, noted) for line in lines if (noted := self._ledger.find(line.key)))
-        return next(found, (lines[0], None))
+        matches = ((line, entry) for line in lines if (entry := self._journal.find(line.key)))
+        return next(matches, (lines[0], None))
 
-    def _as_many_as_fit(self, lines: list[BatchRequest]) -> dict[BatchRequest, bytes]:
-        """The requests of so many questions as a batch takes and the purse can pay."""
+    def _fit_batch(self, lines: list[BatchRequest]) -> dict[BatchRequest, bytes]:
+        """Return as many requests as one batch and the budget allow."""
         fitting: dict[BatchRequest, bytes] = {}
         size, cost = 0, 0.0
-        for line in lines[: self._most]:
-            request = self._model.request(line.question, line.waiting.settings, line.form)
+        for line in lines[: self._max_requests]:
+            request = self._model.request(line.question, line.waiting.settings, line.variant)
             text = self._api.line(line.key, request)
             size += len(text)
-            cost += line.most(self._price)
-            too_much = size > MOST_BYTES or cost > self._till.purse.left
-            if too_much and len(fitting) > MIN_BATCH:  # fewer are no batch
+            cost += line.max_cost(self._price)
+            too_much = size > MAX_BYTES or cost > self._meter.budget.left
+            if too_much and len(fitting) > MIN_BATCH:  # fewer are not worth a batch
                 break
             fitting[line] = text
         return fitting
 
-    async def _send(self, texts: Mapping[BatchRequest, bytes], tell: Tell) -> None:
-        """Make a batch, and wait for it."""
-        reserve = sum(line.most(self._price) for line in texts)
-        await self._till.purse.reserve(reserve, "batch")
+    async def _send(self, texts: Mapping[BatchRequest, bytes], on_status: OnStatus) -> None:
+        """Create a batch and wait for it."""
+        reserve = sum(line.max_cost(self._price) for line in texts)
+        await self._meter.budget.reserve(reserve, "batch")
         cost: float | None = 0.0
-        for settings, form in {(line.waiting.settings, line.form) for line in texts}:
-            self._kept.note(settings, form)
+        for settings, variant in {(line.waiting.settings, line.variant) for line in texts}:
+            self._cache.record_variant(settings, variant)
         try:
-            file = await self.batches.make(
+            file = await self.batches.create(
                 {line.key: text for line, text in texts.items()},
-                {line.key: line.form for line in texts},
-                lambda: not any(self._saved_by_another(line.waiting) for line in texts),
+                {line.key: line.variant for line in texts},
+                lambda: not any(self._answer_by_another(line.waiting) for line in texts),
             )
             if file:
-                cost = reserve  # unless it is known what it was
-                cost = await self._followed(file, list(texts), tell)
+                cost = reserve  # unless the actual cost is known
+                cost = await self._wait_for(file, list(texts), on_status)
         finally:
-            self._till.purse.settle(reserve, reserve if cost is None else cost)
+            self._meter.budget.settle(reserve, reserve if cost is None else cost)
 
-    async def _followed(self, file: str, lines: Sequence[BatchRequest], tell: Tell) -> float | None:
-        """Wait for a batch and let go on who waits for it.
-
-        Returns:
-            What it cost; None if we were stopped.
-        """
-        forms = {line.key: line.form for line in lines}
-        ended = await self.batches.follow(file, forms, tell)
+    async def _wait_for(
+        self, file: str, lines: Sequence[BatchRequest], on_status: OnStatus
+    ) -> float | None:
+        """Wait for a batch, deliver its results and return its cost; None if stopped."""
+        variants = {line.key: line.variant for line in lines}
+        ended = await self.batches.follow(file, variants, on_status)
         if not ended:
             return None
         half = len(lines) // 2
         if TOO_MANY_TOKENS in ended.fault and not ended.results and half > MIN_BATCH:
-            self._most = half
+            self._max_requests = half
             return 0.0
-        most = {line.key: line.most(self._price) for line in lines}
-        missing = {key: TransientError(ended.fault, maybe_billed=ended.paid) for key in forms}
+        max_cost = {line.key: line.max_cost(self._price) for line in lines}
+        missing = {key: TransientError(ended.fault, maybe_billed=ended.paid) for key in variants}
         results = {**missing, **ended.results}
         for line in lines:
-            self._give(line, results[line.key])
-        return sum(self._paid(result, most.get(key, 0.0)) for key, result in results.items())
+            self._deliver(line, results[line.key])
+        return sum(self._cost_of(result, max_cost.get(key, 0.0)) for key, result in results.items())
 
-    def _paid(self, result: Answer | Exception, most: float) -> float:
-        """What a result cost, which may be unknown."""
+    def _cost_of(self, result: Answer | Exception, max_cost: float) -> float:
+        """Return the cost of a result: the maximum, if the actual cost is unknown."""
         if isinstance(result, Answer):
-            return self._till.record(result, self._price, most)
-        return most if isinstance(result, TransientError) and result.maybe_billed else 0.0
+            return self._meter.record(result, self._price, max_cost)
+        return max_cost if isinstance(result, TransientError) and result.maybe_billed else 0.0
 
-    def _give(self, line: BatchRequest, result: Answer | Exception) -> None:
-        """Let go on who waits; what was given is kept in the ledger until all is done with it."""
+    def _deliver(self, line: BatchRequest, result: Answer | Exception) -> None:
+        """Deliver a result; the journal keeps an answer until it is saved."""
         waiting = line.waiting
         if isinstance(result, Answer):
-            self._given.setdefault((waiting.ask.id, waiting.settings), []).append(line.key)
+            self._delivered.setdefault((waiting.request.id, waiting.settings), []).append(line.key)
         waiting.take(result)
 
 
+# After each batch so many requests may probe singly which variant the model accepts.
 PROBES = 3
-"""So many questions after each batch may find out at once what the model wants."""
-TRIES = 3
-"""In so many batches a question may fail."""
-A_MOMENT = 0.02
-"""In seconds; when nothing has changed for so long, all that is left waits for a batch."""
+# A request fails after so many batches without an answer.
+MAX_BATCHES = 3
+# When nothing has changed for so many seconds, all remaining requests wait for a batch.
+QUIET_SECONDS = 0.02
 
 
 def check_batch(model: ModelInfo, *, fresh: bool) -> None:
-    """Refuse to ask in batches where that cannot be.
-
-    Raises:
-        InvalidInput: saying what can.
-    """
+    """Check that the model can answer in batches; raise `InvalidInput` if it cannot."""
     if model.name in OUR_MODELS:
         raise InvalidInput(f"{model.name} answers here and for nothing; leave out --batch")
     if isinstance(model, Thinker):
@@ -270,7 +261,7 @@ def check_batch(model: ModelInfo, *, fresh: bool) -> None:
 
 
 class BatchClient(Client):
-    """Asks one model in batches, and where that makes no sense at once."""
+    """Sends requests to one model in batches, or singly where a batch is not worth it."""
 
     is_batched = True
 
@@ -279,125 +270,129 @@ class BatchClient(Client):
         model: ServerModel,
         store: Store,
         connections: int | None = None,
-        purse: Budget | None = None,
+        budget: Budget | None = None,
         price: Price = FREE,
     ) -> None:
-        super().__init__(model, store, connections, purse, price)
-        self._rounds = BatchQueue(
-            model, store, self.kept, self.till, price.in_batch, self._stopped_within
+        super().__init__(model, store, connections, budget, price)
+        self._queue = BatchQueue(
+            model, store, self.cache, self.meter, price.in_batch, self._stopped_within
         )
-        self._open_questions = asyncio.Semaphore(MOST_REQUESTS)
+        self._open_requests = asyncio.Semaphore(MAX_REQUESTS)
         self._busy = 0
-        self._begun: Counter[Settings] = Counter()
+        self._started: Counter[Settings] = Counter()
         self._first: set[tuple[str, Settings]] = set()
-        self._lessons = PROBES
+        self._probes_left = PROBES
 
     async def answers(
         self,
-        asks: Iterable[Request],
+        requests: Iterable[Request],
         settings: Settings,
         ahead: int | None = None,
-        tell: Tell = lambda _: None,
+        on_status: OnStatus = lambda _: None,
     ) -> AsyncGenerator[Answer]:
-        """Ask, and yield the answers in the order of the questions; all of them are begun at once.
+        """Send the requests, all at once, and yield their answers in the same order.
 
         Raises:
-            Stopped: if the user has had enough while a batch is under way; it goes on.
-            Unfinished, Problem: as `Client` does.
+            Stopped: if the user stops while a batch is pending; the batch goes on.
+            Incomplete, UserError: as `Client` does.
         """
-        sending = asyncio.create_task(self._send_when_quiet(tell))
+        sending = asyncio.create_task(self._send_batches(on_status))
         try:
-            async with aclosing(super().answers(asks, settings, ahead=None)) as answers:
+            async with aclosing(super().answers(requests, settings, ahead=None)) as answers:
                 async for answer in answers:
                     yield answer
         finally:
             sending.cancel()
             with suppress(asyncio.CancelledError):
                 await sending
-            self._rounds.tidy_up()
+            self._queue.forget_saved()
 
-    async def _begin(self, ask: Request, settings: Settings) -> "asyncio.Future[Answer]":
-        self._begun[settings] += 1
-        if self._begun[settings] <= MIN_BATCH:
-            self._first.add((ask.id, settings))
-        return await super()._begin(ask, settings)
+    async def _start(self, request: Request, settings: Settings) -> "asyncio.Future[Answer]":
+        self._started[settings] += 1
+        if self._started[settings] <= MIN_BATCH:
+            self._first.add((request.id, settings))
+        return await super()._start(request, settings)
 
-    async def _asked(self, ask: Request, settings: Settings, form: RequestVariant | None) -> Answer:
-        """One answer, from a batch if it can be."""
-        at_once, fault = self._is_a_lesson(ask, settings, form), ""
-        for _ in range(TRIES):
-            waiting = Pending(ask, settings, form)
-            if not at_once or self._rounds.is_known(waiting):
-                self._rounds.waiting.append(waiting)
+    async def _answer_with_retries(
+        self, request: Request, settings: Settings, variant: RequestVariant | None
+    ) -> Answer:
+        """Return one answer, from a batch if possible."""
+        send_now, fault = self._is_probe(request, settings, variant), ""
+        for _ in range(MAX_BATCHES):
+            waiting = Pending(request, settings, variant)
+            if not send_now or self._queue.is_in_batch(waiting):
+                self._queue.waiting.append(waiting)
                 try:
                     return await waiting.answer
                 except NotWorthBatching:
-                    at_once = True
-                except RequestRejected as refused:
-                    fault = str(refused)
-                    tried = self.kept.form(settings) if form is None else form
-                    if not any(fallbacks(refused.words, tried, settings)):
+                    send_now = True
+                except RequestRejected as rejected:
+                    fault = str(rejected)
+                    used = self.cache.variant(settings) if variant is None else variant
+                    if not any(fallbacks(rejected.words, used, settings)):
                         return Answer("", stop_reason="error", error=fault)
-                    at_once = self._may_learn()
-                except TransientError as passing:
-                    fault = str(passing)
+                    send_now = self._may_probe()
+                except TransientError as error:
+                    fault = str(error)
             if self._stopping.is_set():
                 return Answer("", stop_reason="error", error=STOPPED)
-            if at_once:
-                with self._being_busy():
-                    return await super()._asked(ask, settings, form)
-        told = f"no answer in {TRIES} batches, the last time: {fault}"
-        return Answer("", stop_reason="error", error=told)
+            if send_now:
+                with self._count_busy():
+                    return await super()._answer_with_retries(request, settings, variant)
+        message = f"no answer in {MAX_BATCHES} batches, the last time: {fault}"
+        return Answer("", stop_reason="error", error=message)
 
-    async def _saved(self, ask: Request, settings: Settings, answer: Answer) -> Answer:
-        with self._being_busy():
-            saved = await super()._saved(ask, settings, answer)
-        self._rounds.saved(ask, settings)
+    async def _save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
+        with self._count_busy():
+            saved = await super()._save(request, settings, answer)
+        self._queue.mark_saved(request, settings)
         return saved
 
     def _count_failure(self, error: str) -> None:
-        """What a batch could not answer says nothing of the questions after it."""
+        """Ignore it: a failure in a batch says nothing about later requests."""
 
-    def _is_a_lesson(self, ask: Request, settings: Settings, form: RequestVariant | None) -> bool:
-        """Whether it is one of the first questions, or in a form that was never tried."""
-        if form is None:
-            return (ask.id, settings) in self._first
-        return set(form) != set(self.kept.form(settings)) and self._may_learn()
+    def _is_probe(
+        self, request: Request, settings: Settings, variant: RequestVariant | None
+    ) -> bool:
+        """Whether to send it singly: one of the first requests, or in an untried variant."""
+        if variant is None:
+            return (request.id, settings) in self._first
+        return set(variant) != set(self.cache.variant(settings)) and self._may_probe()
 
-    def _may_learn(self) -> bool:
-        self._lessons -= 1
-        return self._lessons >= 0
+    def _may_probe(self) -> bool:
+        self._probes_left -= 1
+        return self._probes_left >= 0
 
     @contextmanager
-    def _being_busy(self) -> Iterator[None]:
+    def _count_busy(self) -> Iterator[None]:
         self._busy += 1
         try:
             yield
         finally:
             self._busy -= 1
 
-    def _interrupted(self) -> None:
-        batch = self._rounds.batches.under_way
+    def _on_interrupt(self) -> None:
+        batch = self._queue.batches.under_way
         if batch:
             raise Stopped(left=f"the batch {batch} goes on at its provider")
-        super()._interrupted()
+        super()._on_interrupt()
 
     def _stop(self) -> None:
         super()._stop()
-        for each in self._rounds.waiting:
-            each.take(TransientError(STOPPED))
+        for pending in self._queue.waiting:
+            pending.take(TransientError(STOPPED))
 
-    async def _send_when_quiet(self, tell: Tell) -> None:
-        """Send a batch whenever all questions that are left wait for one."""
-        before: list[Pending] = []
+    async def _send_batches(self, on_status: OnStatus) -> None:
+        """Send a batch whenever all remaining requests wait for one."""
+        previous: list[Pending] = []
         try:
             while True:
-                await asyncio.sleep(A_MOMENT)
-                waiting = self._rounds.waiting
-                if waiting and not self._busy and waiting == before:
-                    await self._rounds.round(tell)
-                    self._lessons = PROBES
-                before = list(self._rounds.waiting)
-        except Exception as problem:  # who waits for a batch must not wait for ever
-            self._problem = problem
+                await asyncio.sleep(QUIET_SECONDS)
+                waiting = self._queue.waiting
+                if waiting and not self._busy and waiting == previous:
+                    await self._queue.advance(on_status)
+                    self._probes_left = PROBES
+                previous = list(self._queue.waiting)
+        except Exception as error:  # no request may wait forever
+            self._error = error
             self._stop()

@@ -1,11 +1,9 @@
 """Create, poll and recover batch jobs, with a journal of the requests in each.
 
-A question is noted after its file was uploaded, which costs nothing, and before the batch is made.
-A batch of which only the file is known may have been made: the provider can tell. An answer stays
-here until all that it calls for is done, since it may be one that has to be asked for again.
-
-Whatever happens on the way, the ledger knows what was sent: a batch whose making was not heard of
-is looked for before it is made again, and its results can be fetched as often as it takes.
+The journal records a request after its file was uploaded, which costs nothing, and before the batch
+is created. If only the file is known, the batch may exist: the provider's list tells. So no batch
+is created twice, and results can be fetched again. An answer stays in the journal until it is
+saved, since it may have to be requested again in another variant.
 """
 
 import asyncio
@@ -30,32 +28,30 @@ from ...providers.base import (
     TransientError,
     digest,
 )
-from ..client import PATIENCE, Tell, pause
+from ..client import REQUEST_DEADLINE, OnStatus, backoff_seconds
 from ..store import Store, texts_with_valid_checksum, with_checksum
 from .api import BatchApi, NoBatches, State
 
-ANOTHER_LOOK = 0.2
-"""In seconds."""
-LONGEST_BATCH = 48 * 3600.0
-"""In seconds; providers promise 24 hours."""
+LOCK_POLL = 0.2  # seconds
+LONGEST_BATCH = 48 * 3600.0  # seconds; providers promise 24 hours
 
 
 class JournalEntry(NamedTuple):
-    """What is known of a question in a batch: its file, and what came back, if anything has."""
+    """A request in a batch: its file, and its answer once there is one."""
 
     file: str
     answer: Answer | None
 
 
 class BatchJournal:
-    """The questions to one model that are in batches, by the keys of their answers."""
+    """The requests to one model that are in batches, by cache key."""
 
     def __init__(self, store: Store, model: ModelInfo) -> None:
         self._store = store
         self._model = digest(dict(model.identity))
 
     def find(self, key: str) -> JournalEntry | None:
-        """What is known of a question, if it is in a batch."""
+        """Return the entry of a request, if it is in a batch."""
         rows = self._store.run("SELECT file, answer FROM batched WHERE key = ?", key)
         for file, answer in rows:
             if not answer:
@@ -63,22 +59,22 @@ class BatchJournal:
             for text in texts_with_valid_checksum(key, [(answer,)]):
                 with suppress(ValueError, KeyError, TypeError):
                     return JournalEntry(file, Answer.from_json(json.loads(text)))
-            self.forget([key])  # the disk has changed it
+            self.forget([key])  # damaged on disk
         return None
 
     def under_way(self) -> int:
-        """How many questions to the model may have an answer soon that is not there yet."""
+        """Return how many requests to the model are in batches that may still answer."""
         query = (
             "SELECT COUNT(*) FROM batched WHERE model = ? AND answer = '' AND sent_at > ? "
             "AND key NOT IN (SELECT key FROM saved_answers)"
         )
         return int(self._store.run(query, self._model, time.time() - LONGEST_BATCH)[0][0])
 
-    def enter(self, file: str, forms: Mapping[str, RequestVariant]) -> bool:
-        """Note the questions in a file and their forms; False if another has one of them."""
+    def enter(self, file: str, variants: Mapping[str, RequestVariant]) -> bool:
+        """Record the requests in a file and their variants; False if another process has any."""
         rows = [
-            (key, self._model, file, "", with_checksum(key, json.dumps(form)), "", time.time())
-            for key, form in forms.items()
+            (key, self._model, file, "", with_checksum(key, json.dumps(variant)), "", time.time())
+            for key, variant in variants.items()
         ]
         with self._store.transaction() as database:
             try:
@@ -88,25 +84,25 @@ class BatchJournal:
                 return False
         return True
 
-    def made(self, file: str, batch: str) -> None:
-        """Note which batch was made of a file."""
+    def set_batch(self, file: str, batch: str) -> None:
+        """Record which batch was created from a file."""
         query = "UPDATE batched SET batch = ? WHERE model = ? AND file = ?"
         self._store.run(query, batch, self._model, file)
 
     def batch_of(self, file: str) -> str:
-        """The batch that was made of a file, if that is known."""
+        """Return the batch that was created from a file, or an empty string."""
         query = "SELECT batch FROM batched WHERE model = ? AND file = ? LIMIT 1"
         return "".join(batch for (batch,) in self._store.run(query, self._model, file))
 
-    def forms_in(self, file: str) -> dict[str, RequestVariant]:
-        """The forms of the questions in a file, by key, without what the disk has changed."""
+    def variants_in(self, file: str) -> dict[str, RequestVariant]:
+        """Return the variants of the requests in a file, by key, without damaged ones."""
         query = "SELECT key, form FROM batched WHERE model = ? AND file = ?"
         rows = self._store.run(query, self._model, file)
-        texts = ((key, texts_with_valid_checksum(key, [(form,)])) for key, form in rows)
-        return {key: tuple(json.loads(*form)) for key, form in texts if form}
+        texts = ((key, texts_with_valid_checksum(key, [(variant,)])) for key, variant in rows)
+        return {key: tuple(json.loads(*variant)) for key, variant in texts if variant}
 
     def ended(self, file: str, answers: Mapping[str, Answer]) -> None:
-        """Keep the answers that came of a batch, and forget its other questions."""
+        """Save the answers of a batch, and delete its other requests."""
         texts = [
             (with_checksum(key, json.dumps(answer.to_json())), key)
             for key, answer in answers.items()
@@ -119,15 +115,15 @@ class BatchJournal:
             )
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Forget questions whose answers are saved."""
+        """Delete requests whose answers are saved."""
         with self._store.transaction() as database:
             database.executemany("DELETE FROM batched WHERE key = ?", [(key,) for key in keys])
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:
-        """Wait until no other process makes a batch, and let none do so while the body runs.
+        """Hold the lock for creating batches, so that only one process does.
 
-        Whoever dies lets go: what is noted without a batch here is nobody's business any more.
+        A process that dies releases the lock. So under it, an entry without a batch has no owner.
         """
         path = self._store.path.with_name("batches.lock")
         with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as lock:
@@ -135,33 +131,33 @@ class BatchJournal:
                 try:
                     lock.execute("BEGIN EXCLUSIVE")
                     break
-                except sqlite3.OperationalError as problem:
-                    if problem.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                        raise self._store.unusable(problem) from None
-                await asyncio.sleep(ANOTHER_LOOK)
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                        raise self._store.unusable(error) from None
+                await asyncio.sleep(LOCK_POLL)
             yield
 
 
 log = logging.getLogger(__name__)
 
-LOOKS = 7
-"""So often something is looked for before it is given up for lost."""
-FIRST_POLL, LONGEST_POLL, SLOWER = 0.5, 60.0, 1.5
-"""In seconds, and how quickly the one becomes the other."""
+# How often to look something up before it counts as lost.
+MAX_LOOKUPS = 7
+# Seconds between polls: the first, the longest, and the growth factor.
+FIRST_POLL, LONGEST_POLL, POLL_FACTOR = 0.5, 60.0, 1.5
 
 T = TypeVar("T")
+# Waits so many seconds, or until the client stops; returns whether it has.
 StoppedWithin = Callable[[float], Awaitable[bool]]
-"""Waits so many seconds, or until all is stopped: says whether it was."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What came of a batch.
+    """The results of a batch.
 
     Attributes:
-        results: an answer, or what went wrong, by key; a key that is missing was not answered.
-        fault: why not, in words.
-        paid: whether what is missing may have been paid.
+        results: an answer or an error by key; a missing key was not answered.
+        fault: why keys are missing.
+        paid: whether missing results may have been billed.
     """
 
     results: Mapping[str, Answer | Exception]
@@ -173,116 +169,119 @@ class Batches:
     """The batches of one model.
 
     Attributes:
-        under_way: the id of the batch that is being followed; "" if none is.
+        under_way: the id of the batch that is being followed, or an empty string.
     """
 
-    def __init__(self, api: BatchApi, ledger: BatchJournal, stopped_within: StoppedWithin) -> None:
+    def __init__(self, api: BatchApi, journal: BatchJournal, stopped_within: StoppedWithin) -> None:
         self.under_way = ""
         self._api = api
-        self._ledger = ledger
+        self._journal = journal
         self._stopped_within = stopped_within
 
-    async def make(
+    async def create(
         self,
         lines: Mapping[str, bytes],
-        forms: Mapping[str, RequestVariant],
-        are_wanted: Callable[[], bool],
+        variants: Mapping[str, RequestVariant],
+        are_needed: Callable[[], bool],
     ) -> str | None:
-        """Make a batch of requests by key; gives its file.
+        """Create a batch of requests by key and return its file.
 
-        None if not all of them are wanted any more, or another process has sent one of them.
+        Returns None if not all of them are needed any more, or another process has sent one of
+        them.
 
         Raises:
-            Incomplete: if the server is in trouble for long.
-            UserError: if it takes no batches, or not this one.
+            Incomplete: if the server fails for too long.
+            UserError: if it has no batch API, or rejects this batch.
         """
-        file = await self._patiently(partial(self._api.upload, lines.values()))
-        async with self._ledger.exclusive():
-            if not (are_wanted() and self._ledger.enter(file, forms)):
+        file = await self._with_retries(partial(self._api.upload, lines.values()))
+        async with self._journal.exclusive():
+            if not (are_needed() and self._journal.enter(file, variants)):
                 return None
-            await self._make_of(file, may_exist=False)
+            await self._create_from(file, may_exist=False)
         return file
 
     async def follow(
-        self, file: str, forms: Mapping[str, RequestVariant], tell: Tell
+        self, file: str, variants: Mapping[str, RequestVariant], on_status: OnStatus
     ) -> Ended | None:
-        """Wait for the end of the batch of a file, and keep its answers; None if we are stopped.
+        """Wait until a file's batch has ended and record its answers; None if stopped.
 
         Args:
-            file: its id.
-            forms: the forms of the questions that are waited for, by key.
-            tell: is told how far it is.
+            file: the id of the file.
+            variants: the variants of the requests that are waited for, by key.
+            on_status: gets the progress.
         """
-        batch = self._ledger.batch_of(file)
-        if not batch:  # whoever was about to make it did not live to tell
-            async with self._ledger.exclusive():
-                batch = self._ledger.batch_of(file) or await self._make_of(file, may_exist=True)
+        batch = self._journal.batch_of(file)
+        if not batch:  # the process that was creating it died
+            async with self._journal.exclusive():
+                batch = self._journal.batch_of(file) or await self._create_from(
+                    file, may_exist=True
+                )
         self.under_way = batch
-        forms = {**self._ledger.forms_in(file), **forms}
-        told = partial(self._tell, tell, len(forms))
-        state = await self._last_state(batch, told)
+        variants = {**self._journal.variants_in(file), **variants}
+        report = partial(self._report_progress, on_status, len(variants))
+        state = await self._last_state(batch, report)
         if state and not state.has_ended:
             return None
-        results = await self._results(state, forms) if state else {}
-        answers = {key: each for key, each in results.items() if isinstance(each, Answer)}
-        self._ledger.ended(file, answers)
+        results = await self._results(state, variants) if state else {}
+        answers = {key: result for key, result in results.items() if isinstance(result, Answer)}
+        self._journal.ended(file, answers)
         self.under_way = ""
         if not state:
             log.warning(
                 "the batch %s with %s is not known there any more; what it held is asked again",
-                *(batch, pluralize(len(forms), "question")),
+                *(batch, pluralize(len(variants), "question")),
             )
         status = state.status if state else "lost"
         fault = (state and state.fault) or f"nothing came of it in a batch that is {status}"
         return Ended(results, fault, paid=status == "completed")
 
-    async def _make_of(self, file: str, *, may_exist: bool) -> str:
-        """Make the batch of a file, unless it exists; after any doubt that is looked up first."""
+    async def _create_from(self, file: str, *, may_exist: bool) -> str:
+        """Create the batch of a file, unless it exists; after any error, look it up first."""
 
-        async def found_or_made() -> str:
+        async def find_or_create() -> str:
             nonlocal may_exist
-            found = await self._found(file) if may_exist else None
+            found = await self._find(file) if may_exist else None
             may_exist = True
-            return found or await self._made(file)
+            return found or await self._create(file)
 
         try:
-            batch = await self._patiently(found_or_made)
+            batch = await self._with_retries(find_or_create)
         except Incomplete:
-            if await self._is_absent(file):
-                self._ledger.ended(file, {})
+            if await self._is_surely_absent(file):
+                self._journal.ended(file, {})
             raise
-        self._ledger.made(file, batch)
+        self._journal.set_batch(file, batch)
         return batch
 
-    async def _made(self, file: str) -> str:
+    async def _create(self, file: str) -> str:
         try:
             return await self._api.create(file)
-        except UserError:  # it was not taken, and will not be
-            self._ledger.ended(file, {})
+        except UserError:  # rejected for good
+            self._journal.ended(file, {})
             raise
 
-    async def _found(self, file: str) -> str | None:
+    async def _find(self, file: str) -> str | None:
         try:
             return await self._api.find(file)
-        except NoBatches as problem:
-            log.warning("it cannot be looked up whether a batch was sent before (%s)", problem)
+        except NoBatches as error:
+            log.warning("it cannot be looked up whether a batch was sent before (%s)", error)
             return None
 
-    async def _is_absent(self, file: str) -> bool:
-        """Whether the server knows for sure that no batch was made of a file."""
+    async def _is_surely_absent(self, file: str) -> bool:
+        """Whether the server confirms that no batch was created from a file."""
         try:
             return await self._api.find(file) is None
         except (TransientError, UserError):
             return False
 
-    async def _last_state(self, batch: str, tell: Callable[[State], None]) -> State | None:
-        """The state when the batch has ended or we are stopped; None if there is no such batch."""
+    async def _last_state(self, batch: str, on_status: Callable[[State], None]) -> State | None:
+        """Poll until the batch has ended or the client stops; None if it does not exist."""
         started, wait = time.monotonic(), FIRST_POLL
         while True:
-            state = await self._if_there(partial(self._api.state, batch))
+            state = await self._when_found(partial(self._api.state, batch))
             if not state or state.has_ended:
                 return state
-            tell(state)
+            on_status(state)
             if time.monotonic() - started > LONGEST_BATCH:
                 raise Incomplete(
                     f"the batch {batch} has not ended in {duration(LONGEST_BATCH)}; cancel it "
@@ -290,55 +289,55 @@ class Batches:
                 )
             if await self._stopped_within(wait):
                 return state
-            wait = min(LONGEST_POLL, wait * SLOWER)
+            wait = min(LONGEST_POLL, wait * POLL_FACTOR)
 
     @staticmethod
-    def _tell(tell: Tell, total: int, state: State) -> None:
+    def _report_progress(on_status: OnStatus, total: int, state: State) -> None:
         failed = f", {state.failed:,} failed" if state.failed else ""
         status = state.status.replace("_", " ")
-        tell(f"batch {status}: {state.done:,} of {state.total or total:,} answered{failed}")
+        on_status(f"batch {status}: {state.done:,} of {state.total or total:,} answered{failed}")
 
     async def _results(
-        self, state: State, forms: Mapping[str, RequestVariant]
+        self, state: State, variants: Mapping[str, RequestVariant]
     ) -> dict[str, Answer | Exception]:
-        """What is in the files of a batch by key; where it says two things, the answer counts."""
+        """Return the results in a batch's files by key; an answer wins over an error."""
         results: dict[str, Answer | Exception] = {}
         for file in state.files:
-            found = await self._if_there(partial(self._api.results, file))
-            if found is None:
+            contents = await self._when_found(partial(self._api.results, file))
+            if contents is None:
                 log.warning("the results in %s are lost; what they held is asked again", file)
-            for result in found or ():
+            for result in contents or ():
                 key = result["custom_id"]
-                if key not in forms or isinstance(results.get(key), Answer):
+                if key not in variants or isinstance(results.get(key), Answer):
                     continue
                 try:
-                    results[key] = self._api.answer_in(result, forms[key])
+                    results[key] = self._api.answer_in(result, variants[key])
                 except (RequestRejected, TransientError, UserError) as fault:
                     results[key] = fault
         return results
 
-    async def _if_there(self, call: Callable[[], Awaitable[T | None]]) -> T | None:
-        """What a call gives; what is not there at once may be so soon."""
-        for tries in range(LOOKS):
-            found = await self._patiently(call)
-            if found is not None:
-                return found
-            if await self._stopped_within(pause(tries, None)):
-                raise _out_of_reach("stopped")
+    async def _when_found(self, call: Callable[[], Awaitable[T | None]]) -> T | None:
+        """Retry a call that returns None, since the server may list the object only later."""
+        for attempts in range(MAX_LOOKUPS):
+            value = await self._with_retries(call)
+            if value is not None:
+                return value
+            if await self._stopped_within(backoff_seconds(attempts, None)):
+                raise _unreachable("stopped")
         return None
 
-    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What a call gives, however often it fails, as long as there is hope."""
+    async def _with_retries(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Retry a call on transient errors, up to `REQUEST_DEADLINE`."""
         started = time.monotonic()
-        for tries in count():
+        for attempts in count():
             try:
                 return await call()
             except TransientError as fault:
-                stopped = await self._stopped_within(pause(tries, fault.retry_after))
-                if stopped or time.monotonic() - started > PATIENCE:
-                    raise _out_of_reach(str(fault)) from None
+                stopped = await self._stopped_within(backoff_seconds(attempts, fault.retry_after))
+                if stopped or time.monotonic() - started > REQUEST_DEADLINE:
+                    raise _unreachable(str(fault)) from None
         raise AssertionError("there is always another try")
 
 
-def _out_of_reach(why: str) -> Interrupted:
+def _unreachable(why: str) -> Interrupted:
     return Interrupted(f"the batches cannot be reached ({why})", "what was sent goes on there")
