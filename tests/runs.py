@@ -17,7 +17,7 @@ from cant_do_that_anymore.providers.base import Answer, Settings, StopReason
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT
-from cant_do_that_anymore.task.samples import reply_of, trials_of
+from cant_do_that_anymore.task.samples import score_answer, trials_of
 from cant_do_that_anymore.task.scorer import outcome_of
 from cant_do_that_anymore.task.types import (
     CHANGED_CONDITION,
@@ -106,7 +106,7 @@ def run_of(
     return Run(plan=plan, **usual | told | fields)
 
 
-_reply = cache(reply_of)  # many tests ask about the same positions
+_reply = cache(score_answer)  # many tests ask about the same positions
 
 
 def _answers(

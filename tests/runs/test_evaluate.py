@@ -20,7 +20,7 @@ from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from cant_do_that_anymore.providers.base import Answer, Settings
-from cant_do_that_anymore.task.quality_guard import FEWEST_TO_JUDGE, QualityGuard
+from cant_do_that_anymore.task.quality_guard import MIN_ANSWERS, QualityGuard
 from loopback import Body, Loopback, Responder, moves_in, serving
 from players import habit, keeps_habit, perfect, silent_when_changed, wavering
 
@@ -169,7 +169,7 @@ def test_a_token_limit_that_spoils_the_answers_stops_the_run_early() -> None:
     thinking = Loopback(lambda _: "Let me think about this", finish_reason="length")
     with serving(thinking) as server, pytest.raises(Incomplete, match=r"raise --max-tokens \(now"):
         measured(server, n=500, max_connections=4)
-    assert len(server.requests) <= FEWEST_TO_JUDGE + 4 * WINDOW
+    assert len(server.requests) <= MIN_ANSWERS + 4 * WINDOW
 
 
 CUT_OFF, EMPTY = Answer("Let me", "length"), Answer(" ")
@@ -190,7 +190,7 @@ CUT_OFF, EMPTY = Answer("Let me", "length"), Answer(" ")
 def test_what_spoiled_the_answers_is_said_as_it_is(spoiled: list[Answer], sentence: str) -> None:
     watch = QualityGuard(Settings())
     with pytest.raises(Incomplete) as problem:
-        for answer in FEWEST_TO_JUDGE * spoiled:
+        for answer in MIN_ANSWERS * spoiled:
             watch.see(answer, usable=False, baseline=True)
     assert str(problem.value) == f"20 of the first 20 replies {sentence}"
 
@@ -321,7 +321,7 @@ def test_replies_without_a_move_stop_the_run_early() -> None:
         ),
     ):
         measured(server, n=500, max_connections=4)
-    assert len(server.requests) <= 2 * FEWEST_TO_JUDGE + 4 * WINDOW
+    assert len(server.requests) <= 2 * MIN_ANSWERS + 4 * WINDOW
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from cant_do_that_anymore.runs.storage import save_run
 from cant_do_that_anymore.task import spill
 from cant_do_that_anymore.task.spill import (
     MAX_ANSWERS_IN_MEMORY,
-    MAX_LETTERS_IN_MEMORY,
-    MOST_FILES,
+    MAX_CHARACTERS_IN_MEMORY,
+    MAX_FILES,
     Answers,
     SpillFile,
     spill_file,
@@ -60,11 +60,17 @@ def test_a_sample_whose_answers_lie_on_disk_is_the_same_sample() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "e2e4", "é♘" * MAX_LETTERS_IN_MEMORY, "\ud83d" * (MAX_LETTERS_IN_MEMORY + 1), "x" * 2**20],
+    [
+        "",
+        "e2e4",
+        "é♘" * MAX_CHARACTERS_IN_MEMORY,
+        "\ud83d" * (MAX_CHARACTERS_IN_MEMORY + 1),
+        "x" * 2**20,
+    ],
 )
 def test_any_text_comes_back_among_others(text: str) -> None:
     place = SpillFile()
-    texts = [THOUGHTS, text, "y" * (MAX_LETTERS_IN_MEMORY + 1), text]
+    texts = [THOUGHTS, text, "y" * (MAX_CHARACTERS_IN_MEMORY + 1), text]
     samples = [laid(place, {"standard": Answer(each)}) for each in texts]
     assert [answer.text for answer in answers_of(samples)] == texts
 
@@ -96,10 +102,10 @@ def test_the_file_has_no_name_and_is_gone_with_the_last_answer_in_it(
 
 @needs_posix
 def test_however_many_runs_are_loaded_few_files_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spill, "_places", WeakSet())  # others may hold runs
+    monkeypatch.setattr(spill, "_files", WeakSet())  # others may hold runs
     before = open_files()
-    samples = [laid(spill_file()) for _ in range(3 * MOST_FILES)]
-    assert open_files() == before + MOST_FILES
+    samples = [laid(spill_file()) for _ in range(3 * MAX_FILES)]
+    assert open_files() == before + MAX_FILES
     assert all(sample.answers == ANSWERS for sample in samples)
     samples.clear()
     assert open_files() == before
@@ -109,7 +115,7 @@ def test_however_many_runs_are_loaded_few_files_are_open(monkeypatch: pytest.Mon
 def test_processes_that_fork_read_the_same_answers_at_once_and_mix_none() -> None:
     place = SpillFile()
     told = [
-        {"standard": Answer(str(number) * (MAX_LETTERS_IN_MEMORY + 1))} for number in range(500)
+        {"standard": Answer(str(number) * (MAX_CHARACTERS_IN_MEMORY + 1))} for number in range(500)
     ]
     samples = [laid(place, answers) for answers in told]
 

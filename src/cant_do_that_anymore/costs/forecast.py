@@ -203,7 +203,7 @@ def forecast_requests(
             controls = _controls(dataset, positions, criteria, kept, selection)
     samples: list[Sample] = []
     for place, (draw, conditions) in enumerate(trials_for(positions, controls, plan)):
-        asks = list(draw.asks(conditions))
+        asks = list(draw.requests(conditions))
         same_limit_only = kept.had_truncation(asks, plan.settings)
         asks = [replace(ask, same_limit_only=same_limit_only) for ask in asks]
         answers = [kept.answer(ask, plan.settings) for ask in asks]

@@ -72,7 +72,7 @@ async def _solved(state: TaskState, measured: ModelState) -> TaskState:
     how = {"rules": plan.change.key, "reading": plan.reading, "conditions": names}
     state.store.set(ASKED_HOW, how)
     state.messages, answers = [], []
-    for condition, ask in zip(conditions, draw.asks(conditions), strict=True):
+    for condition, ask in zip(conditions, draw.requests(conditions), strict=True):
         exchange = Transcript()
         TRANSCRIPT.set(exchange)
         own = with_request_seed(measured.model, ask, plan.settings)

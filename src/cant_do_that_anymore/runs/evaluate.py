@@ -227,7 +227,7 @@ def _asks(
     draw: Trial, asking: Client, plan: Plan, conditions: Sequence[Condition]
 ) -> list[Request]:
     """The questions of a sample; all of them anew if a smaller limit has cut off one before."""
-    asks = list(draw.asks(conditions))
+    asks = list(draw.requests(conditions))
     same_limit_only = asking.cache.had_truncation(asks, plan.settings)
     return [replace(ask, same_limit_only=True) for ask in asks] if same_limit_only else asks
 

@@ -172,7 +172,7 @@ def _measuring(positions: Sequence[Position], plan: Plan) -> Iterator[Request]:
     draws = list(trials_of(positions))
     for condition in plan.conditions:
         for draw in draws:
-            yield from draw.asks([condition])
+            yield from draw.requests([condition])
 
 
 def _kept(

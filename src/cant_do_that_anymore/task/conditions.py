@@ -1,6 +1,6 @@
-"""The table of conditions: how each one asks about a position.
+"""The table of conditions: the prompt, the rules and the scorer of each.
 
-A run asks every position under the conditions that its plan lists. The first is the baseline, under
+A run asks about every position under the conditions of its plan. The first is the baseline, under
 which a model shows its habits.
 """
 
@@ -26,15 +26,15 @@ from .types import (
 )
 
 PLACEBO, REMINDED = "placebo", "reminded"
+# Legality questions: about a special move, and about a move that the changed rules allow.
 KNOWS_FORBIDDEN, KNOWS_ALLOWED = QUESTIONS = ("knows_forbidden", "knows_allowed")
-"""Of knowledge: is a special move legal, and is one that the changed rules allow?"""
+# The conditions of a diagnosis, for every position.
 ASKED = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO, REMINDED, *QUESTIONS)
-"""What every position is asked under."""
 ASKED_OF_CONTROLS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO)
 
 
 def render_turns(condition: Condition, position: Position) -> tuple[Message, ...]:
-    """The task, then the moves so far turn by turn, and what the condition adds to the last.
+    """Return the system prompt and the moves so far as turns, with the condition's suffix.
 
     The side to move is the assistant and the other side the user, so the last turn is the user's.
     """
@@ -43,35 +43,37 @@ def render_turns(condition: Condition, position: Position) -> tuple[Message, ...
     turns = (_turn(roles[(ply - to_move) % 2], move) for ply, move in enumerate(position.moves))
     messages = (_turn("system", condition.text), *turns)
     return (
-        with_user_turn(messages, added) if (added := suffix_for(position, condition)) else messages
+        with_user_turn(messages, suffix)
+        if (suffix := suffix_for(position, condition))
+        else messages
     )
 
 
 @lru_cache(maxsize=8192)
 def _turn(role: Role, content: str) -> Message:
-    """The same moves come in many positions."""
+    """Return a cached message: many positions share their first moves."""
     return Message(role, content)
 
 
 def suffix_for(position: Position, condition: Condition) -> str:
-    """What the user's last turn ends with, beside the move."""
+    """Return what the user's last turn ends with, after the move."""
     if not condition.about:
         return condition.added
-    about = condition.about(position, condition.rules)
-    return condition.added.replace(MOVE, about).replace(ANSWERS, answers_for(position))
+    move = condition.about(position, condition.rules)
+    return condition.added.replace(MOVE, move).replace(ANSWERS, answers_for(position))
 
 
 @dataclass(frozen=True)
 class ConditionTemplate:
-    """How a condition is made for a change of the rules.
+    """How to build a condition for a rule change.
 
     Attributes:
-        rules: the rules in force, by the change.
-        text: the task, by the wording and the change.
-        added: what the user's last turn ends with, by both.
-        about: the move whose legality is asked, if that is the question.
-        show: how the position is shown.
-        read: how the reply is read.
+        rules: returns the rules in force for a change.
+        text: returns the system prompt for a wording and a change.
+        added: returns the end of the user's last turn for both.
+        about: returns the move whose legality is asked, if that is the question.
+        show: renders the prompt.
+        read: scores the answer.
     """
 
     rules: Callable[[Rules], Rules]
@@ -90,8 +92,8 @@ def _placebo_text(wording: Wording, change: Rules) -> str:
     return wording.changed_prompt(placebo_of(change), ", the placebo of a diagnosis")
 
 
-def _asking(about: QueriedMove) -> ConditionTemplate:
-    """The question whether a move is legal under the changed rules."""
+def _legality_question(about: QueriedMove) -> ConditionTemplate:
+    """Return the template that asks whether a move is legal under the changed rules."""
     return ConditionTemplate(
         _changed,
         Wording.changed_prompt,
@@ -106,59 +108,62 @@ CONDITIONS: dict[str, ConditionTemplate] = {
     CHANGED_CONDITION: ConditionTemplate(_changed, Wording.changed_prompt),
     PLACEBO: ConditionTemplate(placebo_of, _placebo_text),
     REMINDED: ConditionTemplate(_changed, Wording.changed_prompt, added=Wording.reminder_prompt),
-    KNOWS_FORBIDDEN: _asking(forbidden_move),
-    KNOWS_ALLOWED: _asking(allowed_move),
+    KNOWS_FORBIDDEN: _legality_question(forbidden_move),
+    KNOWS_ALLOWED: _legality_question(allowed_move),
 }
 
 
 def conditions_for(names: Iterable[str], change: Rules, wording: Wording) -> tuple[Condition, ...]:
-    """The conditions of those names.
+    """Return the conditions of those names.
 
     Raises:
-        InvalidInput: if one is unknown, or the wording does not fit it.
+        InvalidInput: if a name is unknown, or the wording does not fit.
     """
     return tuple(
         condition_named(
-            name, kind.rules(change), kind.text(wording, change), kind.added(wording, change)
+            name,
+            template.rules(change),
+            template.text(wording, change),
+            template.added(wording, change),
         )
         for name in names
-        for kind in [_kind(name)]
+        for template in [_template(name)]
     )
 
 
 def question(
     position: Position, rules: Rules, condition: str = CHANGED_CONDITION, wording: Wording = DEFAULT
 ) -> Question:
-    """The question about a position under a condition, as a run with these changed rules asks it.
+    """Return the prompt for a position under a condition, as a run with these rules sends it.
 
     Raises:
         InvalidInput: as `conditions_for` does.
     """
-    (found,) = conditions_for([condition], rules, wording)
-    return found.question(position)
+    (resolved,) = conditions_for([condition], rules, wording)
+    return resolved.question(position)
 
 
 def condition_named(name: str, rules: Rules, text: str, added: str = "") -> Condition:
-    """The condition of that name with these rules and these texts."""
-    kind = _kind(name)
-    return Condition(name, rules, text, kind.show, kind.read, added, kind.about)
+    """Return the condition of that name with these rules and texts."""
+    template = _template(name)
+    return Condition(name, rules, text, template.show, template.read, added, template.about)
 
 
-def _kind(name: str) -> ConditionTemplate:
+def _template(name: str) -> ConditionTemplate:
     if name not in CONDITIONS:
         raise unknown_value("condition", name, CONDITIONS)
     return CONDITIONS[name]
 
 
 def check(names: tuple[str, ...]) -> None:
-    """Refuse conditions that make no run.
+    """Check that the conditions make a run.
 
     Raises:
-        InvalidInput: if one is unknown, or they do not begin with the standard and the changed one,
-            or repeat.
+        InvalidInput: if a name is unknown or repeated, or the first two are not the standard and
+            the changed condition.
     """
     for name in names:
-        _kind(name)
+        _template(name)
     if names[:2] != (STANDARD_CONDITION, CHANGED_CONDITION) or len(set(names)) < len(names):
         raise InvalidInput(
             f"the conditions of a run are {STANDARD_CONDITION!r}, {CHANGED_CONDITION!r} and "

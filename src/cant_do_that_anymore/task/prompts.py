@@ -13,17 +13,17 @@ from ..errors import InvalidInput, error_reason, nearest, unknown_value
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 from .knowledge import ANSWERS, MOVE
 
+# Placeholder in a wording for the sentence that states the rule change.
 CHANGE = "{change}"
-"""Stands in a wording for the sentence that states the change of the rules."""
 
 ORIGINAL_PREFIX = "openai-evals:"
 _ORIGINAL_TEXTS = "evals/elsuite/cant_do_that_anymore/defaults.py"
 _ORIGINAL_NAMES = ("TASK_DESCRIPTION", "TASK_DESCRIPTION_VARIANT")
-_NO_WHEEL = (
+# Errors from reading a file that is not a wheel of the original eval.
+_READ_ERRORS = (
     *(OSError, LookupError, ValueError, TypeError, SyntaxError, RuntimeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error),
 )
-"""What reading may raise where a file is no wheel of the original."""
 
 _TASK = """\
 You are playing a game of {game}. The moves so far are given turn by turn; it is your move. \
@@ -49,16 +49,15 @@ this position? Reply with {answers} and nothing else."""
 
 @dataclass(frozen=True)
 class Wording:
-    """How the rules are put to the model.
+    """The prompt texts that state the rules to the model.
 
     Attributes:
         standard: the task under the standard rules.
-        changed: the task under changed ones; it holds ``{change}`` where the change is stated.
-            Without that, the text is about bishops that move as knights do and fits no other
-            change.
-        reminder: what is added to the user's last turn to state the change once more.
-        question: what is added there to ask whether ``{move}`` is legal; ``{answers}`` is "yes or
-            no", or the other way round.
+        changed: the task under changed rules, with ``{change}`` where the change is stated. Without
+            it, the text is about bishops that move as knights do and fits no other change.
+        reminder: the suffix of the user's last turn that states the change once more.
+        question: the suffix that asks whether ``{move}`` is legal; ``{answers}`` becomes "yes or
+            no" or "no or yes".
     """
 
     name: str
@@ -67,21 +66,21 @@ class Wording:
     reminder: str = _REMINDER
     question: str = _QUESTION
 
-    def changed_prompt(self, change: Rules, used: str = "") -> str:
-        """The text for the changed rules, where an error may say what they are used for.
+    def changed_prompt(self, change: Rules, purpose: str = "") -> str:
+        """Return the text for the changed rules; an error names their ``purpose``.
 
         Raises:
-            InvalidInput: if the texts are about another change.
+            InvalidInput: if the text is about another change.
         """
         if CHANGE not in self.changed and change is not BISHOPS_AS_KNIGHTS:
             raise InvalidInput(
                 f"the wording {self.name!r} states only {BISHOPS_AS_KNIGHTS.key}, "
-                f"not {change.key}{used}; write {CHANGE} in it where the change belongs"
+                f"not {change.key}{purpose}; write {CHANGE} in it where the change belongs"
             )
         return self.changed.replace(CHANGE, change.statement)
 
     def reminder_prompt(self, change: Rules) -> str:
-        """The reminder of the change."""
+        """Return the reminder of the change."""
         return self.reminder.replace(CHANGE, change.statement)
 
 
@@ -90,20 +89,20 @@ DEFAULT = Wording(
     _TASK.replace("{game}", "chess"),
     _TASK.replace("{game}", "chess with one rule changed") + _CHANGED,
 )
+# The keys of a TOML file, and the placeholders that each text may contain.
 _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "standard": (),
     "changed": (CHANGE,),
     "reminder": (CHANGE,),
     "question": (MOVE, ANSWERS),
 }
-"""The keys of a file, and the placeholders that are filled in in each text."""
+# A word in braces. After a LaTeX command it is an argument, not a placeholder.
 _IN_BRACES = re.compile(r"(\\[A-Za-z]+)?(\{\s*[^\W\d]+\s*\})")
-"""A word in braces, perhaps as the argument of a LaTeX command, which is no placeholder."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f]")
 
 
 def wording_named(name: str) -> Wording:
-    """The default wording, one read from a TOML file, or the original's own.
+    """Return the default wording, one from a TOML file, or that of the original eval.
 
     Args:
         name: ``default``, the path of a TOML file with the texts of a `Wording`, or
@@ -125,48 +124,48 @@ def wording_named(name: str) -> Wording:
 def _from_toml(path: Path) -> Wording:
     where = f"the wording {str(path)!r}"
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as problem:
-        raise InvalidInput(f"cannot read {where}: {error_reason(problem)}") from None
-    for key in told:
+        texts = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"cannot read {where}: {error_reason(error)}") from None
+    for key in texts:
         if key not in _PLACEHOLDERS:
             raise unknown_value(f"key in {where}", key, _PLACEHOLDERS)
     for key in ("standard", "changed"):
-        if key not in told:
+        if key not in texts:
             raise InvalidInput(f"{where} lacks the key {key!r}")
-    for key, text in told.items():
+    for key, text in texts.items():
         _check_text(f"{key!r} of {where}", text, _PLACEHOLDERS[key])
-    if told["standard"].split() == told["changed"].split():
+    if texts["standard"].split() == texts["changed"].split():
         raise InvalidInput(
             f"'standard' and 'changed' of {where} are the same text; write {CHANGE} in 'changed' "
             "where the rule is stated"
         )
-    return Wording(str(path), **told)
+    return Wording(str(path), **texts)
 
 
-def _check_text(which: str, text: object, placeholders: Collection[str]) -> None:
-    """Refuse what cannot be told to a model.
+def _check_text(label: str, text: object, placeholders: Collection[str]) -> None:
+    """Check that a text can be sent to a model.
 
     Raises:
-        InvalidInput: if it is no text or an empty one, holds a control character or an unknown
+        InvalidInput: if it is not a string, is empty, holds a control character or an unknown
             placeholder, or asks about no move.
     """
     if not isinstance(text, str):
-        raise InvalidInput(f"{which} must be a text, not {text!r:.60}")
+        raise InvalidInput(f"{label} must be a text, not {text!r:.60}")
     if not text.strip():
-        raise InvalidInput(f"{which} is empty; write what the model is told")
+        raise InvalidInput(f"{label} is empty; write what the model is told")
     if control := _CONTROL.search(text):
         raise InvalidInput(
-            f"{which} holds the control character {control[0]!r}; to write a backslash in TOML, as "
+            f"{label} holds the control character {control[0]!r}; to write a backslash in TOML, as "
             r"in \boxed{}, put the text in 'single quotes'"
         )
-    for command, given in _IN_BRACES.findall(text):
-        if not command and given not in placeholders:
-            none = f"this text takes none; {CHANGE} belongs in 'changed'"
-            valid = nearest(given, placeholders) if placeholders else none
-            raise InvalidInput(f"unknown placeholder in {which}: {given!r} ({valid})")
+    for command, placeholder in _IN_BRACES.findall(text):
+        if not command and placeholder not in placeholders:
+            no_placeholders = f"this text takes none; {CHANGE} belongs in 'changed'"
+            valid = nearest(placeholder, placeholders) if placeholders else no_placeholders
+            raise InvalidInput(f"unknown placeholder in {label}: {placeholder!r} ({valid})")
     if MOVE in placeholders and MOVE not in text:
-        raise InvalidInput(f"{which} asks about no move; write {MOVE} where the move belongs")
+        raise InvalidInput(f"{label} asks about no move; write {MOVE} where the move belongs")
 
 
 def _string(value: object) -> str:
@@ -189,9 +188,9 @@ def _original(name: str, path: Path) -> Wording:
             for target in statement.targets
             if isinstance(target, ast.Name) and target.id in _ORIGINAL_NAMES
         }
-        return Wording(name, *(texts[each] for each in _ORIGINAL_NAMES))
-    except _NO_WHEEL as problem:
+        return Wording(name, *(texts[constant] for constant in _ORIGINAL_NAMES))
+    except _READ_ERRORS as error:
         raise InvalidInput(
-            f"cannot read the original's texts from {str(path)!r} ({error_reason(problem)}); "
+            f"cannot read the original's texts from {str(path)!r} ({error_reason(error)}); "
             "get the wheel with: pip download --no-deps evals"
         ) from None

@@ -4,16 +4,16 @@ from ..errors import Incomplete
 from ..providers.base import Answer, Settings
 from ..providers.request_variants import limit_of
 
-FEWEST_TO_JUDGE = 20
-MOST_SPOILED = 0.2
-MOST_UNREADABLE = 0.8
+MIN_ANSWERS = 20
+MAX_SPOILED = 0.2
+MAX_UNREADABLE = 0.8
 
 
 class QualityGuard:
-    """Counts replies that the token limit spoiled, and replies that do not tell what was asked for.
+    """Counts answers that are cut off, empty or unreadable.
 
-    Empty and unreadable replies count only under the baseline condition, and so do not stop the run
-    of a model that falls silent when the rules change: that is a result.
+    Empty and unreadable answers count only under the baseline condition. So a model that falls
+    silent when the rules change does not stop the run: that is a result.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -25,10 +25,10 @@ class QualityGuard:
         self._unreadable = 0
 
     def see(self, answer: Answer, *, usable: bool, baseline: bool) -> None:
-        """Count one answer, and whether it was of use.
+        """Count one answer, and whether it was usable.
 
         Raises:
-            Incomplete: if too many of the replies so far are of no use.
+            Incomplete: if too many of the answers so far are unusable.
         """
         cut_off = answer.stop_reason == "length" and not usable
         empty = answer.stop_reason == "stop" and not answer.text.strip() and baseline
@@ -39,28 +39,25 @@ class QualityGuard:
             self._standard += 1
             self._unreadable += not usable
         spoiled = self._cut_off + self._empty
-        if self._seen >= FEWEST_TO_JUDGE and spoiled > MOST_SPOILED * self._seen:
+        if self._seen >= MIN_ANSWERS and spoiled > MAX_SPOILED * self._seen:
             raise Incomplete(f"{spoiled} of the first {self._seen} replies {self._why(answer)}")
-        if (
-            self._standard >= 2 * FEWEST_TO_JUDGE
-            and self._unreadable > MOST_UNREADABLE * self._standard
-        ):
+        if self._standard >= 2 * MIN_ANSWERS and self._unreadable > MAX_UNREADABLE * self._standard:
             raise Incomplete(
                 f"{self._unreadable} of the first {self._standard} replies under the standard "
                 f"rules name no move; the last one was {answer.text[:80]!r}"
             )
 
     def _why(self, answer: Answer) -> str:
-        """What spoiled the replies, and what can be done about it."""
+        """Describe what is wrong with the answers, and what to do about it."""
         if not self._cut_off:
-            thoughts = "" if answer.text.strip() else answer.reasoning
-            told = f"; the last one was thoughts alone: {thoughts[:80]!r}" if thoughts else ""
-            return f"were empty, and no limit cut them off{told}"
-        how = f"empty ({self._empty}) or cut off" if self._empty else "cut off"
-        return f"were {how} before a move; raise {self._too_small(answer)}"
+            reasoning = "" if answer.text.strip() else answer.reasoning
+            example = f"; the last one was thoughts alone: {reasoning[:80]!r}" if reasoning else ""
+            return f"were empty, and no limit cut them off{example}"
+        state = f"empty ({self._empty}) or cut off" if self._empty else "cut off"
+        return f"were {state} before a move; raise {self._limit_to_raise(answer)}"
 
-    def _too_small(self, answer: Answer) -> str:
-        """The limit that cuts such replies off."""
+    def _limit_to_raise(self, answer: Answer) -> str:
+        """Return the option whose limit cuts such answers off."""
         limit = limit_of(answer.conceded, self._settings)
         if limit > self._settings.max_tokens:
             return f"--reasoning-tokens (now {limit - self._settings.max_tokens:,})"

@@ -15,19 +15,19 @@ from .scorer import names_special, outcome_of
 from .spill import Answers
 from .types import CHANGED_CONDITION, Condition, Plan, Reading, Sample, ScoredAnswer
 
+# Shares equal values: many answers have few distinct scores.
 interned = cache(ScoredAnswer)
-"""One of each kind: there are few, for many answers."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A position to be asked; ``number`` tells repeated askings of the same questions apart."""
+    """A position to ask about; ``number`` distinguishes repetitions of the same questions."""
 
     position: Position
     number: int
 
-    def asks(self, conditions: Iterable[Condition]) -> Iterator[Request]:
-        """The position under every condition."""
+    def requests(self, conditions: Iterable[Condition]) -> Iterator[Request]:
+        """Yield the requests about the position, one per condition."""
         for condition in conditions:
             question = condition.question(self.position)
             yield Request(question, "measuring", condition.name, self.number)
@@ -35,37 +35,37 @@ class Trial:
     def sample(
         self, answers: Iterable[Answer], conditions: Sequence[Condition], reading: Reading
     ) -> Sample:
-        """What the answers make of it, one for each condition."""
+        """Build the sample from the answers, one per condition."""
         names = (condition.name for condition in conditions)
-        said = dict(zip(names, answers, strict=True))
-        replies = _replies_of(said, self.position, conditions, reading)
-        return Sample(self.position, self.number, replies, said)
+        answers_by_name = dict(zip(names, answers, strict=True))
+        replies = _score_answers(answers_by_name, self.position, conditions, reading)
+        return Sample(self.position, self.number, replies, answers_by_name)
 
 
-def _replies_of(
-    said: Answers, position: Position, conditions: Sequence[Condition], reading: Reading
+def _score_answers(
+    answers: Answers, position: Position, conditions: Sequence[Condition], reading: Reading
 ) -> dict[str, ScoredAnswer]:
     change = {condition.name: condition.rules for condition in conditions}[CHANGED_CONDITION]
     return {
-        condition.name: reply_of(said[condition.name], position, condition, reading, change)
+        condition.name: score_answer(answers[condition.name], position, condition, reading, change)
         for condition in conditions
     }
 
 
-def reply_of(
+def score_answer(
     answer: Answer, position: Position, condition: Condition, reading: Reading, change: Rules
 ) -> ScoredAnswer:
-    """The answer, judged under its condition and as if given under the changed rules."""
-    judgement = condition.read(answer, position, condition.rules, reading)
-    under_change = judgement.outcome
-    if judgement.move is not None and condition.rules != change:
-        under_change = outcome_of(chess.Move.from_uci(judgement.move), position, change)
-    tempted = names_special(answer.reasoning, position)
-    return interned(judgement.outcome, judgement.move, under_change, tempted)
+    """Score an answer under its condition, and as if it was given under the changed rules."""
+    score = condition.read(answer, position, condition.rules, reading)
+    under_change = score.outcome
+    if score.move is not None and condition.rules != change:
+        under_change = outcome_of(chess.Move.from_uci(score.move), position, change)
+    thought_of_special = names_special(answer.reasoning, position)
+    return interned(score.outcome, score.move, under_change, thought_of_special)
 
 
 def trials_of(positions: Iterable[Position]) -> Iterator[Trial]:
-    """The positions in their order, counting those that make the same questions.
+    """Yield a trial per position, numbering those that ask the same questions.
 
     Positions with the same moves do, whatever their special moves are.
     """
@@ -78,17 +78,23 @@ def trials_of(positions: Iterable[Position]) -> Iterator[Trial]:
 def trials_for(
     positions: Sequence[Position], controls: Sequence[Position], plan: Plan
 ) -> list[tuple[Trial, Sequence[Condition]]]:
-    """Every position with all conditions of the plan, then every control with its few."""
-    draws = trials_of([*positions, *controls])
-    few = [each for each in plan.conditions if each.name in ASKED_OF_CONTROLS]
-    conditions = [plan.conditions] * len(positions) + [tuple(few)] * len(controls)
-    return list(zip(draws, conditions, strict=True))
+    """Return every position with all conditions, then every control with its conditions."""
+    trials = trials_of([*positions, *controls])
+    of_controls = [
+        condition for condition in plan.conditions if condition.name in ASKED_OF_CONTROLS
+    ]
+    conditions = [plan.conditions] * len(positions) + [tuple(of_controls)] * len(controls)
+    return list(zip(trials, conditions, strict=True))
 
 
 def rescore(samples: Sequence[Sample], plan: Plan, reading: Reading) -> list[Sample]:
-    """The same answers, read in another way."""
+    """Score the same answers again with another reading."""
     return [
-        replace(sample, replies=_replies_of(sample.answers, sample.position, conditions, reading))
+        replace(
+            sample, replies=_score_answers(sample.answers, sample.position, conditions, reading)
+        )
         for sample in samples
-        for conditions in [[each for each in plan.conditions if each.name in sample.replies]]
+        for conditions in [
+            [condition for condition in plan.conditions if condition.name in sample.replies]
+        ]
     ]

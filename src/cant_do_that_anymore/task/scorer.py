@@ -1,8 +1,8 @@
-"""Score a reply: which move it names, and what that move is under the rules.
+"""Score an answer: the move it names, and the outcome of that move under the rules.
 
-They are weaker than legality: any move of an own piece to a square whose occupant has another
-colour passes, a diagonal bishop move under the changed rules included. Outcomes are the strict
-measure; violations stay for comparison with the original.
+The original eval's violations are weaker than legality: any move of an own piece to a square whose
+occupant has another color passes, even a diagonal bishop move under the changed rules. Outcomes are
+the strict measure; violations serve comparison with the original.
 """
 
 import re
@@ -29,30 +29,30 @@ _NO_MOVE = frozenset(("violation", "violation_incorrect_notation"))
 _MOVE_AT_START = re.compile(r"([a-h][1-8])([a-h][1-8])(?:=?[nbrqkNBRQK])?")
 
 
-@lru_cache(maxsize=16)  # several measures ask for each of them, sample by sample
+@lru_cache(maxsize=16)  # several measures use it per sample
 def original_violations(reply: str, position: Position) -> frozenset[str]:
-    """Which violations a reply to that position commits.
+    """Return the original eval's violations that a reply commits.
 
-    As in the original, two empty squares count as the same colour, and since every readable move
-    names squares of the board, none leaves it.
+    As in the original, two empty squares count as the same color. Every readable move names squares
+    on the board, so none leaves it.
     """
     move = _MOVE_AT_START.match(reply.strip())
     if not move:
         return _NO_MOVE
     start, target = (chess.BB_SQUARES[chess.parse_square(square)] for square in move.groups())
     own, theirs = position.occupied
-    foreign = not start & own
+    not_own = not start & own
     same = (bool(start & own), bool(start & theirs)) == (bool(target & own), bool(target & theirs))
-    found = {
-        "violation_moving_invalid_piece": foreign,
+    violations = {
+        "violation_moving_invalid_piece": not_own,
         "violation_capturing_same_color": same,
-        "violation": foreign or same,
+        "violation": not_own or same,
     }
-    return frozenset(name for name, is_so in found.items() if is_so)
+    return frozenset(name for name, committed in violations.items() if committed)
 
 
 def judge(answer: Answer, position: Position, rules: Rules, reading: Reading = "lenient") -> Score:
-    """Judge the answer to ``position`` under ``rules``.
+    """Score the answer to ``position`` under ``rules``.
 
     >>> from ..game.rules import BISHOPS_AS_KNIGHTS
     >>> position = Position(4, ("e2e4", "b7b6", "d2d4"), ("c8b7",))
@@ -63,14 +63,14 @@ def judge(answer: Answer, position: Position, rules: Rules, reading: Reading = "
         return Score("error", None)
     move = answered_move(answer, position, rules, reading)
     if move is None:
-        return Score(unread(answer), None)
+        return Score(unusable_outcome(answer), None)
     return Score(outcome_of(move, position, rules), intern(move.uci()))
 
 
 def answered_move(
     answer: Answer, position: Position, rules: Rules, reading: Reading = "lenient"
 ) -> chess.Move | None:
-    """The move that an answer names, or None; the exact reader takes a bare UCI move alone."""
+    """Return the move that an answer names, or None; exact reading accepts only a bare UCI move."""
     if reading == "exact":
         return bare_move(answer.text.strip())
     return move_in(
@@ -83,13 +83,13 @@ def answered_move(
 
 
 def names_special(text: str, position: Position) -> bool:
-    """Whether a running text names a special move; standard chess says what notation means."""
-    named = named_moves(text, position.board(), STANDARD).values() if text else ()
-    return any(move is not None and move.uci() in position.special_moves for move in named)
+    """Whether a text names a special move; its notation is read under standard rules."""
+    moves = named_moves(text, position.board(), STANDARD).values() if text else ()
+    return any(move is not None and move.uci() in position.special_moves for move in moves)
 
 
 def outcome_of(move: chess.Move, position: Position, rules: Rules) -> Outcome:
-    """What a move is in a position under the rules."""
+    """Return the outcome of a move in a position under the rules."""
     board = position.board()
     if move.uci() in position.special_moves:
         return "special"
@@ -98,8 +98,8 @@ def outcome_of(move: chess.Move, position: Position, rules: Rules) -> Outcome:
     return "forbidden" if STANDARD.is_legal(board, move) else "illegal"
 
 
-def unread(answer: Answer) -> Outcome:
-    """What an answer was that did not tell what was asked for."""
+def unusable_outcome(answer: Answer) -> Outcome:
+    """Return the outcome of an answer in which nothing could be read."""
     if answer.stop_reason == "refused":
         return "refused"
     return "truncated" if answer.stop_reason == "length" else "unreadable"

@@ -19,130 +19,136 @@ from .conditions import ASKED, check, conditions_for
 from .prompts import DEFAULT, wording_named
 from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Plan, Reading
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 
+# Numbers must be smaller than this, so that other programs can read them from a file.
 LIMIT = 2**63
-"""No number is this large: others could not read it from a file."""
-_WORDS: dict[Any, str] = {
+_TYPE_NAMES: dict[Any, str] = {
     **{str: "a text", int: "a whole number", float: "a number", bool: "True or False"},
     **{Mapping: "a mapping", Path: "a path", Rules: "a value such as MyRule()"},
 }
 
 
-def checked(made: Made) -> Made:
-    """The same, once every field is known to be what its type says.
+def checked(instance: T) -> T:
+    """Return the instance after checking every field against its type hint.
 
     Raises:
-        ValueError: naming the field that is not.
+        ValueError: naming the first invalid field.
     """
-    for item, _, value in _misfits(made):
+    for item, _, value in _invalid_fields(instance):
         raise ValueError(f"{item.name} cannot be {shortened(value)}")
-    return made
+    return instance
 
 
-def check_given(made: object) -> None:
-    """Refuse a field that is not what its type says; what is not to be shown is not.
+def check_fields(instance: object) -> None:
+    """Check every field against its type hint; the message hides fields without a repr.
 
     Raises:
-        InvalidInput: saying what it can be.
+        InvalidInput: saying what the field can be.
     """
-    for item, kind, value in _misfits(made):
+    for item, hint, value in _invalid_fields(instance):
         large = isinstance(value, int | float) and abs(value) >= LIMIT
-        told = f"{item.name} must be {_in_words(kind)}" + " between -2**63 and 2**63" * large
-        raise InvalidInput(told + (f", not {shortened(value)}" if item.repr else ""))
+        message = (
+            f"{item.name} must be {_describe_type(hint)}" + " between -2**63 and 2**63" * large
+        )
+        raise InvalidInput(message + (f", not {shortened(value)}" if item.repr else ""))
 
 
-def _misfits(made: Any) -> Iterator[tuple[Field[Any], Any, Any]]:
-    """Every field that is not of its kind, the kind, and the value."""
-    kinds = _kinds(made.__class__)
-    for item in fields(made):
-        kind, value = kinds[item.name], getattr(made, item.name)
-        if not _is(value, kind):
-            yield item, kind, value
+def _invalid_fields(instance: Any) -> Iterator[tuple[Field[Any], Any, Any]]:
+    """Yield every field that does not match its type hint, with the hint and the value."""
+    hints = _type_hints(instance.__class__)
+    for item in fields(instance):
+        hint, value = hints[item.name], getattr(instance, item.name)
+        if not _matches(value, hint):
+            yield item, hint, value
 
 
 @cache
-def _kinds(of: type) -> dict[str, Any]:
-    return get_type_hints(of)
+def _type_hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
 
 
-def _in_words(kind: Any) -> str:
-    outer, inner = get_origin(kind), get_args(kind)
+def _describe_type(hint: Any) -> str:
+    outer, inner = get_origin(hint), get_args(hint)
     if outer in (Union, types.UnionType):
-        *others, last = (_in_words(one) for one in inner if one is not types.NoneType)
+        *others, last = (_describe_type(option) for option in inner if option is not types.NoneType)
         return f"{', '.join(others)} or {last}" if others else last
     if outer is Literal:
         return " or ".join(map(repr, inner))
     if outer is tuple:
-        return f"a tuple of {_in_words(inner[0]).removeprefix('a ')}s"
-    return _WORDS[outer or kind]
+        return f"a tuple of {_describe_type(inner[0]).removeprefix('a ')}s"
+    return _TYPE_NAMES[outer or hint]
 
 
-def _is(value: Any, kind: Any) -> bool:
-    """Whether a value is of a kind; an infinite number is none."""
-    outer, inner = get_origin(kind), get_args(kind)
+def _matches(value: Any, hint: Any) -> bool:
+    """Whether a value matches a type hint; an infinite number never does."""
+    outer, inner = get_origin(hint), get_args(hint)
     if outer is Literal:
-        return any(value is one or (value == one and type(value) is type(one)) for one in inner)
+        return any(value is item or (value == item and type(value) is type(item)) for item in inner)
     if outer in (Union, types.UnionType):
-        return any(_is(value, one) for one in inner)
+        return any(_matches(value, item) for item in inner)
     if outer in (dict, Mapping):
-        return isinstance(value, Mapping) and all(_is(one, inner[1]) for one in value.values())
+        return isinstance(value, Mapping) and all(
+            _matches(item, inner[1]) for item in value.values()
+        )
     if outer in (list, tuple, Sequence):
-        return isinstance(value, list | tuple) and all(_is(one, inner[0]) for one in value)
-    if kind in (int, float):
-        fits = isinstance(value, kind | int) and not isinstance(value, bool)
+        return isinstance(value, list | tuple) and all(_matches(item, inner[0]) for item in value)
+    if hint in (int, float):
+        fits = isinstance(value, hint | int) and not isinstance(value, bool)
         return fits and abs(value) < LIMIT and isfinite(value)
-    return kind is Any or isinstance(value, outer or kind)
+    return hint is Any or isinstance(value, outer or hint)
 
 
 DEFAULT_MODEL = "cdta/pocket"
 DEFAULT_SEED = 20_220_722
+# The pools: the original's, that of the bundled games, and the positions that at least one of the
+# shipped datasets holds.
 SHIPPED, GAMES, COMMON = "shipped", "games", "common"
-"""The pools: the original's, those of the games inside the package, and the positions that at least
-one of the shipped datasets holds."""
+# Settings that are fields of the spec under the same name and do not depend on the model.
 SETTINGS = [each.name for each in fields(Settings) if each.name != "max_tokens"]
-"""Settings that are fields of the spec under the same name, and need no model to be known."""
-OUR_FIELDS = {
+# Fields of a request body that the client sets itself, or that must be absent.
+RESERVED_FIELDS = {
     *("model", "messages", "prompt", "stop", "stream", "n", "temperature"),
     *("max_tokens", "max_completion_tokens", "reasoning_effort"),
 }
-"""What every request has anyway, or must not have."""
 SAMPLES: dict[Eval, int] = {"all": 1000, "all_small": 100, "all_diagonal": 1000}
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What is to be measured and how; None stands for the default of the eval or the model.
+    """The options of a run; None stands for the default of the eval or the model.
 
     Attributes:
-        model: any name that `providers.catalogue` knows; ``NAME@URL`` gives the server as well.
-        base_url: the server that has the model.
-        tag: tells the model from another behind the same name and address.
-        header: more headers for every request, each ``NAME=VALUE`` or ``NAME=env:VARIABLE``; they
-            are written nowhere, and should change no answer.
-        pool: a file of positions to choose from, ``games`` for those inside the package, or
-            ``common`` for those that at least one of the shipped datasets holds.
+        model: any name that `providers.catalogue` knows; ``NAME@URL`` sets the server as well.
+        base_url: the server of the model.
+        tag: label that separates this model's cache from others of the same name and address.
+        header: extra HTTP headers, each ``NAME=VALUE`` or ``NAME=env:VARIABLE``; they are never
+            saved, and should change no answer.
+        pool: a file of positions to choose from, ``games`` for those of the bundled games, or
+            ``common`` for those in at least one of the shipped datasets.
         dataset: a file of positions, or the name of a dataset (`cdta dataset list`).
-        fallback_dataset: the dataset that serves a model that has none; None builds one.
-        rules: the changed rules, or their key; rules of one's own are in docs/rules.md.
-        diagnose: ask also why the habit stays: under all conditions of a diagnosis, and controls.
-        n: how many samples are drawn, of which at most ``max_samples`` are measured.
-        precision: stop as soon as the interval of the impact factor reaches no further from the
-            value than this, either way; ``n`` are the most. None measures all.
-        reasoning_effort: how much the model is asked to think; None for as it does by itself.
-        reasoning_tokens: room for thoughts beside ``max_tokens``; None for as much as is needed.
-        select_effort: the effort when its habits are found; None for as when it is measured.
-        extra_body: more for the body of every request, as JSON.
-        price: US dollars for a million tokens in and out, as ``IN,OUT``; None for the list's.
-        max_cost: in US dollars; no question is asked that could pass it.
-        ask_above: in US dollars; without a ``max_cost``, a run that will cost more by its first
-            answers stops there. None for never.
-        keep_looking: go through the whole pool, although it cannot give half of what is wanted.
-        fresh: ask anew instead of taking answers of earlier runs, and keep none.
-        batch: ask in batches, for half the price and some hours later.
+        fallback_dataset: the dataset for a model that has none; None builds one.
+        rules: the changed rules or their key; docs/rules.md describes custom rules.
+        diagnose: also ask why the habit stays: under all conditions of a diagnosis, with controls.
+        n: how many samples to draw; at most ``max_samples`` of them are measured.
+        precision: stop once the impact factor's interval reaches at most this far from the value,
+            either way; ``n`` is the upper limit. None measures all samples.
+        reasoning_effort: the reasoning effort to request; None for the model's default.
+        reasoning_tokens: reasoning budget in addition to ``max_tokens``; None for as much as is
+            needed.
+        select_effort: the reasoning effort when building the dataset; None for the same.
+        extra_body: extra JSON fields for every request body.
+        price: US dollars per million input and output tokens, as ``IN,OUT``; None for the list
+            price.
+        max_cost: budget in US dollars; no request that could exceed it is sent.
+        ask_above: in US dollars; without ``max_cost``, a run stops after its first answers if they
+            project a higher cost. None for never.
+        keep_looking: search the whole pool even if it cannot give half of the wanted positions.
+        fresh: neither read nor write the cache.
+        batch: send requests in batches, for half the price and some hours later.
 
     Raises:
-        InvalidInput: if something cannot work.
+        InvalidInput: if an option is invalid, or options conflict.
     """
 
     model: str | None = None
@@ -178,16 +184,16 @@ class Spec:
     batch: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.header, str):  # one alone
+        if isinstance(self.header, str):  # a single header
             object.__setattr__(self, "header", (self.header,))
-        for what, given, valid in (
+        for label, value, valid in (
             ("eval", self.eval, get_args(Eval)),
             ("reading", self.reading, get_args(Reading)),
             ("reasoning effort", self.reasoning_effort, (None, *EFFORTS)),
             ("reasoning effort", self.select_effort, (None, *EFFORTS)),
         ):
-            if given not in valid:
-                raise unknown_value(what, str(given), [each for each in valid if each])
+            if value not in valid:
+                raise unknown_value(label, str(value), [option for option in valid if option])
         for name, least, most in (
             ("temperature", 0.0, inf),
             ("max_cost", 0.0, inf),
@@ -199,16 +205,16 @@ class Spec:
             ("reasoning_tokens", 0, inf),
             ("max_connections", 1, inf),
         ):
-            given = getattr(self, name)
-            if isinstance(given, int | float) and not (least <= given <= most and given < inf):
+            value = getattr(self, name)
+            if isinstance(value, int | float) and not (least <= value <= most and value < inf):
                 bound = f"at least {least:g}" if most == inf else f"from {least:g} to {most:g}"
-                raise InvalidInput(f"{name} must be {bound}, not {given}")
+                raise InvalidInput(f"{name} must be {bound}, not {value}")
         if isinstance(self.precision, int | float) and not 0 < self.precision < 1:
             raise InvalidInput(
                 "precision is how far the impact factor's interval may reach either way, above 0 "
                 f"and below 1, such as 0.05; not {self.precision}"
             )
-        check_given(self)
+        check_fields(self)
         model, base_url = split_address(self.model, self.base_url)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "base_url", base_url)
@@ -223,19 +229,19 @@ class Spec:
         object.__setattr__(self, "price", _checked_price(self.price))
 
     def _check_common(self) -> None:
-        for what, given, holds in (
+        for label, value, fits in (
             ("rules", resolve_rules(self.rules).key, self.change == BISHOPS_AS_KNIGHTS),
             ("eval", self.eval, self.eval != "all_diagonal"),
         ):
-            if not holds:
+            if not fits:
                 raise InvalidInput(
                     f"the pool {COMMON!r} is for {BISHOPS_AS_KNIGHTS.key} and the evals all and "
-                    f"all_small, not for the {what} {given!r}; leave it out there"
+                    f"all_small, not for the {label} {value!r}; leave it out there"
                 )
 
     @property
     def to_draw(self) -> int:
-        """How many samples are drawn."""
+        """How many samples to draw."""
         return SAMPLES[self.eval] if self.n is None else self.n
 
     @property
@@ -248,47 +254,49 @@ class Spec:
         """The changed rules.
 
         Raises:
-            InvalidInput: if there are none of that key, or they cannot be measured.
+            InvalidInput: if the key is unknown, or the rules cannot be measured.
         """
         change = resolve_rules(self.rules)
         check_forbids_something(change)
         return change
 
 
-def _checked_body(given: str | Mapping[str, Any]) -> str:
-    """One JSON text for all that say the same."""
-    if not given:
+def _checked_body(value: str | Mapping[str, Any]) -> str:
+    """Return the same JSON text for equal bodies."""
+    if not value:
         return ""
     try:
-        body = json.loads(given) if isinstance(given, str) else dict(given)
+        body = json.loads(value) if isinstance(value, str) else dict(value)
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        told = shortened(given)
-        raise InvalidInput(f'extra_body must be a JSON object such as {{"top_k": 20}}, not {told}')
-    for name in OUR_FIELDS & body.keys():
+        shown = shortened(value)
+        raise InvalidInput(f'extra_body must be a JSON object such as {{"top_k": 20}}, not {shown}')
+    for name in RESERVED_FIELDS & body.keys():
         raise InvalidInput(f"extra_body may not hold {name!r}: that is set by other options")
     return json.dumps(body, sort_keys=True)
 
 
-def _checked_price(given: Iterable[float] | str | None) -> tuple[float, float] | None:
-    if given is None:
+def _checked_price(value: Iterable[float] | str | None) -> tuple[float, float] | None:
+    if value is None:
         return None
     try:
-        asked, replied = map(float, given.split(",") if isinstance(given, str) else given)
-        usable = 0 <= asked < inf and 0 <= replied < inf
+        input_price, output_price = map(
+            float, value.split(",") if isinstance(value, str) else value
+        )
+        usable = 0 <= input_price < inf and 0 <= output_price < inf
     except (TypeError, ValueError):
         usable = False
     if not usable:
         raise InvalidInput(
             "price must be IN,OUT, US dollars for a million tokens in and out such as 2.5,10, not "
-            f"{given!r}"
+            f"{value!r}"
         )
-    return asked, replied
+    return input_price, output_price
 
 
 def plan_for(spec: Spec, model: ModelInfo) -> Plan:
-    """Look up what the spec names.
+    """Resolve everything that the spec names.
 
     Raises:
         InvalidInput: if something it names does not exist or does not fit.

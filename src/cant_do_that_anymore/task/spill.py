@@ -11,33 +11,33 @@ from weakref import WeakSet
 
 from ..providers.base import Answer
 
-MAX_ANSWERS_IN_MEMORY, MAX_LETTERS_IN_MEMORY = 10_000, 200
-"""So many answers of no more letters stay in memory: the usual run, which needs no disk."""
-MOST_FILES = 16
-"""Systems let a process open a few hundred, and users load as many runs."""
+# Up to so many answers of no more characters stay in memory, so a usual run needs no disk.
+MAX_ANSWERS_IN_MEMORY, MAX_CHARACTERS_IN_MEMORY = 10_000, 200
+# Systems allow a few hundred open files per process, and users may load as many runs.
+MAX_FILES = 16
 
+# The answers about one position, by condition.
 Answers = Mapping[str, Answer]
-"""What was said about one position, by condition."""
 
 
 class SpillFile:
-    """A place for answers: a file without a name, which is gone with the last of them."""
+    """An unnamed temporary file for answers, which is deleted with the last of them."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
-        self._one_at_a_time = Lock()
+        self._lock = Lock()
         self._process = os.getpid()
         self._in_memory = 0
         self._last: tuple[int, Answers] = -1, {}
 
     def spill(self, answers: Answers) -> "Answers | Spilled":
-        """The answers where they are from now on: mostly on disk, unless there is no room.
+        """Write the answers to disk, unless they are few and short or there is no room.
 
-        A process that was forked has the file in common with its parent, and does not write to it.
+        A forked process shares the file with its parent and does not write to it.
         """
-        texts = (text for each in answers.values() for text in (each.text, each.reasoning))
+        texts = (text for answer in answers.values() for text in (answer.text, answer.reasoning))
         if self._in_memory < MAX_ANSWERS_IN_MEMORY and all(
-            len(text) <= MAX_LETTERS_IN_MEMORY for text in texts
+            len(text) <= MAX_CHARACTERS_IN_MEMORY for text in texts
         ):
             self._in_memory += len(answers)
             return answers
@@ -45,7 +45,7 @@ class SpillFile:
             return answers
         packed = pickle.dumps(answers)
         try:
-            with self._one_at_a_time:
+            with self._lock:
                 if not self._file:
                     self._file = TemporaryFile(buffering=0)  # noqa: SIM115
                 start, size = self._file.seek(0, os.SEEK_END), self._file.write(packed)
@@ -54,15 +54,15 @@ class SpillFile:
         return Spilled(self, start, size) if size == len(packed) else answers
 
     def read(self, start: int, size: int) -> Answers:
-        """What was laid there; who looks at one sample several times has it read once."""
+        """Read answers back; the last ones read are cached."""
         last, answers = self._last
         if last == start:
             return answers
         assert self._file
-        if sys.platform != "win32":  # processes fork, and to seek would move the others' place
+        if sys.platform != "win32":  # seeking would move the position of forked processes
             packed = os.pread(self._file.fileno(), size, start)
         else:
-            with self._one_at_a_time:
+            with self._lock:
                 self._file.seek(start)
                 packed = self._file.read(size)
         answers = dict(pickle.loads(packed))
@@ -70,30 +70,30 @@ class SpillFile:
         return answers
 
 
-_one_at_a_time = Lock()
+_lock = Lock()
 
 
 def spill_file() -> SpillFile:
-    """A new one, or, where there are many, one of those whose answers are still in use."""
-    with _one_at_a_time:
-        places = list(_places)
-        if len(places) < MOST_FILES:
-            places.insert(0, SpillFile())
-            _places.add(places[0])
-        return places[0]
+    """Return a new spill file, or, if there are many, one that is in use."""
+    with _lock:
+        files = list(_files)
+        if len(files) < MAX_FILES:
+            files.insert(0, SpillFile())
+            _files.add(files[0])
+        return files[0]
 
 
 class Spilled:
-    """Answers that are laid aside; a copy of them, for another process, say, is the answers."""
+    """Answers in a spill file; a pickled copy, say for another process, holds the answers."""
 
-    __slots__ = ("_place", "_size", "_start")
+    __slots__ = ("_size", "_spill_file", "_start")
 
-    def __init__(self, place: SpillFile, start: int, size: int) -> None:
-        self._place, self._start, self._size = place, start, size
+    def __init__(self, spill_file: SpillFile, start: int, size: int) -> None:
+        self._spill_file, self._start, self._size = spill_file, start, size
 
     def read(self) -> Answers:
-        """What was said."""
-        return self._place.read(self._start, self._size)
+        """Read the answers."""
+        return self._spill_file.read(self._start, self._size)
 
     def __repr__(self) -> str:
         return repr(self.read())
@@ -105,4 +105,4 @@ class Spilled:
         return dict, (self.read(),)
 
 
-_places: WeakSet[SpillFile] = WeakSet()
+_files: WeakSet[SpillFile] = WeakSet()

@@ -20,20 +20,20 @@ LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
 FORBIDDEN_OUTCOMES: frozenset[Outcome] = frozenset(("special", "forbidden"))
 UNUSABLE_OUTCOMES: frozenset[Outcome] = frozenset(get_args(Unusable))
 
+# The two conditions of every run: standard rules, and one rule changed.
 STANDARD_CONDITION, CHANGED_CONDITION = "standard", "changed"
-"""The two conditions of every run: the rules as they always were, and with one change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What an answer was: the outcome, and the move in UCI if one could be read."""
+    """The outcome of an answer, and its move in UCI if one could be read."""
 
     outcome: Outcome
     move: str | None
 
     @property
     def usable(self) -> bool:
-        """Whether it told what was asked for."""
+        """Whether the answer could be read."""
         return self.outcome not in UNUSABLE_OUTCOMES
 
 
@@ -44,16 +44,16 @@ QueriedMove = Callable[[Position, Rules], str]
 
 @dataclass(frozen=True)
 class Condition:
-    """One way of asking about a position.
+    """A prompt for positions, with the rules in force and the scorer.
 
     Attributes:
-        name: what its replies go by.
+        name: the key of its scored answers.
         rules: the rules in force.
-        text: the task, as the model is told it.
-        show: from itself and a position to a conversation.
-        read: from an answer to what it was.
+        text: the system prompt.
+        show: renders the messages, from the condition and a position.
+        read: scores an answer.
         added: what the user's last turn ends with.
-        about: by the position, the move whose legality is asked; None where a move is asked for.
+        about: returns the move whose legality is asked; None if the model is to choose a move.
     """
 
     name: str
@@ -65,33 +65,33 @@ class Condition:
     about: QueriedMove | None
 
     def question(self, position: Position) -> Question:
-        """The position under this condition."""
+        """Return the prompt for a position."""
         about = self.about(position, self.rules) if self.about else ""
         return Question(self.rules, position.moves, self.show(self, position), about)
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """What an answer can be."""
+        """The outcomes that an answer can have."""
         never = get_args(OfMove if self.about else OfKnowledge)
         return [outcome for outcome in OUTCOMES if outcome not in never]
 
 
+# Marks fields that may differ between runs that are compared.
 INCIDENTAL = {"incidental": True}
-"""Marks what may differ between runs that are compared."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that makes scores comparable or not.
+    """Everything that decides whether scores are comparable.
 
     Attributes:
         change: the changed rules.
-        wording: the name of the texts.
-        conditions: what each position is asked under; the first is the baseline of selection.
+        wording: the name of the prompt texts.
+        conditions: the conditions of every position; the first is the baseline of selection.
         wanted: how many samples.
-        select_effort: how much the model was asked to think when its habits were found.
-        precision: how far the interval of the impact factor may reach from the value, either way;
-            then the run stops, and ``wanted`` are the most. None for all that are wanted.
+        select_effort: the reasoning effort used when building the dataset.
+        precision: half-width of the impact factor's interval at which the run stops; then
+            ``wanted`` is the upper limit. None measures all samples.
     """
 
     eval: Eval
@@ -110,26 +110,26 @@ class Plan:
         return self.conditions[0]
 
     def differences(self, other: "Plan") -> list[str]:
-        """The names of everything that differs and could make scores differ."""
-        return _differing(self, other)
+        """Return the names of all fields that differ and could change scores."""
+        return _differing_fields(self, other)
 
 
-def _differing(one: object, other: object) -> list[str]:
+def _differing_fields(first: object, second: object) -> list[str]:
     names: list[str] = []
-    for each in fields(one):  # type: ignore[arg-type]
-        mine, yours = getattr(one, each.name), getattr(other, each.name)
-        if mine == yours or each.metadata.get("incidental"):
+    for item in fields(first):  # type: ignore[arg-type]
+        left, right = getattr(first, item.name), getattr(second, item.name)
+        if left == right or item.metadata.get("incidental"):
             continue
-        names += _differing(mine, yours) if isinstance(mine, Settings) else [each.name]
+        names += _differing_fields(left, right) if isinstance(left, Settings) else [item.name]
     return [name.replace("_", " ") for name in names]
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredAnswer(Score):
-    """All that was made of an answer.
+    """An answer's score under its condition and under the changed rules.
 
-    ``under_change`` is what the same move would be under the changed rules, and
-    ``thought_of_special`` whether the thoughts before it name a special move.
+    ``under_change`` is the outcome of the same move under the changed rules. ``thought_of_special``
+    tells whether the reasoning names a special move.
     """
 
     under_change: Outcome
@@ -138,10 +138,10 @@ class ScoredAnswer(Score):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A position and its replies, one for each condition.
+    """A position and its scored answers, one per condition.
 
-    ``draw`` tells samples apart that ask the same questions again; ``said`` are the answers, or
-    where they lie.
+    ``draw`` numbers samples that repeat the same questions. ``said`` holds the answers, or where
+    they were spilled.
     """
 
     position: Position
@@ -151,26 +151,26 @@ class Sample:
 
     @property
     def answers(self) -> Answers:
-        """What the model said, by condition."""
+        """The model's answers by condition."""
         return self.said.read() if isinstance(self.said, Spilled) else self.said
 
     @property
     def answered(self) -> bool:
-        """Whether every question got an answer; only such samples enter the measures."""
+        """Whether every request got an answer; only such samples enter the metrics."""
         return all(reply.outcome != "error" for reply in self.replies.values())
 
     def plays_special(self, condition: str) -> bool:
-        """Whether the special move was played under that condition."""
+        """Whether the model played the special move under that condition."""
         return self.replies[condition].outcome == "special"
 
     @property
     def had_habit(self) -> bool:
-        """Whether it was played under the standard rules."""
+        """Whether the model played the special move under the standard rules."""
         return self.plays_special(STANDARD_CONDITION)
 
     @property
     def kept_habit(self) -> bool:
-        """Whether it was played under the changed rules."""
+        """Whether the model played the special move under the changed rules."""
         return self.plays_special(CHANGED_CONDITION)
 
     @property
@@ -179,14 +179,14 @@ class Sample:
         return self.replies[CHANGED_CONDITION].outcome in LEGAL_OUTCOMES
 
     def breaks(self, condition: str) -> bool:
-        """Whether the answer under that condition is no legal move under the changed rules."""
+        """Whether the answer under that condition is not a legal move under the changed rules."""
         return self.replies[condition].under_change not in LEGAL_OUTCOMES
 
     def forbids(self, condition: str) -> bool:
-        """Whether the changed rules forbid it, special or not, where the standard ones do not."""
+        """Whether the move is legal under the standard rules and not under the changed ones."""
         return self.replies[condition].under_change in FORBIDDEN_OUTCOMES
 
 
 def answers_of(samples: Iterable[Sample]) -> Iterator[Answer]:
-    """All that was said."""
+    """Yield all answers of the samples."""
     return (answer for sample in samples for answer in sample.answers.values())

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from ..game.reply_text import plain_text
 
+# The reading of a reply that contradicts itself.
 CONTRADICTS = "contradicts"
-"""What a rule gives that decides neither for yes nor for no."""
 Said = bool | str | None
 _WORDS = {
     **dict.fromkeys(("yes", "legal", "true", "yeah", "yep", "yup", "correct", "allowed"), True),
@@ -29,8 +29,8 @@ _MARKED = re.compile(
     rf"[\s\"'(\[:]{{0,9}}(?P<inverted>not )?{_YES_OR_NO}",
     re.IGNORECASE,
 )
+# The two answer options, as the question names them.
 _QUOTED = re.compile(r"\b(?:yes[\"']? or [\"']?no|no[\"']? or [\"']?yes)\b", re.I)
-"""The two possible answers, as the question names them."""
 _BEGINNING = re.compile(
     r"\W*(?:(?P<yes>yes|yeah|yep|yup)|no|nope|nah)\b"
     r"(?!\s+(?:and|doubt|idea|issue|problem|question|reason|way|matter|longer|worries|need|one"
@@ -70,13 +70,13 @@ _HERE = re.compile(
     r"|(?:changed|new|modified|given|current) rules?|both|also|as well|too|neither|anymore)\b",
     re.IGNORECASE,
 )
+# A clause about all moves of a kind, which says nothing about the move in question.
 _GENERAL = re.compile(
     r"\W*(?:(?:since|because|as|but|and|now|here|in this game|under \w+ rules),? )*"
     r"(?:(?:no|all|any) )?(?:diagonals?|bishops|knights|rooks|queens|pieces"
     r"|(?:it is|it's) (?:il)?legal (?:for|to))\b",
     re.IGNORECASE,
 )
-"""A clause about all moves of a kind, which says nothing of the move in question."""
 _NOT = re.compile(
     r"\b(?:not(?! only| just| merely)|never|cannot|neither\b.{0,80}?\bnor|nor|neither|nothing|no"
     r"|without|wrong|false|incorrect|untrue)\b|n't\b",
@@ -94,27 +94,27 @@ _PREDICATE = re.compile(
     re.IGNORECASE,
 )
 _PLACE = r"(?: (?:here|now|anymore|any more|in this \w+|under [\w ]+))?"
+# A clause such as "here it is" or "not anymore", which refers to an earlier predicate.
 _ELLIPSIS = re.compile(
     r"\W*(?:[\w' ]+ )?(?:it|this|that|the move|[a-h][1-8][a-h][1-8])(?P<no_longer> no longer)?"
     rf"(?:'s| is| does| can)(?P<not>n't|'t| not|not)?{_PLACE}\W*"
     rf"|\W*(?:but |and )?(?P<bare>not){_PLACE}\W*",
     re.IGNORECASE,
 )
-"""A clause such as "here it is" or "not anymore", which takes up what was said before."""
-_LONGEST_ELLIPSIS = 120
+_MAX_ELLIPSIS = 120  # characters
 _SUBJECT = re.compile(r"\b(?:[a-h][1-8]-?[a-h][1-8]|[KQRBN]?[a-h]?x?[a-h][1-8])\b|^\W*\d+\)")
 _UCI = re.compile(r"(?:[a-h][1-8]){2}")
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What a clause says of the move.
+    """What a clause says about the move.
 
     Attributes:
         legal: whether it says that the move is legal.
-        contrasts: whether it corrects what was said before.
-        concludes: whether it is introduced as a conclusion, or takes back what was said.
-        subject: the move or the item of a list that it names, if any.
+        contrasts: whether it corrects an earlier clause.
+        concludes: whether it is introduced as a conclusion or a correction.
+        subject: the move or the list item that it names, if any.
     """
 
     legal: bool
@@ -123,69 +123,76 @@ class Statement:
     subject: str
 
 
-def _lone(text: str, move: str) -> Said:
-    """The whole reply, its first or its last line is yes or no, or a word for it."""
+def _whole_line(text: str, move: str) -> Said:
+    """The whole reply, its first line or its last line is yes, no or a synonym."""
     lines = [line for line in text.splitlines() if re.search(r"\w", line)]
     words = [" ".join(re.findall(r"[\w']+", line)).lower() for line in lines]
     words = [re.sub(rf"^{_SURELY} (?=\w)", "", word) for word in words]
-    said = {_WORDS[word] for word in words if word in _WORDS}
-    ends = [word for word in words[:1] + words[-1:] if word in _WORDS]
-    if not ends:
+    readings = {_WORDS[word] for word in words if word in _WORDS}
+    at_ends = [word for word in words[:1] + words[-1:] if word in _WORDS]
+    if not at_ends:
         return False if len(words) == 1 and words[0] == "not" else None
-    if len(said) > 1:
+    if len(readings) > 1:
         return CONTRADICTS
-    return _WORDS[ends[0]] if len(words) == 1 or words[-1] in _WORDS else _begins(text, move)
+    return _WORDS[at_ends[0]] if len(words) == 1 or words[-1] in _WORDS else _first_word(text, move)
 
 
 def _marked(text: str, move: str) -> Said:
-    """It is marked as the answer: "Answer: no", a box, a field of JSON."""
-    said = [
+    """The answer is marked: "Answer: no", a box, a JSON field."""
+    readings = [
         bool(match["yes"]) != bool(match["illegal"] or match["inverted"])
         for match in _MARKED.finditer(_QUOTED.sub("", text))
     ]
-    return said[0] if len(set(said)) == 1 else CONTRADICTS if said else None
+    return readings[0] if len(set(readings)) == 1 else CONTRADICTS if readings else None
 
 
-def _begins(text: str, move: str) -> Said:
-    """It begins with yes or no, and what it says later agrees, or corrects it."""
+def _first_word(text: str, move: str) -> Said:
+    """The reply begins with yes or no, and later clauses agree or correct it."""
     text = _QUOTED.sub(" ", text)
     match = _BEGINNING.match(text)
     if not match:
         return CONTRADICTS if re.match(r"\W*yes and no\b", text, re.IGNORECASE) else None
-    said, found = bool(match["yes"]), list(statements(text[match.end() :], move))
-    if found and found[-1].legal == said:
-        return said
-    agreed = {each.subject for each in found if each.legal == said}
-    others = [
-        each
-        for each in found
-        if each.legal != said and not (each.subject and agreed - {each.subject})
+    says_yes, later = bool(match["yes"]), list(statements(text[match.end() :], move))
+    if later and later[-1].legal == says_yes:
+        return says_yes
+    agreeing_subjects = {statement.subject for statement in later if statement.legal == says_yes}
+    contrary = [
+        statement
+        for statement in later
+        if statement.legal != says_yes
+        and not (statement.subject and agreeing_subjects - {statement.subject})
     ]
-    if not others:
-        return said
-    return not said if others[-1].contrasts else CONTRADICTS
+    if not contrary:
+        return says_yes
+    return not says_yes if contrary[-1].contrasts else CONTRADICTS
 
 
 def _stated(text: str, move: str) -> Said:
-    """It says that the move is legal, or that it is not; the final statement decides."""
-    found = list(statements(_QUOTED.sub(" ", text), move))
-    if not found:
+    """The reply says that the move is legal or illegal; the final statement decides."""
+    all_statements = list(statements(_QUOTED.sub(" ", text), move))
+    if not all_statements:
         return None
-    concluding = [each for each in found if each.concludes]
-    last = concluding[-1] if concluding and not found[-1].contrasts else found[-1]
-    against = [each for each in found if each.legal != last.legal and each.subject == last.subject]
+    concluding = [statement for statement in all_statements if statement.concludes]
+    last = concluding[-1] if concluding and not all_statements[-1].contrasts else all_statements[-1]
+    against = [
+        statement
+        for statement in all_statements
+        if statement.legal != last.legal and statement.subject == last.subject
+    ]
     if last.contrasts or not against:
         return last.legal
-    if last.concludes and not any(each.concludes or each is found[-1] for each in against):
+    if last.concludes and not any(
+        statement.concludes or statement is all_statements[-1] for statement in against
+    ):
         return last.legal
     return CONTRADICTS
 
 
 def statements(text: str, move: str = "") -> Iterator[Statement]:
-    """What the clauses of a text say of the move, under the rules of this game.
+    """Yield what the clauses of a text say about the move, under the rules of this game.
 
-    What holds in standard chess alone, what is asked or doubted, and what is said of another move
-    or of all moves of a kind do not count.
+    Clauses about standard chess only, questions, doubts, and clauses about another move or about
+    all moves of a kind do not count.
 
     >>> [each.legal for each in statements("Illegal in normal chess, but legal here.")]
     [True]
@@ -199,11 +206,11 @@ def statements(text: str, move: str = "") -> Iterator[Statement]:
             standard = bool(_STANDARD.search(clause) and not here) or (
                 standard and not here and not (marker and marker["contrast"])
             )
-            found = list(_PREDICATE.finditer(clause))
-            ellipsis = _ELLIPSIS.fullmatch(clause) if len(clause) < _LONGEST_ELLIPSIS else None
-            if found:
-                base_illegal = bool(found[0]["illegal"])
-                legal = _says_legal(clause, found[0])
+            predicates = list(_PREDICATE.finditer(clause))
+            ellipsis = _ELLIPSIS.fullmatch(clause) if len(clause) < _MAX_ELLIPSIS else None
+            if predicates:
+                base_illegal = bool(predicates[0]["illegal"])
+                legal = _is_legal_in(clause, predicates[0])
             elif ellipsis:
                 legal = base_illegal == any(ellipsis.groups())
             else:
@@ -212,15 +219,15 @@ def statements(text: str, move: str = "") -> Iterator[Statement]:
                 continue
             if _GENERAL.match(clause) or _REASON.match(clause):
                 continue
-            contrasts = bool(marker and marker["contrast"]) or not found
-            named = _SUBJECT.search(clause) or first
-            subject = named[0].replace("-", "") if named else ""
+            contrasts = bool(marker and marker["contrast"]) or not predicates
+            named_move = _SUBJECT.search(clause) or first
+            subject = named_move[0].replace("-", "") if named_move else ""
             if not move or subject == move or not _UCI.fullmatch(subject):
                 yield Statement(legal, contrasts, bool(marker), subject)
 
 
-def _says_legal(clause: str, predicate: "re.Match[str]") -> bool:
-    """Whether a clause says that the move is legal: each negation turns it round."""
+def _is_legal_in(clause: str, predicate: "re.Match[str]") -> bool:
+    """Whether a clause says that the move is legal; each negation inverts it."""
     negations = len(_NOT.findall(clause[: predicate.start()])) + bool(predicate["cannot"])
     negations += bool(_DENIED.search(clause, predicate.end()))
     return bool(predicate["illegal"] or predicate["no"]) == bool(negations % 2)
@@ -228,7 +235,7 @@ def _says_legal(clause: str, predicate: "re.Match[str]") -> bool:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of the reader, with replies and what each is read as."""
+    """A rule of the reader, with example replies and their readings."""
 
     read: Callable[[str, str], Said]
     examples: dict[str, bool | None]
@@ -236,22 +243,24 @@ class Rule:
 
 RULES = (
     Rule(
-        _lone,
+        _whole_line,
         {"**Yes.**": True, "Bishops jump now.\n\nNo": False, "Illegal": False, "yes\nno": None},
     ),
     Rule(_marked, {"It may look legal. Answer: no": False, r"\boxed{\text{yes}}": True}),
-    Rule(_begins, {"No, bishops jump now.": False, "Yes, it is illegal.": None, "No idea.": None}),
+    Rule(
+        _first_word, {"No, bishops jump now.": False, "Yes, it is illegal.": None, "No idea.": None}
+    ),
     Rule(_stated, {"f1g3 is illegal in standard chess but legal under these rules.": True}),
 )
 
 
 def read_yes_no(reply: str, *, move: str = "", cut_off: bool = False) -> bool | None:
-    """Read whether a reply says yes, the move is legal, or no, or neither.
+    """Read whether a reply says yes (the move is legal), no, or neither.
 
     Args:
         reply: the text of the reply.
-        move: the move that was asked about, in UCI; what is said of others then does not count.
-        cut_off: whether a limit cut it off; then its last sentence, unless finished, says nothing.
+        move: the move that was asked about, in UCI; statements about other moves then do not count.
+        cut_off: whether a limit cut the reply off; an unfinished last sentence then says nothing.
 
     Returns:
         True for yes, False for no, None if the reply says neither or contradicts itself.
@@ -262,12 +271,12 @@ def read_yes_no(reply: str, *, move: str = "", cut_off: bool = False) -> bool | 
     text = plain_text(reply)
     for rule in RULES:
         unfinished = cut_off and rule.read is _stated
-        said = rule.read(_finished(text) if unfinished else text, move)
-        if said is not None:
-            return said if isinstance(said, bool) else None
+        reading = rule.read(_finished_sentences(text) if unfinished else text, move)
+        if reading is not None:
+            return reading if isinstance(reading, bool) else None
     return None
 
 
-def _finished(text: str) -> str:
+def _finished_sentences(text: str) -> str:
     ends = [match.end() for match in re.finditer(r"[.!?](?=\s|$)|\n", text)]
     return text[: ends[-1]] if ends else ""
