@@ -106,12 +106,12 @@ def test_of_hits_that_are_drawn_no_more_are_asked_again_than_are_needed() -> Non
     search = Search(
         SelectionConfig(RandomModel(), Pool("pool", shipped_pool("pool")[:2_000]), plan), 50
     )
-    first = search.wave
-    assert len(list(islice(search.asks(), first))) == first
+    first = search.next_batch_size
+    assert len(list(islice(search.requests(), first))) == first
     for _ in range(first):
         search.advance(True, draws=3)
     assert first == 300
-    assert search.wave == 75
+    assert search.next_batch_size == 75
 
 
 def test_a_dataset_is_found_in_waves_and_little_is_wasted(tmp_path: Path) -> None:

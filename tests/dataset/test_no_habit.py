@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.datasets.pools import Pool
-from cant_do_that_anymore.datasets.search import ERROR, FutilityTest, Search, SelectionConfig
+from cant_do_that_anymore.datasets.search import (
+    FUTILITY_ERROR,
+    FutilityTest,
+    Search,
+    SelectionConfig,
+)
 from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.local import RandomModel
@@ -33,7 +38,7 @@ def given_up_after(pool: int, hits: int, needed: int, seed: int) -> int | None:
     Random(seed).shuffle(are_hits)
     prospect = FutilityTest(pool, needed)
     for place, hit in enumerate(are_hits, 1):
-        prospect.see(hit)
+        prospect.observe(hit)
         if prospect.is_hopeless:
             return place
     return None
@@ -46,7 +51,7 @@ def test_a_pool_that_holds_enough_is_given_up_in_one_of_a_hundred_at_most(
     """Although it is looked at after every single position."""
     times = 1_500
     wrong = sum(given_up_after(pool, needed, needed, seed) is not None for seed in range(times))
-    assert wrong <= times * ERROR + 3 * (times * ERROR) ** 0.5
+    assert wrong <= times * FUTILITY_ERROR + 3 * (times * FUTILITY_ERROR) ** 0.5
     assert all(given_up_after(pool, needed // 2, needed, seed) for seed in range(50))
 
 
@@ -66,7 +71,7 @@ def test_no_pool_that_holds_enough_gains_the_bet_in_the_mean(data: st.DataObject
     def stake(*more: bool) -> float:
         prospect = FutilityTest(size, needed)
         for hit in (*seen, *more):
-            prospect.see(hit)
+            prospect.observe(hit)
         return prospect._stake
 
     chance = (held - sum(seen)) / (size - len(seen))
@@ -78,9 +83,9 @@ def test_no_pool_that_holds_enough_gains_the_bet_in_the_mean(data: st.DataObject
 
 def test_a_pool_of_which_all_that_is_left_would_have_to_be_hits_ends_with_the_first_miss() -> None:
     prospect = FutilityTest(5, 4)
-    prospect.see(False)
+    prospect.observe(False)
     assert not prospect.is_hopeless
-    prospect.see(False)
+    prospect.observe(False)
     assert prospect.is_hopeless
 
 
@@ -157,7 +162,7 @@ def test_questions_that_failed_say_nothing_about_the_pool() -> None:
 
     def search_of(*, failed: bool) -> Search:
         search = Search(SelectionConfig(model, Pool("some", POOL[:1_200]), plan), 1_000)
-        for number, _ in enumerate(search.asks()):
+        for number, _ in enumerate(search.requests()):
             search.advance(False, 1, failed=failed)
             if number == 100:
                 break

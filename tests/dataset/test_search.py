@@ -39,7 +39,7 @@ def answer_to(ask: Request, says: Says, *conceded: str) -> Answer:
 def searched(says: Says, *conceded: str, wanted: int, hoped: int = 0, most: int = 999) -> Search:
     """Ask one question after the other until enough is found, or so many were asked."""
     search = Search(CRITERIA, wanted, hoped)
-    for ask in islice(search.asks(), most):
+    for ask in islice(search.requests(), most):
         assert search.asks_again == (ask.draw > 0)
         search.observe(answer_to(ask, says, *conceded))
         if search.done:
@@ -63,7 +63,10 @@ def test_the_pool_is_gone_through_in_order_until_enough_is_found() -> None:
     assert (dataset.asked, dataset.pool_ended, dataset.own_temperature) == (9, False, False)
     assert dataset.usage == Usage(90, 9)
     assert (dataset.version, dataset.origin, dataset.built_now) == ("v", "built", True)
-    assert (dataset.pool, dataset.pool_name) == (POOL.digest, POOL.told_under(CRITERIA.plan.change))
+    assert (dataset.pool, dataset.pool_name) == (
+        POOL.digest,
+        POOL.display_name(CRITERIA.plan.change),
+    )
 
 
 def test_without_a_temperature_two_of_three_draws_decide_and_a_first_miss_ends_it() -> None:
@@ -81,7 +84,7 @@ def test_without_a_temperature_two_of_three_draws_decide_and_a_first_miss_ends_i
 
 def test_one_answer_without_a_temperature_is_enough_to_say_so() -> None:
     search = Search(CRITERIA, 2)
-    for number, ask in enumerate(search.asks()):
+    for number, ask in enumerate(search.requests()):
         search.observe(answer_to(ask, every_fourth, *([NO_TEMPERATURE] if number == 1 else [])))
         if search.done:
             break
@@ -90,11 +93,11 @@ def test_one_answer_without_a_temperature_is_enough_to_say_so() -> None:
 
 def test_later_answers_do_not_overtake_a_position_that_is_open() -> None:
     search = Search(CRITERIA, 2)
-    for ask in list(islice(search.asks(), 6)):
+    for ask in list(islice(search.requests(), 6)):
         search.observe(answer_to(ask, lambda *_: True, NO_TEMPERATURE))
     assert (found_by(search), search.asked) == ([], 0)
-    assert search.wave == 3 + batch_size(2 - 6, 6, 6)  # half as many more as are missing
-    again = list(islice(search.asks(), 3))
+    assert search.next_batch_size == 3 + batch_size(2 - 6, 6, 6)  # half as many more as are missing
+    again = list(islice(search.requests(), 3))
     assert [(number_of(ask), ask.draw) for ask in again] == [(0, 1), (1, 1), (2, 1)]
     search.observe(answer_to(again[0], lambda *_: True, NO_TEMPERATURE))
     assert (found_by(search), search.asked) == ([0], 1)
@@ -102,15 +105,15 @@ def test_later_answers_do_not_overtake_a_position_that_is_open() -> None:
 
 def test_in_a_wave_what_is_open_counts_as_likely_and_what_was_missed_as_seen() -> None:
     search = Search(CRITERIA, 10)
-    for ask in list(islice(search.asks(), 6)):
+    for ask in list(islice(search.requests(), 6)):
         search.observe(answer_to(ask, lambda number, _: number % 2 == 0, NO_TEMPERATURE))
     assert search.asked == 0
-    assert search.wave == 3 + batch_size(10 - 3, 6, 3)
+    assert search.next_batch_size == 3 + batch_size(10 - 3, 6, 3)
 
 
 def test_a_wave_is_as_large_as_what_is_missing_takes_by_the_hits_so_far() -> None:
-    assert Search(CRITERIA, 30).wave == batch_size(30, 0, 0)
-    assert searched(every_fourth, wanted=30, most=20).wave == batch_size(25, 20, 5)
+    assert Search(CRITERIA, 30).next_batch_size == batch_size(30, 0, 0)
+    assert searched(every_fourth, wanted=30, most=20).next_batch_size == batch_size(25, 20, 5)
 
 
 def test_what_is_to_come_follows_from_the_hits_so_far() -> None:
@@ -129,7 +132,7 @@ def test_a_pool_that_ended_holds_no_more_unless_questions_failed() -> None:
     assert (len(search.hits), search.left, search.done) == (25, 0, True)
     assert search.dataset("v").pool_ended
     search = Search(CRITERIA, 60)
-    for number, ask in enumerate(search.asks()):
+    for number, ask in enumerate(search.requests()):
         search.observe(FAILED if number == 50 else answer_to(ask, every_fourth))
     assert not search.dataset("v").pool_ended
     assert (search.dataset("v").asked, search.dataset("v").failed) == (100, 1)
@@ -144,9 +147,9 @@ def test_who_never_plays_it_has_no_habit() -> None:
 def test_a_few_questions_may_fail(answered: int, most: int) -> None:
     large = Pool("large", shipped_pool("pool")[:300])
     search = Search(replace(CRITERIA, pool=large), 300)
-    for number, _ in enumerate(islice(search.asks(), answered + most)):
+    for number, _ in enumerate(islice(search.requests(), answered + most)):
         search.observe(Answer("no move") if number < answered else FAILED)
-    next(search.asks())
+    next(search.requests())
     with pytest.raises(Incomplete, match=f"{most + 1} of the {answered + most + 1} questions"):
         search.observe(FAILED)
 
@@ -154,7 +157,7 @@ def test_a_few_questions_may_fail(answered: int, most: int) -> None:
 def test_questions_that_failed_are_no_reason_to_give_up() -> None:
     def given_up_after(failed: int) -> int:
         search = Search(CRITERIA, 100)
-        for number, _ in enumerate(search.asks(), 1):
+        for number, _ in enumerate(search.requests(), 1):
             search.observe(FAILED if number <= failed else Answer("no move"))
             if search.is_hopeless:
                 return number
@@ -166,7 +169,7 @@ def test_questions_that_failed_are_no_reason_to_give_up() -> None:
 def test_nor_is_a_position_of_which_one_draw_failed() -> None:
     def given_up_after(failed: int) -> int:
         search = Search(CRITERIA, 100)
-        for ask in search.asks():
+        for ask in search.requests():
             answer = answer_to(
                 ask, lambda number, draw: number < failed and not draw, NO_TEMPERATURE
             )
@@ -222,7 +225,7 @@ def test_the_order_of_a_pool_is_always_the_same_and_that_of_a_mixed_one_its_own(
 
 
 def test_a_question_of_the_search_is_asked_for_selection_under_the_baseline() -> None:
-    ask = CRITERIA.ask(Query(3, 2))
+    ask = CRITERIA.request(Query(3, 2))
     assert (ask.purpose, ask.condition, ask.draw, ask.same_limit_only) == (
         "selection",
         "standard",

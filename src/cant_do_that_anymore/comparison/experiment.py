@@ -242,7 +242,7 @@ def _has_positions_of(spec: Spec, plan: Plan, run: Run) -> bool:
     if isinstance(at_hand, Dataset):
         all_ids = [position.id for position in positions_drawn(at_hand, spec, plan)]
         return measured_ids == (all_ids[: len(measured_ids)] if plan.precision else all_ids)
-    same_pool = run.dataset.pool_name == at_hand.told_under(spec.change)
+    same_pool = run.dataset.pool_name == at_hand.display_name(spec.change)
     pool = {position.id for position in at_hand.positions}
     own = is_own(run.dataset, versions_of(run.samples), run.endpoint)
     return own and same_pool and pool.issuperset(measured_ids)

@@ -19,8 +19,13 @@ from ..client.pricing import rate_for, searches_whole_pool
 from ..client.session import is_remote, model_info
 from ..client.store import opened_store, store_to_read
 from ..datasets.pools import given_dataset, positions_drawn, positions_for
-from ..datasets.search import BUILT, DRAWS, Query, Search, SelectionConfig, asked_in_waves
-from ..datasets.selection import asks_behind, controls_for, found_dataset, prefix_if_sufficient
+from ..datasets.search import BUILT, DRAWS, Query, Search, SelectionConfig, positions_in_batches
+from ..datasets.selection import (
+    controls_for,
+    find_dataset,
+    prefix_if_sufficient,
+    selection_requests,
+)
 from ..datasets.storage import Dataset, rates_on_all, rates_on_common
 from ..errors import UserError
 from ..game.position import Position
@@ -219,15 +224,15 @@ def _found(
     spec: Spec, criteria: SelectionConfig, kept: ModelCache, part: RequestStep
 ) -> Dataset | None:
     """The dataset that exists, if one does; the first question tells the model's version."""
-    first = criteria.ask(Query(0, 0))
+    first = criteria.request(Query(0, 0))
     answer = kept.answer(first, criteria.settings)
     version = answer.version if answer else _likely_version(criteria.model)
-    found = prefix_if_sufficient(found_dataset(version, criteria), criteria.plan.wanted)
+    found = prefix_if_sufficient(find_dataset(version, criteria), criteria.plan.wanted)
     if not found or (spec.fresh and found.origin == BUILT):
         return None
     part.add(first, answer)
     for number in range(1, min(ENOUGH_KEPT, len(criteria.ordered))):
-        ask = criteria.ask(Query(number, 0))
+        ask = criteria.request(Query(number, 0))
         if answer := kept.answer(ask, criteria.settings):
             part.add(ask, answer)
     return found
@@ -242,7 +247,7 @@ def _controls(
 ) -> list[Position]:
     """Those of the run; where answers are imagined or lost, all that is no member may be one."""
     if dataset.origin != _IMAGINED:
-        behind = asks_behind(dataset, criteria)
+        behind = selection_requests(dataset, criteria)
         lost = [ask for ask in behind if not kept.answer(ask, criteria.settings)]
         part.to_ask += [ask for ask in lost if ask not in part.to_ask]
         if not lost:
@@ -268,7 +273,7 @@ def _simulate_search(
     search, settings = Search(criteria, criteria.plan.wanted), criteria.settings
     draws = DRAWS if NO_TEMPERATURE in kept.variant(settings) else 1
     basis, plays = "", _spread(0.0)
-    for ask in search.asks():
+    for ask in search.requests():
         answer = kept.answer(ask, settings)
         part.add(ask, answer)
         if answer:
@@ -283,9 +288,9 @@ def _simulate_search(
         if search.done or (search.is_hopeless and not patient):
             break
     if under_way is None:
-        is_batched = asked_in_waves(criteria.plan.wanted, len(search.hits) / search.asked)
+        is_batched = positions_in_batches(criteria.plan.wanted, len(search.hits) / search.asked)
         under_way = max(0, is_batched - search.asked)
-    for ask in islice(search.asks(), under_way if basis else 0):  # when the last hit is found
+    for ask in islice(search.requests(), under_way if basis else 0):  # when the last hit is found
         part.add(ask, kept.answer(ask, settings))
     version = _likely_version(criteria.model)
     hits = search.hits or criteria.ordered[:1]

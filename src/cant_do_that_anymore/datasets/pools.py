@@ -31,10 +31,10 @@ from .storage import Dataset, common_positions, dataset_named
 log = logging.getLogger(__name__)
 
 DIAGONAL = "diagonal"
-DIGITS = 12
-"""So many of a digest tell pools apart."""
+# Length of the digests that identify pools.
+DIGEST_LENGTH = 12
+# The original eval's seed, so that runs with the same limit measure the same samples.
 CUT_SEED = 123
-"""The original's: runs with the same limit measure the same samples there and here."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Pool:
 
     @cached_property
     def digest(self) -> str:
-        """Differs whenever the positions differ."""
+        """Digest of the positions."""
         return _digest(" ".join(p.id for p in self.positions).encode())
 
-    def told_under(self, rules: Rules) -> str:
-        """What readers call it; "" for the pool that these rules have by default."""
+    def display_name(self, rules: Rules) -> str:
+        """Return the name for reports; "" for the default pool of these rules."""
         if self.name == (SHIPPED if rules == BISHOPS_AS_KNIGHTS else GAMES):
             return ""
         of_ours = self.name in (GAMES, COMMON)
@@ -65,9 +65,9 @@ class Pool:
 
 
 def positions_for(spec: Spec, *, quiet: bool = False) -> Dataset | Pool:
-    """The dataset of a run that needs no selection, or else the pool to select one from.
+    """Return the dataset of a run that needs no selection, or else the pool to select from.
 
-    A pool that was never wanted before is mined, which takes seconds.
+    A pool that is used for the first time is mined, which takes seconds.
     """
     if spec.dataset:
         return given_dataset(spec.dataset, spec.change)
@@ -76,7 +76,7 @@ def positions_for(spec: Spec, *, quiet: bool = False) -> Dataset | Pool:
 
 
 def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
-    """The positions to choose from: a file, the original's, or those of the shipped games."""
+    """Return the pool: from a file, the original's, or that of the bundled games."""
     change, of_games = spec.change, str(spec.pool) == GAMES
     if str(spec.pool) == COMMON:
         return Pool(COMMON, common_positions(), given=True)
@@ -93,46 +93,46 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
 
 
 def _no_engine_games(change: Rules) -> str:
-    """Why there are no games played under the rules, and what to do."""
-    told = "all_diagonal asks about games played under the changed rules"
+    """Explain why there are no games played under the rules, and what to do."""
+    reason = "all_diagonal asks about games played under the changed rules"
     if not isinstance(change, PieceSwap):
-        return f"{told}, and no plain engine plays {change.key}: measure with --eval all"
+        return f"{reason}, and no plain engine plays {change.key}: measure with --eval all"
     command = f"cdta selfplay --rules {change.key} -o FILE"
-    return f"{told}: let an engine play some with `{command}`, and give them with --pool FILE"
+    return f"{reason}: let an engine play some with `{command}`, and give them with --pool FILE"
 
 
 def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:
-    """The positions for these rules in the shipped games: mined when first wanted, then kept.
+    """Return the pool for these rules from the bundled games, mined once and then cached.
 
     Raises:
         InvalidInput: if the rules forbid no move of any game.
-        UserError: if they cannot be kept.
+        UserError: if the pool cannot be saved.
     """
-    folder, known = home() / "pools", f"{identity_of(rules)}.{POOL_VERSION}"
-    if found := _kept_pool(folder, known):
-        return found
+    folder, key = home() / "pools", f"{identity_of(rules)}.{POOL_VERSION}"
+    if positions := _cached_pool(folder, key):
+        return positions
     with progress(f"mining a pool for {rules.key}", POOL_SIZE, quiet=quiet) as advance:
         for position in positions_in_games(rules):
-            found.append(position)
+            positions.append(position)
             advance()
-    if not found:
+    if not positions:
         raise InvalidInput(
             f"{rules.key} forbids no move of the games in this package: give a --pool"
         )
-    lines = b"".join(position_lines(found))
-    path = folder / f"{known}.{_digest(lines)}.jsonl"
+    lines = b"".join(position_lines(positions))
+    path = folder / f"{key}.{_digest(lines)}.jsonl"
     try:
         folder.mkdir(FOR_THE_USER, exist_ok=True)
         with atomic_write(path) as file:
             file.write(lines)
-    except OSError as problem:
-        raise UserError(f"cannot keep the pool in {str(path)!r} ({problem.strerror})") from None
-    return found
+    except OSError as error:
+        raise UserError(f"cannot keep the pool in {str(path)!r} ({error.strerror})") from None
+    return positions
 
 
-def _kept_pool(folder: Path, known: str) -> list[Position]:
-    """The pool that was kept, if it is as it was written: its name ends in a digest of it."""
-    files = list(folder.glob(f"{known}.{'?' * DIGITS}.jsonl"))
+def _cached_pool(folder: Path, key: str) -> list[Position]:
+    """Return the cached pool if it is intact: its file name ends in its digest."""
+    files = list(folder.glob(f"{key}.{'?' * DIGEST_LENGTH}.jsonl"))
     for path in files:
         with suppress(OSError, KeyError, ValueError):
             lines = path.read_bytes()
@@ -144,27 +144,27 @@ def _kept_pool(folder: Path, known: str) -> list[Position]:
 
 
 def _digest(lines: bytes) -> str:
-    return sha256(lines).hexdigest()[:DIGITS]
+    return sha256(lines).hexdigest()[:DIGEST_LENGTH]
 
 
-def given_dataset(given: Path | str, rules: Rules, *others: str) -> Dataset:
-    """The positions of a file, or the dataset of that name, as they are; others may be meant."""
-    path = Path(given)
+def given_dataset(name: Path | str, rules: Rules, *alternatives: str) -> Dataset:
+    """Return the positions of a file, or a dataset by name; an error lists alternatives."""
+    path = Path(name)
     if path.is_file() or path.suffix in (".jsonl", ".gz"):
-        return Dataset("", str(given), positions_in(path))
-    found, facts = dataset_named(str(given), *others)
-    known = identity_of(rules)
-    if facts["rules"] != known:
-        raise InvalidInput(f"the dataset {str(given)!r} is for {facts['rules']}, not for {known}")
-    return found
+        return Dataset("", str(name), positions_in(path))
+    dataset, facts = dataset_named(str(name), *alternatives)
+    identity = identity_of(rules)
+    if facts["rules"] != identity:
+        raise InvalidInput(f"the dataset {str(name)!r} is for {facts['rules']}, not for {identity}")
+    return dataset
 
 
 def positions_named(name: str, rules: Rules, *, any_rules: bool) -> Sequence[Position]:
-    """The positions of a pool or of a dataset, by name or in a file.
+    """Return the positions of a pool or a dataset, by name or from a file.
 
     Raises:
-        InvalidInput: if there is none, or it is for other rules, where a dataset may not be for
-            any.
+        InvalidInput: if there is none, or it is a dataset for other rules and ``any_rules`` is
+            False.
     """
     pools: dict[str, dict[str, Any]] = {
         "pool": {},
@@ -175,11 +175,11 @@ def positions_named(name: str, rules: Rules, *, any_rules: bool) -> Sequence[Pos
         return positions_for(Spec(rules=rules, **pools[name])).positions
     if any_rules and not Path(name).exists():
         return dataset_named(name, *pools)[0].positions
-    return [checked(each, rules) for each in given_dataset(name, rules, *pools).positions]
+    return [checked(position, rules) for position in given_dataset(name, rules, *pools).positions]
 
 
 def positions_in(path: Path) -> list[Position]:
-    """The positions of a file that holds at least one; their moves are still to be checked."""
+    """Read a file with at least one position; the moves are not checked yet."""
     positions = parse_positions(path)
     if not positions:
         raise InvalidInput(f"{path} holds no positions")
@@ -187,13 +187,13 @@ def positions_in(path: Path) -> list[Position]:
 
 
 def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:
-    """The positions that are measured, each with its number among those drawn.
+    """Return the positions to measure, each with its number among those drawn.
 
-    ``n`` are drawn without replacement, or all in seeded order if there are fewer; of them at most
-    ``max_samples`` are kept. The same seed draws the same from the same dataset as the original.
+    ``n`` are drawn without replacement, or all in seeded order if there are fewer. At most
+    ``max_samples`` of them remain. The same seed draws the same positions as the original eval.
 
     Raises:
-        InvalidInput: if one of them is no position under the rules.
+        InvalidInput: if a position is invalid under the rules.
     """
     positions = dataset.positions
     chosen = Random(spec.seed).sample(positions, min(spec.to_draw, len(positions)))
@@ -205,10 +205,10 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:
 
 
 def positions_drawn(dataset: Dataset, spec: Spec, plan: Plan) -> list[Position]:
-    """The positions of a run, in their order.
+    """Return the positions of a run, in their order.
 
-    Where the run stops by itself, fewer are always the beginning of more: a dataset that was found
-    by asking is in random order already, any other is taken in seeded order.
+    If the run has a precision, a smaller run measures a prefix of a larger one. A dataset that was
+    built by requests is in random order already; any other is shuffled with the seed.
     """
     if not plan.precision:
         return [position for _, position in drawn(dataset, spec)]
@@ -218,12 +218,12 @@ def positions_drawn(dataset: Dataset, spec: Spec, plan: Plan) -> list[Position]:
     return [checked(position, spec.change) for position in order[: plan.wanted]]
 
 
-SEED = 0
+UNION_SEED = 0
 
 
 @dataclass(frozen=True)
 class Union:
-    """Positions of several sources.
+    """The positions of several sources.
 
     Attributes:
         positions: each once, in an order that depends on them alone.
@@ -237,7 +237,7 @@ class Union:
 
     @property
     def sentence(self) -> str:
-        """How many came from where."""
+        """How many positions came from each source."""
         sources = ", ".join(f"{number:,} of {name}" for name, number in self.given.items())
         return (
             f"{pluralize(len(self.positions), 'position')}: {sources}; "
@@ -246,45 +246,45 @@ class Union:
 
 
 def union(names: Sequence[str], rules: Rules) -> Union:
-    """The positions of datasets or files, checked under the rules.
+    """Return the union of datasets or files, checked under the rules.
 
-    They are sorted by id and shuffled with a fixed seed: the same sources give the same positions
-    in the same order however they are named, and no source comes first.
+    Positions are sorted by id and shuffled with a fixed seed. The same sources give the same
+    positions in the same order, however they are named, and no source comes first.
 
     Raises:
-        InvalidInput: if a source is unknown, of other rules, empty or damaged.
+        InvalidInput: if a source is unknown, for other rules, empty or damaged.
     """
     sources = {
-        name: _by_id(checked(each, rules) for each in given_dataset(name, rules).positions)
+        name: _by_id(checked(position, rules) for position in given_dataset(name, rules).positions)
         for name in names
     }
-    found: dict[str, Position] = {}
+    positions_by_id: dict[str, Position] = {}
     for _, positions in sorted(sources.items()):
-        new = [position for key, position in positions.items() if key not in found]
-        found |= _by_id(_games_apart(new, found.values()))
-    times = Counter(key for positions in sources.values() for key in positions)
-    ordered = [found[key] for key in sorted(found)]
-    Random(SEED).shuffle(ordered)
-    given = {name: len(positions) for name, positions in sources.items()}
-    return Union(ordered, given, sum(number > 1 for number in times.values()))
+        new = [position for key, position in positions.items() if key not in positions_by_id]
+        positions_by_id |= _by_id(_renumber_games(new, positions_by_id.values()))
+    occurrences = Counter(key for positions in sources.values() for key in positions)
+    ordered = [positions_by_id[key] for key in sorted(positions_by_id)]
+    Random(UNION_SEED).shuffle(ordered)
+    sizes = {name: len(positions) for name, positions in sources.items()}
+    return Union(ordered, sizes, sum(number > 1 for number in occurrences.values()))
 
 
 def _by_id(positions: Iterable[Position]) -> dict[str, Position]:
     return {position.id: position for position in positions}
 
 
-def _games_apart(new: Sequence[Position], known: Iterable[Position]) -> list[Position]:
-    """The new positions, whose games get other numbers where theirs mean other games already.
+def _renumber_games(new: Sequence[Position], existing: Iterable[Position]) -> list[Position]:
+    """Give new positions other game numbers where theirs already mean another game.
 
-    Positions of one game extend each other; files of different origin may number from 0 alike.
+    Positions of one game extend each other. Files of different origin may both number from 0.
     """
     longest: dict[int, tuple[str, ...]] = {}
-    for position in known:
+    for position in existing:
         longest[position.game] = max(longest.get(position.game, ()), position.moves, key=len)
     free = max((abs(game) for game in (*longest, *(p.game for p in new))), default=0) + 1
     numbers: dict[int, int] = {}
     for position in new:
-        both = sorted((longest.get(position.game, ()), position.moves), key=len)
-        if both[1][: len(both[0])] != both[0]:
+        by_length = sorted((longest.get(position.game, ()), position.moves), key=len)
+        if by_length[1][: len(by_length[0])] != by_length[0]:
             numbers.setdefault(position.game, free + len(numbers))
     return [replace(p, game=numbers.get(p.game, p.game)) for p in new]

@@ -1,18 +1,19 @@
 """Search a pool for positions with the habit, and stop when it holds too few.
 
-The positions come in random order, each once. Suppose that the pool holds just as many hits as are
-needed: then the chance that the next position is one is known, and one can bet on its being none,
-at fair odds. If the pool holds that many or more, no way of betting gains in the mean, so that the
-stake ever grows to 1 / `ERROR` times what it was with a chance of `ERROR` at most, however often it
-is looked at (Ville's inequality). When it has, the pool holds fewer.
+The search goes through the pool in seeded order at temperature 0 under the baseline condition. A
+model that does not support temperature samples its answers, and one answer says little. So
+positions that it hits are asked again, and selected if at least two of three answers are the
+special move.
 
-A question too many costs half its price and is kept for a larger dataset; one too few costs another
-wave, which may take a day. So the first wave wastes nothing, whatever the model hits, and tells its
-hit rate; those after it are large enough to be the last in four of five cases.
+The futility test is a bet. Suppose that the pool holds just as many hits as are needed. Then the
+chance that the next position is a hit is known, and one can bet against it at fair odds. If the
+pool holds that many or more, no betting strategy gains on average. So the stake ever grows to 1 /
+`FUTILITY_ERROR` times its start with a chance of at most `FUTILITY_ERROR`, however often one looks
+(Ville's inequality). When it has grown that far, the pool holds fewer.
 
-It goes through a pool in seeded order at temperature 0 under the baseline condition. A model that
-takes no temperature draws its answers, and one draw says little: the positions that it hits are
-asked again, and selected when at least two of three draws are the special move.
+In batches, a superfluous request costs half its price and is cached for a larger dataset. A missing
+one costs another batch, which may take a day. So the first batch wastes nothing, whatever the hit
+rate, and measures that rate. Later batches are large enough to be the last in four of five cases.
 """
 
 import json
@@ -36,12 +37,12 @@ from ..task.types import Plan
 from .pools import Pool
 from .storage import Dataset
 
-ERROR = 0.01
-"""How often, at most, a pool is given up that holds enough."""
+# Maximum rate at which the search gives up on a pool that holds enough.
+FUTILITY_ERROR = 0.01
 
 
 class FutilityTest:
-    """How a bet stands that a pool of so many positions holds fewer hits than are needed."""
+    """Tests by betting whether a pool holds fewer hits than are needed."""
 
     def __init__(self, pool: int, needed: int) -> None:
         self._left = pool
@@ -52,37 +53,37 @@ class FutilityTest:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether the pool holds too few, which is sure but for a chance of `ERROR`."""
-        return self._stake >= 1 / ERROR
+        """Whether the pool holds too few hits, at an error rate of at most `FUTILITY_ERROR`."""
+        return self._stake >= 1 / FUTILITY_ERROR
 
-    def see(self, hit: bool) -> None:
-        """Look at the next position."""
+    def observe(self, hit: bool) -> None:
+        """Update the bet with the next position."""
         if self._hits < self._needed:
             fair = min(1.0, (self._needed - self._hits) / self._left)
-            guess = min(fair, (self._hits + 0.5) / (self._seen + 1))  # never that there are more
+            guess = min(fair, (self._hits + 0.5) / (self._seen + 1))  # never bet on more
             if hit:
                 self._stake *= guess / fair
             elif fair < 1:
                 self._stake *= (1 - guess) / (1 - fair)
-            else:  # all that are left would have to be hits
-                self._stake = 1 / ERROR
+            else:  # all remaining positions would have to be hits
+                self._stake = 1 / FUTILITY_ERROR
         self._left -= 1
         self._seen += 1
         self._hits += hit
 
 
-MOST_HIT = 0.67
-"""No model was seen to hit more: 5 to 16 % of the shipped pool, up to 67 % of common habits."""
-LEAST_FIRST = 300
-"""So many tell the hit rate well enough, even if few positions are wanted."""
-CAUTION = 0.84
-"""Standard deviations by which the hits may fall short: four times of five they do not."""
+# No model was seen to hit more: 5% to 16% of the shipped pool, up to 67% of common habits.
+MAX_HIT_RATE = 0.67
+# So many positions measure the hit rate well enough, even if few are wanted.
+MIN_FIRST_BATCH = 300
+# Standard deviations by which the hits may fall short: four times of five they do not.
+SHORTFALL_DEVIATIONS = 0.84
 
 
-def asked_in_waves(wanted: int, rate: float) -> int:
-    """How many positions are asked about to find so many, where that share of them is hit.
+def positions_in_batches(wanted: int, rate: float) -> int:
+    """Return how many positions are asked about, in batches, to find ``wanted`` at a hit rate.
 
-    >>> asked_in_waves(1000, 0.075)
+    >>> positions_in_batches(1000, 0.075)
     14369
     """
     first = batch_size(wanted, 0, 0)
@@ -91,12 +92,12 @@ def asked_in_waves(wanted: int, rate: float) -> int:
 
 
 def batch_size(missing: int, seen: int, hits: int) -> int:
-    """How many positions more to ask about.
+    """Return how many more positions to ask about.
 
     Args:
-        missing: hits that are wanted still.
+        missing: hits that are still needed.
         seen: positions that were asked about.
-        hits: those of them that were hit.
+        hits: how many of them were hits.
 
     >>> batch_size(1000, 0, 0)
     1493
@@ -107,17 +108,17 @@ def batch_size(missing: int, seen: int, hits: int) -> int:
     """
     if missing <= 0:
         return 0
-    if seen < LEAST_FIRST or not hits:
-        return max(ceil(missing / MOST_HIT), LEAST_FIRST)
-    rate, variance = hits / seen, hits / seen * (1 - hits / seen) * CAUTION**2
+    if seen < MIN_FIRST_BATCH or not hits:
+        return max(ceil(missing / MAX_HIT_RATE), MIN_FIRST_BATCH)
+    rate, variance = hits / seen, hits / seen * (1 - hits / seen) * SHORTFALL_DEVIATIONS**2
     # The hits of n more are n * rate, off by the root of variance * (n + n**2 / seen): by chance,
     # and because the rate is known from those seen alone. Solved for n where the low end will do.
     a, b = rate**2 - variance / seen, 2 * rate * missing + variance
     return ceil((b + sqrt(b**2 - 4 * a * missing**2)) / (2 * a))
 
 
+# The pool's order is the same for all models and runs, so that datasets can only grow.
 ORDER_SEED = 20_220_722
-"""The pool's order is the same for all models and runs, so that datasets can only grow."""
 
 
 class Query(NamedTuple):
@@ -129,7 +130,7 @@ class Query(NamedTuple):
 
 @dataclass(frozen=True)
 class SelectionConfig:
-    """What a dataset depends on besides the version that answers."""
+    """Everything that a dataset depends on besides the model version."""
 
     model: ModelInfo
     pool: Pool
@@ -137,7 +138,7 @@ class SelectionConfig:
 
     @cached_property
     def settings(self) -> Settings:
-        """Selection is always at temperature 0, whatever the seed."""
+        """The settings of selection: always temperature 0 and the default seed."""
         return replace(
             self.plan.settings,
             temperature=0.0,
@@ -149,26 +150,26 @@ class SelectionConfig:
     def ordered(self) -> list[Position]:
         """The pool in seeded order.
 
-        One that is mixed stays as it is: rules with nearly the same pool ask nearly the same.
+        A pool in random order stays as it is, so that rules with similar pools share requests.
         """
         positions = self.pool.positions
         if self.pool.mixed:
             return list(positions)
         return Random(ORDER_SEED).sample(positions, len(positions))
 
-    def ask(self, which: Query) -> Request:
-        """The question about a position.
+    def request(self, query: Query) -> Request:
+        """Return the request about a position.
 
         Raises:
-            InvalidInput: if it is none under the rules.
+            InvalidInput: if the position is invalid under the rules.
         """
         baseline = self.plan.baseline
-        question = baseline.question(checked(self.ordered[which.number], self.plan.change))
-        return Request(question, "selection", baseline.name, which.draw)
+        question = baseline.question(checked(self.ordered[query.number], self.plan.change))
+        return Request(question, "selection", baseline.name, query.draw)
 
     @property
     def facts(self) -> dict[str, object]:
-        """What to write beside a dataset."""
+        """The metadata to save with a dataset."""
         return {
             "rules": identity_of(self.plan.change),
             "pool": self.pool.digest,
@@ -180,24 +181,23 @@ class SelectionConfig:
 
     @cached_property
     def digest(self) -> str:
-        """Tells datasets of one version apart."""
+        """Digest that distinguishes the datasets of one model version."""
         return sha256(json.dumps(self.facts).encode()).hexdigest()[:8]
 
 
-FEWEST_FAILURES, MOST_FAILURES = 5, 0.05
-"""So many questions may fail, or such a share of them, before a dataset is given up."""
+# The search stops when failed requests exceed both this number and this share.
+MAX_FAILURES, MAX_FAILURE_RATE = 5, 0.05
 BUILT = "built"
 NOTHING_USED = Usage()
-MORE_TO_CONFIRM = 1.5
-"""In one wave so many hits are asked again for each position that is missing: some are not borne
-out."""
+# Hits to confirm in one batch per missing position: some are not confirmed.
+CONFIRMATIONS_PER_MISSING = 1.5
+# Answers per hit position for a model that does not support temperature.
 DRAWS = 3
-"""So often a position is asked that a model hits which takes no temperature."""
 
 
 @dataclass
 class _PositionState:
-    """What came of asking about one position, and how often it may be asked."""
+    """The answers about one position so far, and how many it may get."""
 
     draws: int
     hits: list[bool] = field(default_factory=list)
@@ -206,31 +206,31 @@ class _PositionState:
 
     @property
     def found(self) -> bool | None:
-        """Whether most draws are the special move; None if that is open.
+        """Whether most answers are the special move; None if undecided.
 
-        A first draw that is another move decides, and so do enough of one kind.
+        A first answer that is another move decides, and so does a majority of one kind.
         """
-        enough, hits = self.draws // 2 + 1, sum(self.hits)
-        if hits >= enough:
+        majority, hits = self.draws // 2 + 1, sum(self.hits)
+        if hits >= majority:
             return True
-        return False if not self.hits[0] or len(self.hits) - hits >= enough else None
+        return False if not self.hits[0] or len(self.hits) - hits >= majority else None
 
 
 class Search:
     """Goes through the pool until enough positions are found.
 
-    It says what to ask next, and takes the answers in that order. Positions are found in the order
-    of the pool, whatever the answers to later ones.
+    It yields the next requests and takes their answers in the same order. Positions are found in
+    the order of the pool, whatever the answers to later ones.
 
     Attributes:
-        hoped: how many positions the run can use, if it goes on after those that are wanted now.
+        target: how many positions the run can use, if it goes on after those wanted now.
     """
 
-    def __init__(self, criteria: SelectionConfig, wanted: int, hoped: int = 0) -> None:
-        self._criteria = criteria
+    def __init__(self, config: SelectionConfig, wanted: int, hoped: int = 0) -> None:
+        self._config = config
         self._wanted = wanted
-        self._begun = 0
-        self._again: deque[Query] = deque()
+        self._started = 0
+        self._to_confirm: deque[Query] = deque()
         self._awaited: deque[Query] = deque()
         self._open: dict[int, _PositionState] = {}
         self._seen = 0
@@ -241,26 +241,26 @@ class Search:
         self._own_temperature = False
         self.target = max(wanted, hoped)
         self.needed = ceil(self.target / 2)
-        self._prospect = FutilityTest(len(criteria.ordered), self.needed)
+        self._futility = FutilityTest(len(config.ordered), self.needed)
         self.hits: list[Position] = []
         self.asked = 0
 
     @property
     def left(self) -> int:
-        """How many positions of the pool are not decided yet."""
-        return len(self._criteria.ordered) - self.asked
+        """How many positions of the pool are undecided."""
+        return len(self._config.ordered) - self.asked
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether it is sure that the pool cannot give half of what is wanted, and most is left.
+        """Whether the pool surely cannot give half of the target, and most of it is left.
 
-        A pool that is smaller than what is wanted is gone through whatever it holds.
+        A pool smaller than the target is searched to its end in any case.
         """
         worthwhile = self.target <= self.asked + self.left and self.asked < self.left
-        return worthwhile and self._prospect.is_hopeless
+        return worthwhile and self._futility.is_hopeless
 
     def expected(self) -> tuple[float, float]:
-        """How many questions are to come by the hits so far, and how many positions in the end."""
+        """Return the expected number of further requests, and of positions in the end."""
         rate = len(self.hits) / max(self.asked, 1)
         missing = self.target - len(self.hits)
         to_come = min(self.left, missing / rate) if rate else self.left
@@ -269,110 +269,110 @@ class Search:
 
     @property
     def done(self) -> bool:
-        """Whether enough were found, or there are no more."""
-        return len(self.hits) >= self._wanted or self.asked == len(self._criteria.ordered)
+        """Whether enough positions were found, or the pool is exhausted."""
+        return len(self.hits) >= self._wanted or self.asked == len(self._config.ordered)
 
     @property
     def asks_again(self) -> bool:
-        """Whether the question that is next has been asked before."""
+        """Whether the next request repeats a question."""
         return self._awaited[0].draw > 0
 
     @property
-    def wave(self) -> int:
-        """How many of the next questions to ask together, where answers take hours."""
-        likely = len(self.hits) + sum(each.found is not False for each in self._open.values())
+    def next_batch_size(self) -> int:
+        """How many of the next requests to send together, where answers take hours."""
+        likely = len(self.hits) + sum(state.found is not False for state in self._open.values())
         seen, missing = self.asked + len(self._open), self._wanted - len(self.hits)
-        again = min(len(self._again), ceil(MORE_TO_CONFIRM * missing))
-        return max(1, again + batch_size(self._wanted - likely, seen, likely))
+        confirmations = min(len(self._to_confirm), ceil(CONFIRMATIONS_PER_MISSING * missing))
+        return max(1, confirmations + batch_size(self._wanted - likely, seen, likely))
 
-    def asks(self) -> Iterator[Request]:
-        """The next questions, as far as they are known: again what was hit, then the pool's."""
-        while self._again or self._begun < len(self._criteria.ordered):
-            if self._again:
-                which = self._again.popleft()
+    def requests(self) -> Iterator[Request]:
+        """Yield the next requests, as far as known: first confirmations of hits, then the pool."""
+        while self._to_confirm or self._started < len(self._config.ordered):
+            if self._to_confirm:
+                query = self._to_confirm.popleft()
             else:
-                which = Query(self._begun, 0)
-                self._begun += 1
-            self._awaited.append(which)
-            yield self._criteria.ask(which)
+                query = Query(self._started, 0)
+                self._started += 1
+            self._awaited.append(query)
+            yield self._config.request(query)
 
-    def observe(self, answer: Answer, watch: QualityGuard | None = None) -> None:
-        """Take the answer to the question that was next.
+    def observe(self, answer: Answer, guard: QualityGuard | None = None) -> None:
+        """Process the answer to the next request.
 
         Raises:
-            Incomplete: if too many questions have no answer, or the watch finds the replies of no
-                use.
+            Incomplete: if too many requests have no answer, or the guard finds the answers
+                unusable.
         """
-        position, plan = self._criteria.ordered[self._awaited[0].number], self._criteria.plan
-        judgement = plan.baseline.read(answer, position, plan.baseline.rules, plan.reading)
-        drawn = NO_TEMPERATURE in answer.conceded
-        self._own_temperature |= drawn
+        position, plan = self._config.ordered[self._awaited[0].number], self._config.plan
+        score = plan.baseline.read(answer, position, plan.baseline.rules, plan.reading)
+        is_sampled = NO_TEMPERATURE in answer.conceded
+        self._own_temperature |= is_sampled
         self._seen += 1
         failed = answer.stop_reason == "error"
         self._failed += failed
         self._counted &= failed or is_counted(answer)
-        hit = judgement.outcome == "special"
-        self.advance(hit, DRAWS if drawn else 1, answer.usage, failed=failed)
-        if self._failed > max(FEWEST_FAILURES, MOST_FAILURES * self._seen):
+        hit = score.outcome == "special"
+        self.advance(hit, DRAWS if is_sampled else 1, answer.usage, failed=failed)
+        if self._failed > max(MAX_FAILURES, MAX_FAILURE_RATE * self._seen):
             raise Interrupted(
                 f"{self._failed} of the {self._seen} questions to find a dataset have no answer "
                 f"(the last: {answer.error})",
                 "the others are saved",
             )
-        if watch:
-            watch.see(answer, usable=judgement.usable, baseline=True)
+        if guard:
+            guard.see(answer, usable=score.usable, baseline=True)
 
     def advance(
         self, hit: bool, draws: int, usage: Usage = NOTHING_USED, *, failed: bool = False
     ) -> None:
-        """Go on from the question that was next, by whether it was the special move.
+        """Advance past the next request, given whether its answer was the special move.
 
-        A position that is hit is asked again until as many draws would not change what most are.
+        A hit is asked again until further answers could not change the majority.
         """
-        which = self._awaited.popleft()
-        drawn = self._open.setdefault(which.number, _PositionState(draws))
-        drawn.hits.append(hit)
-        drawn.usage += usage
-        drawn.failed |= failed
-        if drawn.found is None:
-            self._again.append(Query(which.number, which.draw + 1))
+        query = self._awaited.popleft()
+        state = self._open.setdefault(query.number, _PositionState(draws))
+        state.hits.append(hit)
+        state.usage += usage
+        state.failed |= failed
+        if state.found is None:
+            self._to_confirm.append(Query(query.number, query.draw + 1))
         while not self.done and self.asked in self._open:
-            drawn = self._open[self.asked]
-            if drawn.found is None:
+            state = self._open[self.asked]
+            if state.found is None:
                 break
-            if drawn.found:
-                hit_position = self._criteria.ordered[self.asked]
-                self.hits.append(checked(hit_position, self._criteria.plan.change))
-            if not drawn.failed:  # nobody knows what it is
-                self._prospect.see(drawn.found)
-            self._questions += len(drawn.hits)
-            self._usage += drawn.usage
+            if state.found:
+                hit_position = self._config.ordered[self.asked]
+                self.hits.append(checked(hit_position, self._config.plan.change))
+            if not state.failed:  # without an answer it is unknown
+                self._futility.observe(state.found)
+            self._questions += len(state.hits)
+            self._usage += state.usage
             del self._open[self.asked]
             self.asked += 1
 
     def dataset(self, version: str) -> Dataset:
-        """What was found.
+        """Return the dataset that was found.
 
         Raises:
-            NoHabit: if that is nothing.
+            NoHabit: if no position was found.
         """
         if not self.hits:
             raise NoHabit(
                 f"{version} plays the special move in none of the {self.asked} positions of the "
                 "pool, so there is no habit to measure"
             )
-        ended = self.asked == len(self._criteria.ordered)
+        ended = self.asked == len(self._config.ordered)
         return Dataset(
             version=version,
             origin=BUILT,
             positions=self.hits,
             asked=self._questions,
             failed=self._failed,
-            pool_ended=ended and not self._failed,  # who failed is asked again next time
+            pool_ended=ended and not self._failed,  # failed requests are sent again next time
             usage=self._usage if self._counted else NOTHING_USED,
-            endpoint=self._criteria.model.endpoint,
+            endpoint=self._config.model.endpoint,
             built_now=True,
             own_temperature=self._own_temperature,
-            pool=self._criteria.pool.digest,
-            pool_name=self._criteria.pool.told_under(self._criteria.plan.change),
+            pool=self._config.pool.digest,
+            pool_name=self._config.pool.display_name(self._config.plan.change),
         )

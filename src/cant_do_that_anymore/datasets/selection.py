@@ -1,13 +1,13 @@
 """Select a model's dataset and its control positions from a pool.
 
-They cost no selection. To find its dataset, the model was asked about many positions of the pool;
-where it played another move than the special one, and one that is legal under all rules of the run
-(the standard ones, the changed ones and those of the placebo), that move is a habit like any other.
-Of a model that takes no temperature it is the first draw, not asked again.
-
 A dataset belongs to one model: the version that answers, at its address, over its API, with its
-settings; two models of one name have two datasets. It is built once, unless some of its questions
-had no answer. Every answer is in the store, so a larger dataset goes on where the last one ended.
+settings. Two models of one name have two datasets. It is built once, unless some of its requests
+had no answer. Every answer is cached, so a larger dataset continues where the last one ended.
+
+Controls need no requests of their own. To build its dataset, the model was asked about many
+positions of the pool. Where it played another move than the special one, and that move is legal
+under all rules of the run (standard, changed and placebo), the move is a habit like any other. For
+a model that does not support temperature, it is the first answer, without confirmation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ from ..providers.base import ModelInfo, Request
 from ..providers.catalogue import OPENAI_BASE_MODELS
 from ..providers.local import progress_listener
 from ..task.quality_guard import QualityGuard
-from .search import BUILT, ERROR, Query, Search, SelectionConfig
+from .search import BUILT, FUTILITY_ERROR, Query, Search, SelectionConfig
 from .storage import Dataset, imported_for, save_dataset, saved_dataset, shipped_datasets
 
 if TYPE_CHECKING:
@@ -37,182 +37,184 @@ if TYPE_CHECKING:
 
 
 def controls_for(
-    dataset: Dataset, samples: Sequence[Position], criteria: SelectionConfig, kept: ModelCache
+    dataset: Dataset, samples: Sequence[Position], config: SelectionConfig, cache: ModelCache
 ) -> list[Position]:
-    """As many controls as samples, or as many as there are, in the order of the pool.
+    """Return as many controls as samples, or as many as there are, in the order of the pool.
 
-    Nothing is asked: of a dataset that was not found by asking there are none. The special move of
-    a control is its habit.
+    It sends no requests: a dataset that was not built by requests has no controls. The special move
+    of a control is its habit.
     """
     seen = {position.moves for position in samples}
-    found: dict[tuple[str, ...], Position] = {}
-    for position, move in _other_moves(dataset, criteria, kept):
-        if len(found) == len(samples):
+    controls: dict[tuple[str, ...], Position] = {}
+    for position, move in _other_moves(dataset, config, cache):
+        if len(controls) == len(samples):
             break
-        if position.moves not in seen and _stays_legal(position, move, criteria):
-            found.setdefault(position.moves, replace(position, special_moves=(move,)))
-    return list(found.values())
+        if position.moves not in seen and _stays_legal(position, move, config):
+            controls.setdefault(position.moves, replace(position, special_moves=(move,)))
+    return list(controls.values())
 
 
-async def found_controls(
-    dataset: Dataset, samples: Sequence[Position], criteria: SelectionConfig, asking: Client
+async def find_controls(
+    dataset: Dataset, samples: Sequence[Position], config: SelectionConfig, client: Client
 ) -> list[Position]:
-    """The same, where what the store has lost since the dataset was found is asked again."""
+    """Return the controls; send requests again whose answers the cache has lost."""
     if not dataset.built_now:
-        asks = asks_behind(dataset, criteria)
-        async with aclosing(asking.answers(asks, criteria.settings)) as answers:
+        requests = selection_requests(dataset, config)
+        async with aclosing(client.answers(requests, config.settings)) as answers:
             async for _ in answers:
                 pass
-    return controls_for(dataset, samples, criteria, asking.cache)
+    return controls_for(dataset, samples, config, client.cache)
 
 
-def asks_behind(dataset: Dataset, criteria: SelectionConfig) -> Iterator[Request]:
-    """The first question about each position that was asked for the dataset."""
-    for number, _ in enumerate(_asked(dataset, criteria)):
-        yield criteria.ask(Query(number, 0))
+def selection_requests(dataset: Dataset, config: SelectionConfig) -> Iterator[Request]:
+    """Yield the first request about each position that was searched for the dataset."""
+    for number, _ in enumerate(_searched_positions(dataset, config)):
+        yield config.request(Query(number, 0))
 
 
 def _other_moves(
-    dataset: Dataset, criteria: SelectionConfig, kept: ModelCache
+    dataset: Dataset, config: SelectionConfig, cache: ModelCache
 ) -> Iterator[tuple[Position, str]]:
-    """The positions that were asked for the dataset, each with the move that was played first."""
-    baseline, reading = criteria.plan.baseline, criteria.plan.reading
-    for number, position in enumerate(_asked(dataset, criteria)):
-        if answer := kept.answer(criteria.ask(Query(number, 0)), criteria.settings):
-            judgement = baseline.read(answer, position, baseline.rules, reading)
-            if judgement.outcome == "legal" and judgement.move:
-                yield position, judgement.move
+    """Yield the positions that were searched, each with the legal move played first."""
+    baseline, reading = config.plan.baseline, config.plan.reading
+    for number, position in enumerate(_searched_positions(dataset, config)):
+        if answer := cache.answer(config.request(Query(number, 0)), config.settings):
+            score = baseline.read(answer, position, baseline.rules, reading)
+            if score.outcome == "legal" and score.move:
+                yield position, score.move
 
 
-def _asked(dataset: Dataset, criteria: SelectionConfig) -> Iterator[Position]:
-    """The pool as far as the dataset's last position, or to its end; nothing if nobody asked."""
-    for position in criteria.ordered if dataset.asked else ():
+def _searched_positions(dataset: Dataset, config: SelectionConfig) -> Iterator[Position]:
+    """Yield the pool up to the dataset's last position, or its end; nothing if not built."""
+    for position in config.ordered if dataset.asked else ():
         yield position
         if position.moves == dataset.positions[-1].moves and not dataset.pool_ended:
             return
 
 
-def _stays_legal(position: Position, move: str, criteria: SelectionConfig) -> bool:
+def _stays_legal(position: Position, move: str, config: SelectionConfig) -> bool:
     board, played = position.board(), chess.Move.from_uci(move)
-    return all(asked.rules.is_legal(board, played) for asked in criteria.plan.conditions)
+    return all(condition.rules.is_legal(board, played) for condition in config.plan.conditions)
 
 
-async def version_of(asking: Client, criteria: SelectionConfig, *, quiet: bool) -> str:
-    """The exact version the model answers as, learnt from the first question of the pool.
+async def version_of(client: Client, config: SelectionConfig, *, quiet: bool) -> str:
+    """Return the exact version the model answers as, from the first request of the pool.
 
-    A person is asked nothing for that.
+    A human player is asked nothing for that.
 
     Raises:
-        Incomplete: if it does not answer.
+        Incomplete: if the model does not answer.
     """
-    if progress_listener(asking.model):
-        return asking.model.name
-    first_ask = criteria.ask(Query(0, 0))
-    with progress_display(f"the first answer of {asking.model.name}", quiet=quiet):
-        async with aclosing(asking.answers([first_ask], criteria.settings)) as answers:
-            first = await anext(answers)
-    if first.stop_reason == "error":
-        raise Incomplete(f"{asking.model.name} does not answer ({first.error})")
-    return first.version
+    if progress_listener(client.model):
+        return client.model.name
+    request = config.request(Query(0, 0))
+    with progress_display(f"the first answer of {client.model.name}", quiet=quiet):
+        async with aclosing(client.answers([request], config.settings)) as answers:
+            answer = await anext(answers)
+    if answer.stop_reason == "error":
+        raise Incomplete(f"{client.model.name} does not answer ({answer.error})")
+    return answer.version
 
 
-def found_dataset(version: str, criteria: SelectionConfig) -> Dataset | None:
-    """The dataset of a model version as far as it exists."""
-    change = criteria.plan.change
-    if not criteria.pool.given:
-        found = saved_dataset(version, imported_for(change), change)
+def find_dataset(version: str, config: SelectionConfig) -> Dataset | None:
+    """Return the dataset of a model version, as far as it exists."""
+    change = config.plan.change
+    if not config.pool.given:
+        dataset = saved_dataset(version, imported_for(change), change)
         is_default = change == BISHOPS_AS_KNIGHTS
-        if not found and is_default and _is_the_originals(criteria.model, version):
-            found = shipped_datasets(criteria.pool.positions).get(version)
-        if found:
-            return found
-    return saved_dataset(version, criteria.digest, change)
+        if not dataset and is_default and _is_the_originals(config.model, version):
+            dataset = shipped_datasets(config.pool.positions).get(version)
+        if dataset:
+            return dataset
+    return saved_dataset(version, config.digest, change)
 
 
 def _is_the_originals(model: ModelInfo, version: str) -> bool:
-    """Whether it is OpenAI's own model, asked over the API that the original asked it over.
+    """Whether this is OpenAI's own model, over the API that the original eval used.
 
-    A server may call its model what it likes.
+    A server may give its model any name.
     """
     as_text = model.identity.get("api") == "completions"
     return model.provider == "openai" and version.startswith(OPENAI_BASE_MODELS) == as_text
 
 
-def prefix_if_sufficient(found: Dataset | None, wanted: int) -> Dataset | None:
-    """As much of a dataset as is wanted, if it has that or can have no more.
+def prefix_if_sufficient(dataset: Dataset | None, wanted: int) -> Dataset | None:
+    """Return as much of a dataset as is wanted, if it has that much or cannot grow.
 
-    Of one built earlier only as much is taken as would be built now, so that the same run draws the
-    same samples however large the dataset has grown.
+    From a larger built dataset, it takes as much as would be built now. So the same run draws the
+    same samples, however large the dataset has grown.
     """
-    if found and found.origin == BUILT and len(found.positions) >= wanted:
-        return replace(found, positions=found.positions[:wanted], pool_ended=False)
-    return found if found and found.pool_ended else None
+    if dataset and dataset.origin == BUILT and len(dataset.positions) >= wanted:
+        return replace(dataset, positions=dataset.positions[:wanted], pool_ended=False)
+    return dataset if dataset and dataset.pool_ended else None
 
 
 async def dataset_for(
-    asking: Client,
+    client: Client,
     version: str,
-    criteria: SelectionConfig,
-    outlook: "RunningCost",
+    config: SelectionConfig,
+    running_cost: "RunningCost",
     *,
     hoped: int,
     patient: bool,
     quiet: bool,
     fresh: bool,
 ) -> Dataset:
-    """Find the dataset of a model version, or build as much of it as is wanted and missing.
+    """Find the dataset of a model version, or build what is missing of it.
 
-    A fresh one is built anew, and not kept. Who is patient goes through the whole pool, although
-    that cannot give half of what is hoped for.
+    A fresh dataset is built again and not saved. If ``patient``, the search covers the whole pool,
+    even if it cannot give half of the positions hoped for.
 
     Raises:
-        NoHabit: if it plays the special move nowhere, or in too few positions.
-        Incomplete: if the search has to end otherwise.
+        NoHabit: if the model plays the special move nowhere, or in too few positions.
+        Incomplete: if the search ends early for another reason.
     """
-    wanted = criteria.plan.wanted
-    found = prefix_if_sufficient(found_dataset(version, criteria), wanted)
-    if found and not (fresh and found.origin == BUILT):
-        return found
-    search, watch, maybe_billed = (
-        Search(criteria, wanted, hoped),
-        QualityGuard(criteria.settings),
+    wanted = config.plan.wanted
+    existing = prefix_if_sufficient(find_dataset(version, config), wanted)
+    if existing and not (fresh and existing.origin == BUILT):
+        return existing
+    search, guard, gave_up = (
+        Search(config, wanted, hoped),
+        QualityGuard(config.settings),
         False,
     )
-    person = progress_listener(asking.model)
-    what = "finding your habits" if person else f"building the dataset of {version}"
-    with progress(what, wanted, quiet=quiet, to=person) as advance:
-        while not search.done:  # the last answers may call for more questions
-            asks = islice(search.asks(), search.wave if asking.is_batched else None)
-            answering = asking.answers(
-                asks, criteria.settings, asking.window, status_callback(advance)
+    person = listener(client.model)
+    title = "finding your habits" if person else f"building the dataset of {version}"
+    with progress(title, wanted, quiet=quiet, to=person) as advance:
+        while not search.done:  # the last answers may call for more requests
+            requests = islice(
+                search.requests(), search.next_batch_size if client.is_batched else None
+            )
+            answering = client.answers(
+                requests, config.settings, client.window, status_callback(advance)
             )
             async with aclosing(answering) as answers:
                 async for answer in answers:
-                    found_before = len(search.hits)
-                    search.observe(answer, watch)
-                    outlook.see(answer)
-                    found_now = len(search.hits) - found_before
-                    advance(found_now, remark=partial(_remark, search, outlook))
-                    maybe_billed = search.is_hopeless and not patient
-                    if search.done or (maybe_billed and not asking.is_batched):
+                    hits_before = len(search.hits)
+                    search.observe(answer, guard)
+                    running_cost.see(answer)
+                    new_hits = len(search.hits) - hits_before
+                    advance(new_hits, remark=partial(_remark, search, running_cost))
+                    gave_up = search.is_hopeless and not patient
+                    if search.done or (gave_up and not client.is_batched):
                         break
-            if maybe_billed and not search.done:
-                raise NoHabit(_hopeless(version, search, outlook, fresh=fresh))
+            if gave_up and not search.done:
+                raise NoHabit(_hopeless(version, search, running_cost, fresh=fresh))
     built = search.dataset(version)
     if not fresh and not built.failed:
-        save_dataset(built, criteria.digest, criteria.facts)
+        save_dataset(built, config.digest, config.facts)
     return built
 
 
-def _remark(search: Search, outlook: "RunningCost") -> str:
+def _remark(search: Search, running_cost: "RunningCost") -> str:
     rate = len(search.hits) / max(search.asked, 1)
     questions, positions = search.expected()
-    in_all = outlook.in_all(questions + outlook.a_sample * positions)
-    return f"{in_all}, {rate:.0%} hits"
+    total = running_cost.in_all(questions + running_cost.a_sample * positions)
+    return f"{total}, {rate:.0%} hits"
 
 
-def _hopeless(version: str, search: Search, outlook: "RunningCost", *, fresh: bool) -> str:
-    cost, sure = outlook.cost_of(search.left), 100 * (1 - ERROR)
+def _hopeless(version: str, search: Search, running_cost: "RunningCost", *, fresh: bool) -> str:
+    cost, sure = running_cost.cost_of(search.left), 100 * (1 - FUTILITY_ERROR)
     return (
         f"{version} plays the special move in {len(search.hits)} of {search.asked:,} positions, so "
         f"it is {sure:.0f} % sure that the pool holds fewer than {search.needed:,}, not half of "

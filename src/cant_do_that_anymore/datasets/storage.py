@@ -35,34 +35,39 @@ def _shipped_games() -> dict[str, list[int]]:
 
 
 def common_positions() -> list[Position]:
-    """The positions of the pool that at least one of the shipped datasets holds, in its order."""
+    """Return the shipped pool's positions that at least one of the shipped datasets holds."""
     pool = shipped_pool("pool")
-    held = set().union(*_held_by(pool).values())
-    return [position for position in pool if position.id in held]
+    ids = set().union(*_ids_by_version(pool).values())
+    return [position for position in pool if position.id in ids]
 
 
 def rates_on_all() -> list[float]:
-    """The share of the pool whose special move each of the shipped models plays."""
+    """Return the share of the pool in which each shipped model plays the special move."""
     pool = shipped_pool("pool")
-    return [len(held) / len(pool) for held in _held_by(pool).values()]
+    return [len(ids) / len(pool) for ids in _ids_by_version(pool).values()]
 
 
 def rates_on_common() -> list[float]:
-    """The same on the positions that the others hold: as of a model that those were not chosen by.
+    """Return each shipped model's share of the positions that the other models' datasets hold.
+
+    So the rate is that of a model whose habits did not choose the positions.
 
     >>> [round(rate, 2) for rate in rates_on_common()]
     [0.21, 0.29, 0.38, 0.67]
     """
-    held_by = _held_by(shipped_pool("pool"))
-    of_others = {
-        version: set().union(*(held for other, held in held_by.items() if other != version))
-        for version in held_by
+    ids_by_version = _ids_by_version(shipped_pool("pool"))
+    ids_of_others = {
+        version: set().union(*(ids for other, ids in ids_by_version.items() if other != version))
+        for version in ids_by_version
     }
-    return [len(held & of_others[one]) / len(of_others[one]) for one, held in held_by.items()]
+    return [
+        len(ids & ids_of_others[version]) / len(ids_of_others[version])
+        for version, ids in ids_by_version.items()
+    ]
 
 
-def _held_by(pool: Sequence[Position]) -> dict[str, set[str]]:
-    """The ids of the positions of each shipped dataset."""
+def _ids_by_version(pool: Sequence[Position]) -> dict[str, set[str]]:
+    """Return the position ids of each shipped dataset."""
     return {
         version: {position.id for position in dataset.positions}
         for version, dataset in shipped_datasets(pool).items()
@@ -70,21 +75,21 @@ def _held_by(pool: Sequence[Position]) -> dict[str, set[str]]:
 
 
 def imported_for(rules: Rules) -> str:
-    """The kind of a dataset that the user brought for these rules."""
+    """Return the kind of a dataset that the user imported for these rules."""
     return f"{IMPORTED}-{identity_of(rules)}"
 
 
-def _put_aside(folder: Path) -> str:
+def _move_away(folder: Path) -> str:
     try:
-        aside = home("damaged") / f"{folder.name}-{time.time_ns()}"
-        folder.rename(aside)
-    except (OSError, UserError):  # of no use, and in nobody's way
+        target = home("damaged") / f"{folder.name}-{time.time_ns()}"
+        folder.rename(target)
+    except (OSError, UserError):  # harmless where it is
         return "it is built again"
-    return f"it was moved to {aside}"
+    return f"it was moved to {target}"
 
 
 def _digest(positions: Sequence[Position]) -> str:
-    """Differs whenever anything about the positions differs, however the file is written."""
+    """Digest of everything about the positions, however the file is written."""
     lines = (json.dumps(position.to_json(), sort_keys=True) for position in positions)
     return sha256("\n".join(lines).encode()).hexdigest()
 
@@ -99,22 +104,23 @@ def _folder(version: str, kind: str) -> Path:
 
 @dataclass(frozen=True)
 class Dataset:
-    """The positions of a pool whose special move one model plays, and how they were found.
+    """The positions of a pool where one model plays the special move, and how they were found.
 
     Attributes:
-        version: the model they belong to, as the API names it.
+        version: the model version they belong to, as the API names it.
         origin: "shipped", "imported", "built", or the file they were read from.
         positions: in the order they were found.
-        asked: how many questions it took to find them, if known.
+        asked: how many requests it took to find them, if known.
         failed: how many of those have no answer.
         pool_ended: whether the pool holds no more for this model.
-        usage: the tokens of all questions asked to find them; none if some were not counted.
-        endpoint: where the model was asked, if it has an address.
-        saved_at: when it was kept.
-        built_now: whether the run that uses it has built it.
-        own_temperature: whether the model took no temperature, so that selection was at its own.
-        pool: a digest of the positions it was chosen from, if it was built.
-        pool_name: what that pool is called, unless it is the one that the rules have by default.
+        usage: the tokens of all requests to find them; none if some were not counted.
+        endpoint: the address of the model, if it has one.
+        saved_at: when the dataset was saved.
+        built_now: whether the current run built it.
+        own_temperature: whether the model does not support temperature, so that selection used the
+            provider's.
+        pool: a digest of the pool it was selected from, if it was built.
+        pool_name: the name of that pool, unless it is the default pool of the rules.
     """
 
     version: str
@@ -133,7 +139,7 @@ class Dataset:
 
     @property
     def provenance(self) -> str:
-        """Where it came from, in words."""
+        """Describes where the dataset came from."""
         on = f" on {self.saved_at[:10]}" if self.saved_at else ""
         if not self.asked:
             return f"{self.origin}{on} for {self.version}" if self.version else self.origin
@@ -145,21 +151,21 @@ class Dataset:
 
     @property
     def selection(self) -> str:
-        """How its positions were selected, as far as that is known."""
+        """Describes how its positions were selected, as far as known."""
         if self.own_temperature:
             return "by 2 of 3 draws at the provider's own temperature"
         return "at temperature 0" if self.asked or self.origin == "shipped" else ""
 
     @property
     def chosen_from(self) -> str:
-        """The pool that its positions were chosen from, as far as that is known."""
+        """The pool that its positions were selected from, as far as known."""
         if not self.asked and self.origin != "shipped":
             return ""
         return f"the pool {self.pool_name}" if self.pool_name else "the default pool"
 
 
 def shipped_datasets(pool: Sequence[Position]) -> dict[str, Dataset]:
-    """The original's datasets by model version, in its order, as members of the shipped pool."""
+    """Return the original eval's datasets by model version, in its order."""
     by_game = {position.game: position for position in pool}
     return {
         version: Dataset(version, "shipped", [by_game[game] for game in games])
@@ -168,10 +174,9 @@ def shipped_datasets(pool: Sequence[Position]) -> dict[str, Dataset]:
 
 
 def notes_on_dataset(dataset: Dataset) -> list[str]:
-    """What to know of the choice of the positions.
+    """Return notes on the selection of the positions.
 
-    Some may have had no answer, and a pool may be chosen by the habits of the very model that is
-    measured.
+    Some requests may have had no answer, and the habits of the model may have shaped the pool.
     """
     notes = []
     if dataset.failed:
@@ -189,51 +194,53 @@ def notes_on_dataset(dataset: Dataset) -> list[str]:
 
 
 def saved_dataset(version: str, kind: str, rules: Rules) -> Dataset | None:
-    """The dataset of a model version that was kept as this kind for these rules.
+    """Return the saved dataset of a model version, of this kind and for these rules.
 
-    The kind is `imported_for` some rules, or the digest of the criteria it was built by. One that
-    was built and is not as it was is moved aside: its answers are kept, so it can be built again.
+    The kind is `imported_for` some rules, or the digest of the config it was built with. A built
+    dataset that is damaged is moved away: its answers are cached, so it can be built again.
 
     Raises:
-        InvalidInput: if one that was imported is not as it was.
+        InvalidInput: if an imported dataset is damaged.
     """
     folder = _folder(version, kind)
     if not folder.exists():
         return None
     try:
         dataset, _ = _load(folder)
-        return replace(dataset, positions=[checked(each, rules) for each in dataset.positions])
-    except InvalidInput as problem:
+        return replace(
+            dataset, positions=[checked(position, rules) for position in dataset.positions]
+        )
+    except InvalidInput as error:
         if kind.startswith(IMPORTED):
-            raise InvalidInput(f"{problem}; import it again, or delete that folder") from None
-        log.warning("%s; %s", problem, _put_aside(folder))
+            raise InvalidInput(f"{error}; import it again, or delete that folder") from None
+        log.warning("%s; %s", error, _move_away(folder))
         return None
 
 
 def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> None:
-    """Keep a dataset, replacing an older one only when the new one is whole.
+    """Save a dataset; it replaces an older one only once it is complete.
 
     Raises:
         UserError: if it cannot be written.
     """
     home("datasets")
     folder = _folder(dataset.version, kind)
-    told = asdict(dataset) | {"positions": len(dataset.positions), **facts}
-    told |= {"digest": _digest(dataset.positions)}
-    told |= {"saved_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    metadata = asdict(dataset) | {"positions": len(dataset.positions), **facts}
+    metadata |= {"digest": _digest(dataset.positions)}
+    metadata |= {"saved_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     try:
-        with atomic_replace_dir(folder) as half:
-            write_positions(half / "positions.jsonl", dataset.positions)
-            atomic_write_text(half / "dataset.json", json.dumps(told, indent=2) + "\n")
-    except OSError as problem:
+        with atomic_replace_dir(folder) as temporary:
+            write_positions(temporary / "positions.jsonl", dataset.positions)
+            atomic_write_text(temporary / "dataset.json", json.dumps(metadata, indent=2) + "\n")
+    except OSError as error:
         raise UserError(
-            f"cannot keep the dataset in {str(folder)!r} ({problem.strerror}); no answer is lost, "
+            f"cannot keep the dataset in {str(folder)!r} ({error.strerror}); no answer is lost, "
             "run the same command again when there is space"
         ) from None
 
 
 def import_dataset(version: str, path: Path, rules: Rules) -> Dataset:
-    """Keep the positions of a file as the dataset of a model version."""
+    """Save the positions of a file as the dataset of a model version."""
     if not version:
         raise InvalidInput("an imported dataset needs the name of a model, as its API answers")
     dataset = Dataset(version, IMPORTED, read_positions(path, rules))
@@ -244,24 +251,24 @@ def import_dataset(version: str, path: Path, rules: Rules) -> Dataset:
 
 
 def all_datasets() -> dict[str, tuple[Dataset, dict[str, Any]]]:
-    """Every dataset by name, with what is known of it; the log names those that are damaged."""
-    found: dict[str, tuple[Dataset, dict[str, Any]]] = {
+    """Return every dataset by name, with its metadata; log those that are damaged."""
+    datasets: dict[str, tuple[Dataset, dict[str, Any]]] = {
         version: (dataset, {"rules": BISHOPS_AS_KNIGHTS.key})
         for version, dataset in shipped_datasets(shipped_pool("pool")).items()
     }
-    for file in sorted(_home().glob("[!.]*/dataset.json")):  # a half-written one begins with a dot
+    for file in sorted(_home().glob("[!.]*/dataset.json")):  # incomplete ones begin with a dot
         try:
-            found[file.parent.name] = _load(file.parent)
-        except InvalidInput as problem:
-            log.warning("%s", problem)
-    return found
+            datasets[file.parent.name] = _load(file.parent)
+        except InvalidInput as error:
+            log.warning("%s", error)
+    return datasets
 
 
-def dataset_named(name: str, *others: str) -> tuple[Dataset, dict[str, Any]]:
-    """A dataset by its name in the list, or by its model version if there is only one of it.
+def dataset_named(name: str, *alternatives: str) -> tuple[Dataset, dict[str, Any]]:
+    """Return a dataset by its name in the list, or by its model version if that is unique.
 
     Raises:
-        InvalidInput: if there is none, or more than one; perhaps one of the others was meant.
+        InvalidInput: if there is none, or more than one; the message suggests the alternatives.
     """
     datasets = all_datasets()
     if name in datasets:
@@ -270,7 +277,7 @@ def dataset_named(name: str, *others: str) -> tuple[Dataset, dict[str, Any]]:
     if len(of_version) > 1:
         raise InvalidInput(f"{name!r} has several datasets: {', '.join(of_version)}")
     if not of_version:
-        raise unknown_value("dataset", name, [*datasets, *others])
+        raise unknown_value("dataset", name, [*datasets, *alternatives])
     return datasets[of_version[0]]
 
 
@@ -278,15 +285,15 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
     try:
         facts = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
         positions = parse_positions(folder / "positions.jsonl")
-        as_it_was = _digest(positions) == facts["digest"]
-        told = {each.name: facts[each.name] for each in fields(Dataset)}
-        told |= {"positions": positions, "usage": Usage(**facts["usage"]), "built_now": False}
-        dataset = Dataset(**told)
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+        is_unchanged = _digest(positions) == facts["digest"]
+        values = {item.name: facts[item.name] for item in fields(Dataset)}
+        values |= {"positions": positions, "usage": Usage(**facts["usage"]), "built_now": False}
+        dataset = Dataset(**values)
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(
-            f"the dataset in {str(folder)!r} is damaged ({error_reason(problem)})"
+            f"the dataset in {str(folder)!r} is damaged ({error_reason(error)})"
         ) from None
-    if not as_it_was:
+    if not is_unchanged:
         raise InvalidInput(
             f"the dataset in {str(folder)!r} was changed since it was {dataset.origin}; positions "
             "of your own go by --dataset FILE"
@@ -295,10 +302,10 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
 
 
 def is_own(dataset: Dataset, versions: Collection[str], endpoint: str) -> bool:
-    """Whether a dataset is of the model that answers there by these names.
+    """Whether a dataset belongs to the model that answers at the endpoint as these versions.
 
-    A model of several names may have had another one when its dataset was found, and one that
-    gave no answer later has no name.
+    A model with several versions may have had another one when its dataset was built, and one that
+    gave no answer later has none.
     """
-    found_there = bool(dataset.asked) and dataset.endpoint == endpoint
-    return dataset.version in versions or (found_there and len(versions) != 1)
+    built_there = bool(dataset.asked) and dataset.endpoint == endpoint
+    return dataset.version in versions or (built_there and len(versions) != 1)

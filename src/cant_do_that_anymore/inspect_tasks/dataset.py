@@ -20,7 +20,7 @@ from ..client.store import Store
 from ..costs.approval import ENOUGH_ANSWERS, MIN_ANSWERS
 from ..datasets.pools import Pool, drawn, positions_drawn
 from ..datasets.search import Query, SelectionConfig
-from ..datasets.selection import controls_for, found_dataset, prefix_if_sufficient
+from ..datasets.selection import controls_for, find_dataset, prefix_if_sufficient
 from ..datasets.storage import Dataset
 from ..files import answers_file
 from ..game.notation import notate, notate_game, with_move_numbers
@@ -111,9 +111,9 @@ def known_already(spec: Spec, asked: Model | None, at_hand: Dataset | Pool) -> S
     criteria = SelectionConfig(model, at_hand, plan)
     with closing(Store(answers_file())) as store:
         kept = ModelCache(model, store)
-        first = kept.answer(criteria.ask(Query(0, 0)), criteria.settings)
+        first = kept.answer(criteria.request(Query(0, 0)), criteria.settings)
         found = (
-            prefix_if_sufficient(found_dataset(first.version, criteria), plan.wanted)
+            prefix_if_sufficient(find_dataset(first.version, criteria), plan.wanted)
             if first
             else None
         )

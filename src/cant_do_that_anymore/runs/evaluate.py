@@ -20,7 +20,7 @@ from ..client.session import create_model, open_client
 from ..costs.approval import RunningCost, bill_for, cost_of, require_approval
 from ..datasets.pools import Pool, given_dataset, positions_drawn, positions_for
 from ..datasets.search import SelectionConfig
-from ..datasets.selection import dataset_for, found_controls, found_dataset, version_of
+from ..datasets.selection import dataset_for, find_controls, find_dataset, version_of
 from ..datasets.storage import Dataset, notes_on_dataset
 from ..errors import Interrupted
 from ..game.position import Position
@@ -169,7 +169,7 @@ async def _chosen(
     criteria = SelectionConfig(asking.model, at_hand, plan)
     dataset = await _dataset(spec, criteria, asking, outlook, quiet=quiet)
     positions = positions_drawn(dataset, spec, plan)
-    controls = await found_controls(dataset, positions, criteria, asking) if spec.diagnose else []
+    controls = await find_controls(dataset, positions, criteria, asking) if spec.diagnose else []
     return Selection(dataset, positions, controls)
 
 
@@ -189,7 +189,7 @@ async def _dataset(
             quiet=quiet,
             fresh=spec.fresh,
         )
-    if found := found_dataset(version, criteria):
+    if found := find_dataset(version, criteria):
         return found
     log.warning("%s has no dataset; that of %s is taken instead", version, spec.fallback_dataset)
     return given_dataset(spec.fallback_dataset, criteria.plan.change)

@@ -163,7 +163,7 @@ def _asks(
     if isinstance(at_hand, Pool):
         criteria = SelectionConfig(model, at_hand, plan)
         numbers = range(min(FAR, len(criteria.ordered)))
-        return (criteria.ask(Query(number, 0)) for number in numbers), criteria.settings
+        return (criteria.request(Query(number, 0)) for number in numbers), criteria.settings
     return _measuring(positions_drawn(at_hand, spec, plan), plan), plan.settings
 
 

@@ -262,7 +262,7 @@ class Spec:
 
 
 def _checked_body(value: str | Mapping[str, Any]) -> str:
-    """Return the same JSON text for equal bodies."""
+    """Validate the extra body and return it as canonical JSON."""
     if not value:
         return ""
     try:
