@@ -156,7 +156,9 @@ class Negotiator:
             return self._without_reasoning(variant, settings) if reasons else None
         budget = reasoning_budget(variant, settings)
         if budget:
-            may_raise = cut_off and settings.reasoning_tokens is None and budget <= DEFAULT_REASONING_TOKENS
+            may_raise = (
+                cut_off and settings.reasoning_tokens is None and budget <= DEFAULT_REASONING_TOKENS
+            )
             return (
                 with_reasoning_budget(variant, REASONING_GROWTH * budget)
                 if may_raise and self._raises_left

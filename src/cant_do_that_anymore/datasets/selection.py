@@ -178,7 +178,7 @@ async def dataset_for(
         QualityGuard(config.settings),
         False,
     )
-    person = listener(client.model)
+    person = progress_listener(client.model)
     title = "finding your habits" if person else f"building the dataset of {version}"
     with progress(title, wanted, quiet=quiet, to=person) as advance:
         while not search.done:  # the last answers may call for more requests

@@ -200,7 +200,9 @@ def boxed(reply: Reply) -> chess.Move | None:
 def tagged(reply: Reply) -> chess.Move | None:
     """The move between tags such as ``<answer>`` and ``</answer>``."""
     starts = [match.end() for match in _TAG.finditer(reply.text)]
-    return _move_in_parts(reply, [reply.text[start : start + 500].partition("</")[0] for start in starts])
+    return _move_in_parts(
+        reply, [reply.text[start : start + 500].partition("</")[0] for start in starts]
+    )
 
 
 def _move_in_parts(reply: Reply, parts: Sequence[str]) -> chess.Move | None:
