@@ -39,7 +39,7 @@ __all__ = [
     "shipped_pool",
 ]
 
-_HOMES = {
+_MODULES = {
     "Answer": "providers.base",
     "Comparisons": "api",
     "Position": "game.position",
@@ -60,10 +60,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import names when they are first used, so that commands start at once."""
-    if name not in _HOMES:
+    """Import public names on first use, so that commands start quickly."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

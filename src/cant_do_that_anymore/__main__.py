@@ -1,12 +1,14 @@
-"""The commands as they are started: ``cdta``, which is this package as a program, and ``oaieval``.
+"""Entry points of the commands ``cdta`` (also ``python -m``) and ``oaieval``.
 
-Everything is imported here, so that Ctrl-C ends even the first moments in a sentence.
+They import inside ``try``, so that Ctrl-C during the imports ends in one sentence as well.
 """
 
 import gc
 import sys
 
-gc.set_threshold(50_000)  # little goes in circles: to look for it as often as usual costs a tenth
+gc.set_threshold(
+    50_000
+)  # few reference cycles: collecting them at the default rate takes 10% of the time
 
 
 def main() -> None:

@@ -1,7 +1,4 @@
-"""The Python API: evaluate, load, compare, and runs that save and show themselves.
-
-What they do is done in the rooms below; here it becomes a method.
-"""
+"""The Python API: evaluate, load, compare, and runs with methods to save and display them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -18,7 +15,7 @@ from .report.document import pair_row
 from .report.notebook import comparison_html, run_html, run_line, sample_rows
 from .report.pages import write_comparison
 from .report.run_page import save_with_page
-from .runs import evaluate as measuring
+from .runs import evaluate as evaluation
 from .runs import results
 from .runs.lookup import check_free, find_run, new_run_dir
 from .runs.storage import load_run
@@ -29,23 +26,25 @@ if TYPE_CHECKING:
 
 
 class Run(results.Run):
-    """One model on one dataset under one plan, with all that can be done with it."""
+    """The results of one model on one dataset, with methods to save and display them."""
 
     def save(self, path: Path | str | None = None) -> Path:
-        """Write its folder with its page, and say where: among the others, or at a path.
+        """Write the run folder with its report, and return its path.
+
+        Without ``path``, the folder is a new one under ``CDTA_HOME``.
 
         Raises:
-            InvalidInput: if something is there already.
-            UserError: if it cannot be written.
+            InvalidInput: if ``path`` already exists.
+            UserError: if the folder cannot be written.
         """
         folder = Path(path) if path else new_run_dir(self)
         check_free(folder)
         save_with_page(self, folder)
-        object.__setattr__(self, "folder", folder)  # the only thing of a run that ever changes
+        object.__setattr__(self, "folder", folder)  # the only field that ever changes
         return folder
 
     def to_frame(self) -> "DataFrame":
-        """One row a sample: the position, its special moves, and every reply with its outcome.
+        """Return one row per sample: position, special moves, and each reply with its outcome.
 
         Raises:
             UserError: if pandas is not installed.
@@ -60,28 +59,28 @@ class Run(results.Run):
 
 
 class Comparisons(Ranking):
-    """What `compare` found: the models, the best first, every pair of them, and the verdict."""
+    """A comparison of models: the leaderboard, every pair, and the verdict."""
 
     @property
     def verdict(self) -> str:
-        """Who adapts best, whether that is significant, and who cannot be ranked."""
+        """Which model adapts best, whether its lead is significant, and which are not ranked."""
         return verdict(self)
 
     def save(self, path: Path | str) -> Path:
-        """Write its page, as ``cdta compare -o`` does, and say where.
+        """Write the HTML report, as ``cdta compare -o`` does, and return its path.
 
         Raises:
-            UserError: if it cannot be written.
+            UserError: if the report cannot be written.
         """
         return write_comparison(self, Path(path))
 
     def to_frame(self) -> "DataFrame":
-        """One row for each pair and measure.
+        """Return one row for each pair of models and each measure.
 
         Raises:
             UserError: if pandas is not installed.
         """
-        return _frame([pair_row(each) for each in self.comparisons])
+        return _frame([pair_row(comparison) for comparison in self.comparisons])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.verdict}>"
@@ -93,44 +92,44 @@ class Comparisons(Ranking):
 def evaluate(
     spec: Spec, model: Model | None = None, *, quiet: bool = False, purse: Budget | None = None
 ) -> Run:
-    """Measure a model: the one that the spec names, unless another is given.
+    """Evaluate a model: ``model`` if given, otherwise the one that the spec names.
 
-    Every answer is kept under ``CDTA_HOME``, so that the same call goes on where one was stopped.
-    The run itself is not saved: ``run.save()`` writes its folder and its page.
+    Answers are cached under ``CDTA_HOME``, so the same call resumes an interrupted run.
+    The run itself is not saved: ``run.save()`` writes its folder and its report.
 
     Raises:
-        InvalidInput: if the spec cannot work.
-        Incomplete: if the run was stopped or too many answers are missing.
+        InvalidInput: if the spec is invalid.
+        Incomplete: if the run was interrupted or too many answers are missing.
         UserError: if the model cannot be reached, or answers cannot be saved.
     """
-    return _ours(measuring.evaluate(spec, model, quiet=quiet, purse=purse))
+    return _with_methods(evaluation.evaluate(spec, model, quiet=quiet, purse=purse))
 
 
 def load(name: Path | str, rules: Rules | None = None) -> Run:
-    """Read a run back: by its folder, a part of its name, its model's name, or ``latest``.
+    """Load a run by its folder, part of the folder's name, its model's name, or ``latest``.
 
-    Rules of one's own under which it was measured have to be given.
+    For a run under custom rules, pass them as ``rules``.
 
     Raises:
-        InvalidInput: if no run or several go by that name, or the folder is not a whole run, not as
-            it was written, or one under other rules.
+        InvalidInput: if no run or several match the name, or the folder is incomplete, was changed
+            after it was written, or has a run under other rules.
     """
-    return _ours(load_run(find_run(name), rules))
+    return _with_methods(load_run(find_run(name), rules))
 
 
 def compare(*runs: results.Run) -> Comparisons:
-    """Compare every pair of models in every measure, on the positions the two share.
+    """Compare every pair of models in every measure, on the positions that both have.
 
     Raises:
-        InvalidInput: if there are fewer than two models, or their protocols, rules, evals, ways of
-            selection or pools differ.
+        InvalidInput: if there are fewer than two models, or the runs differ in protocol, rules,
+            eval, selection or pool.
     """
-    found = ranking_of(runs)
-    return Comparisons(found.standings, found.comparisons)
+    ranking = ranking_of(runs)
+    return Comparisons(ranking.standings, ranking.comparisons)
 
 
-def _ours(run: results.Run) -> Run:
-    return Run(**{each.name: getattr(run, each.name) for each in fields(run)})
+def _with_methods(run: results.Run) -> Run:
+    return Run(**{field.name: getattr(run, field.name) for field in fields(run)})
 
 
 def _frame(rows: Sequence[Mapping[str, object]]) -> "DataFrame":

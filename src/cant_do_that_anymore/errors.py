@@ -10,48 +10,48 @@ _UNUSUAL = re.compile(r"[^\n\t -~]")
 
 
 def visible(text: str) -> str:
-    """The text with control characters spelled out: none steers a terminal or hides other text.
+    """Replace control characters by their code points: none can steer a terminal or hide text.
 
     >>> visible("e2" + chr(0x202E) + "e4")
     'e2⟨U+202E⟩e4'
     """
-    return _UNUSUAL.sub(lambda found: _shown(found[0]), text)
+    return _UNUSUAL.sub(lambda match: _visible_character(match[0]), text)
 
 
-def _shown(character: str) -> str:
+def _visible_character(character: str) -> str:
     return spelled(character) if category(character) in _INVISIBLE else character
 
 
 def spelled(character: str) -> str:
-    """A character by its number."""
+    """Return a character as its code point."""
     return f"⟨U+{ord(character):04X}⟩"
 
 
 class UserError(Exception):
-    """Something the user should read in one sentence instead of a stack trace."""
+    """An error shown to the user as one sentence, without a stack trace."""
 
     exit_code = 1
 
 
 class InvalidInput(UserError, ValueError):
-    """What was given cannot work; the sentence says what would."""
+    """Invalid input; the message says what would be valid."""
 
     exit_code = 2
 
 
 class Incomplete(UserError, RuntimeError):
-    """The work could not be finished; the sentence says why and how to go on."""
+    """The work could not be finished; the message says why and how to continue."""
 
 
 class NoHabit(Incomplete):
-    """The model does not play the special moves, so there is nothing that it could drop."""
+    """The model does not play the special moves, so it has no habit to drop."""
 
 
 class Interrupted(Incomplete):
-    """The work ended early, and the same command goes on with it if its answers are kept.
+    """The work ended early; the same command resumes it if its answers are cached.
 
     Attributes:
-        kept: whether they are; a fresh run keeps none.
+        kept: whether the answers are cached; with ``--fresh`` they are not.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class Interrupted(Incomplete):
 
 
 class Stopped(Interrupted):
-    """The user stopped the work."""
+    """The user interrupted the work."""
 
 
 def unknown_value(what: str, given: str, valid: Iterable[str]) -> InvalidInput:
-    """Say that ``given`` is no valid ``what``, naming the nearest valid ones.
+    """Return an error that ``given`` is not a valid ``what``, with the closest valid values.
 
     >>> str(unknown_value("rules", "bishop-as-knight", ["standard", "bishops-as-knights"]))
     "unknown rules: 'bishop-as-knight' (did you mean 'bishops-as-knights'?)"
@@ -86,20 +86,20 @@ def unknown_value(what: str, given: str, valid: Iterable[str]) -> InvalidInput:
 
 
 def nearest(given: str, valid: Iterable[str]) -> str:
-    """The names that were likely meant, or else some of those that there are."""
+    """Suggest the closest valid names, or list some valid names if none is close."""
     names = sorted(valid)
-    if near := get_close_matches(given, names, n=3, cutoff=0.5):
-        return "did you mean " + " or ".join(map(repr, near)) + "?"
+    if close := get_close_matches(given, names, n=3, cutoff=0.5):
+        return "did you mean " + " or ".join(map(repr, close)) + "?"
     return f"valid: {shortlist(names)}"
 
 
 def shortlist(names: Sequence[str]) -> str:
-    """The first of them, and a sign that there are more."""
+    """Join the first 12 names, with an ellipsis if there are more."""
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
 def error_reason(fault: BaseException) -> str:
-    """Why something went wrong, on one line: what an operating system numbers, in words alone.
+    """Return the message of an exception on one line, without an error number.
 
     >>> error_reason(FileNotFoundError(2, "No such file", "x")), error_reason(EOFError())
     ('No such file', 'EOFError')
@@ -109,7 +109,7 @@ def error_reason(fault: BaseException) -> str:
 
 
 def pluralize(n: int, what: str) -> str:
-    """So many of them.
+    """Return a count with its noun, in the plural unless the count is 1.
 
     >>> pluralize(1, "sample"), pluralize(1200, "sample")
     ('1 sample', '1,200 samples')

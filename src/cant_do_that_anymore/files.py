@@ -1,4 +1,4 @@
-"""Atomic writes, bounded reads, and where the package keeps its files."""
+"""Atomic writes of files and folders, and the location of the package's own files."""
 
 import errno
 import os
@@ -19,13 +19,12 @@ from .errors import UserError
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of ``path`` if the body ends without an exception.
+    """Yield a temporary file that replaces ``path`` if the body ends without an exception.
 
-    The target of a link is replaced, and the link stays; into a device or a pipe it is written
-    at once.
+    A symbolic link stays, and its target is replaced. A device or a pipe is written directly.
 
     Raises:
-        OSError: if it cannot be written.
+        OSError: if the file cannot be written.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
@@ -33,55 +32,55 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         return
     target = _resolved(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    half = _beside(target)
+    temporary = _temporary_path(target)
     try:
-        with half.open("xb") as file:
+        with temporary.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
-            shutil.copymode(target, half)
-        half.replace(target)
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
     finally:
-        half.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def atomic_write_text(path: Path, text: str) -> None:
-    """Write a text file in UTF-8, as ``atomic_write`` does."""
+    """Write a text file atomically, in UTF-8."""
     with atomic_write(path) as file:
         file.write(text.encode())
 
 
 @contextmanager
 def atomic_new_dir(path: Path) -> Iterator[Path]:
-    """A folder to fill that appears as ``path`` if the body ends without an exception.
+    """Yield a temporary folder that becomes ``path`` if the body ends without an exception.
 
     Raises:
-        OSError: if it cannot be made, or something other than an empty folder is in its place.
+        OSError: if it cannot be created, or ``path`` exists and is not an empty folder.
     """
     target = _resolved(path)
-    half = _beside(target)
-    half.mkdir(parents=True)
+    temporary = _temporary_path(target)
+    temporary.mkdir(parents=True)
     try:
-        yield half
-        with suppress(OSError):  # else it could not take the place of an empty one on Windows
+        yield temporary
+        with suppress(OSError):  # Windows cannot rename onto an empty folder
             target.rmdir()
-        half.rename(target)
+        temporary.rename(target)
     except BaseException:
-        shutil.rmtree(half, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 
 def check_new_dir(path: Path) -> None:
-    """Try whether a folder can be made in this place, and leave nothing behind.
+    """Check that a folder can be created at ``path``, and leave nothing behind.
 
     Raises:
-        OSError: if it cannot.
+        OSError: if it cannot be created.
     """
-    half = _beside(_resolved(path))
-    missing = list(takewhile(lambda folder: not folder.exists(), (half, *half.parents)))
-    half.mkdir(parents=True)
-    with suppress(OSError):  # somebody else has put something there meanwhile
+    temporary = _temporary_path(_resolved(path))
+    missing = list(takewhile(lambda folder: not folder.exists(), (temporary, *temporary.parents)))
+    temporary.mkdir(parents=True)
+    with suppress(OSError):  # another process has put something there meanwhile
         for folder in missing:
             folder.rmdir()
 
@@ -93,35 +92,35 @@ def _resolved(path: Path) -> Path:
     return target
 
 
-def _beside(path: Path) -> Path:
-    """Whoever else writes the same file at the same time has another name."""
+def _temporary_path(path: Path) -> Path:
+    """Return a temporary name in the same folder, different for each writer."""
     return path.with_name(f".part-{uuid4().hex}")
 
 
 @contextmanager
 def atomic_replace_dir(path: Path) -> Iterator[Path]:
-    """A folder to fill that takes the place of ``path`` if the body ends without an exception.
+    """Yield a temporary folder that replaces ``path`` if the body ends without an exception.
 
     Raises:
-        OSError: if it cannot be made.
+        OSError: if it cannot be created.
     """
-    half = _beside(path)
-    half.mkdir(parents=True)
+    temporary = _temporary_path(path)
+    temporary.mkdir(parents=True)
     try:
-        yield half
-        while not _takes_place(half, path):
-            with suppress(FileNotFoundError):  # somebody else was quicker
-                path.rename(aside := _beside(path))
+        yield temporary
+        while not _rename_over(temporary, path):
+            with suppress(FileNotFoundError):  # another process has moved it first
+                path.rename(aside := _temporary_path(path))
                 shutil.rmtree(aside, ignore_errors=True)
     except BaseException:
-        shutil.rmtree(half, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 
-def _takes_place(half: Path, path: Path) -> bool:
-    """Give a folder its name, unless another one that is not empty has it."""
+def _rename_over(temporary: Path, path: Path) -> bool:
+    """Rename a folder to ``path``; return False if a non-empty folder is there."""
     try:
-        half.rename(path)
+        temporary.rename(path)
     except OSError as problem:
         if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
@@ -129,21 +128,21 @@ def _takes_place(half: Path, path: Path) -> bool:
     return True
 
 
-FOR_THE_USER = 0o700
-"""Who may enter what is made here: answers, and whatever a server repeats in them, are private."""
+# Mode of the folders created here: answers, and what a server repeats in them, are private.
+OWNER_ONLY = 0o700
 
 
 def home(inside: str = "") -> Path:
-    """The folder ``CDTA_HOME``, by default the platform's user data folder, or one in it.
+    """Create and return ``CDTA_HOME`` (by default the user data folder), or a folder in it.
 
     Raises:
-        UserError: if the folder cannot be made.
+        UserError: if the folder cannot be created.
     """
-    given = os.environ.get("CDTA_HOME")
-    path = Path(given or platformdirs.user_data_dir("cdta", appauthor=False))
+    configured = os.environ.get("CDTA_HOME")
+    path = Path(configured or platformdirs.user_data_dir("cdta", appauthor=False))
     try:
         for folder in (path, path / inside):
-            folder.mkdir(FOR_THE_USER, parents=True, exist_ok=True)
+            folder.mkdir(OWNER_ONLY, parents=True, exist_ok=True)
     except OSError as problem:
         raise UserError(
             f"cannot use {str(path)!r} to keep answers ({problem.strerror}); "
@@ -153,12 +152,12 @@ def home(inside: str = "") -> Path:
 
 
 def answers_file() -> Path:
-    """Where every answer is kept."""
+    """Return the path of the answer cache."""
     return home() / "answers.sqlite"
 
 
 def safe_name(name: str) -> str:
-    """A file name for any text: readable, never a path, different for different texts.
+    """Turn any text into a file name: readable, never a path, unique for each text.
 
     >>> safe_name("gpt-4-0314")
     'gpt-4-0314'

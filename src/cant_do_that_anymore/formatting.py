@@ -1,4 +1,4 @@
-"""Numbers, shares, money and text as people read them."""
+"""Format numbers, percentages, money and settings for people to read."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ Number = float | int | None
 
 
 def format_points(value: Number, *, signed: bool = False) -> str:
-    """A difference, with its unit.
+    """Format a difference in percentage points, with the unit.
 
     >>> format_points(0.0671), format_points(-0.2, signed=True), format_points(None)
     ('6.7 points', '-20.0 points', '–')
@@ -18,19 +18,19 @@ def format_points(value: Number, *, signed: bool = False) -> str:
 
 
 def in_points(value: Number, *, signed: bool = True) -> str:
-    """A difference where the unit stands elsewhere.
+    """Format a difference in percentage points, without the unit.
 
     >>> in_points(0.0671), in_points(-0.2), in_points(0.0), in_points(None)
     ('+6.7', '-20.0', '0.0', '–')
     """
     if value is None:
         return "–"
-    shown = f"{100 * value:+.1f}" if signed else f"{100 * value:.1f}"
-    return shown.lstrip("+-") if shown.lstrip("+-") == "0.0" else shown
+    text = f"{100 * value:+.1f}" if signed else f"{100 * value:.1f}"
+    return text.lstrip("+-") if text.lstrip("+-") == "0.0" else text
 
 
 def range_in_points(low: float, high: float, between: str = " to ") -> str:
-    """From one difference to another, without the unit.
+    """Format a range of differences in percentage points, without the unit.
 
     >>> range_in_points(-0.031, 0.2)
     '-3.1 to +20.0'
@@ -39,7 +39,7 @@ def range_in_points(low: float, high: float, between: str = " to ") -> str:
 
 
 def format_p(p: float) -> str:
-    """A p-value as a statement.
+    """Format a p-value as a statement.
 
     >>> format_p(0.0351), format_p(0.0000002), format_p(1.0)
     ('p = 0.035', 'p < 0.001', 'p = 1.000')
@@ -48,14 +48,14 @@ def format_p(p: float) -> str:
 
 
 def number(value: Number) -> str:
-    """A metric as text; a dash where it does not exist."""
+    """Format a metric, with a dash for None."""
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
 
 
 def amount(value: Number) -> str:
-    """A number of tokens as text.
+    """Format a number of tokens, with a dash for None.
 
     >>> amount(1234.5678), amount(None)
     ('1,235', '–')
@@ -64,19 +64,19 @@ def amount(value: Number) -> str:
 
 
 def percentage(share: Number) -> str:
-    """A share in per cent."""
+    """Format a share as a percentage, with a dash for None."""
     return "–" if share is None else f"{100 * share:.1f} %"
 
 
 def p_value(p: Number) -> str:
-    """A p-value as text; a dash where there is none."""
+    """Format a p-value for a table, with a dash for None."""
     if p is None:
         return "–"
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def dollars(amount: float | None) -> str:
-    """An amount of money as text; small ones to four places.
+    """Format an amount of money; below a dollar with four decimals.
 
     >>> dollars(0.0123), dollars(12.3), dollars(None)
     ('$0.0123', '$12.30', 'cost unknown')
@@ -86,13 +86,13 @@ def dollars(amount: float | None) -> str:
     return f"${amount:,.2f}" if amount >= 1 or amount == 0 else f"${amount:.4f}"
 
 
-def minus(shown: str) -> str:
-    """With a typographer's minus sign."""
-    return shown.replace("-", "−")
+def minus(text: str) -> str:
+    """Replace hyphens by the typographic minus sign."""
+    return text.replace("-", "−")
 
 
 def format_setting(value: object) -> str:
-    """A setting or a fact about a model as text; a dash where it is not set.
+    """Format a setting or a fact about a model, with a dash for None.
 
     >>> format_setting(None), format_setting(1.0), format_setting("chat"), format_setting(["a"])
     ('–', '1', 'chat', '["a"]')
@@ -105,7 +105,7 @@ def format_setting(value: object) -> str:
 
 
 def named_fields(settings: Any) -> Iterator[tuple[str, object]]:
-    """Every field of a dataclass with its title: a new one cannot be forgotten."""
-    for each in fields(settings):
-        spelled = each.name.replace("_", " ").capitalize()
-        yield each.metadata.get("title", spelled), getattr(settings, each.name)
+    """Yield the title and value of every field of a dataclass."""
+    for field in fields(settings):
+        title = field.name.replace("_", " ").capitalize()
+        yield field.metadata.get("title", title), getattr(settings, field.name)

@@ -1,4 +1,4 @@
-"""Run asynchronous work to its end, or until Ctrl-C or SIGTERM."""
+"""Run asynchronous work until it is done, or until Ctrl-C or SIGTERM."""
 
 import asyncio
 import signal
@@ -13,33 +13,37 @@ T = TypeVar("T")
 
 
 def run_interruptible(work: Coroutine[Any, Any, T], *, kept: bool = True) -> T:
-    """Do asynchronous work, whose answers are kept or not, from synchronous code.
+    """Run a coroutine from synchronous code until it is done or interrupted.
+
+    Args:
+        work: the coroutine.
+        kept: whether its answers are cached, which the error message says.
 
     Raises:
-        Stopped: on Ctrl-C or SIGTERM, once what is in flight is finished and saved.
-        Interrupted: as the work does; it tells what is kept.
+        Stopped: on Ctrl-C or SIGTERM, once the requests in flight are finished and saved.
+        Interrupted: as the work does.
     """
     try:
-        return _done(work)
+        return _run(work)
     except Interrupted as end:
         end.kept = kept
         raise
 
 
-def _done(work: Coroutine[Any, Any, T]) -> T:
-    """Do it, also where a loop is running already."""
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine, in a thread of its own where an event loop is running already."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(_until_stopped(work))
-    with ThreadPoolExecutor(1) as thread:  # a notebook has a loop of its own
+    with ThreadPoolExecutor(1) as thread:  # such as in a notebook
         return thread.submit(asyncio.run, work).result()
 
 
 async def _until_stopped(work: Coroutine[Any, Any, T]) -> T:
-    """Await; on Ctrl-C or SIGTERM finish what is in flight, save it and say how to go on.
+    """Await the work; cancel it on Ctrl-C or SIGTERM, so that it saves the requests in flight.
 
-    A second signal cancels what is in flight as well.
+    A second signal cancels the requests in flight as well.
     """
     task = asyncio.current_task()
     assert task

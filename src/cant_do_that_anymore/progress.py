@@ -15,21 +15,21 @@ from .errors import visible
 
 PLAIN_LINE_SECONDS = 15.0
 BAR_SECONDS = 0.1
+# The rate is measured over the last 30 seconds, or over the last 20 steps if those took longer.
 RATE_WINDOW_SECONDS, RATE_WINDOW_STEPS = 30.0, 20
-"""The pace is that of the last seconds, or of as many steps if those took longer."""
 
 
 class Show(Protocol):
-    """Called now and then with the share that is done, if known, and how it goes."""
+    """Callback that displays the share done, if known, and a remark."""
 
     def __call__(self, share: float | None, remark: str) -> None:
-        """Show that."""
+        """Display both."""
 
 
 class Advance(Protocol):
-    """Called now and then with the steps done since, and what remarks on how it goes.
+    """Callback that counts the steps done since the last call and displays a remark.
 
-    While others decide how long it takes, there is no pace.
+    With ``paced=False`` no rate is displayed: a server or a provider decides how long it takes.
     """
 
     def __call__(
@@ -39,12 +39,12 @@ class Advance(Protocol):
 
 
 def status_callback(advance: Advance) -> Callable[[str], None]:
-    """Takes remarks on how it goes while others decide how long it takes."""
+    """Return a callback that displays a status message without a rate."""
     return lambda remark: advance(0, remark=lambda: remark, paced=False)
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit that suits it.
+    """Format a duration in the unit that suits it.
 
     >>> duration(45), duration(300), duration(10_800), duration(250_000)
     ('45 s', '5 min', '3 h', '2.9 days')
@@ -61,14 +61,18 @@ def duration(seconds: float) -> str:
 def progress(
     what: str, total: int, *, quiet: bool, to: Callable[[str], None] | None = None
 ) -> Iterator[Advance]:
-    """Show on standard error how many steps of ``what`` are done, while the body runs.
+    """Display on standard error how many steps of ``what`` are done, while the body runs.
 
-    Whoever takes the steps in person is told instead, of each.
+    Args:
+        what: the work being done.
+        total: the number of steps.
+        quiet: display nothing.
+        to: prints a line for each step instead, for a person who answers at the terminal.
     """
     if to and not quiet:
-        yield _telling(what, total, to)
+        yield _line_per_step(what, total, to)
         return
-    done, lately = 0, _RateEstimator()
+    done, rates = 0, _RateEstimator()
     with progress_display(what, quiet=quiet) as show:
 
         def advance(steps: int = 1, *, remark: Callable[[], str] = str, paced: bool = True) -> None:
@@ -76,7 +80,7 @@ def progress(
             if quiet:
                 return
             done += steps
-            rate = lately.rate(done)
+            rate = rates.rate(done)
             pace = f"{rate:.0f}/s" if rate >= 1 else f"{duration(1 / rate)} each" if rate else ""
             parts = (f"{done}/{total}", pace if paced else "", remark())
             show(done / total if paced else None, ", ".join(filter(None, parts)))
@@ -84,7 +88,7 @@ def progress(
         yield advance
 
 
-def _telling(what: str, total: int, to: Callable[[str], None]) -> Advance:
+def _line_per_step(what: str, total: int, to: Callable[[str], None]) -> Advance:
     done = 0
 
     def advance(steps: int = 1, *, remark: Callable[[], str] = str, paced: bool = True) -> None:
@@ -98,12 +102,12 @@ def _telling(what: str, total: int, to: Callable[[str], None]) -> Advance:
 
 @contextmanager
 def progress_display(what: str, *, quiet: bool, plain: bool = False) -> Iterator[Show]:
-    """Show on standard error how far ``what`` has come, while the body runs.
+    """Display on standard error how much of ``what`` is done, while the body runs.
 
     Args:
-        what: what is being done.
-        quiet: show nothing.
-        plain: show lines in a terminal too, because something else is written there.
+        what: the work being done.
+        quiet: display nothing.
+        plain: print lines in a terminal too, because something else is written there.
     """
     if quiet:
         yield _silent
@@ -118,30 +122,30 @@ def _silent(share: float | None, remark: str) -> None:
 
 
 class _RateEstimator:
-    """How quickly it goes by now: what is kept from before comes at once, and the rest does not."""
+    """Rate over a moving window, since cached answers come at once and the others do not."""
 
     def __init__(self) -> None:
         self._seen = deque([(time.monotonic(), 0.0)])
 
     def rate(self, done: float) -> float:
-        """So much a second, now that so much is done."""
+        """Record how much is done and return the rate per second."""
         now = time.monotonic()
         if done > self._seen[-1][1]:
             self._seen.append((now, done))
         while len(self._seen) > RATE_WINDOW_STEPS and self._seen[0][0] < now - RATE_WINDOW_SECONDS:
             self._seen.popleft()
-        then, before = self._seen[0]
-        return (done - before) / max(now - then, 1e-9)
+        start, done_then = self._seen[0]
+        return (done - done_then) / max(now - start, 1e-9)
 
     def left(self, share: float | None) -> float | None:
-        """The seconds that are left, if that can be said."""
+        """Return the seconds left, or None while there is no rate."""
         rate = self.rate(share) if share else 0.0
         return (1 - share) / rate if share and rate else None
 
 
 @dataclass(frozen=True)
 class _Part:
-    """One of several works, begun at some time, with the seconds of those before it."""
+    """One run of several, with its start time and the durations of those before it."""
 
     title: str
     ahead: int
@@ -149,11 +153,11 @@ class _Part:
     began: float
 
     def left(self, seconds: float | None) -> str:
-        """How long it takes until all are done if this one takes so long, as end of a sentence."""
+        """Format the time until all runs are done, given the seconds left of this one."""
         if seconds is None:
             return ""
-        each = fmean(self.took) if self.took else time.monotonic() - self.began + seconds
-        return f", {duration(seconds + self.ahead * each)} left of all"
+        mean_seconds = fmean(self.took) if self.took else time.monotonic() - self.began + seconds
+        return f", {duration(seconds + self.ahead * mean_seconds)} left of all"
 
 
 _PART: ContextVar[_Part | None] = ContextVar("part", default=None)
@@ -161,12 +165,12 @@ _PART: ContextVar[_Part | None] = ContextVar("part", default=None)
 
 @contextmanager
 def overall_progress(title: str, ahead: int, took: list[float]) -> Iterator[None]:
-    """Whatever is shown while the body runs is shown as belonging to one of several works.
+    """Display progress within the body as that of one run of several.
 
     Args:
-        title: which of them it is.
-        ahead: how many come after it.
-        took: the seconds that others took, to which those of this one are added.
+        title: the title of this run.
+        ahead: the number of runs after it.
+        took: the durations of earlier runs in seconds; that of this run is appended.
     """
     part = _Part(title, ahead, tuple(took), time.monotonic())
     token = _PART.set(part)
@@ -177,7 +181,7 @@ def overall_progress(title: str, ahead: int, took: list[float]) -> Iterator[None
         took.append(time.monotonic() - part.began)
 
 
-def _in_words(left: float | None) -> str:
+def _time_left(left: float | None) -> str:
     return "" if left is None else f", {duration(left)} left"
 
 
@@ -192,13 +196,13 @@ def _bar(what: str) -> Iterator[Show]:
         BarColumn(bar_width=24),
         TextColumn("{task.fields[remark]}", markup=False),
     )
-    lately, last, part = _RateEstimator(), -BAR_SECONDS, _PART.get()
-    above = Text(part.title if part else "")
+    rates, last, part = _RateEstimator(), -BAR_SECONDS, _PART.get()
+    overall = Text(part.title if part else "")
 
     class Bars(Progress):
         def get_renderables(self) -> Iterator[RenderableType]:
             if part:
-                yield above
+                yield overall
             yield from super().get_renderables()
 
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
@@ -206,14 +210,14 @@ def _bar(what: str) -> Iterator[Show]:
 
         def show(share: float | None, remark: str) -> None:
             nonlocal last
-            now, left = time.monotonic(), lately.left(share)
+            now, left = time.monotonic(), rates.left(share)
             if now - last < BAR_SECONDS and share != 1:
                 return
             last = now
             total = None if share is None else 1.0
             if part:
-                above.plain = part.title + part.left(left)
-            remark += _in_words(left)
+                overall.plain = part.title + part.left(left)
+            remark += _time_left(left)
             bars.update(task, completed=share or 0.0, total=total, remark=remark)
 
         yield show
@@ -221,26 +225,26 @@ def _bar(what: str) -> Iterator[Show]:
 
 @contextmanager
 def _plain_lines(what: str) -> Iterator[Show]:
-    """A line now and then, for logs, and one at the end; one that says so while nothing is done."""
-    lately, last, part = _RateEstimator(), time.monotonic(), _PART.get()
+    """Print a line every 15 seconds and at the end, for logs, also if no step is done yet."""
+    rates, last, part = _RateEstimator(), time.monotonic(), _PART.get()
     what = f"{part.title}: {what}" if part else what
 
-    def say(remark: str) -> None:
-        with suppress(OSError):  # nobody is told, and the work goes on
+    def print_line(remark: str) -> None:
+        with suppress(OSError):  # standard error is closed; the work goes on
             print(f"{what}: {remark}", file=sys.stderr, flush=True)
 
     def show(share: float | None, remark: str) -> None:
         nonlocal last
-        waiting.cancel()
-        now, left = time.monotonic(), lately.left(share)
+        first_line.cancel()
+        now, left = time.monotonic(), rates.left(share)
         if now - last >= PLAIN_LINE_SECONDS or share == 1:
             last = now
-            say(remark + _in_words(left) + (part.left(left) if part else ""))
+            print_line(remark + _time_left(left) + (part.left(left) if part else ""))
 
-    waiting = Timer(PLAIN_LINE_SECONDS, say, ["nothing yet"])
-    waiting.daemon = True
-    waiting.start()
+    first_line = Timer(PLAIN_LINE_SECONDS, print_line, ["nothing yet"])
+    first_line.daemon = True
+    first_line.start()
     try:
         yield show
     finally:
-        waiting.cancel()
+        first_line.cancel()

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from ..errors import InvalidInput, UserError, pluralize, unknown_value
-from ..files import FOR_THE_USER, atomic_write, home
+from ..files import OWNER_ONLY, atomic_write, home
 from ..game.position import (
     Position,
     checked,
@@ -122,7 +122,7 @@ def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:
     lines = b"".join(position_lines(positions))
     path = folder / f"{key}.{_digest(lines)}.jsonl"
     try:
-        folder.mkdir(FOR_THE_USER, exist_ok=True)
+        folder.mkdir(OWNER_ONLY, exist_ok=True)
         with atomic_write(path) as file:
             file.write(lines)
     except OSError as error:
