@@ -27,7 +27,7 @@ from cant_do_that_anymore.errors import InvalidInput, Stopped, UserError
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, board_after, rules_named
-from cant_do_that_anymore.report.document import document
+from cant_do_that_anymore.report.document import build_document
 from cant_do_that_anymore.report.plots.headlines import headline_chart
 from cant_do_that_anymore.report.plots.shares import bar_chart, line_chart
 from cant_do_that_anymore.report.tables import experiment_table
@@ -614,7 +614,7 @@ def of_the_original(folder: Path) -> Standing:
 
 def shown(group: list[Standing]) -> RenderableType:
     ranked = rankings(group)
-    return experiment_table(ranked, document(ranked, Path()))
+    return experiment_table(ranked, build_document(ranked, Path()))
 
 
 def of_table(told: str) -> list[str]:

@@ -15,7 +15,7 @@ from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.metrics.groups import by_usualness, read_usualness, usualness
 from cant_do_that_anymore.providers import pocket
 from cant_do_that_anymore.providers.base import Answer
-from cant_do_that_anymore.report.document import as_rows, document
+from cant_do_that_anymore.report.document import as_rows, build_document
 from cant_do_that_anymore.report.pages import experiment_page
 from cant_do_that_anymore.report.run_page import headline, page
 from cant_do_that_anymore.report.tables import experiment_table, summary
@@ -284,7 +284,7 @@ def test_an_experiment_tells_who_knows_the_rule(typical: Run) -> None:
     assert "rule_knowledge" not in as_rows(standings([plain]))[0]
     console = Console(width=100, record=True, file=StringIO())
     ranked = rankings(standings([typical]))
-    console.print(experiment_table(ranked, document(ranked, Path())))
+    console.print(experiment_table(ranked, build_document(ranked, Path())))
     assert "why the habit stays J" in console.export_text()
     made = made_of(typical, plain)
     why, _, rest = made.partition('<th scope="col">why the habit stays</th>')[2].partition(
@@ -299,4 +299,4 @@ def test_an_experiment_tells_who_knows_the_rule(typical: Run) -> None:
 
 def made_of(*runs: Run) -> str:
     ranked = rankings(standings(runs))
-    return experiment_page(ranked, document(ranked, Path()))
+    return experiment_page(ranked, build_document(ranked, Path()))

@@ -18,7 +18,7 @@ from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.progress import duration
 from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.report.columns import VERDICTS
-from cant_do_that_anymore.report.document import Document, document
+from cant_do_that_anymore.report.document import Document, build_document
 from cant_do_that_anymore.report.pages import experiment_page, write
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from loopback import serving
@@ -231,7 +231,7 @@ def test_names_stay_text_in_page_and_pictures(browser: Browser, tmp_path: Path) 
         for effort in efforts
     ]
     ranked = rankings(standings(runs))
-    write(ranked, document(ranked, tmp_path), tmp_path)
+    write(ranked, build_document(ranked, tmp_path), tmp_path)
     page = opened(browser, tmp_path / "index.html", 390)
     page.get_by_role("button", name="model").click()
     assert page.locator("table.board-of tbody th").all_inner_texts() == [visible(EVIL)] * 2
@@ -249,7 +249,7 @@ def test_a_run_without_a_page_has_no_link_and_one_elsewhere_is_linked(
     *_, first = sorted(copy.glob("*/report.html"))
     first.unlink()
     ranked = rankings(standings_in([copy]))
-    text = experiment_page(ranked, document(ranked, tmp_path / "elsewhere"))
+    text = experiment_page(ranked, build_document(ranked, tmp_path / "elsewhere"))
     board, _, every_run = text.partition("</section>")
     for part in (board, every_run):
         assert part.count('<a href="../copy%20%231/') == 7

@@ -27,33 +27,32 @@ from .document import Document, Row, Value
 from .html import interval
 from .svg import Axis, axis_over, dot, scale, stack
 
-JUNK = "(!) dropped habits may be useless or missing answers"
-"""What the mark means."""
+SUSPECT_LEGEND = "(!) dropped habits may be useless or missing answers"
 LEGEND = (
     "Highest rule uptake first. habit and kept: special moves under the standard and the "
     "changed rules; below them, any forbidden moves. [95% interval], all runs together. "
     "adapts: adaptation rate. no move: answers under the changed rules that name none"
 )
-THINKS = "; thinks: tokens of thoughts under the changed rules, mean"
-KNOWS = (
+REASONING_LEGEND = "; thinks: tokens of thoughts under the changed rules, mean"
+DIAGNOSIS_LEGEND = (
     "J: knowledge of the rule, 0 = guessing, 1 = always right. knowing: habits kept where the rule "
     "is known, minus those kept elsewhere. reminder: change in answers that are not legal. "
     "placebo: effect of another change, which leaves the habit legal. corrected: the changed rules "
     "compared with the placebo. specific: the same, less what happens to habits that stay legal. "
     "The last two are left out where the placebo alone moved the habit."
 )
-BOUNDS = "; intervals allow for every reading of them."
+BOUNDS_LEGEND = "; intervals allow for every reading of them."
 
 Columns = dict[str, Callable[[Standing], str]]
 
 
 def marked(standing: Standing) -> str:
-    """The model's name, with a mark if its numbers are not to be trusted."""
+    """Return the model's label, with a mark if its numbers are suspect."""
     return standing.label + (" (!)" if standing.is_suspect else "")
 
 
 def title_of(group: Sequence[Standing]) -> str:
-    """Which eval and rules, and how and where the positions were found if not as usual."""
+    """Return the eval, the rules, and any non-default pool or selection, as a heading."""
     first = group[0]
     chosen = f" from the pool {first.pool}" if first.pool else ""
     selected = f" selected {first.selection}" if first.selection else ""
@@ -62,89 +61,95 @@ def title_of(group: Sequence[Standing]) -> str:
 
 
 def group_notes(group: Sequence[Standing]) -> list[str]:
-    """What should be known about them, each note once, with all whom it is about."""
-    about: dict[str, list[str]] = {}
+    """Return the notes of a leaderboard, each once, with the models that it is about."""
+    models_by_note: dict[str, list[str]] = {}
     for standing in group:
         for note in standing.notes:
-            about.setdefault(note, []).append(marked(standing))
+            models_by_note.setdefault(note, []).append(marked(standing))
     models = [standing.contender for standing in group if standing.contender]
     of_all = differences_in_plan(models, but=["reasoning effort"]) if models else []
     return [
-        *(f"{', '.join(names)}: {note}" for note, names in about.items()),
+        *(f"{', '.join(names)}: {note}" for note, names in models_by_note.items()),
         *(f"all: {note}" for note in of_all),
     ]
 
 
 def all_notes(models: Sequence[Contender]) -> list[str]:
-    """The notes of the runs, each with its model's label, and what was not the same for all."""
+    """Return the notes of all runs, and the settings that differ between models."""
     return [
         *(f"{model.label}: {note}" for model in models for note in model.notes),
         *differences_in_plan(models),
     ]
 
 
-def legend(found: Sequence[Standing]) -> list[str]:
-    """What the columns mean."""
-    thinks = THINKS if any(map(thought, found)) else ""
+def legend(standings: Sequence[Standing]) -> list[str]:
+    """Explain the columns that are shown."""
+    thinks = REASONING_LEGEND if any(map(has_reasoning, standings)) else ""
     return [
         f"{LEGEND}{thinks}.",
-        *([KNOWS] if any(s.is_diagnosed for s in found) else []),
-        *([JUNK + BOUNDS] if any(s.is_suspect for s in found) else []),
+        *([DIAGNOSIS_LEGEND] if any(standing.is_diagnosed for standing in standings) else []),
+        *(
+            [SUSPECT_LEGEND + BOUNDS_LEGEND]
+            if any(standing.is_suspect for standing in standings)
+            else []
+        ),
     ]
 
 
-def columns(found: Sequence[Standing]) -> Columns:
-    """What is told of each beside its name, by heading; of thinking only where there is any.
+def columns(standings: Sequence[Standing]) -> Columns:
+    """Return the leaderboard columns by heading; reasoning tokens only if any model has some.
 
-    Headings and cells have a second line where something belongs to the first.
+    A heading and its cells may have a second line.
     """
     return {
-        "runs": lambda each: str(len(each.runs)),
-        "n": lambda each: f"{each.results.metrics['n_samples']:,}",
-        "habit\nany": lambda each: _special(each, STANDARD_CONDITION),
-        "kept\nany": lambda each: _special(each, CHANGED_CONDITION),
-        "rule uptake": lambda each: _range(UPTAKE, each),
-        "impact factor": lambda each: _range(IMPACT, each),
-        "adapts": lambda each: brief(each.results.metrics.get("adaptation_rate")),
-        "no\nmove": lambda each: _percent(each.results.metrics.get(UNUSABLE[CHANGED_CONDITION])),
-        **({"thinks": _thinks} if any(map(thought, found)) else {}),
+        "runs": lambda standing: str(len(standing.runs)),
+        "n": lambda standing: f"{standing.results.metrics['n_samples']:,}",
+        "habit\nany": lambda standing: _special_and_forbidden(standing, STANDARD_CONDITION),
+        "kept\nany": lambda standing: _special_and_forbidden(standing, CHANGED_CONDITION),
+        "rule uptake": lambda standing: _value_and_interval(UPTAKE, standing),
+        "impact factor": lambda standing: _value_and_interval(IMPACT, standing),
+        "adapts": lambda standing: brief(standing.results.metrics.get("adaptation_rate")),
+        "no\nmove": lambda standing: _percent(
+            standing.results.metrics.get(UNUSABLE[CHANGED_CONDITION])
+        ),
+        **({"thinks": _reasoning_tokens} if any(map(has_reasoning, standings)) else {}),
     }
 
 
-def thought(standing: Standing) -> bool:
-    """Whether it thought before it replied, or was told how much to."""
-    told = standing.effort is not None
-    return told or any(
+def has_reasoning(standing: Standing) -> bool:
+    """Whether the model returned reasoning tokens or was given a reasoning effort."""
+    has_effort = standing.effort is not None
+    return has_effort or any(
         standing.thinking_tokens(name) for name in (STANDARD_CONDITION, CHANGED_CONDITION)
     )
 
 
-def _thinks(standing: Standing) -> str:
+def _reasoning_tokens(standing: Standing) -> str:
     tokens = standing.thinking_tokens(CHANGED_CONDITION)
     return "–" if tokens is None else f"{tokens:,.0f}"
 
 
-def _special(standing: Standing, condition: str) -> str:
-    """The share of special moves, and below it that of any forbidden ones."""
+def _special_and_forbidden(standing: Standing, condition: str) -> str:
+    """Format the share of special moves, and below it the share of all forbidden moves."""
     metrics = standing.results.metrics
     any_forbidden = brief(metrics.get(FORBIDDEN[condition]))
     return f"{brief(metrics[SHARES[condition]])}\n{any_forbidden}"
 
 
-def _briefly(name: str, standing: Standing) -> str:
-    """The value alone."""
+def _value(name: str, standing: Standing) -> str:
+    """Format a metric without its interval."""
     return brief(standing.results.metrics.get(name))
 
 
-def _range(name: str, standing: Standing) -> str:
-    """The value, and below it its interval."""
+def _value_and_interval(name: str, standing: Standing) -> str:
+    """Format a metric, and below it its interval."""
     interval = standing.results.intervals.get(name)
-    around = f"\n[{brief(interval.low)}, {brief(interval.high)}]" if interval else ""
-    return brief(standing.results.metrics.get(name)) + around
+    interval_text = f"\n[{brief(interval.low)}, {brief(interval.high)}]" if interval else ""
+    return brief(standing.results.metrics.get(name)) + interval_text
 
 
 def brief(value: float | None) -> str:
-    """Two places: a line has no room for more, and few samples do not tell more.
+    """Format with two decimals: the table has no room for more.
 
     >>> brief(-0.001), brief(-0.984), brief(None)
     ('0.00', '-0.98', '–')
@@ -156,7 +161,8 @@ def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
 
 
-DIAGNOSED = {
+# Measures of a diagnosis by heading.
+DIAGNOSIS_MEASURES = {
     "J": KNOWLEDGE,
     "knowing": KNOWING_EFFECT.name,
     "reminder": "reminder_effect",
@@ -164,61 +170,60 @@ DIAGNOSED = {
     "corrected": CORRECTED.name,
     "specific": SPECIFIC.name,
 }
-"""Who knows the rule, and what the rule itself takes away: measures by heading."""
 WITH_INTERVAL = ("J", "corrected", "specific")
-"""Those of them that are told with their intervals."""
 
 
 def _diagnosed(heading: str, standing: Standing) -> str:
-    name = DIAGNOSED[heading]
+    name = DIAGNOSIS_MEASURES[heading]
     if name in unclaimed(standing.results):
         return "–"
-    return (_range if heading in WITH_INTERVAL else _briefly)(name, standing)
+    return (_value_and_interval if heading in WITH_INTERVAL else _value)(name, standing)
 
 
-DIAGNOSIS: Columns = {heading: partial(_diagnosed, heading) for heading in DIAGNOSED}
-WHY = "why the habit stays"
-"""What they tell."""
+DIAGNOSIS_COLUMNS: Columns = {
+    heading: partial(_diagnosed, heading) for heading in DIAGNOSIS_MEASURES
+}
+DIAGNOSIS_HEADING = "why the habit stays"
 
+# The verdict on a pair, as a table shows it.
 VERDICTS = {
     "different": "significant",
     "equivalent": "equivalent",
     "inconclusive": "inconclusive",
 }
-"""What the verdict on a pair is called in a table."""
 
-Numbered = tuple[int, Row]
-"""A row, and its place in the document."""
+NumberedRow = tuple[int, Row]  # with its index in the document
 
 
 @dataclass(frozen=True)
 class Board:
-    """Those that are ranked together.
+    """One leaderboard of a report.
 
     Attributes:
-        title: which eval and rules.
-        number: the place of its verdict in the document.
-        labels: those that are compared, the best first.
-        rows: one for each model at one effort.
-        pairs: one for each pair, which is its comparisons in all measures.
-        compared_on: what positions the pairs are compared on, and ``advice`` what is fairer.
-        notes: what should be known about them.
-        pictures: drawn of them.
+        title: the eval and the rules.
+        number: the index of its verdict in the document.
+        labels: the models that are compared, the best first.
+        rows: one row for each model at one effort.
+        pairs: the comparisons of each pair, one for each measure.
+        compared_on: the positions on which the pairs are compared.
+        advice: a fairer set of positions, if there is one.
+        notes: notes on the runs.
+        plots: the plots of the leaderboard, as SVG.
     """
 
     title: str
     number: int
     labels: Sequence[str]
-    rows: Sequence[Numbered]
-    pairs: Sequence[Sequence[Numbered]]
+    rows: Sequence[NumberedRow]
+    pairs: Sequence[Sequence[NumberedRow]]
     compared_on: str
     advice: str
     notes: Sequence[str]
-    pictures: Sequence[Markup] = ()
+    plots: Sequence[Markup] = ()
 
     @property
-    def leads(self) -> Mapping[tuple[str, str], Numbered]:
-        """The rule uptake of every pair, by the labels of the higher and the lower."""
+    def leads(self) -> Mapping[tuple[str, str], NumberedRow]:
+        """The difference in rule uptake of each pair, by the labels of the higher and the lower."""
         return {
             (str(row["model"]), str(row["other"])): (number, row)
             for pair in self.pairs
@@ -229,11 +234,11 @@ class Board:
 
 def boards(
     ranked: Sequence[Ranking],
-    told: Document,
-    pictures: Sequence[Sequence[Markup]] = (),
+    document: Document,
+    plots: Sequence[Sequence[Markup]] = (),
 ) -> list[Board]:
-    """Every ranking, with the pictures of each if there are any."""
-    rows, pairs = enumerate(told["results"]), enumerate(told["pairs"])
+    """Return a leaderboard for each ranking, with its plots if there are any."""
+    rows, pairs = enumerate(document["results"]), enumerate(document["pairs"])
     return [
         Board(
             title=title_of(ranking.standings),
@@ -244,20 +249,20 @@ def boards(
             compared_on=heading(ranking.contenders) if ranking.pairs else "",
             advice=advice(ranking.contenders) if ranking.pairs else "",
             notes=group_notes(ranking.standings),
-            pictures=pictures[number] if pictures else (),
+            plots=plots[number] if plots else (),
         )
         for number, ranking in enumerate(ranked)
     ]
 
 
-def shared_parts(ranked: Sequence[Ranking], told: Document) -> dict[str, object]:
-    """What the templates of both pages need to show boards."""
-    results, runs = told["results"], told["runs"]
+def shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, object]:
+    """Return the template variables that experiment and comparison reports share."""
+    results, runs = document["results"], document["runs"]
     standings = [standing for ranking in ranked for standing in ranking.standings]
     return {
-        "told": told,
+        "document": document,
         "axes": {name: _axis(results, name) for name in (UPTAKE, IMPACT)},
-        "difference_axis": _axis_of_differences(told["pairs"]),
+        "difference_axis": _axis_of_differences(document["pairs"]),
         "measures": MEASURES,
         "impact": IMPACT,
         "uptake": UPTAKE,
@@ -267,14 +272,17 @@ def shared_parts(ranked: Sequence[Ranking], told: Document) -> dict[str, object]
         "efforts": (*EFFORTS, None),
         "with_effort": any(row["reasoning_effort"] for row in results),
         "with_thoughts": any(row["changed_thinking_tokens"] for row in results),
-        "diagnosed": DIAGNOSED,
+        "diagnosed": DIAGNOSIS_MEASURES,
         "with_interval": WITH_INTERVAL,
         "of_placebo": OF_PLACEBO,
-        "why": WHY,
+        "why": DIAGNOSIS_HEADING,
         "verdicts": VERDICTS,
         "legend": legend(standings)[1:],
-        "dates": " to ".join(_ends(str(run["started_at"])[:10] for run in runs)) or "unknown",
-        "in_common": {title: _who(runs, name) for title, name in _IN_COMMON.items() if runs},
+        "dates": " to ".join(_first_and_last(str(run["started_at"])[:10] for run in runs))
+        or "unknown",
+        "in_common": {
+            title: _labels_by_value(runs, name) for title, name in _IN_COMMON.items() if runs
+        },
         "brief": brief,
         "in_points": in_points,
         "dot": dot,
@@ -283,30 +291,30 @@ def shared_parts(ranked: Sequence[Ranking], told: Document) -> dict[str, object]
     }
 
 
+# Facts about the runs by title; the report shows which models had which value.
 _IN_COMMON = {"Settings": "settings", "Positions": "dataset", "Versions": "versions"}
-"""What is told of how runs were made; where it is not the same for all, with who had what."""
 
 
 def _is_of(row: Row, run: Row) -> bool:
     return all(run[name] == row[name] for name in ("label", "eval", "rules", "selection", "pool"))
 
 
-def _ends(days: Iterable[str]) -> list[str]:
-    found = sorted(set(days))
-    return [*found[:1], *found[1:][-1:]]
+def _first_and_last(days: Iterable[str]) -> list[str]:
+    unique = sorted(set(days))
+    return [*unique[:1], *unique[1:][-1:]]
 
 
-def _who(runs: Sequence[Row], name: str) -> dict[str, list[str]]:
-    who: dict[str, list[str]] = {}
+def _labels_by_value(runs: Sequence[Row], name: str) -> dict[str, list[str]]:
+    labels: dict[str, list[str]] = {}
     for run in runs:
-        names = who.setdefault(str(run[name]), [])
-        if run["label"] not in names:
-            names.append(str(run["label"]))
-    return who
+        same = labels.setdefault(str(run[name]), [])
+        if run["label"] not in same:
+            same.append(str(run["label"]))
+    return labels
 
 
 def _axis(rows: Sequence[Row], name: str) -> Axis:
-    return _axis_over(row[each] for row in rows for each in (name, f"{name}_low", f"{name}_high"))
+    return _axis_over(row[key] for row in rows for key in (name, f"{name}_low", f"{name}_high"))
 
 
 def _axis_of_differences(pairs: Sequence[Row]) -> Axis:
@@ -316,25 +324,30 @@ def _axis_of_differences(pairs: Sequence[Row]) -> Axis:
 
 
 def _axis_over(values: Iterable[Value], factor: float = 1, unit: str = "") -> Axis:
-    known = (value for value in values if isinstance(value, int | float))
-    return axis_over(known, factor, unit)
+    numbers = (value for value in values if isinstance(value, int | float))
+    return axis_over(numbers, factor, unit)
 
 
 @dataclass(frozen=True)
 class Column:
-    """What a column shows of a run; of a number its unit, for where there is no heading."""
+    """A column of the list of runs.
 
-    shown: Callable[[RunSummary], str]
+    Attributes:
+        text: formats the value of a run.
+        unit: template for a number where there is no heading.
+    """
+
+    text: Callable[[RunSummary], str]
     unit: str = ""
 
     @property
     def is_number(self) -> bool:
-        """Whether it goes to the right."""
+        """Whether the column is right-aligned."""
         return bool(self.unit)
 
-    def in_words(self, run: RunSummary) -> str:
-        """As text that needs no heading."""
-        return self.unit.format(self.shown(run)) or self.shown(run)
+    def with_unit(self, run: RunSummary) -> str:
+        """Format the value for a line without headings."""
+        return self.unit.format(self.text(run)) or self.text(run)
 
 
 RUN_COLUMNS = {

@@ -25,11 +25,12 @@ Row = dict[str, Value]
 
 
 class Total(TypedDict):
-    """What all runs took together.
+    """Totals over all runs.
 
     Attributes:
-        tokens: of all questions and answers behind the samples, and ``dollars`` what these cost.
-        spent_dollars: what the runs themselves spent, on finding positions as well.
+        tokens: input and output tokens of all samples.
+        dollars: the cost of those tokens.
+        spent_dollars: what the runs spent, including the search for positions.
     """
 
     runs: int
@@ -41,14 +42,14 @@ class Total(TypedDict):
 
 
 class Document(TypedDict):
-    """The parts, each a table.
+    """The contents of ``results.json``: tables of an experiment or a comparison.
 
     Attributes:
-        verdicts: one for each ranking.
-        results: one for each model at one effort, those of a ranking together, the best first.
-        pairs: every pair of a ranking in every measure that is compared.
-        runs: every run, and how it was made.
-        total: what all runs took together.
+        verdicts: one row for each ranking.
+        results: one row for each model at one effort, by ranking, the best first.
+        pairs: one row for each pair of a ranking and each measure compared.
+        runs: one row for each run, with its settings.
+        total: totals over all runs.
     """
 
     verdicts: list[Row]
@@ -58,49 +59,53 @@ class Document(TypedDict):
     total: Total
 
 
-def document(ranked: Sequence[Ranking], out: Path) -> Document:
-    """All of it, for a folder that the links to pages lead from."""
+def build_document(ranked: Sequence[Ranking], out: Path) -> Document:
+    """Build the document of all rankings, with links to reports relative to ``out``."""
     standings = [standing for ranking in ranked for standing in ranking.standings]
     contenders = [contender for ranking in ranked for contender in ranking.contenders]
     return {
         "verdicts": [
-            {**_place(ranking.standings[0]), "verdict": verdict(ranking)} for ranking in ranked
+            {**_category(ranking.standings[0]), "verdict": verdict(ranking)} for ranking in ranked
         ],
         "results": as_rows(standings),
         "pairs": [
-            {**_place(ranking.standings[0]), **pair_row(comparison)}
+            {**_category(ranking.standings[0]), **pair_row(comparison)}
             for ranking in ranked
             for comparison in chain(*ranking.pairs)
         ],
         "runs": [row for standing in standings for row in _runs(standing, out)],
         "total": {
             "runs": sum(len(standing.runs) for standing in standings),
-            "samples": sum(int(each.results.metrics["n_samples"] or 0) for each in standings),
+            "samples": sum(
+                int(standing.results.metrics["n_samples"] or 0) for standing in standings
+            ),
             "tokens": sum(contender.tokens for contender in contenders),
             "dollars": _sum(contender.dollars for contender in contenders),
-            "spent_dollars": _sum(run.cost.spent for each in contenders for run in each.runs),
+            "spent_dollars": _sum(
+                run.cost.spent for contender in contenders for run in contender.runs
+            ),
             "seconds": sum(contender.seconds for contender in contenders),
         },
     }
 
 
 def _sum(amounts: Iterable[float | None]) -> float | None:
-    """All together; None where one is unknown, or there is none."""
-    found = list(amounts)
-    known = [amount for amount in found if amount is not None]
-    return sum(known) if known and len(known) == len(found) else None
+    """Return the sum, or None if an amount is unknown or there are none."""
+    every = list(amounts)
+    known = [amount for amount in every if amount is not None]
+    return sum(known) if known and len(known) == len(every) else None
 
 
-def _place(standing: Standing) -> Row:
+def _category(standing: Standing) -> Row:
     eval_, rules, selection, pool = standing.place
     return {"eval": eval_, "rules": rules, "selection": selection, "pool": pool}
 
 
-def as_rows(found: Sequence[Standing]) -> list[Row]:
-    """Plain values by name, every metric with its 95 % interval and its error over seeds."""
-    diagnosed = any(standing.is_diagnosed for standing in found)
+def as_rows(standings: Sequence[Standing]) -> list[Row]:
+    """Return one row per model: every metric with its 95% interval and its error over seeds."""
+    diagnosed = any(standing.is_diagnosed for standing in standings)
     names = (*METRICS, *(OF_DIAGNOSIS if diagnosed else ()))
-    return [_row(standing, names) for standing in found]
+    return [_row(standing, names) for standing in standings]
 
 
 def _row(standing: Standing, names: Sequence[str]) -> Row:
@@ -123,12 +128,12 @@ def _row(standing: Standing, names: Sequence[str]) -> Row:
         row[f"{name}_high"] = interval.high if interval else None
         row[f"{name}_standard_error_over_seeds"] = standing.error_over_seeds(name)
     row |= {name: results.metrics.get(name) for name in UNUSABLE.values()}
-    before, after = (
+    standard, changed = (
         standing.thinking_tokens(condition) for condition in (STANDARD_CONDITION, CHANGED_CONDITION)
     )
-    row["standard_thinking_tokens"], row["changed_thinking_tokens"] = before, after
-    longer = None if before is None or after is None else after - before
-    row["thinking_tokens_difference"] = longer
+    row["standard_thinking_tokens"], row["changed_thinking_tokens"] = standard, changed
+    difference = None if standard is None or changed is None else changed - standard
+    row["thinking_tokens_difference"] = difference
     for name in (UPTAKE, IMPACT, *(name for name in names if name in OF_DIAGNOSIS)):
         bounds = results.bounds.get(name)
         row[f"{name}_bounds_low"] = bounds.low if bounds else None
@@ -145,7 +150,7 @@ def _row(standing: Standing, names: Sequence[str]) -> Row:
 
 
 def pair_row(comparison: Comparison) -> Row:
-    """The second stands higher in the ranking: the difference is its value minus the other's."""
+    """Return the row of a comparison; ``model`` ranks higher, and its value comes first."""
     interval, extremes = comparison.interval, comparison.extremes
     other, value = comparison.values
     return {
@@ -169,7 +174,7 @@ def pair_row(comparison: Comparison) -> Row:
 
 
 def comparison_facts(ranking: Ranking) -> dict[str, object]:
-    """What ``cdta compare --json`` prints: the models, the best first, and every pair of them.
+    """Return what ``cdta compare --json`` prints: the models, the best first, and all pairs.
 
     The first model of a pair ranks higher; the difference is its value minus the other's.
     """
@@ -177,29 +182,29 @@ def comparison_facts(ranking: Ranking) -> dict[str, object]:
         "ranking": [standing.label for standing in ranking.standings],
         "pairs": [
             {
-                "models": [each.second.label, each.first.label],
-                "measure": each.measure.name,
-                "samples": each.n_samples,
-                "difference": each.difference,
-                "low": each.interval.low if each.interval else None,
-                "high": each.interval.high if each.interval else None,
-                "p": each.corrected_p,
-                "p_uncorrected": each.p,
-                "verdict": each.verdict,
+                "models": [comparison.second.label, comparison.first.label],
+                "measure": comparison.measure.name,
+                "samples": comparison.n_samples,
+                "difference": comparison.difference,
+                "low": comparison.interval.low if comparison.interval else None,
+                "high": comparison.interval.high if comparison.interval else None,
+                "p": comparison.corrected_p,
+                "p_uncorrected": comparison.p,
+                "verdict": comparison.verdict,
             }
-            for each in chain(*ranking.pairs)
+            for comparison in chain(*ranking.pairs)
         ],
     }
 
 
 def _runs(standing: Standing, out: Path) -> Iterator[Row]:
-    """How its runs were made; nothing is known of the original's."""
+    """Yield a row for each run; record files of the original have none."""
     if standing.contender:
         for run in standing.contender.runs:
-            yield {"label": standing.label, **_place(standing), **_made(run, out)}
+            yield {"label": standing.label, **_category(standing), **_run_row(run, out)}
 
 
-def _made(run: Run, out: Path) -> Row:
+def _run_row(run: Run, out: Path) -> Row:
     return {
         "model": run.model,
         "version": run.version,
@@ -208,30 +213,30 @@ def _made(run: Run, out: Path) -> Row:
         "started_at": run.started_at,
         "samples": len(run.answered),
         "dataset": run.dataset.provenance,
-        "settings": settings_in_words(run),
+        "settings": settings_text(run),
         "versions": ", ".join(f"{name} {version}" for name, version in run.versions.items()),
         "tokens": int(run.results.metrics["usage_total_tokens"] or 0),
         "dollars": run.cost.measuring,
         "dataset_dollars": run.cost.dataset,
         "spent_dollars": run.cost.spent,
         "seconds": run.seconds,
-        "page": _page(run, out),
+        "page": _report_link(run, out),
     }
 
 
-def settings_in_words(run: Run) -> str:
-    """All that was asked for but the seed."""
-    told = [
+def settings_text(run: Run) -> str:
+    """Return all settings of a run except the seed, as text."""
+    others = [
         f"{title.lower()} {format_setting(value)}"
         for title, value in named_fields(run.plan.settings)
         if title != "Seed" and value not in (None, "")
     ]
     fixed = [f"wording {run.plan.wording}", f"reading {run.plan.reading}"]
-    return "; ".join([*fixed, *told, f"protocol {run.protocol}"])
+    return "; ".join([*fixed, *others, f"protocol {run.protocol}"])
 
 
-def _page(run: Run, out: Path) -> str | None:
-    """The link to its page, if it has one."""
+def _report_link(run: Run, out: Path) -> str | None:
+    """Return the relative link to the report of a run, or None if it has none."""
     page = run.folder / PAGE_NAME if run.folder else None
     if not page or not page.exists():
         return None
@@ -239,7 +244,7 @@ def _page(run: Run, out: Path) -> str | None:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """Rows as a file for other programs."""
+    """Format rows as CSV."""
     text = StringIO()
     table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     table.writeheader()

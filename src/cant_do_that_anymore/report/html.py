@@ -1,4 +1,4 @@
-"""HTML rendering: templates, filters and assets."""
+"""Render HTML: templates, filters and assets."""
 
 import re
 from base64 import b64encode
@@ -31,13 +31,13 @@ _UNBROKEN = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<] \d)|(?<=\bp [=<]) (?=\d)
 _ASSETS = files("cant_do_that_anymore") / "report" / "assets"
 
 
-def rendered(template: str, **parts: object) -> str:
-    """The page that the template makes of these parts."""
+def render(template: str, **parts: object) -> str:
+    """Render a template with these variables."""
     return _environment().get_template(template).render(**parts)
 
 
-def streamed(template: str, **parts: object) -> Iterator[str]:
-    """The same piece by piece, for one that may be long."""
+def render_stream(template: str, **parts: object) -> Iterator[str]:
+    """Render a template piece by piece, for reports that may be long."""
     return _environment().get_template(template).generate(**parts)
 
 
@@ -46,7 +46,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("cant_do_that_anymore", "report/templates"),
         autoescape=True,
-        finalize=_shown,
+        finalize=_finalize,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -56,11 +56,11 @@ def _environment() -> Environment:
     return environment
 
 
-def _shown(value: Any) -> Any:
-    """Whatever a template writes passes through here, so that no text can forget to be visible.
+def _finalize(value: Any) -> Any:
+    """Make control characters visible and spaces non-breaking in everything a template writes.
 
-    No line ends between a number and its per cent, or within a p. What a filter or a macro has
-    escaped already stays as it is, except for its control characters.
+    No line breaks between a number and its percent sign, or within a p-value. Markup that a filter
+    or a macro has escaped already is left as it is, except for control characters.
     """
     if isinstance(value, Markup):
         return Markup(visible(value))
@@ -68,12 +68,12 @@ def _shown(value: Any) -> Any:
 
 
 def asset(*names: str) -> Markup:
-    """Files of styles or scripts, for the page that carries them inside itself."""
+    """Return style sheets or scripts, to be embedded in a report."""
     return Markup("".join((_ASSETS / name).read_text(encoding="utf-8") for name in names))
 
 
 def _digest(content: str) -> str:
-    """What a content policy allows a style or a script by."""
+    """Return the hash by which a content security policy allows a style or a script."""
     return f"sha256-{b64encode(sha256(content.encode()).digest()).decode()}"
 
 
@@ -81,23 +81,24 @@ PAGE_NAME = "report.html"
 
 
 def interval(bounds: Interval | None) -> str:
-    """A 95 % interval as text."""
+    """Format a 95% interval."""
     return f"[{bounds.low:.3f}, {bounds.high:.3f}]" if bounds else ""
 
 
-def bounds(found: Bounds) -> str:
-    """What the number of these samples could be, whatever unusable answers would have said."""
+def bounds(limits: Bounds) -> str:
+    """Format the bounds of a metric: its range over every reading of unusable answers."""
     return (
-        f"these samples alone [{number(found.low)}, {number(found.high)}], "
-        f"complete cases {number(found.complete)}"
+        f"these samples alone [{number(limits.low)}, {number(limits.high)}], "
+        f"complete cases {number(limits.complete)}"
     )
 
 
-def amount_interval(around: Interval | None) -> str:
-    """The 95 % interval of such a number."""
-    return f"[{amount(around.low)}, {amount(around.high)}]" if around else ""
+def amount_interval(bounds: Interval | None) -> str:
+    """Format the 95% interval of a number of tokens."""
+    return f"[{amount(bounds.low)}, {amount(bounds.high)}]" if bounds else ""
 
 
+# Filters by their names in the templates.
 FILTERS: dict[str, Callable[..., object]] = {
     "number": number,
     "interval": interval,
@@ -112,4 +113,3 @@ FILTERS: dict[str, Callable[..., object]] = {
     "plain": format_setting,
     "named_fields": named_fields,
 }
-"""What the templates know of these by."""

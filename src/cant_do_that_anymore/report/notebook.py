@@ -12,17 +12,17 @@ from ..metrics.measures import MEASURES, TILES
 from ..providers.base import Answer
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, ScoredAnswer
-from .html import asset, interval, rendered
+from .html import asset, interval, render
 from .run_page import first_numbers
 
 Row = dict[str, object]
 
 
 def sample_rows(run: Run) -> list[Row]:
-    """One for each sample: the position, its special moves, and every reply with its outcome."""
+    """Return one row per sample: position, special moves, and each reply with its outcome."""
     rows = []
     for sample in run.samples:
-        position, board, said = sample.position, sample.position.board(), sample.answers
+        position, board, answers = sample.position, sample.position.board(), sample.answers
         row: Row = {
             "id": position.id,
             "draw": sample.draw + 1,
@@ -33,13 +33,13 @@ def sample_rows(run: Run) -> list[Row]:
             "special": ", ".join(notate(board, uci) for uci in position.special_moves),
         }
         for name, reply in sample.replies.items():
-            told = _reply(reply, said[name], board).items()
-            row |= {f"{name}_{column}": value for column, value in told}
+            columns = _reply_columns(reply, answers[name], board).items()
+            row |= {f"{name}_{column}": value for column, value in columns}
         rows.append(row)
     return rows
 
 
-def _reply(reply: ScoredAnswer, answer: Answer, board: chess.Board) -> Row:
+def _reply_columns(reply: ScoredAnswer, answer: Answer, board: chess.Board) -> Row:
     usage = answer.usage
     return {
         "outcome": reply.outcome,
@@ -52,36 +52,36 @@ def _reply(reply: ScoredAnswer, answer: Answer, board: chess.Board) -> Row:
 
 
 def run_line(run: Run) -> str:
-    """Who was measured how, the first number of its page, and whether it was saved."""
+    """Summarize a run in one line: model, eval, rules, headline measure, and its folder."""
     first = MEASURES[TILES[run.plan.eval][0]]
-    value, around = run.results.metrics[first.name], run.results.intervals.get(first.name)
-    told = [
+    value, bounds = run.results.metrics[first.name], run.results.intervals.get(first.name)
+    parts = [
         f"{run.version}: {run.plan.eval}",
         run.plan.change.key,
         pluralize(len(run.answered), "sample"),
-        f"{first.title.lower()} {number(value)} {interval(around)}".rstrip(),
-        _whether_saved(run),
+        f"{first.title.lower()} {number(value)} {interval(bounds)}".rstrip(),
+        _folder_text(run),
     ]
-    return visible(f"<Run of {', '.join(told)}>")
+    return visible(f"<Run of {', '.join(parts)}>")
 
 
 def run_html(run: Run) -> str:
-    """Headline, tiles and outcomes."""
+    """Render the headline, the tiles and the outcomes of a run."""
     counts = {name: run.results.outcomes[name] for name in (STANDARD_CONDITION, CHANGED_CONDITION)}
     outcomes = [o for o in OUTCOMES if any(count.get(o) for count in counts.values())]
-    return rendered(
+    return render(
         "notebook_run.html",
         **first_numbers(run),
         palette=_palette(),
         counts=counts,
         outcomes=outcomes,
-        saved=_whether_saved(run),
+        saved=_folder_text(run),
     )
 
 
 def comparison_html(ranking: Ranking) -> str:
-    """The verdict, and every pair in every measure."""
-    return rendered(
+    """Render the verdict, and every pair in every measure."""
+    return render(
         "notebook_comparison.html",
         palette=_palette(),
         verdict=verdict(ranking),
@@ -92,10 +92,10 @@ def comparison_html(ranking: Ranking) -> str:
     )
 
 
-def _whether_saved(run: Run) -> str:
+def _folder_text(run: Run) -> str:
     return f"saved in {run.folder}" if run.folder else "not saved: run.save()"
 
 
 def _palette() -> Markup:
-    """The colours of the pages, by name."""
+    """Return the CSS variables with the colors of the reports."""
     return Markup(asset("page.css").partition("{")[2].partition("}")[0])

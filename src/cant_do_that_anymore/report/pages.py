@@ -1,4 +1,4 @@
-"""HTML pages of experiments and comparisons, and the files beside them."""
+"""HTML reports of experiments and comparisons, with their tables and plots."""
 
 import json
 import re
@@ -14,27 +14,27 @@ from ..comparison.leaderboard import Ranking
 from ..errors import UserError, error_reason, pluralize
 from ..files import atomic_write_text, safe_name
 from .columns import all_notes, boards, shared_parts
-from .document import Document, as_csv, document
-from .html import rendered
+from .document import Document, as_csv, build_document
+from .html import render
 from .plots.curve import curve_chart, has_curve
 from .plots.headlines import headline_chart, rules_chart
 from .plots.shares import bar_chart, line_chart
-from .plots.style import COLOURS, GRID, INK
+from .plots.style import COLORS, GRID, INK
 from .svg import move_styles
 
+# CSS variables for the colors of the plots, so that they follow light and dark mode.
 _PALETTE = dict(
     zip(
-        COLOURS,
+        COLORS,
         ("standard", "changed", "adapted", "illegal", "special", "legal", "ink"),
         strict=True,
     )
 )
 _PALETTE |= {"#ffffff": "paper", "#000000": "ink", INK: "ink", GRID: "rule"}
-"""What the style sheet calls the colours, so that they follow light and dark."""
 
 
 def embed_svg(svg: str, title: str, prefix: str) -> Markup:
-    """A plot for a page; the prefix tells its names from those of the other plots there."""
+    """Prepare an SVG plot for a report; the prefix keeps its ids apart from other plots."""
     plot = ElementTree.fromstring(svg)
     for parent in list(plot.iter()):
         for child in list(parent):
@@ -42,22 +42,23 @@ def embed_svg(svg: str, title: str, prefix: str) -> Markup:
                 parent.remove(child)
     move_styles(plot)
     for element in plot.iter():
-        element.tag = _without_namespace(element.tag)
-        element.attrib = {_without_namespace(key): each for key, each in element.attrib.items()}
-    # Letters have no colour of their own.
+        element.tag = _strip_namespace(element.tag)
+        element.attrib = {_strip_namespace(key): value for key, value in element.attrib.items()}
+    # Text has no color of its own.
     plot.attrib |= {"fill": "var(--ink)", "stroke-linejoin": "round"}
     plot.attrib |= {"class": "plot", "role": "img", "aria-label": title}
     text = ElementTree.tostring(plot, "unicode")
-    for colour, name in _PALETTE.items():
-        text = text.replace(f'"{colour}"', f'"var(--{name})"')
+    for color, name in _PALETTE.items():
+        text = text.replace(f'"{color}"', f'"var(--{name})"')
     return Markup(re.sub(r'( id="|href="#|"url\(#)', rf"\1{prefix}-", text))
 
 
-def _without_namespace(name: str) -> str:
+def _strip_namespace(name: str) -> str:
     return name.rpartition("}")[2]
 
 
 INDEX = "index.html"
+# Captions of the plots, by the first word of the file name.
 CAPTIONS = {
     "rules": "Headline measures by rules",
     "curve": "The thinking curve",
@@ -65,61 +66,60 @@ CAPTIONS = {
     "headline": "Headline measures",
     "diagonal": "Special moves by earlier moves of the changed piece",
 }
-"""What a picture shows, by the first word of its name."""
 
 
 def experiment_page(
     ranked: Sequence[Ranking],
-    told: Document,
-    pictures: Sequence[Sequence[Path]] = (),
+    document: Document,
+    plots: Sequence[Sequence[Path]] = (),
     of_rules: Sequence[Path] = (),
 ) -> str:
-    """The page; pictures are files, by ranking and of rules."""
-    return rendered(
+    """Render the report of an experiment; ``plots`` are files by ranking, ``of_rules`` by rules."""
+    return render(
         "experiment.html",
-        of_rules=_inlined(of_rules),
-        boards=boards(ranked, told, [_inlined(files) for files in pictures]),
+        of_rules=_embed(of_rules),
+        boards=boards(ranked, document, [_embed(files) for files in plots]),
         size=_size([standing for ranking in ranked for standing in ranking.standings]),
-        **shared_parts(ranked, told),
+        **shared_parts(ranked, document),
     )
 
 
-def _inlined(files: Sequence[Path]) -> list[Markup]:
-    found = []
+def _embed(files: Sequence[Path]) -> list[Markup]:
+    embedded = []
     for file in files:
         kind, _, place = file.stem.partition("-")
         if file.suffix == ".svg":
-            drawing, told = file.read_text(encoding="utf-8"), f"{CAPTIONS[kind]} ({place})"
-            found.append(embed_svg(drawing, told, file.stem))
-    return found
+            drawing, caption = file.read_text(encoding="utf-8"), f"{CAPTIONS[kind]} ({place})"
+            embedded.append(embed_svg(drawing, caption, file.stem))
+    return embedded
 
 
-def _size(found: Sequence[Standing]) -> str:
-    """How much was measured."""
-    parts = [pluralize(len({each.model for each in found}), "model")]
-    efforts = len({each.effort for each in found})
+def _size(standings: Sequence[Standing]) -> str:
+    """Return the numbers of models, efforts and runs, as text."""
+    parts = [pluralize(len({standing.model for standing in standings}), "model")]
+    efforts = len({standing.effort for standing in standings})
     if efforts > 1:
         parts.append(pluralize(efforts, "effort"))
-    parts.append(pluralize(sum(len(each.runs) for each in found), "run"))
+    parts.append(pluralize(sum(len(standing.runs) for standing in standings), "run"))
     return ", ".join(parts)
 
 
 def comparison_page(ranking: Ranking, out: Path) -> str:
-    """The page: verdict, every pair, every model alone; for a folder that the links lead from."""
-    told = document([ranking], out)
-    return rendered(
+    """Render a comparison: verdict, pairs, and each model; links are relative to ``out``."""
+    document = build_document([ranking], out)
+    return render(
         "comparison.html",
-        boards=boards([ranking], told),
+        boards=boards([ranking], document),
         remarks=all_notes(ranking.contenders),
-        **shared_parts([ranking], told),
+        **shared_parts([ranking], document),
     )
 
 
 def write_comparison(ranking: Ranking, path: Path) -> Path:
-    """Write the page, and say where; an older one is replaced only when the new one is whole.
+    """Write the report of a comparison atomically, and return its path.
 
     Raises:
-        UserError: if it cannot be written.
+        UserError: if the report cannot be written.
     """
     try:
         atomic_write_text(path, comparison_page(ranking, path.parent))
@@ -131,44 +131,44 @@ def write_comparison(ranking: Ranking, path: Path) -> Path:
 TABLE, DOCUMENT = "results.csv", "results.json"
 
 
-def write(ranked: Sequence[Ranking], told: Document, out: Path) -> list[Path]:
-    """Write everything into a folder, and name the files: tables first, the page last.
+def write(ranked: Sequence[Ranking], document: Document, out: Path) -> list[Path]:
+    """Write tables, plots and report into a folder, and return the files in that order.
 
     Raises:
         UserError: if they cannot be written.
     """
-    of_rules = list(_drawn_by_rules(list(chain(*(each.standings for each in ranked))), out))
-    pictures = [list(_drawn(ranking.standings, out)) for ranking in ranked]
+    of_rules = list(_plot_by_rules(list(chain(*(ranking.standings for ranking in ranked))), out))
+    plots = [list(_plot(ranking.standings, out)) for ranking in ranked]
     texts = {
-        TABLE: as_csv(told["results"]),
-        DOCUMENT: json.dumps(told, indent=1, ensure_ascii=False) + "\n",
-        INDEX: experiment_page(ranked, told, pictures, of_rules),
+        TABLE: as_csv(document["results"]),
+        DOCUMENT: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
+        INDEX: experiment_page(ranked, document, plots, of_rules),
     }
     try:
         for name, text in texts.items():
             atomic_write_text(out / name, text)
     except OSError as problem:
         raise UserError(f"cannot write to {str(out)!r} ({problem.strerror})") from None
-    return [out / TABLE, out / DOCUMENT, *of_rules, *chain(*pictures), out / INDEX]
+    return [out / TABLE, out / DOCUMENT, *of_rules, *chain(*plots), out / INDEX]
 
 
-def _drawn_by_rules(found: Sequence[Standing], out: Path) -> Iterator[Path]:
-    """A picture for each eval that was measured under several rules."""
+def _plot_by_rules(standings: Sequence[Standing], out: Path) -> Iterator[Path]:
+    """Plot each eval that was measured under several rules."""
     groups: dict[tuple[str, str], list[Standing]] = {}
-    for standing in found:
+    for standing in standings:
         groups.setdefault((standing.eval, standing.selection), []).append(standing)
     for (eval_, _), group in groups.items():
         if len({standing.change.key for standing in group}) > 1:
-            yield from rules_chart(group, out / f"rules-{eval_}{_how_selected(group[0])}")
+            yield from rules_chart(group, out / f"rules-{eval_}{_selection_suffix(group[0])}")
 
 
-def _drawn(group: Sequence[Standing], out: Path) -> Iterator[Path]:
-    """The pictures of one place.
+def _plot(group: Sequence[Standing], out: Path) -> Iterator[Path]:
+    """Plot one leaderboard: bars, headline measures, and the curves that apply.
 
-    The thinking curve where a model has several efforts, bars and the headline measures; for
-    positions from games under the changed rules, also lines.
+    These are the thinking curve if a model has several efforts, and for positions from games under
+    the changed rules the special moves by earlier moves.
     """
-    rules = group[0].change.key + _how_selected(group[0])
+    rules = group[0].change.key + _selection_suffix(group[0])
     if group[0].pool:
         rules += f"-{safe_name(group[0].pool)}"
     place = f"{group[0].eval}-{rules}"
@@ -180,5 +180,5 @@ def _drawn(group: Sequence[Standing], out: Path) -> Iterator[Path]:
         yield from line_chart(group, out / f"diagonal-{rules}")
 
 
-def _how_selected(standing: Standing) -> str:
+def _selection_suffix(standing: Standing) -> str:
     return "-drawn" if standing.selection else ""

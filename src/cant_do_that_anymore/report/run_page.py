@@ -1,4 +1,4 @@
-"""The HTML report of a run, and the sentences that sum it up."""
+"""The HTML report of a run, and the sentences that summarize it."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -46,17 +46,17 @@ from ..runs.results import Run
 from ..runs.storage import save_run, temperatures
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, QUESTIONS, REMINDED
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Outcome
-from .html import PAGE_NAME, amount_interval, streamed
+from .html import PAGE_NAME, amount_interval, render_stream
 from .sample_browser import (
-    WORTH_A_LOOK,
+    REASONING_FILTERS,
     samples_json,
 )
 from .svg import flow, pieces, rule_picture, tag
 
 
 @dataclass(frozen=True)
-class Part:
-    """One of the six groups."""
+class KnowledgeGroup:
+    """One of the six groups of a diagnosis: the rule known or not, the habit dropped or kept."""
 
     group: Knowing
     does: str
@@ -66,49 +66,50 @@ class Part:
 
     @property
     def link(self) -> str:
-        """To its samples."""
+        """The link to the samples of the group."""
         return "#" + urlencode({"knowing": self.group})
 
 
 @dataclass(frozen=True)
-class Row:
-    """Those that know the rule, that do not, or that cannot be read: who drops, and who keeps."""
+class KnowledgeRow:
+    """Samples with the rule known, not known or unreadable, split into habit dropped and kept."""
 
     title: str
     count: int
     share: float
-    parts: tuple[Part, Part]
+    parts: tuple[KnowledgeGroup, KnowledgeGroup]
 
     @property
     def bar(self) -> Markup:
-        """Both parts beside each other, as wide as the row's share of all."""
+        """Both parts side by side, as wide as the row's share of all samples."""
         bands, x = [], 0.0
         for part in self.parts:
-            wide = 100 * self.share * part.share
+            percent = 100 * self.share * part.share
             words = f"{part.count:,} {part.group}"
-            band = tag("rect", x=f"{x:.3f}%", width=f"{wide:.3f}%", y=0, height="100%")
+            band = tag("rect", x=f"{x:.3f}%", width=f"{percent:.3f}%", y=0, height="100%")
             link = {"href": part.link, "class_": part.style, "aria_label": words}
             bands.append(tag("a", tag("title", words), band, **link))
-            x += wide
+            x += percent
         return tag("svg", *bands, width="100%", height=26)
 
 
 @dataclass(frozen=True)
 class DiagnosisView:
-    """What a diagnosis found.
+    """The results of a diagnosis, as the report shows them.
 
     Attributes:
-        habits: how many samples had the habit.
-        rows: who of them knows the rule, who does not, and of whom no answer tells.
-        knowing: the measures of knowledge, to stand on one axis, and so the impact ``factors``.
-        placebo: what the placebo states.
+        habits: the number of samples with the habit.
+        rows: those samples by knowledge of the rule: known, not known, unreadable.
+        knowing: the measures of knowledge, drawn on one axis.
+        factors: the impact factors, drawn on one axis.
+        placebo: the statement of the placebo.
         unclaimed: the factors that do not show the effect of the rule, since the placebo alone
-            moved the habit.
+            changed the habit.
         controls: the share of habits played at control positions, by condition.
     """
 
     habits: int
-    rows: tuple[Row, ...]
+    rows: tuple[KnowledgeRow, ...]
     knowing: tuple[Measure | Contrast, ...]
     factors: tuple[Measure | Contrast, ...]
     placebo: str
@@ -116,8 +117,8 @@ class DiagnosisView:
     controls: dict[str, float]
 
 
-def why(run: Run) -> DiagnosisView | None:
-    """What the diagnosis found; None where none was made."""
+def diagnosis_view(run: Run) -> DiagnosisView | None:
+    """Return the results of the diagnosis, or None for a run without one."""
     if KNOWLEDGE not in run.results.metrics:
         return None
     counts = Counter(group for sample in run.answered if (group := knowing_of(sample)))
@@ -133,22 +134,22 @@ def why(run: Run) -> DiagnosisView | None:
         factors=(MEASURES[IMPACT], MEASURES[PLACEBO_IMPACT], CORRECTED, SPECIFIC),
         placebo=placebo_of(run.plan.change).statement,
         unclaimed=unclaimed(run.results),
-        controls=_of_controls(run),
+        controls=_habits_at_controls(run),
     )
 
 
-def _row(title: str, groups: Sequence[Knowing], counts: Counter[Knowing]) -> Row:
+def _row(title: str, groups: Sequence[Knowing], counts: Counter[Knowing]) -> KnowledgeRow:
     count = sum(counts[group] for group in groups)
     drops, keeps = (
-        Part(group, does, counts[group], counts[group] / max(1, count), f"is-{style}")
+        KnowledgeGroup(group, does, counts[group], counts[group] / max(1, count), f"is-{style}")
         for group, does, style in zip(
             groups, ("drops the habit", "keeps it"), ("adapted", "special"), strict=True
         )
     )
-    return Row(title, count, count / max(1, sum(counts.values())), (drops, keeps))
+    return KnowledgeRow(title, count, count / max(1, sum(counts.values())), (drops, keeps))
 
 
-def _of_controls(run: Run) -> dict[str, float]:
+def _habits_at_controls(run: Run) -> dict[str, float]:
     answered = [control for control in run.controls if control.answered]
     return {
         name: sum(control.plays_special(name) for control in answered) / len(answered)
@@ -158,46 +159,47 @@ def _of_controls(run: Run) -> dict[str, float]:
 
 
 def thinking_amounts(run: Run) -> list[Amount]:
-    """The amounts of tokens that the run has."""
+    """Return the measures of reasoning tokens that the run has."""
     return amounts_for([condition.name for condition in run.plan.conditions], run.answered)
 
 
 def thinking_scale(run: Run) -> tuple[float, float]:
-    """A range of round numbers that holds 0 and all of them with their intervals."""
+    """Return a range of round numbers that contains 0 and all measures with their intervals."""
     ends = [0.0]
     for item in thinking_amounts(run):
-        around = run.results.intervals.get(item.name)
-        ends += [around.low, around.high] if around else [run.results.metrics[item.name] or 0.0]
+        interval = run.results.intervals.get(item.name)
+        ends += (
+            [interval.low, interval.high] if interval else [run.results.metrics[item.name] or 0.0]
+        )
     step = 10.0 ** floor(log10(max(1.0, *map(abs, ends))))
     return step * floor(min(ends) / step), step * ceil(max(ends) / step)
 
 
 def thinking_filters(run: Run) -> dict[str, str]:
-    """What the samples of a run that thinks can be found by, with their numbers; else nothing."""
+    """Return the filters for samples with reasoning, with counts; empty without reasoning."""
     if not thinking_amounts(run):
         return {}
     return {
         name: f"{title} ({sum(map(holds, run.samples)):,})"
-        for name, (title, holds) in WORTH_A_LOOK.items()
+        for name, (title, holds) in REASONING_FILTERS.items()
     }
 
 
-_PALETTE = 4
-"""How many colours the style sheet has for conditions other than the first two."""
+_OTHER_COLORS = 4  # in the style sheet, for conditions other than the first two
 
 
 @dataclass(frozen=True)
 class ConditionView:
-    """A condition as the page shows it.
+    """A condition as the report shows it.
 
     Attributes:
-        name: what its replies go by.
-        title: for people.
-        style: the class that gives it its colour.
+        name: the key of its replies.
+        title: its heading.
+        style: the CSS class of its color.
         text: the task.
-        added: what the user's last turn ends with.
-        asks: what is asked for, in words.
-        names_a_move: whether the answer is to be a move.
+        added: the end of the last user message.
+        asks: a description of the request.
+        names_a_move: whether the expected answer is a move.
     """
 
     name: str
@@ -210,14 +212,14 @@ class ConditionView:
 
 
 def write_page(run: Run, path: Path) -> None:
-    """Write the page of a run; an older one is replaced only when the new one is whole.
+    """Write the report of a run atomically.
 
     Raises:
-        UserError: if it cannot be written.
+        UserError: if the report cannot be written.
     """
     try:
         with atomic_write(path) as file:
-            file.writelines(piece.encode() for piece in _pieces(run))
+            file.writelines(piece.encode() for piece in _html(run))
     except OSError as problem:
         raise UserError(
             f"cannot write the page {str(path)!r} ({problem.strerror}); "
@@ -226,7 +228,7 @@ def write_page(run: Run, path: Path) -> None:
 
 
 def save_with_page(run: Run, folder: Path) -> None:
-    """Write a run's folder and its page in it.
+    """Write the folder of a run with its report.
 
     Raises:
         UserError: if they cannot be written.
@@ -236,7 +238,7 @@ def save_with_page(run: Run, folder: Path) -> None:
 
 
 def first_numbers(run: Run) -> dict[str, object]:
-    """What a run comes to in short: the parts of its headline and its tiles."""
+    """Return the template variables of the headline and the tiles."""
     return {
         "run": run,
         "headline": headline(run),
@@ -252,15 +254,15 @@ def first_numbers(run: Run) -> dict[str, object]:
 
 
 def page(run: Run) -> str:
-    """The page as one HTML text."""
-    return "".join(_pieces(run))
+    """Render the report as one HTML string."""
+    return "".join(_html(run))
 
 
-def _pieces(run: Run) -> Iterator[str]:
+def _html(run: Run) -> Iterator[str]:
     samples, longest_reply = samples_json(run)
-    counted, earlier = by_earlier_moves(run)
+    moves_label, earlier_moves = by_earlier_moves(run)
     counts = run.results.outcomes.values()
-    return streamed(
+    return render_stream(
         "run.html",
         **first_numbers(run),
         conditions=_conditions(run),
@@ -278,11 +280,11 @@ def _pieces(run: Run) -> Iterator[str]:
         statistics=list(STATISTICS.values()),
         temperature=temperatures(run),
         groups={
-            f"number of {counted}": earlier,
+            f"number of {moves_label}": earlier_moves,
             "how usual the move is among people": by_usualness(run),
             "opening": by_opening(run),
         },
-        why=why(run),
+        why=diagnosis_view(run),
         picture=rule_picture(run.plan.change, run.samples[0].position if run.samples else None),
         pieces=pieces(),
         samples=samples,
@@ -293,7 +295,7 @@ def _pieces(run: Run) -> Iterator[str]:
 def _conditions(run: Run) -> dict[str, ConditionView]:
     names = [condition.name for condition in run.plan.conditions]
     others = [name for name in names if name not in (STANDARD_CONDITION, CHANGED_CONDITION)]
-    styles = {name: f"other-{1 + place % _PALETTE}" for place, name in enumerate(others)}
+    styles = {name: f"other-{1 + index % _OTHER_COLORS}" for index, name in enumerate(others)}
     return {
         name: ConditionView(
             name,
@@ -301,7 +303,7 @@ def _conditions(run: Run) -> dict[str, ConditionView]:
             styles.get(name, name),
             condition.text,
             condition.added,
-            ASKS.get(name, ""),
+            REQUESTS.get(name, ""),
             not condition.about,
         )
         for name, condition in zip(names, run.plan.conditions, strict=True)
@@ -321,7 +323,8 @@ MEANINGS: dict[Outcome, str] = {
     "refused": "the model declined to answer",
     "error": "no answer came; left out of all numbers but the bounds",
 }
-ASKS = {
+# What each condition asks for.
+REQUESTS = {
     STANDARD_CONDITION: "a move under the standard rules",
     CHANGED_CONDITION: "a move under the changed rules",
     PLACEBO: "a move under another change of the same form, which leaves the habit legal",
@@ -329,131 +332,133 @@ ASKS = {
     KNOWS_FORBIDDEN: "whether a move is legal that the change forbids",
     KNOWS_ALLOWED: "whether a move is legal that it allows",
 }
-"""What the conditions ask for."""
-WORTH_THE_NAME = 0.1
-"""A habit that yields by a tenth yields; by less, nobody would say so."""
+MIN_EFFECT = 0.1  # of the impact factor; anything smaller counts as no effect
 
 
 def condition_title(name: str) -> str:
-    """A condition as a heading.
+    """Format the name of a condition as a heading.
 
     >>> condition_title("standard"), condition_title("knows_allowed")
     ('Standard rules', 'Knows allowed')
     """
-    spelled = name.replace("_", " ").capitalize()
-    return f"{spelled} rules" if name in (STANDARD_CONDITION, CHANGED_CONDITION) else spelled
+    title = name.replace("_", " ").capitalize()
+    return f"{title} rules" if name in (STANDARD_CONDITION, CHANGED_CONDITION) else title
 
 
 def main_measures(run: Run) -> list[Measure | Contrast]:
-    """Those that a reader looks at: all that the run has, but for the original's violations."""
-    told = run.results.metrics.keys() - {measure.name for measure in VIOLATIONS}
-    known: tuple[Measure | Contrast, ...] = (*MEASURES.values(), *CONTRASTS.values())
-    return [measure for measure in known if measure.name in told]
+    """Return all measures of a run except the original's violation rates."""
+    names = run.results.metrics.keys() - {measure.name for measure in VIOLATIONS}
+    every: tuple[Measure | Contrast, ...] = (*MEASURES.values(), *CONTRASTS.values())
+    return [measure for measure in every if measure.name in names]
 
 
-def thinking(results: Results) -> str:
-    """The plain sentence that says how long the model thinks; "" of one that does not think."""
-    more, around = results.metrics.get(LONGER), results.intervals.get(LONGER)
-    if more is None:
+def reasoning_sentence(results: Results) -> str:
+    """Return the sentence on reasoning tokens, or "" for a model without reasoning."""
+    difference, interval = results.metrics.get(LONGER), results.intervals.get(LONGER)
+    if difference is None:
         return ""
-    if more < 0 and around:
-        around = replace(around, low=-around.high, high=-around.low)
-    before, after = (
+    if difference < 0 and interval:
+        interval = replace(interval, low=-interval.high, high=-interval.low)
+    standard, changed = (
         f"{amount(results.metrics[name])} {amount_interval(results.intervals.get(name))}".strip()
         for name in TOKENS.values()
     )
-    by = f"{amount(abs(more))} {amount_interval(around)}".strip()
+    change = f"{amount(abs(difference))} {amount_interval(interval)}".strip()
     return (
-        f"thinks {before} tokens under the standard rules and {after} under the changed ones: "
-        f"{by} {'fewer' if more < 0 else 'more'}"
+        f"thinks {standard} tokens under the standard rules and {changed} under the changed ones: "
+        f"{change} {'fewer' if difference < 0 else 'more'}"
     )
 
 
 def headline(run: Run) -> str:
-    """The plain sentence that says what the number means."""
+    """Return the sentence that sums up the run."""
     metrics = run.results.metrics
-    before, after = (percentage(metrics[name]) for name in SHARES.values())
+    standard, changed = (percentage(metrics[name]) for name in SHARES.values())
     title = run.plan.change.title
     change = f"when {title[0].lower()}{title[1:]}"
     n = pluralize(int(metrics["n_samples"] or 0), "position")
     n += f" of the pool {run.dataset.pool_name}" if run.dataset.pool_name else ""
     if not run.answered:
-        asked = pluralize(len(run.samples), "position")
-        return f"{run.version} was asked about {asked}, and none has an answer to every question."
+        n_asked = pluralize(len(run.samples), "position")
+        return f"{run.version} was asked about {n_asked}, and none has an answer to every question."
     if run.plan.eval == "all_diagonal":
         return (
-            f"{run.version} {run.plan.change.habit_label} in {after} of {n} {change}, and in "
-            f"{before} "
+            f"{run.version} {run.plan.change.habit_label} in {changed} of {n} {change}, and in "
+            f"{standard} "
             "of them under the standard rules; moving at random would give "
-            f"{percentage(metrics['random_special_proportion'])}.{_knowing(run)}"
+            f"{percentage(metrics['random_special_proportion'])}.{_diagnosis_sentences(run)}"
         )
     return (
-        f"{run.version} plays its usual move in {before} of {n} under the standard rules and in "
-        f"{after} {change}: {_meaning(run)}.{_knowing(run)}"
+        f"{run.version} plays its usual move in {standard} of {n} under the standard rules and in "
+        f"{changed} {change}: {_impact_phrase(run)}.{_diagnosis_sentences(run)}"
     )
 
 
-def _knowing(run: Run) -> str:
-    """More sentences, where it was asked why the habit stays."""
+def _diagnosis_sentences(run: Run) -> str:
+    """Return the sentences on the diagnosis, if there was one."""
     results = run.results
-    around = range_of(results, KNOWLEDGE)
+    interval = range_of(results, KNOWLEDGE)
     placebo = " The placebo alone changed the habit: see the notes." if unclaimed(results) else ""
-    return placebo if around is None else placebo + _knowledge(results, *around)
+    return placebo if interval is None else placebo + _knowledge_sentence(results, *interval)
 
 
-def _knowledge(results: Results, low: float, high: float) -> str:
+def _knowledge_sentence(results: Results, low: float, high: float) -> str:
     if all(results.metrics[f"{name}_unusable_proportion"] == 1 for name in QUESTIONS):
         return (
             " We cannot tell whether it knows the rule: none of its yes/no answers could be read."
         )
     value = "" if KNOWLEDGE in results.bounds else f"{number(results.metrics[KNOWLEDGE])} "
-    shown = f"J = {value}[{low:.3f}, {high:.3f}] (0 = guessing, 1 = always right)."
+    youden = f"J = {value}[{low:.3f}, {high:.3f}] (0 = guessing, 1 = always right)."
     if low > 0:
-        told = f" It can tell legal from illegal moves under the new rule: {shown}"
-        return told + _doing(results)
+        sentence = f" It can tell legal from illegal moves under the new rule: {youden}"
+        return sentence + _knowing_sentence(results)
     if high < 0:
-        return f" It is wrong about the new rule more often than by guessing: {shown}"
+        return f" It is wrong about the new rule more often than by guessing: {youden}"
     if KNOWLEDGE in results.bounds:
-        return f" Too few yes/no answers could be read to tell whether it knows the rule: {shown}"
-    return f" There is no evidence that it knows the rule: {shown}"
+        return f" Too few yes/no answers could be read to tell whether it knows the rule: {youden}"
+    return f" There is no evidence that it knows the rule: {youden}"
 
 
-def _doing(results: Results) -> str:
-    """Whether knowing helps, as far as there are habits with and without it."""
-    gap, others = (results.metrics[measure.name] for measure in (GAP, KEPT_UNKNOWING))
-    around = range_of(results, KNOWING_EFFECT.name)
-    if gap is None:
+def _knowing_sentence(results: Results) -> str:
+    """Compare how often the habit is kept where the rule is known and where it is not."""
+    kept_knowing, kept_unknowing = (
+        results.metrics[measure.name] for measure in (GAP, KEPT_UNKNOWING)
+    )
+    interval = range_of(results, KNOWING_EFFECT.name)
+    if kept_knowing is None:
         return ""
-    kept = f" Where it knows the rule, it plays the forbidden move in {percentage(gap)}"
-    if others is None or around is None:
-        return f"{kept} of the positions."
+    sentence = (
+        f" Where it knows the rule, it plays the forbidden move in {percentage(kept_knowing)}"
+    )
+    if kept_unknowing is None or interval is None:
+        return f"{sentence} of the positions."
     return (
-        f"{kept} of the positions, and elsewhere in {percentage(others)}: "
+        f"{sentence} of the positions, and elsewhere in {percentage(kept_unknowing)}: "
         f"a difference of {number(results.metrics[KNOWING_EFFECT.name])} "
-        f"[{around[0]:.3f}, {around[1]:.3f}]."
+        f"[{interval[0]:.3f}, {interval[1]:.3f}]."
     )
 
 
-def _meaning(run: Run) -> str:
+def _impact_phrase(run: Run) -> str:
     impact, interval = run.results.metrics[IMPACT], run.results.intervals.get(IMPACT)
     if impact is None or interval is None:
         return "there was no habit to drop"
-    taken, allowing, spread = percentage(-impact), "", 0.0
+    drop, caveat, uncertainty = percentage(-impact), "", 0.0
     bounds = run.results.bounds.get(IMPACT)
     if bounds and bounds.low is not None and bounds.high is not None:
-        taken = f"between {_taken(interval.high)} and {_taken(interval.low)}"
-        allowing = " (95% interval, allowing for the answers that name no move)"
-        spread = bounds.high - bounds.low
+        drop = f"between {_drop(interval.high)} and {_drop(interval.low)}"
+        caveat = " (95% interval, allowing for the answers that name no move)"
+        uncertainty = bounds.high - bounds.low
     if interval.high < 0:
-        return f"the change of rules takes away {taken} of the habit{allowing}"
+        return f"the change of rules takes away {drop} of the habit{caveat}"
     if interval.low > 0:
         return "the habit grows instead of yielding"
-    if spread > WORTH_THE_NAME:
+    if uncertainty > MIN_EFFECT:
         return "too many answers name no move to tell whether the habit yields"
-    if interval.low > -WORTH_THE_NAME:
+    if interval.low > -MIN_EFFECT:
         return "no sign that the habit yields"
     return "too few samples to tell whether the habit yields"
 
 
-def _taken(impact: float) -> str:
+def _drop(impact: float) -> str:
     return percentage(min(1.0, max(0.0, -impact)))

@@ -21,14 +21,15 @@ from ..runs.results import Run
 from ..task.conditions import KNOWS_FORBIDDEN, suffix_for
 from ..task.types import CHANGED_CONDITION, Sample, ScoredAnswer
 
+# Characters of one reply, and of all replies (as many again of reasoning), so that a browser can
+# open the report on any machine.
 LONGEST_REPLY, SHORTEST_CUT = 20_000, 200
 ALL_REPLIES = 8_000_000
-"""Characters of replies, and as many of thoughts: such a page opens on any machine."""
-_CUT = ("text", "thoughts")
+_CUT_KEYS = ("text", "thoughts")
 
 
 def samples_json(run: Run) -> tuple[Iterator[Markup], int]:
-    """Each sample, safe inside a script element, and the length that longer texts are cut to.
+    """Return each sample as JSON for a script element, and the length to which texts are cut.
 
     The more replies a run has, the shorter is that length.
     """
@@ -38,17 +39,17 @@ def samples_json(run: Run) -> tuple[Iterator[Markup], int]:
 
 
 def _safe_json(value: Any) -> Markup:
-    """JSON in which no text can end the element that holds it."""
+    """Encode as JSON that cannot close the script element around it."""
     text = json.dumps(_visible(value), ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
 
 
 def _visible(value: Any) -> Any:
-    """The same with every text in it made visible: escapes in JSON would bring all back."""
+    """Make control characters visible in all texts, before JSON escapes them."""
     if isinstance(value, dict):
-        return {name: _visible(held) for name, held in value.items()}
+        return {name: _visible(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_visible(held) for held in value]
+        return [_visible(item) for item in value]
     return visible(value) if isinstance(value, str) else value
 
 
@@ -57,7 +58,7 @@ def _entries(run: Run) -> Iterator[dict[str, Any]]:
     conditions = {condition.name: condition for condition in run.plan.conditions}
     for sample in (*run.samples, *run.controls):
         position = sample.position
-        board, said = position.board(), sample.answers
+        board, answers = position.board(), sample.answers
         repeated = f"-{sample.draw + 1}" if sample.draw else ""
         yield {
             "id": position.id + repeated,
@@ -67,19 +68,19 @@ def _entries(run: Run) -> Iterator[dict[str, Any]]:
             "last": position.moves[-1] if position.moves else "",
             "moves": with_move_numbers(notate_game(position.moves)),
             "special": [_move(board, uci) for uci in position.special_moves],
-            "remarkable": worth_a_look(sample),
+            "remarkable": reasoning_filters(sample),
             "replies": {
-                name: _reply(sample.replies[name], said[name], board, condition.rules)
+                name: _reply(sample.replies[name], answers[name], board, condition.rules)
                 | ({"asked": asked} if (asked := suffix_for(position, condition)) else {})
                 for name, condition in conditions.items()
-                if name in said
+                if name in answers
             },
             **({"knowing": _group(sample)} if diagnosed else {}),
         }
 
 
 def _group(sample: Sample) -> str:
-    """Which of the six groups it belongs to, or why to none; controls are asked less."""
+    """Return the group of the diagnosis that a sample belongs to, or why it has none."""
     if KNOWS_FORBIDDEN not in sample.replies:
         return CONTROL
     return (knowing_of(sample) or NO_HABIT) if sample.answered else NO_ANSWER
@@ -87,7 +88,7 @@ def _group(sample: Sample) -> str:
 
 def _reply(reply: ScoredAnswer, answer: Answer, board: chess.Board, rules: Rules) -> dict[str, Any]:
     usage = answer.usage
-    shown = {
+    fields = {
         "outcome": reply.outcome,
         "move": _move(board, reply.move) if reply.move else None,
         "text": answer.text,
@@ -99,9 +100,9 @@ def _reply(reply: ScoredAnswer, answer: Answer, board: chess.Board, rules: Rules
         "error": answer.error,
     }
     if not answer.reasoning:
-        return shown
+        return fields
     named = named_moves(answer.reasoning, board, rules)
-    return shown | {
+    return fields | {
         "thoughts": answer.reasoning,
         "named": {written: move.uci() for written, move in named.items() if move},
         "tempted": reply.thought_of_special,
@@ -118,38 +119,38 @@ def _with_cut_replies(sample: dict[str, Any], longest: int) -> dict[str, Any]:
 
 
 def _with_cut_texts(reply: dict[str, Any], longest: int) -> dict[str, Any]:
-    """The reply with its texts cut, and of the moves in them those that are still there."""
-    cut = reply | {kind: _cut(reply[kind], longest) for kind in _CUT if kind in reply}
+    """Cut the texts of a reply, and drop the moves that are no longer in them."""
+    cut = reply | {kind: _cut(reply[kind], longest) for kind in _CUT_KEYS if kind in reply}
     if "named" in reply:
-        still_there = str(cut["thoughts"])
+        reasoning = str(cut["thoughts"])
         named = reply["named"].items()
-        cut["named"] = {written: uci for written, uci in named if written in still_there}
+        cut["named"] = {written: uci for written, uci in named if written in reasoning}
     return cut
 
 
 def _cut(text: str, longest: int) -> str | list[Any]:
-    """The text, or its beginning, how much is left out, and its end, where the move often is."""
+    """Return the text, or its beginning, the length left out, and its end (often the move)."""
     if len(text) <= longest:
         return text
     half = longest // 2
     return [text[:half], len(text) - 2 * half, text[-half:]]
 
 
+# Groups of samples besides the six of a diagnosis.
 CONTROL, NO_HABIT, NO_ANSWER = "control", "no habit", "no answer"
-"""Groups of samples beside the six."""
 
 
 def _thought_of_special(sample: Sample) -> bool:
     return sample.replies[CHANGED_CONDITION].thought_of_special
 
 
-WORTH_A_LOOK: dict[str, tuple[str, Callable[[Sample], bool]]] = {
+# Filters for samples by their reasoning under the changed rules: a title and a predicate.
+REASONING_FILTERS: dict[str, tuple[str, Callable[[Sample], bool]]] = {
     "special": ("thought of the special move", _thought_of_special),
     "longer": ("thought longer", thought_longer),
 }
-"""What samples can be filtered by, under the changed rules: a title, and whether it holds."""
 
 
-def worth_a_look(sample: Sample) -> list[str]:
-    """What the sample can be found by."""
-    return [name for name, (_, holds) in WORTH_A_LOOK.items() if holds(sample)]
+def reasoning_filters(sample: Sample) -> list[str]:
+    """Return the names of the filters that a sample passes."""
+    return [name for name, (_, holds) in REASONING_FILTERS.items() if holds(sample)]

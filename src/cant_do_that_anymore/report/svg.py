@@ -1,7 +1,7 @@
-"""SVG charts of a run, and the picture of a rule.
+"""SVG charts of a report, and the board diagram of a rule.
 
-Colours come from the style sheet. The pictures stretch to the width they are given; their letters
-keep their size.
+Colors come from the style sheet. Charts stretch to the width they are given; their text keeps its
+size.
 """
 
 from collections import Counter
@@ -27,43 +27,45 @@ from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Outcom
 
 
 def tag(name: str, *children: str, **attributes: str | float) -> Markup:
-    """An element of a picture; what is not `Markup` already is escaped.
+    """Return an SVG element; children that are not `Markup` are escaped.
 
     >>> print(tag("text", "a < b", class_="note"))
     <text class="note">a &lt; b</text>
     """
     pairs = Markup().join(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _plain(value))
+        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _attribute(value))
         for key, value in attributes.items()
     )
     return Markup("<{0}{1}>{2}</{0}>").format(name, pairs, Markup().join(children))
 
 
 def move_styles(picture: Element) -> None:
-    """Make attributes of the styles of all elements: the policy of the pages allows no styles."""
+    """Turn inline styles into attributes, since the content security policy allows no styles."""
     for element in picture.iter():
         for declaration in filter(None, element.attrib.pop("style", "").split(";")):
             name, _, value = declaration.partition(":")
             element.set(name.strip(), value.strip())
 
 
-def _plain(value: str | float) -> str:
+def _attribute(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:.6g}"
 
 
 _ROW = 14
+# An axis has at max_cost 4 steps, of the smallest size that covers all values.
 _STEPS = (0.1, 0.25, 0.5, 1.0)
 _MOST_STEPS = 4
-"""An axis is cut to the fewest steps that hold all numbers, of the smallest that are few."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A scale for all rows of a table; it always holds 0.
+    """A scale for all rows of a table; it always contains 0.
 
     Attributes:
-        low: where it begins, and ``high`` where it ends.
-        factor: what its labels are multiplied by, and ``unit`` what they are of.
+        low: the lower end.
+        high: the upper end.
+        factor: multiplies the values in the labels.
+        unit: the unit of the labels.
     """
 
     low: float
@@ -72,38 +74,38 @@ class Axis:
     unit: str = ""
 
     def at(self, value: float) -> str:
-        """The place of a value on it."""
+        """Return the position of a value on the axis, in percent."""
         inside = min(max(value, self.low), self.high)
         return f"{100 * (inside - self.low) / (self.high - self.low):.2f}%"
 
     @property
     def ticks(self) -> dict[float, str]:
-        """Both ends and 0, with their labels."""
+        """The labels of both ends and of 0."""
         ends = dict.fromkeys((self.low, 0.0, self.high))
         return {end: f"{self.factor * end:g}".replace("-", "−") for end in ends}
 
 
 def axis_over(values: Iterable[float | None], factor: float = 1, unit: str = "") -> Axis:
-    """The axis that holds all values.
+    """Return an axis that covers all values.
 
     >>> axis_over([-0.66, 0.02, None])
     Axis(low=-0.75, high=0.25, factor=1, unit='')
     """
-    known = [0.0, *(value for value in values if value is not None)]
+    numbers = [0.0, *(value for value in values if value is not None)]
     for step in _STEPS:
-        low, high = floor(min(known) / step), ceil(max(known) / step)
+        low, high = floor(min(numbers) / step), ceil(max(numbers) / step)
         if high - low <= _MOST_STEPS:
             break
     return Axis(low * step, max(high, low + 1) * step, factor, unit)
 
 
 def scale(axis: Axis) -> Markup:
-    """The labels of the axis."""
+    """Draw the labels of an axis."""
     parts = []
     for value, label in axis.ticks.items():
         anchor = "start" if value == axis.low else "end" if value == axis.high else "middle"
-        shown = f"{label} {axis.unit}" if value == axis.high and axis.unit else label
-        parts.append(tag("text", shown, x=axis.at(value), y=11, text_anchor=anchor))
+        text = f"{label} {axis.unit}" if value == axis.high and axis.unit else label
+        parts.append(tag("text", text, x=axis.at(value), y=11, text_anchor=anchor))
     return tag("svg", *parts, class_="scale", width="100%", height=_ROW, aria_hidden="true")
 
 
@@ -113,7 +115,7 @@ def dot(
     interval: tuple[float | None, float | None] = (None, None),
     bounds: tuple[float | None, float | None] = (None, None),
 ) -> Markup:
-    """A value as a dot, its interval as a line, and behind them its bounds, if it has any."""
+    """Draw a value as a dot, its interval as a line, and its bounds as a band behind them."""
     middle = _ROW / 2
     parts = [
         tag("line", x1=axis.at(tick), x2=axis.at(tick), y1=0, y2=_ROW, class_="axis")
@@ -129,28 +131,27 @@ def dot(
 
 
 def stack(counts: Mapping[str, int]) -> Markup:
-    """Shares of a whole side by side, in the colours of the outcomes."""
-    whole, before, parts = sum(counts.values()), 0, []
+    """Draw the shares of the outcomes as a stacked bar."""
+    total, start, parts = sum(counts.values()), 0, []
     for name, count in counts.items():
         if count:
-            x, width = (f"{100 * part / whole:.2f}%" for part in (before, count))
-            told = tag("title", f"{name}: {count:,} of {whole:,}, {100 * count / whole:.1f} %")
-            parts.append(tag("rect", told, x=x, width=width, height=_ROW, class_=f"is-{name}"))
-            before += count
-    shares = (f"{name} {100 * n / whole:.0f} %" for name, n in counts.items() if n)
+            x, width = (f"{100 * amount / total:.2f}%" for amount in (start, count))
+            tooltip = tag("title", f"{name}: {count:,} of {total:,}, {100 * count / total:.1f} %")
+            parts.append(tag("rect", tooltip, x=x, width=width, height=_ROW, class_=f"is-{name}"))
+            start += count
+    shares = (f"{name} {100 * n / total:.0f} %" for name, n in counts.items() if n)
     label = ", ".join(shares)
     return tag(
         "svg", *parts, class_="stack", width="100%", height=_ROW, role="img", aria_label=label
     )
 
 
+# Numbers of samples by their outcomes under two conditions.
 Pairs = Mapping[tuple[Outcome, Outcome], int]
-"""How many samples had which outcome under one condition, and which under another."""
 Side = Literal["left", "right"]
 
 _FLOW_HEIGHT = 240.0
-_GAP = 38.0
-"""Between two outcomes: room for two lines of text beside even the thinnest."""
+_GAP = 38.0  # between outcomes, for two lines of text beside even the thinnest
 _EDGE = 22.0
 _LABELS = 108
 _NODE = 6.0
@@ -158,27 +159,27 @@ _NODE = 6.0
 
 @dataclass(frozen=True)
 class Mark:
-    """A value and its interval, drawn in the colour of a style class."""
+    """A value and its interval, with the CSS class of their color."""
 
     value: float | None
     interval: Interval | None
     style: str
 
 
-def intervals(marks: Sequence[Mark], low: float, high: float) -> Markup:
-    """Values as dots and their 95 % intervals as lines, on a scale from ``low`` to ``high``.
+def intervals(fingerprints: Sequence[Mark], low: float, high: float) -> Markup:
+    """Draw values as dots and 95% intervals as lines, on a scale from ``low`` to ``high``.
 
-    Thin lines mark both ends of the scale and its middle. It stretches to the width it is given;
-    an interval that leaves the scale ends in an arrow.
+    Thin lines mark both ends of the scale and its middle. An interval that exceeds the scale ends
+    in an arrow.
     """
 
     def at(value: float) -> str:
         return f"{100 * (min(max(value, low), high) - low) / (high - low):.2f}%"
 
     row = 14
-    height = row * len(marks)
+    height = row * len(fingerprints)
     parts = [tag("line", x1=x, x2=x, y1=0, y2=height, class_="axis") for x in ("0%", "50%", "100%")]
-    for number, mark in enumerate(marks):
+    for number, mark in enumerate(fingerprints):
         y = row * number + row / 2
         if mark.interval:
             ends = {"x1": at(mark.interval.low), "x2": at(mark.interval.high)}
@@ -196,10 +197,9 @@ def intervals(marks: Sequence[Mark], low: float, high: float) -> Markup:
 
 @dataclass(frozen=True)
 class Flow:
-    """How answers moved from one condition to another: three pictures beside each other.
+    """A flow chart of outcomes from one condition to another: labels, bands, labels.
 
-    The bands stretch; the labels left and right of them keep their size. Every band and label
-    links to its samples.
+    The bands stretch; the labels keep their size. Every band and label links to its samples.
     """
 
     left: Markup
@@ -210,7 +210,7 @@ class Flow:
 def flow(
     samples: Sequence[Sample], before: str = STANDARD_CONDITION, after: str = CHANGED_CONDITION
 ) -> Flow:
-    """The outcomes under the condition ``before`` on the left, under ``after`` on the right."""
+    """Draw the outcomes under ``before`` on the left and under ``after`` on the right."""
     pairs = Counter(
         (sample.replies[before].outcome, sample.replies[after].outcome) for sample in samples
     )
@@ -276,7 +276,7 @@ def _bands(
 
 
 def _band(y: float, z: float, thick: float) -> str:
-    """A band from height ``y`` on the left to ``z`` on the right, ``thick`` high."""
+    """Return the path of a band from height ``y`` on the left to ``z`` on the right."""
     return (
         f"M0 {y:.2f}C50 {y:.2f} 50 {z:.2f} 100 {z:.2f}v{thick:.2f}"
         f"C50 {z + thick:.2f} 50 {y + thick:.2f} 0 {y + thick:.2f}z"
@@ -291,7 +291,7 @@ def _labels(
     condition: str,
     side: Side,
 ) -> Markup:
-    everything = sum(totals.values())
+    total = sum(totals.values())
     text_x, node_x = (_LABELS - 12, _LABELS - _NODE) if side == "left" else (12.0, 0.0)
     labels = []
     for outcome, count in totals.items():
@@ -299,7 +299,7 @@ def _labels(
         middle = y + thick / 2
         node = tag("rect", x=node_x, y=y, width=_NODE, height=thick)
         name = tag("text", outcome, x=text_x, y=middle - 3, class_="name")
-        share = f"{count:,} · {percentage(count / everything)}"
+        share = f"{count:,} · {percentage(count / total)}"
         amount = tag("text", share, x=text_x, y=middle + 13, class_="amount")
         link = "#" + urlencode({condition: outcome})
         labels.append(tag("a", node, name, amount, href=link, class_=f"is-{outcome}"))
@@ -307,11 +307,11 @@ def _labels(
 
 
 def pieces() -> Markup:
-    """python-chess's pieces."""
-    drawings = [ElementTree.fromstring(drawing) for drawing in chess.svg.PIECES.values()]
-    for drawing in drawings:
-        move_styles(drawing)
-    return Markup("".join(ElementTree.tostring(drawing, "unicode") for drawing in drawings))
+    """Return the pieces of python-chess as SVG definitions."""
+    drawings = [ElementTree.fromstring(draw_board) for draw_board in chess.svg.PIECES.values()]
+    for draw_board in drawings:
+        move_styles(draw_board)
+    return Markup("".join(ElementTree.tostring(draw_board, "unicode") for draw_board in drawings))
 
 
 _SQUARE = 45.0
@@ -319,13 +319,13 @@ _SQUARE = 45.0
 
 @dataclass(frozen=True)
 class RulePicture:
-    """A position with a piece of which some moves are new, some kept and some lost.
+    """A board diagram of a piece whose moves a rule changes.
 
     Attributes:
-        board: a dot for each move the piece has now, a strong one if it is new, and a cross for
-            each that it has lost.
-        move: the special move, as it is written.
-        source: which game it is from.
+        board: the diagram: small dots for moves the piece keeps, large dots for new ones, crosses
+            for lost ones.
+        move: the special move in notation.
+        source: the game that the position is from.
     """
 
     board: Markup
@@ -334,7 +334,7 @@ class RulePicture:
 
 
 def rule_picture(rules: Rules, otherwise: Position | None = None) -> RulePicture | None:
-    """The example of the rules as a picture, or else another position with a special move."""
+    """Draw the example of the rules, or ``otherwise`` if they have none."""
     example = example_of(rules)
     position = example or otherwise
     if not position:
@@ -342,29 +342,29 @@ def rule_picture(rules: Rules, otherwise: Position | None = None) -> RulePicture
     board, special = position.board(), position.special_moves[0]
     source = EXAMPLE_GAME if example else "a sample of this run"
     return RulePicture(
-        _drawn(board, special, rules), move_number_prefix(board) + notate(board, special), source
+        _board_diagram(board, special, rules), move_number_prefix(board) + notate(board, special), source
     )
 
 
-def _drawn(board: chess.Board, special: str, rules: Rules) -> Markup:
+def _board_diagram(board: chess.Board, special: str, rules: Rules) -> Markup:
     start = chess.Move.from_uci(special).from_square
-    before, now = (_ends(each, board, start) for each in (STANDARD, rules))
-    words = f"{len(now - before)} moves are new, {len(now & before)} kept, {len(before - now)} lost"
+    old, new = (_targets(version, board, start) for version in (STANDARD, rules))
+    description = f"{len(new - old)} moves are new, {len(new & old)} kept, {len(old - new)} lost"
     return tag(
         "svg",
         *(_square(square, " last" if square == start else "") for square in chess.SQUARES),
         *(_piece(square, piece) for square, piece in sorted(board.piece_map().items())),
-        *(_dot(end, "kept", 6) for end in sorted(now & before)),
-        *(_dot(end, "new", 9) for end in sorted(now - before)),
-        *(_cross(end) for end in sorted(before - now)),
+        *(_dot(end, "kept", 6) for end in sorted(new & old)),
+        *(_dot(end, "new", 9) for end in sorted(new - old)),
+        *(_cross(end) for end in sorted(old - new)),
         class_="board",
         viewBox="0 0 360 360",
         role="img",
-        aria_label=words,
+        aria_label=description,
     )
 
 
-def _ends(rules: Rules, board: chess.Board, start: chess.Square) -> set[chess.Square]:
+def _targets(rules: Rules, board: chess.Board, start: chess.Square) -> set[chess.Square]:
     return {move.to_square for move in rules.legal_moves(board) if move.from_square == start}
 
 

@@ -26,9 +26,9 @@ from ..progress import duration
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, OUTCOMES
 from .columns import (
-    DIAGNOSIS,
+    DIAGNOSIS_COLUMNS,
+    DIAGNOSIS_HEADING,
     VERDICTS,
-    WHY,
     WITH_INTERVAL,
     Columns,
     all_notes,
@@ -40,23 +40,22 @@ from .columns import (
 )
 from .document import Document
 from .html import interval
-from .run_page import DiagnosisView, headline, main_measures, thinking, why
+from .run_page import DiagnosisView, diagnosis_view, headline, main_measures, reasoning_sentence
 
-_ELSEWHERE = {*FORBIDDEN.values(), "variant_legal_proportion"}
-"""These stand beside other numbers, or follow from the table of outcomes."""
-MOST_WITH_SHARES = 3
-"""So many conditions fit into a line with their shares; of more, only counts."""
+# Not in the table of metrics: shown beside other numbers, or derived from the outcomes.
+_SHOWN_ELSEWHERE = {*FORBIDDEN.values(), "variant_legal_proportion"}
+MOST_WITH_SHARES = 3  # conditions that fit in a line with their shares; with more, only counts
 
 
 def summary(run: Run) -> RenderableType:
-    """Headline, metrics with intervals, outcomes under each rule set, tokens and notes."""
+    """Return the summary of a run: headline, metrics, outcomes, tokens and notes."""
     return Group(
         Text(headline(run), style="bold"),
         Text(),
         _metrics(run),
-        *_thinking(run),
+        *_reasoning(run),
         Text(),
-        *(_why(found) if (found := why(run)) else ()),
+        *(_diagnosis(view) if (view := diagnosis_view(run)) else ()),
         _outcomes(run),
         Text(),
         Text(_footer(run), style="dim"),
@@ -64,8 +63,8 @@ def summary(run: Run) -> RenderableType:
     )
 
 
-def _thinking(run: Run) -> list[Text]:
-    sentence = thinking(run.results)
+def _reasoning(run: Run) -> list[Text]:
+    sentence = reasoning_sentence(run.results)
     return [Text(), Text(sentence)] if sentence else []
 
 
@@ -76,15 +75,15 @@ def _metrics(run: Run) -> Table:
     table.add_column("95% interval", no_wrap=True)
     table.add_column("")
     for measure in main_measures(run):
-        if measure.name not in _ELSEWHERE:
+        if measure.name not in _SHOWN_ELSEWHERE:
             value = run.results.metrics[measure.name]
-            around = interval(run.results.intervals.get(measure.name))
+            interval_text = interval(run.results.intervals.get(measure.name))
             remark = Text(_remark(measure, run.results), style="dim")
-            table.add_row(measure.name, number(value), around, remark)
-            if found := run.results.bounds.get(measure.name):
-                ends = f"[{number(found.low)}, {number(found.high)}]"
-                complete = Text(f"complete: {number(found.complete)}", style="dim")
-                table.add_row("  bounds, without sampling error", "", ends, complete)
+            table.add_row(measure.name, number(value), interval_text, remark)
+            if bounds := run.results.bounds.get(measure.name):
+                range_text = f"[{number(bounds.low)}, {number(bounds.high)}]"
+                complete = Text(f"complete: {number(bounds.complete)}", style="dim")
+                table.add_row("  bounds, without sampling error", "", range_text, complete)
     return table
 
 
@@ -99,19 +98,19 @@ def _remark(measure: Measure | Contrast, results: Results) -> str:
     return remark
 
 
-def _why(found: DiagnosisView) -> Iterator[RenderableType]:
-    """Who knows the rule, and who drops the habit; and how the controls fared."""
+def _diagnosis(view: DiagnosisView) -> Iterator[RenderableType]:
+    """Yield the table of habits by knowledge of the rule, and the line on controls."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(f"of {number(found.habits)} with the habit", no_wrap=True)
+    table.add_column(f"of {number(view.habits)} with the habit", no_wrap=True)
     for does in ("drop it", "keep it"):
         table.add_column(does, justify="right", no_wrap=True)
         table.add_column("", justify="right", no_wrap=True)
-    for row in found.rows:
+    for row in view.rows:
         cells = (text for p in row.parts for text in (number(p.count), percentage(p.share)))
         table.add_row(f"{row.title}: {number(row.count)}", *cells)
     yield table
-    if found.controls:
-        shares = ", ".join(f"{percentage(share)} {name}" for name, share in found.controls.items())
+    if view.controls:
+        shares = ", ".join(f"{percentage(share)} {name}" for name, share in view.controls.items())
         yield Text(f"habits at controls: {shares}", style="dim")
     yield Text()
 
@@ -131,12 +130,12 @@ def _outcomes(run: Run) -> Table:
     for outcome in OUTCOMES:
         if any(count.get(outcome) for count in counts):
             cells = [_cells(count.get(outcome), len(run.samples)) for count in counts]
-            table.add_row(outcome, *(c for each in cells for c in each[: 1 + roomy]))
+            table.add_row(outcome, *(cell for pair in cells for cell in pair[: 1 + roomy]))
     return table
 
 
 def _cells(count: int | None, n: int) -> tuple[str, str]:
-    """How many, and what share that is; nothing of what cannot be."""
+    """Format a count and its share; both are empty if the outcome is impossible."""
     return ("", "") if count is None else (number(count), percentage(count / n))
 
 
@@ -151,24 +150,26 @@ def _footer(run: Run) -> str:
 
 
 def _sampling(run: Run) -> str:
-    """The usual settings always, any other where it is not left at its default."""
+    """Return temperature, token limit and seed, and other settings that are not defaults."""
     settings = run.plan.settings
-    own = "the provider's own" if run.own_temperature else format_setting(settings.temperature)
-    usual = {
-        "temperature": f"temperature {own}",
+    temperature = (
+        "the provider's own" if run.own_temperature else format_setting(settings.temperature)
+    )
+    always = {
+        "temperature": f"temperature {temperature}",
         "max_tokens": f"at most {settings.max_tokens} tokens",
         "seed": f"seed {settings.seed}",
     }
     others = [
         f"{name.replace('_', ' ')} {format_setting(value)}"
         for name, value in settings.non_defaults.items()
-        if name not in usual
+        if name not in always
     ]
-    return ", ".join((*usual.values(), *others))
+    return ", ".join((*always.values(), *others))
 
 
 def _cost(run: Run) -> str:
-    """What the answers cost, and apart from that what was spent now: kept answers are free."""
+    """Return the cost of the answers, and what was spent now: cached answers are free."""
     if run.cost.measuring == 0:
         return ""
     text = dollars(run.cost.measuring)
@@ -179,65 +180,65 @@ def _cost(run: Run) -> str:
     return text
 
 
-_LEFT = ("rule uptake", "impact factor", *WITH_INTERVAL)
+_LEFT_ALIGNED = ("rule uptake", "impact factor", *WITH_INTERVAL)
 
 
-def experiment_table(ranked: Sequence[Ranking], told: Document) -> RenderableType:
-    """The verdicts, a table for each ranking, a line a model, and what should be known of them."""
-    found = [standing for ranking in ranked for standing in ranking.standings]
+def experiment_table(ranked: Sequence[Ranking], document: Document) -> RenderableType:
+    """Return the verdicts, a leaderboard for each ranking, the legend and the totals."""
+    standings = [standing for ranking in ranked for standing in ranking.standings]
     parts = [part for ranking in ranked for part in (*_of_ranking(ranking.standings), Text())]
     return Group(
-        *verdict_lines(ranked, told),
+        *verdict_lines(ranked, document),
         Text(),
         *parts,
-        *(Text(line, style="dim") for line in legend(found)),
-        *_in_all(told),
+        *(Text(line, style="dim") for line in legend(standings)),
+        *_totals(document),
     )
 
 
-def verdict_lines(ranked: Sequence[Ranking], told: Document) -> Iterator[Text]:
-    """What is said first; where there are several rankings, each with its title."""
-    for ranking, row in zip(ranked, told["verdicts"], strict=True):
-        of = f"{title_of(ranking.standings)}: " if len(ranked) > 1 else ""
-        yield Text(f"{of}{row['verdict']}", style="bold")
+def verdict_lines(ranked: Sequence[Ranking], document: Document) -> Iterator[Text]:
+    """Yield the verdict of each ranking, with its title if there are several."""
+    for ranking, row in zip(ranked, document["verdicts"], strict=True):
+        title = f"{title_of(ranking.standings)}: " if len(ranked) > 1 else ""
+        yield Text(f"{title}{row['verdict']}", style="bold")
 
 
 def standings_table(group: Sequence[Standing]) -> Table:
-    """Those of one ranking, two lines a model."""
+    """Return the leaderboard of one ranking, two lines per model."""
     return _table("model", group, columns(group))
 
 
 def _of_ranking(group: Sequence[Standing]) -> list[RenderableType]:
     notes = (Text(f"note on {note}", style="yellow") for note in group_notes(group))
-    found: list[RenderableType] = [Text(title_of(group), style="bold"), standings_table(group)]
+    parts: list[RenderableType] = [Text(title_of(group), style="bold"), standings_table(group)]
     if diagnosed := [standing for standing in group if standing.is_diagnosed]:
-        found += [Text(), _table(WHY, diagnosed, DIAGNOSIS)]
-    return [*found, *notes]
+        parts += [Text(), _table(DIAGNOSIS_HEADING, diagnosed, DIAGNOSIS_COLUMNS)]
+    return [*parts, *notes]
 
 
-def _in_all(told: Document) -> Iterator[Text]:
-    """What all of it took, as far as that is known."""
-    total = told["total"]
-    if told["runs"]:
+def _totals(document: Document) -> Iterator[Text]:
+    """Yield the line with total tokens, cost and time."""
+    total = document["total"]
+    if document["runs"]:
         answers = f"{total['tokens']:,} tokens, {dollars(total['dollars'])}"
         spent = f"; spent {dollars(total['spent_dollars'])}" if total["spent_dollars"] else ""
         took = duration(total["seconds"])
         yield Text(f"All answers: {answers}{spent}; all runs: {took}.", style="dim")
 
 
-def _table(name: str, group: Sequence[Standing], told: Columns) -> Table:
-    """Two lines a model, so that it fits 80 columns."""
-    # One space between columns: names of models are long.
+def _table(name: str, group: Sequence[Standing], formats: Columns) -> Table:
+    """Return a table with two lines per model, which fits 80 columns."""
+    # One space between columns, since model names are long.
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column(name, overflow="fold")
-    for column in told:
+    for column in formats:
         table.add_column(
             column,
-            justify="left" if column in _LEFT else "right",
+            justify="left" if column in _LEFT_ALIGNED else "right",
             no_wrap=True,
         )
     for standing in group:
-        cells = (_cell(*of(standing).split("\n")) for of in told.values())
+        cells = (_cell(*text_of(standing).split("\n")) for text_of in formats.values())
         table.add_row(Text(marked(standing)), *cells, style="yellow" if standing.is_suspect else "")
     return table
 
@@ -247,7 +248,7 @@ def _cell(value: str, below: str = "") -> Text:
 
 
 def comparison_table(ranking: Ranking) -> RenderableType:
-    """The verdict, one row a pair, every model on its own, and what to keep in mind."""
+    """Return the verdict, one row for each pair, the leaderboard, and the notes."""
     models = ranking.contenders
     hint = advice(models)
     return Group(
@@ -293,6 +294,6 @@ def _pairs(ranking: Ranking) -> Table:
 
 
 def _difference(comparison: Comparison) -> Text:
-    found = comparison.interval
-    around = f" [{range_in_points(found.low, found.high, ', ')}]" if found else ""
-    return Text.assemble(in_points(comparison.difference), (around, "dim"))
+    interval = comparison.interval
+    text = f" [{range_in_points(interval.low, interval.high, ', ')}]" if interval else ""
+    return Text.assemble(in_points(comparison.difference), (text, "dim"))

@@ -16,7 +16,7 @@ from ...errors import Incomplete, InvalidInput, UserError
 from ...files import atomic_write_text, check_new_dir
 from ...game.rules import BISHOPS_AS_KNIGHTS
 from ...providers.base import Effort
-from ...report.document import document
+from ...report.document import build_document
 from ...report.markdown import rankings_in_markdown
 from ...report.pages import write
 from ...report.run_page import save_with_page
@@ -184,7 +184,7 @@ def _make(out: Path) -> None:
 def _show(found: Sequence[Standing], out: Path, *, as_json: bool, as_markdown: bool) -> None:
     _make(out)
     ranked = rankings(found)
-    told = document(ranked, out)
+    told = build_document(ranked, out)
     files = [str(file) for file in write(ranked, told, out)]
     if as_json:
         click.echo(json.dumps({**told, "files": files}))

@@ -125,12 +125,12 @@ def _print(runs: Sequence[RunSummary], screen: Console) -> None:
         table.add_column(heading, justify="right" if column.is_number else "left")
     table.add_column("run")
     for run in runs:
-        table.add_row(*(Text(column.shown(run)) for column in RUN_COLUMNS.values()), _name(run))
+        table.add_row(*(Text(column.text(run)) for column in RUN_COLUMNS.values()), _name(run))
     if console(ENDLESS).measure(table).maximum <= screen.width:
         screen.print(table)
         return
     for run in runs:
-        told = (column.in_words(run) for column in RUN_COLUMNS.values())
+        told = (column.with_unit(run) for column in RUN_COLUMNS.values())
         screen.print(_name(run), style="bold", soft_wrap=True)
         screen.print(Padding(Text("  ".join(told)), (0, 0, 0, 2)))
 

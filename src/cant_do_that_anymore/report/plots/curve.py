@@ -1,4 +1,4 @@
-"""The thinking curve: effect of the rule by reasoning tokens."""
+"""Plot of the thinking curve: the effect of the rule by reasoning tokens."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Sequence
@@ -24,25 +24,23 @@ from .style import (
     bounds_handles,
     dashes,
     grid,
-    in_lines,
     legend,
     mark,
-    measured,
-    saved,
+    save_figure,
     title,
+    value_and_interval,
+    wrap_label,
 )
 
+# The measures drawn, with the least range of their axes and how to read them.
 PANELS = {**HEADLINES, SHARES[CHANGED_CONDITION]: (0.0, 1.0, "0: never")}
-"""What is drawn, between which values at least, and how to read it."""
 _TICKS = [digit * 10**power for power in range(8) for digit in (1, 3)]
 _NONE = "0\n(none)"
-_ASIDE = 0.1
-"""Of the way to the first tick: between models that do not think, or they would hide each other."""
+_OFFSET = 0.1  # of the way to the first tick, between models without reasoning, to avoid overlap
+# Where efforts are written beside their points, by model; there is no room for more models.
 _SIDES: tuple[tuple[int, int, Literal["left", "right"]], ...]
 _SIDES = ((-6, 4, "right"), (6, -11, "left"))
-"""Where efforts stand beside their points, by model; for more models there is no room."""
-_ORDER: tuple[Effort | None, ...] = (None, *EFFORTS)
-"""The larger the mark, the greater the effort."""
+_ORDER: tuple[Effort | None, ...] = (None, *EFFORTS)  # the greater the effort, the larger the mark
 
 Line = list[Standing]
 
@@ -53,23 +51,25 @@ def has_curve(group: Sequence[Standing]) -> bool:
 
 
 def _lines(group: Sequence[Standing]) -> dict[str, list[Line]]:
-    """By model, those that were measured on the same positions, who thinks least first."""
-    found: dict[str, list[Line]] = {}
+    """Group entries by model and by set of positions, sorted by reasoning tokens."""
+    by_model: dict[str, list[Line]] = {}
     for standing in group:
         if standing.is_of_runs:
-            lines = found.setdefault(standing.model, [])
-            line = next((line for line in lines if _are_alike(line[0], standing)), None)
+            lines = by_model.setdefault(standing.model, [])
+            line = next((line for line in lines if _have_same_positions(line[0], standing)), None)
             if line is None:
                 lines.append([standing])
             else:
                 line.append(standing)
-    return {model: [sorted(line, key=_tokens) for line in lines] for model, lines in found.items()}
+    return {
+        model: [sorted(line, key=_tokens) for line in lines] for model, lines in by_model.items()
+    }
 
 
-def _are_alike(one: Standing, other: Standing) -> bool:
-    """Whether they have the same positions; who stops by itself has the first of them."""
-    fewer, more = sorted((one.positions, other.positions), key=len)
-    return fewer <= more if one.stops or other.stops else fewer == more
+def _have_same_positions(first: Standing, second: Standing) -> bool:
+    """Whether two entries have the same positions; one that stopped early has a prefix."""
+    fewer, more = sorted((first.positions, second.positions), key=len)
+    return fewer <= more if first.stops or second.stops else fewer == more
 
 
 def _tokens(standing: Standing) -> float:
@@ -77,13 +77,13 @@ def _tokens(standing: Standing) -> float:
 
 
 def curve_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
-    """Rule uptake, impact factor and special moves by thinking tokens: a line a model."""
+    """Plot rule uptake, impact factor and special moves by reasoning tokens, a line per model."""
     with mpl.rc_context(STYLE):
-        return saved(curve_figure(group), stem)
+        return save_figure(curve_figure(group), stem)
 
 
 def curve_figure(group: Sequence[Standing]) -> Figure:
-    """The same before it is written."""
+    """Draw the figure of the thinking curve."""
     lines = _lines(group)
     drawn = [standing for of_model in lines.values() for line in of_model for standing in line]
     tokens = [_tokens(standing) for standing in drawn]
@@ -92,39 +92,39 @@ def curve_figure(group: Sequence[Standing]) -> Figure:
     panels = figure.subplots(1, len(PANELS))
     handles, labelled = [], len(lines) <= len(_SIDES)
     for number, (model, of_model) in enumerate(lines.items()):
-        aside = min(_ASIDE, 0.6 / len(lines)) * least * (number - (len(lines) - 1) / 2)
+        offset = min(_OFFSET, 0.6 / len(lines)) * least * (number - (len(lines) - 1) / 2)
         for axes, name in zip(panels, PANELS, strict=True):
             for line in of_model:
-                _draw(axes, name, line, number, aside, labelled=labelled)
-        colour, marker = mark(number)
-        handles.append(Line2D([], [], marker=marker, color=colour, linestyle=dashes(number)))
-        handles[-1].set_label(in_lines(model))
+                _draw(axes, name, line, number, offset, labelled=labelled)
+        color, marker = mark(number)
+        handles.append(Line2D([], [], marker=marker, color=color, linestyle=dashes(number)))
+        handles[-1].set_label(wrap_label(model))
     for axes, name in zip(panels, PANELS, strict=True):
         _finish(axes, name)
         _scale(axes, least, most, from_zero=min(tokens) < least)
     title(figure, "The thinking curve", drawn)
-    sizes = [] if labelled else _sizes({each.effort for each in drawn})
+    sizes = [] if labelled else _sizes({standing.effort for standing in drawn})
     legend(figure, [*handles, *sizes, *bounds_handles(drawn)], drawn)
     return figure
 
 
-def _draw(axes: Axes, name: str, line: Line, number: int, aside: float, *, labelled: bool) -> None:
-    colour, marker = mark(number)
+def _draw(axes: Axes, name: str, line: Line, number: int, offset: float, *, labelled: bool) -> None:
+    color, marker = mark(number)
     places, values = [], []
     for standing in line:
-        value, interval = measured(standing, name)
+        value, interval = value_and_interval(standing, name)
         if value is None or interval is None:
             continue
-        place = _tokens(standing) or aside
+        place = _tokens(standing) or offset
         places.append(place)
         values.append(value)
         bounds = standing.results.bounds.get(name)
         if bounds and bounds.low is not None and bounds.high is not None:
             axes.vlines(place, bounds.low, bounds.high, BAND["facecolor"], linewidth=5, zorder=1)
-        axes.vlines(place, interval.low, interval.high, colour, linewidth=1)
-        face = "white" if standing.is_suspect else colour
+        axes.vlines(place, interval.low, interval.high, color, linewidth=1)
+        face = "white" if standing.is_suspect else color
         size = _size(standing.effort) ** 2  # here an area
-        axes.scatter(place, value, size, face, marker=marker, edgecolors=colour, zorder=3)
+        axes.scatter(place, value, size, face, marker=marker, edgecolors=color, zorder=3)
         if labelled or standing.is_suspect:
             right, up, side = _SIDES[number % len(_SIDES)]
             axes.annotate(
@@ -134,10 +134,10 @@ def _draw(axes: Axes, name: str, line: Line, number: int, aside: float, *, label
                 textcoords="offset points",
                 ha=side,
                 fontsize=8,
-                color=colour,
+                color=color,
                 path_effects=[withStroke(linewidth=2, foreground="white")],
             )
-    axes.plot(places, values, dashes(number), color=colour, linewidth=1.2, zorder=1.5)
+    axes.plot(places, values, dashes(number), color=color, linewidth=1.2, zorder=1.5)
 
 
 def _size(effort: Effort | None) -> float:
@@ -145,17 +145,19 @@ def _size(effort: Effort | None) -> float:
 
 
 def _sizes(efforts: Container[Effort | None]) -> list[Line2D]:
-    """What the sizes of marks mean."""
+    """Return legend entries for the sizes of the marks."""
     return [
-        Line2D([], [], linestyle="none", marker="o", color=INK, markersize=_size(each), label=told)
-        for each in _ORDER
-        if each in efforts
-        for told in [f"effort: {each}" if each else "its own effort"]
+        Line2D(
+            [], [], linestyle="none", marker="o", color=INK, markersize=_size(effort), label=text
+        )
+        for effort in _ORDER
+        if effort in efforts
+        for text in [f"effort: {effort}" if effort else "its own effort"]
     ]
 
 
 def _label(standing: Standing) -> str:
-    """The effort; where nothing was thought, the axis says so."""
+    """Return the effort; without reasoning it is empty, since the axis shows that."""
     mark = " (!)" if standing.is_suspect else ""
     if standing.effort in (None, "none") and not _tokens(standing):
         return mark
@@ -173,13 +175,13 @@ def _finish(axes: Axes, name: str) -> None:
 
 
 def _ends(tokens: Sequence[float]) -> tuple[int, int]:
-    """The ticks between which all lie who think."""
-    some = [each for each in tokens if each >= 1] or [1.0]
+    """Return the ticks around the entries with reasoning."""
+    some = [count for count in tokens if count >= 1] or [1.0]
     return _TICKS[bisect_right(_TICKS, min(some)) - 1], _TICKS[bisect_left(_TICKS, max(some))]
 
 
 def _scale(axes: Axes, least: int, most: int, *, from_zero: bool) -> None:
-    """A logarithmic axis; the way from no thoughts at all to the first tick is linear."""
+    """Set a logarithmic axis, linear between 0 and the first tick."""
     ticks = [tick for tick in _TICKS if least <= tick <= most]
     if from_zero:
         axes.set_xscale("symlog", linthresh=least, linscale=0.5)

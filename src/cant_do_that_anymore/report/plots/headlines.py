@@ -14,65 +14,64 @@ from ...metrics.measures import MEASURES
 from ..columns import marked
 from .style import (
     BAND,
-    COLOURS,
+    COLORS,
     GROUND,
     HEADLINES,
     INK,
     STYLE,
     bounds_handles,
     grid,
-    in_lines,
+    label_rows,
     legend,
     mark,
-    measured,
-    rows,
-    saved,
+    save_figure,
     title,
+    value_and_interval,
     whisker,
+    wrap_label,
 )
 
-_TAKEN = 0.7
-"""How much of the way from one rule to the next its models take up."""
+_ROW_HEIGHT = 0.7  # share of the distance between two rules that the marks of the models fill
 
 
 def headline_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
-    """A row a model."""
+    """Plot the headline measures, a row for each model."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.0, 1.9 + 0.5 * len(group)), layout="constrained")
         for axes, name in _panels(figure):
             for place, standing in enumerate(group):
-                _point(axes, standing, name, place, COLOURS[1 if standing.is_suspect else 0])
+                _point(axes, standing, name, place, COLORS[1 if standing.is_suspect else 0])
                 _number(axes, standing, name, place)
-            rows(axes, [marked(standing) for standing in group])
+            label_rows(axes, [marked(standing) for standing in group])
             _finish(axes, name)
         title(figure, "Headline measures", group)
         legend(figure, bounds_handles(group), group)
-        return saved(figure, stem)
+        return save_figure(figure, stem)
 
 
-def rules_chart(found: Sequence[Standing], stem: Path) -> list[Path]:
-    """A row for each change of rules, and in it a mark for each model: is it this rule, or any?"""
-    changes = list(dict.fromkeys(map(_under, found)))
-    models = list(dict.fromkeys(standing.label for standing in found))
-    step = _TAKEN / len(models)
+def rules_chart(standings: Sequence[Standing], stem: Path) -> list[Path]:
+    """Plot the headline measures, a row for each rule with a mark for each model."""
+    changes = list(dict.fromkeys(map(_rules_label, standings)))
+    models = list(dict.fromkeys(standing.label for standing in standings))
+    step = _ROW_HEIGHT / len(models)
     with mpl.rc_context(STYLE):
-        tall = len(changes) * (0.2 + 0.12 * len(models))
-        figure = Figure(figsize=(9.0, 1.9 + tall), layout="constrained")
+        height = len(changes) * (0.2 + 0.12 * len(models))
+        figure = Figure(figsize=(9.0, 1.9 + height), layout="constrained")
         for axes, name in _panels(figure):
-            for standing in found:
+            for standing in standings:
                 number = models.index(standing.label)
-                aside = step * (number - (len(models) - 1) / 2)
-                place = changes.index(_under(standing)) + aside
+                offset = step * (number - (len(models) - 1) / 2)
+                place = changes.index(_rules_label(standing)) + offset
                 _point(axes, standing, name, place, *mark(number), thick=0.8 * step)
-            rows(axes, changes)
+            label_rows(axes, changes)
             _finish(axes, name)
-        title(figure, "Headline measures by rules", found)
-        legend(figure, [*_marks(models), *bounds_handles(found)], found)
-        return saved(figure, stem)
+        title(figure, "Headline measures by rules", standings)
+        legend(figure, [*_marks(models), *bounds_handles(standings)], standings)
+        return save_figure(figure, stem)
 
 
-def _under(standing: Standing) -> str:
-    """The rules, and the pool if it is not the one that they have by default."""
+def _rules_label(standing: Standing) -> str:
+    """Return the title of the rules, and the pool if it is not the default."""
     return standing.change.title + (f" (pool {standing.pool})" if standing.pool else "")
 
 
@@ -83,9 +82,9 @@ def _panels(figure: Figure) -> list[tuple[Axes, str]]:
 def _marks(models: Sequence[str]) -> list[Line2D]:
     handles = []
     for number, model in enumerate(models):
-        colour, marker = mark(number)
-        told = in_lines(model)
-        handles.append(Line2D([], [], linestyle="none", marker=marker, color=colour, label=told))
+        color, marker = mark(number)
+        label = wrap_label(model)
+        handles.append(Line2D([], [], linestyle="none", marker=marker, color=color, label=label))
     return handles
 
 
@@ -94,23 +93,23 @@ def _point(
     standing: Standing,
     name: str,
     place: float,
-    colour: str,
+    color: str,
     marker: str = "o",
     thick: float = 0.5,
 ) -> None:
-    value, interval = measured(standing, name)
+    value, interval = value_and_interval(standing, name)
     bounds = standing.results.bounds.get(name)
     if value is None or interval is None:
         return
     if bounds and bounds.low is not None and bounds.high is not None:
         axes.barh(place, bounds.high - bounds.low, thick, bounds.low, **BAND)
-    whisker(axes, value, interval, place, colour)
-    face = "white" if standing.is_suspect else colour
-    axes.plot(value, place, marker, markersize=6, color=colour, markerfacecolor=face)
+    whisker(axes, value, interval, place, color)
+    face = "white" if standing.is_suspect else color
+    axes.plot(value, place, marker, markersize=6, color=color, markerfacecolor=face)
 
 
 def _number(axes: Axes, standing: Standing, name: str, place: float) -> None:
-    value, interval = measured(standing, name)
+    value, interval = value_and_interval(standing, name)
     if value is None or interval is None:
         return
     axes.annotate(

@@ -1,4 +1,4 @@
-"""Plots of special moves: bars, and lines by earlier moves."""
+"""Plots of the share of special moves: bars, and lines by earlier moves."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,42 +17,40 @@ from ...metrics.measures import FORBIDDEN, SHARES, UNUSABLE
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from ..columns import marked
 from .style import (
-    COLOURS,
+    COLORS,
     HATCH,
     INK,
     STYLE,
     dashes,
     end_of_axis,
     grid,
-    in_lines,
+    label_rows,
     legend,
     mark,
-    measured,
-    rows,
-    saved,
+    save_figure,
     title,
+    value_and_interval,
     whisker,
+    wrap_label,
 )
 
-_BARS = ((STANDARD_CONDITION, COLOURS[0], -0.2), (CHANGED_CONDITION, COLOURS[1], 0.2))
-_PALE = 0.3
-"""How much colour is left of what is forbidden, and not the special move."""
-_COLUMN = 0.2
-"""How wide a column of numbers is beside the bars."""
+_BARS = ((STANDARD_CONDITION, COLORS[0], -0.2), (CHANGED_CONDITION, COLORS[1], 0.2))
+_PALE = 0.3  # opacity of forbidden moves other than the special move
+_COLUMN = 0.2  # width of a column of numbers beside the bars
 
 
 def bar_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
-    """Shares of special moves, of any forbidden ones and of no move, under both rule sets."""
+    """Plot the shares of special, forbidden and unusable answers under both rule sets."""
     columns = {"special": SHARES, "any\nforbidden": FORBIDDEN}
     if any(_share(standing, name) for standing in group for name in UNUSABLE.values()):
         columns["no\nmove"] = UNUSABLE
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 2.0 + 0.6 * len(group)), layout="constrained")
         axes = figure.subplots()
-        for condition, colour, offset in _BARS:
+        for condition, color, offset in _BARS:
             for place, standing in enumerate(group):
-                _bar(axes, standing, condition, colour, place + offset)
-        rows(axes, [marked(standing) for standing in group])
+                _bar(axes, standing, condition, color, place + offset)
+        label_rows(axes, [marked(standing) for standing in group])
         end, cut = end_of_axis(axes.dataLim.x1)
         _numbers(axes, group, columns, end)
         axes.set_xlim(-0.01 * end, (1.03 + _COLUMN * len(columns)) * end)
@@ -61,41 +59,41 @@ def bar_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
         axes.set_xlabel(f"share of answers{cut}", loc="left")
         grid(axes, "x")
         title(figure, "Special moves", group)
-        handles = [Patch(color=colour, label=f"{name} rules") for name, colour, _ in _BARS]
+        handles = [Patch(color=color, label=f"{name} rules") for name, color, _ in _BARS]
         handles.append(Patch(color=INK, alpha=_PALE, label="other forbidden moves"))
         if UNUSABLE in columns.values():
             handles.append(Patch(fill=False, hatch=HATCH, label="answers that name no move"))
         legend(figure, handles, group)
-        return saved(figure, stem)
+        return save_figure(figure, stem)
 
 
-def _bar(axes: Axes, standing: Standing, condition: str, colour: str, place: float) -> None:
-    share, interval = measured(standing, SHARES[condition])
+def _bar(axes: Axes, standing: Standing, condition: str, color: str, place: float) -> None:
+    share, interval = value_and_interval(standing, SHARES[condition])
     if share is None or interval is None:
         return
-    # The original's records tell of special moves alone.
+    # Record files of the original have special moves only.
     forbidden = max(share, _share(standing, FORBIDDEN[condition]))
     unusable = _share(standing, UNUSABLE[condition])
-    # A border, so that a bar of no length is still seen.
-    axes.barh(place, share, 0.34, color=colour, edgecolor=colour, linewidth=2)
-    axes.barh(place, forbidden - share, 0.38, share, color=colour, alpha=_PALE, linewidth=0)
+    # A border, so that a bar of length 0 is visible.
+    axes.barh(place, share, 0.34, color=color, edgecolor=color, linewidth=2)
+    axes.barh(place, forbidden - share, 0.38, share, color=color, alpha=_PALE, linewidth=0)
     if unusable:
-        axes.barh(place, unusable, 0.34, forbidden, color="none", edgecolor=colour, hatch=HATCH)
+        axes.barh(place, unusable, 0.34, forbidden, color="none", edgecolor=color, hatch=HATCH)
     whisker(axes, share, interval, place, INK)
 
 
 def _numbers(
     axes: Axes, group: Sequence[Standing], columns: Mapping[str, Mapping[str, str]], end: float
 ) -> None:
-    """The shares in per cent, in columns beside the bars, whose axis ends there."""
+    """Write the shares in percent, in columns to the right of the axis."""
     for number, (heading, names) in enumerate(columns.items(), 1):
         x = (1.02 + _COLUMN * number) * end
         axes.text(x, -0.6, heading, ha="right", va="bottom", fontsize=8)
         for condition, _, offset in _BARS:
             for place, standing in enumerate(group):
                 share = standing.results.metrics.get(names[condition])
-                shown = "–" if share is None else f"{100 * share:.0f} %"
-                axes.text(x, place + offset, shown, ha="right", va="center", fontsize=8)
+                text = "–" if share is None else f"{100 * share:.0f} %"
+                axes.text(x, place + offset, text, ha="right", va="center", fontsize=8)
 
 
 def _share(standing: Standing, name: str) -> float:
@@ -103,7 +101,7 @@ def _share(standing: Standing, name: str) -> float:
 
 
 def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
-    """Share of special moves by earlier moves of the changed piece, under both rule sets."""
+    """Plot the share of special moves by earlier moves of the changed piece."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9.0, 4.2 + 0.08 * len(group)), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
@@ -113,16 +111,16 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
                 standing.samples, standing.change, standing.critical_factor
             )
             # Side by side, so that equal shares do not hide each other.
-            aside = 0.7 * ((number + 0.5) / len(group) - 0.5)
-            places = [EARLIER.index(each.label) + aside for each in by_count]
+            offset = 0.7 * ((number + 0.5) / len(group) - 0.5)
+            places = [EARLIER.index(bucket.label) + offset for bucket in by_count]
             for axes, condition in zip(
                 panels, (STANDARD_CONDITION, CHANGED_CONDITION), strict=True
             ):
-                shares = [each.shares[condition] for each in by_count]
+                shares = [bucket.shares[condition] for bucket in by_count]
                 if FORBIDDEN[condition] in standing.results.metrics:
-                    _dotted(axes, places, shares, number)
+                    _forbidden_line(axes, places, shares, number)
                 line = _line(axes, places, shares, number)
-            line.set_label(in_lines(marked(standing)))
+            line.set_label(wrap_label(marked(standing)))
             handles.append(line)
         for axes, condition in zip(panels, (STANDARD_CONDITION, CHANGED_CONDITION), strict=True):
             axes.set_title(f"{condition} rules", loc="left", fontsize=10)
@@ -136,24 +134,26 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
         if any(FORBIDDEN[CHANGED_CONDITION] in standing.results.metrics for standing in group):
             handles.append(Line2D([], [], linestyle=":", color=INK, label="any forbidden move"))
         legend(figure, handles, group)
-        return saved(figure, stem)
+        return save_figure(figure, stem)
 
 
-def _dotted(axes: Axes, places: Sequence[float], shares: Sequence[Share], number: int) -> None:
-    """Any forbidden moves; where these are the special ones, the line of those hides them."""
+def _forbidden_line(
+    axes: Axes, places: Sequence[float], shares: Sequence[Share], number: int
+) -> None:
+    """Draw all forbidden moves; the line of special moves hides them where both are equal."""
     values = np.array([share.forbidden for share in shares], dtype=float)
-    colour, _ = mark(number)
-    axes.plot(places, values, ":", linewidth=1, color=colour)
+    color, _ = mark(number)
+    axes.plot(places, values, ":", linewidth=1, color=color)
 
 
 def _line(axes: Axes, places: Sequence[float], shares: Sequence[Share], number: int) -> Line2D:
-    colour, marker = mark(number)
+    color, marker = mark(number)
     for place, share in zip(places, shares, strict=True):
         if share.interval:
             low, high = share.interval.low, share.interval.high
-            axes.vlines(place, low, high, color=colour, linewidth=1, alpha=0.6)
+            axes.vlines(place, low, high, color=color, linewidth=1, alpha=0.6)
     values = np.array([share.value for share in shares], dtype=float)
-    (line,) = axes.plot(places, values, dashes(number), linewidth=1, color=colour)
+    (line,) = axes.plot(places, values, dashes(number), linewidth=1, color=color)
     line.set_marker(marker)
     line.set_markersize(4)
     return line

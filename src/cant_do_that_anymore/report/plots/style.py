@@ -1,4 +1,4 @@
-"""Shared style of all plots: colors, markers, legends, files."""
+"""Style of all plots: colors, markers, axes, legends, files."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -19,12 +19,11 @@ from ...files import atomic_write
 from ...formatting import Number, minus
 from ...metrics.measures import IMPACT, READINGS, UPTAKE
 from ...metrics.stats.intervals import Interval
-from ..columns import JUNK
+from ..columns import SUSPECT_LEGEND
 
-COLOURS = ("#0072b2", "#c44f00", "#009e73", "#b5588c", "#e69f00", "#56b4e9", "#1c1d1f")
-"""Told apart by colour-blind readers as well."""
-MARKERS = "osD^vP"
-"""Fewer than colours, so that the same pair comes back only after many models."""
+# Distinguishable for color-blind readers.
+COLORS = ("#0072b2", "#c44f00", "#009e73", "#b5588c", "#e69f00", "#56b4e9", "#1c1d1f")
+MARKERS = "osD^vP"  # fewer than colors, so that a pair of both repeats only after 42 models
 DASHES: tuple[Literal["-", "--", "-."], ...] = ("-", "--", "-.")
 FONT = "DejaVu Sans"
 INK, GRID = "#1c1d1f", "#dedbd2"
@@ -38,28 +37,28 @@ STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the ke
     "font.size": 10.0,
     "hatch.linewidth": 0.6,
     "savefig.dpi": 160,
-    "svg.hashsalt": "cdta",  # the same numbers make the same file
-    "text.parse_math": False,  # a dollar sign in a model's name is a dollar sign
+    "svg.hashsalt": "cdta",  # reproducible files
+    "text.parse_math": False,  # model names may contain dollar signs
 }
+# The headline measures, with the least range of their axes and how to read them.
 HEADLINES = {
     UPTAKE: (0.0, 1.0, READINGS[UPTAKE]),
     IMPACT: (-1.0, 0.0, minus(READINGS[IMPACT])),
 }
-"""The headline measures, between which values they are drawn at least, and how to read them."""
 
 
 def mark(number: int) -> tuple[str, str]:
-    """The colour and the marker of the model of that number."""
-    return COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+    """Return the color and the marker of a model by its index."""
+    return COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
 
 
 def dashes(number: int) -> Literal["-", "--", "-."]:
-    """The line of the model of that number: another one where its colour comes back."""
-    return DASHES[number // len(COLOURS) % len(DASHES)]
+    """Return the line style of a model by its index; it changes when the colors repeat."""
+    return DASHES[number // len(COLORS) % len(DASHES)]
 
 
-def in_lines(name: str) -> str:
-    """A name as wide as a picture has room for, with what its letters lack spelled out."""
+def wrap_label(name: str) -> str:
+    """Wrap a name to fit a plot, with characters that the font lacks as code points."""
     return fill(
         "".join(letter if _has(letter) else spelled(letter) for letter in visible(name)), 36
     )
@@ -67,12 +66,12 @@ def in_lines(name: str) -> str:
 
 @cache
 def _has(letter: str) -> bool:
-    """Whether the letters of the pictures have this one; matplotlib would draw all others alike."""
+    """Whether the font has this character; matplotlib draws all missing ones alike."""
     return bool(get_font(findfont(FONT)).get_char_index(ord(letter)))
 
 
 def end_of_axis(highest: float) -> tuple[float, str]:
-    """Where an axis of shares ends that need not reach higher, and the words that say so.
+    """Return the end of an axis of shares, and a remark if that is below 1.
 
     >>> end_of_axis(0.25), end_of_axis(0.9)
     ((0.4, ' (the axis ends at 0.4)'), (1.0, ''))
@@ -81,31 +80,31 @@ def end_of_axis(highest: float) -> tuple[float, str]:
     return end, "" if end == 1 else f" (the axis ends at {end})"
 
 
-def measured(standing: Standing, name: str) -> tuple[Number, Interval | None]:
-    """A measure and its interval; None where there is none."""
+def value_and_interval(standing: Standing, name: str) -> tuple[Number, Interval | None]:
+    """Return a metric and its interval, None where missing."""
     return standing.results.metrics.get(name), standing.results.intervals.get(name)
 
 
-def whisker(axes: Axes, value: float, interval: Interval, place: float, colour: str) -> None:
+def whisker(axes: Axes, value: float, interval: Interval, place: float, color: str) -> None:
     """Draw an interval around its value."""
     reach = [[max(0.0, value - interval.low)], [max(0.0, interval.high - value)]]
-    axes.errorbar(value, place, xerr=reach, fmt="none", color=colour, capsize=3, linewidth=1)
+    axes.errorbar(value, place, xerr=reach, fmt="none", color=color, capsize=3, linewidth=1)
 
 
-def rows(axes: Axes, names: Sequence[str]) -> None:
-    """A row for each name, the first on top."""
-    axes.set_yticks(range(len(names)), [in_lines(name) for name in names])
+def label_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Label the rows of a plot, the first on top."""
+    axes.set_yticks(range(len(names)), [wrap_label(name) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
 
 
 def grid(axes: Axes, across: Literal["x", "y"]) -> None:
-    """Lines to read values by, behind everything else."""
+    """Draw grid lines behind everything else."""
     axes.grid(axis=across, color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
 
 
 def title(figure: Figure, what: str, group: Sequence[Standing]) -> None:
-    """Say what is drawn, under which rules if they are the same, and of how many samples."""
+    """Set the title: the subject, the rules if they are the same, and the number of samples."""
     changes = {standing.change.key: standing.change.title for standing in group}
     numbers = sorted({int(standing.results.metrics["n_samples"] or 0) for standing in group})
     n = f"{numbers[0]:,}" + (f" to {numbers[-1]:,}" if len(numbers) > 1 else "")
@@ -114,14 +113,14 @@ def title(figure: Figure, what: str, group: Sequence[Standing]) -> None:
     selected = ", selected by draws" if group[0].selection else ""
     (pool,) = {standing.pool for standing in group} if len(changes) == 1 else ("",)
     chosen = f", pool {pool}" if pool else ""
-    told = f"{what}{when} ({group[0].eval}, n = {n}{selected}{chosen}; 95 % intervals)"
-    figure.suptitle(told, fontsize=11, x=0.01, ha="left")
+    text = f"{what}{when} ({group[0].eval}, n = {n}{selected}{chosen}; 95 % intervals)"
+    figure.suptitle(text, fontsize=11, x=0.01, ha="left")
 
 
 def legend(figure: Figure, handles: Sequence[Artist], group: Sequence[Standing]) -> None:
-    """Say what the marks mean, below the picture."""
+    """Draw the legend below the plot."""
     if any(standing.is_suspect for standing in group):
-        handles = [*handles, Patch(fill=False, linewidth=0, label=JUNK)]
+        handles = [*handles, Patch(fill=False, linewidth=0, label=SUSPECT_LEGEND)]
     if handles:
         columns = 2 if len(handles) == 4 else 3
         style: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": 9}
@@ -129,14 +128,14 @@ def legend(figure: Figure, handles: Sequence[Artist], group: Sequence[Standing])
 
 
 def bounds_handles(group: Sequence[Standing]) -> list[Artist]:
-    """What a band means, if there is any."""
+    """Return the legend entry of the bounds, if any are drawn."""
     if not any(IMPACT in standing.results.bounds for standing in group):
         return []
     return [Patch(**BAND, label="bounds: whatever answers without a move had said")]
 
 
-def saved(figure: Figure, stem: Path) -> list[Path]:
-    """Write the picture as PNG and SVG.
+def save_figure(figure: Figure, stem: Path) -> list[Path]:
+    """Write the figure as PNG and SVG.
 
     Raises:
         UserError: if it cannot be written.
@@ -149,7 +148,7 @@ def saved(figure: Figure, stem: Path) -> list[Path]:
                 figure.savefig(
                     picture, format=form, metadata={"Date": None} if form == "svg" else None
                 )
-            figure.set_layout_engine("none")  # all has found its place by now
+            figure.set_layout_engine("none")  # the layout is fixed after the first file
     except OSError as problem:
         raise UserError(
             f"cannot write the plots to {str(stem.parent)!r} ({error_reason(problem)})"
