@@ -12,18 +12,18 @@ T = TypeVar("T")
 
 
 def with_approval(above: float | None, work: Callable[[float | None], T]) -> T:
-    """Do the work, which stops if it costs more than so many dollars; go on if the user says so.
+    """Run ``work``; if it would cost more than ``above`` dollars, ask the user and run it again.
 
-    Where nobody sits before a terminal, nobody is asked.
+    Without a terminal, the user is not asked.
 
     Raises:
-        NeedsApproval: if it costs more and nobody agrees.
+        NeedsApproval: if it would cost more and the user does not approve.
     """
     try:
         return work(above)
-    except NeedsApproval as bill:
+    except NeedsApproval as forecast:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
-        if not click.confirm(f"{bill}. Go on without a limit?", err=True):
+        if not click.confirm(f"{forecast}. Go on without a limit?", err=True):
             raise
     return work(None)

@@ -1,4 +1,4 @@
-"""The terminal as commands write to it."""
+"""The console that commands print to."""
 
 from collections.abc import Iterable
 
@@ -12,11 +12,11 @@ class _Terminal(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """What is printed, but nothing that would steer the terminal unless we do."""
+        """Render with control characters made visible, except our own."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
 
 def console(width: int | None = None) -> Console:
-    """Shows every text as it is: what a user or a model calls something is no markup."""
+    """Create a console that prints names of users and models literally, not as markup."""
     return _Terminal(width=width, markup=False, emoji=False)

@@ -1,4 +1,4 @@
-"""The command ``cdta``: its groups, its log, and errors as one sentence."""
+"""The command ``cdta``: its table of commands, its log, and its error messages."""
 
 import logging
 import sys
@@ -15,34 +15,36 @@ from ..errors import InvalidInput, UserError, error_reason, visible
 
 
 class Entry(NamedTuple):
-    """Where a command is, as ``module:name`` in this room, and its line in the help."""
+    """The location of a command, as ``module:name`` in this package, and its line in the help."""
 
     place: str
     line: str
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by a table, by heading and by name."""
+    """A group that imports its commands on first use, from a table by heading and name."""
 
     def __init__(self, *args: Any, table: Mapping[str, Mapping[str, Entry]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.table = table
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order of the table."""
+        """Return all names, in the order of the table."""
         return [name for entries in self.table.values() for name in entries]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the command of that name."""
+        """Import a command by its name."""
         for entries in self.table.values():
             if name in entries:
                 module, _, attribute = entries[name].place.partition(":")
-                found: click.Command = getattr(import_module(f".{module}", __package__), attribute)
-                return found
+                command: click.Command = getattr(
+                    import_module(f".{module}", __package__), attribute
+                )
+                return command
         return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table, all of it in the same columns."""
+        """Write the commands by heading, in aligned columns."""
         width = max(map(len, self.list_commands(ctx)))
         for heading, entries in self.table.items():
             with formatter.section(heading):
@@ -50,52 +52,52 @@ class LazyGroup(click.Group):
 
 
 def read_env_file() -> None:
-    """Set what the nearest ``.env`` of this folder and those above says, and nobody else does.
+    """Load the nearest ``.env`` in this folder or above; variables that are set stay as they are.
 
     Raises:
-        InvalidInput: if it cannot be read.
+        InvalidInput: if the file cannot be read.
     """
     here = Path.cwd()
     files = (folder / ".env" for folder in (here, *here.parents))
-    if found := next(filter(Path.is_file, files), None):
-        from dotenv import load_dotenv  # few have such a file
+    if file := next(filter(Path.is_file, files), None):
+        from dotenv import load_dotenv  # imported late, since few users have such a file
 
         try:
-            load_dotenv(found)
+            load_dotenv(file)
         except (OSError, ValueError) as problem:
-            raise InvalidInput(f"cannot read {str(found)!r} ({error_reason(problem)})") from None
+            raise InvalidInput(f"cannot read {str(file)!r} ({error_reason(problem)})") from None
 
 
-class Plain(logging.Formatter):
-    """Log lines that may quote anybody."""
+class VisibleFormatter(logging.Formatter):
+    """Log formatter that makes control characters visible."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Format a record."""
         return visible(super().format(record))
 
 
 def log_to(handler: logging.Handler, line: str) -> None:
-    """Log there from now on, warnings and what is worse."""
-    handler.setFormatter(Plain(line))
+    """Send all log messages from warnings up to a handler, in the format ``line``."""
+    handler.setFormatter(VisibleFormatter(line))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
 
 
 @contextmanager
 def report_errors(name: str) -> Iterator[None]:
-    """A problem that the user can act on ends the command in one sentence, not a stack trace."""
+    """Print a ``UserError`` as one sentence and exit, without a stack trace."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # any text can be shown
+            stream.reconfigure(errors="backslashreplace")  # any text can be printed
     try:
         yield
     except UserError as problem:
-        _end(f"{name}: {problem}", problem.exit_code)
-    except OSError as problem:  # files have sentences of their own
-        sys.stdout = cast(TextIO, None)  # or it is written to once more at the end
-        _end(f"{name}: cannot go on: {problem.strerror or problem}", UserError.exit_code)
+        _exit(f"{name}: {problem}", problem.exit_code)
+    except OSError as problem:  # such as a closed pipe; errors about files are UserErrors
+        sys.stdout = cast(TextIO, None)  # or Python would flush it again at exit
+        _exit(f"{name}: cannot go on: {problem.strerror or problem}", UserError.exit_code)
 
 
-def _end(sentence: str, code: int) -> None:
+def _exit(sentence: str, code: int) -> None:
     with suppress(OSError):
         click.echo(visible(sentence), err=True)
     sys.exit(code)
@@ -184,7 +186,7 @@ def dataset() -> None:
 
 
 def main() -> None:
-    """Run the command; a problem the user can act on ends in one sentence, not a stack trace."""
+    """Run ``cdta``; a ``UserError`` ends it in one sentence, without a stack trace."""
     with report_errors("cdta"):
         log_to(logging.StreamHandler(), "cdta: %(message)s")
         read_env_file()

@@ -1,7 +1,7 @@
 """Options that commands share, each declared once, and help by heading.
 
-Here a text becomes a number or a path, and nothing more: what can work, `Spec` says. A new field of
-`Spec` is one entry in `OPTIONS` and its name in the commands that take it.
+Options only parse numbers and paths; `Spec` validates them. A new field of `Spec` is one entry in
+`OPTIONS`, and its name in the commands that take it.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from ..errors import InvalidInput
 from ..providers.base import EFFORTS
 from ..task.spec import DEFAULT_MODEL, SAMPLES, Spec
 
-MODEL, ASKED, LIMITS, OUTPUT = "Model", "What is asked", "Limits and cost", "Output"
-HEADINGS = (MODEL, ASKED, LIMITS, OUTPUT)
+MODEL, TASK, LIMITS, OUTPUT = "Model", "What is asked", "Limits and cost", "Output"
+HEADINGS = (MODEL, TASK, LIMITS, OUTPUT)
 WIDEST_NAME = 28
 
 
 class Option(click.Option):
-    """An option that knows under which heading it belongs."""
+    """An option with its heading in the help."""
 
     def __init__(self, *args: Any, heading: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -28,10 +28,10 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """A command whose help shows the options by purpose."""
+    """A command whose help lists the options by heading."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a list of options for each heading, all of them in the same columns."""
+        """Write the options by heading, in aligned columns."""
         rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -45,18 +45,18 @@ class Command(click.Command):
                     formatter.write_dl([(name.ljust(width), text) for name, text in group])
 
 
-def _of_spec(heading: str, flag: str, **about: Any) -> Option:
-    """The option for a field of the spec, with the field's default."""
+def _of_spec(heading: str, flag: str, **attributes: Any) -> Option:
+    """Create the option of a field of `Spec`, with the field's default."""
     default = getattr(Spec, flag.lstrip("-").replace("-", "_"))
-    shown = default not in (None, "", ()) and not about.get("is_flag")
-    return Option([flag], heading=heading, default=default, show_default=shown, **about)
+    visible = default not in (None, "", ()) and not attributes.get("is_flag")
+    return Option([flag], heading=heading, default=default, show_default=visible, **attributes)
 
 
-def _one_model(ctx: click.Context, option: click.Parameter, given: Sequence[str]) -> str | None:
-    """Refuse more than one, of which all but the last would be forgotten."""
-    if len(given) > 1:
+def _one_model(ctx: click.Context, option: click.Parameter, models: Sequence[str]) -> str | None:
+    """Reject more than one ``--model``, where click would use the last one only."""
+    if len(models) > 1:
         raise InvalidInput(f"{ctx.command_path} takes one --model; `cdta experiment` takes several")
-    return given[0] if given else None
+    return models[0] if models else None
 
 
 _PATH = click.Path(path_type=Path)
@@ -70,7 +70,7 @@ OPTIONS: dict[str, Option] = {
             MODEL,
             "--model",
             metavar="M",
-            multiple=True,  # to be told of more than one
+            multiple=True,  # so that more than one can be rejected
             callback=_one_model,
             help=f"Whom to measure; NAME@URL for NAME at a server.  [default: {DEFAULT_MODEL}]",
         ),
@@ -102,10 +102,10 @@ OPTIONS: dict[str, Option] = {
             help="The effort when its habits are found.  [default: as measured]",
         ),
         _of_spec(MODEL, "--extra-body", metavar="JSON", help="More for every request."),
-        _of_spec(ASKED, "--eval", metavar="E", help=f"{_EVALS}."),
-        _of_spec(ASKED, "--rules", metavar="KEY", help="One of cdta rules."),
+        _of_spec(TASK, "--eval", metavar="E", help=f"{_EVALS}."),
+        _of_spec(TASK, "--rules", metavar="KEY", help="One of cdta rules."),
         _of_spec(
-            ASKED,
+            TASK,
             "--pool",
             type=_PATH,
             metavar="FILE",
@@ -113,37 +113,37 @@ OPTIONS: dict[str, Option] = {
             "common: habits that other models share, found with about a fifth of the questions.",
         ),
         _of_spec(
-            ASKED,
+            TASK,
             "--dataset",
             metavar="D",
             help="Take these positions: a file, or a dataset by name.",
         ),
         _of_spec(
-            ASKED,
+            TASK,
             "--wording",
             metavar="W",
             help="A TOML file, or openai-evals:FILE for the original's texts out of its wheel "
             "(pip download --no-deps evals).",
         ),
-        _of_spec(ASKED, "--reading", metavar="R", help="lenient, or the original's exact."),
+        _of_spec(TASK, "--reading", metavar="R", help="lenient, or the original's exact."),
         _of_spec(
-            ASKED,
+            TASK,
             "--diagnose",
             is_flag=True,
             help="Ask also why the habit stays: up to nine questions a sample instead of two.",
         ),
         _of_spec(
-            ASKED, "-n", type=int, metavar="N", help="Samples.  [default: 1000; all_small: 100]"
+            TASK, "-n", type=int, metavar="N", help="Samples.  [default: 1000; all_small: 100]"
         ),
         _of_spec(
-            ASKED,
+            TASK,
             "--precision",
             type=float,
             metavar="W",
             help="Stop when the impact factor's interval reaches at most W either way; -n is the "
             "most.",
         ),
-        _of_spec(ASKED, "--seed", type=int, metavar="S", help="Which positions are drawn."),
+        _of_spec(TASK, "--seed", type=int, metavar="S", help="Which positions are drawn."),
         _of_spec(
             LIMITS, "--max-connections", type=int, metavar="C", help="Questions at once, at most."
         ),
@@ -200,40 +200,39 @@ OPTIONS: dict[str, Option] = {
     )
 }
 
-THINKING = ("reasoning_effort", "reasoning_tokens", "select_effort", "extra_body")
-"""The options for models that think first."""
+REASONING = ("reasoning_effort", "reasoning_tokens", "select_effort", "extra_body")
 
 
 def shared(*names: str) -> list[click.Parameter]:
-    """The options of those names."""
+    """Return shared options by name."""
     return [OPTIONS[name] for name in names]
 
 
 def several_models() -> Option:
-    """``--model`` where several may be given."""
-    told = f"Whom to measure, NAME@URL at a server; repeatable.  [default: {DEFAULT_MODEL}]"
-    # A file may tell more of a model than its name.
+    """Create ``--model`` for commands that take several."""
+    help_text = f"Whom to measure, NAME@URL at a server; repeatable.  [default: {DEFAULT_MODEL}]"
+    # An experiment file may give a table for a model, not only its name.
     form: dict[str, Any] = {"multiple": True, "type": click.UNPROCESSED, "metavar": "M"}
-    return Option(["--model", "models"], heading=MODEL, help=told, **form)
+    return Option(["--model", "models"], heading=MODEL, help=help_text, **form)
 
 
-def several(name: str, plural: str, *default: str, told: str = "") -> Option:
-    """A shared option that takes several values, one by one or with commas between them.
+def several(name: str, plural: str, *default: str, default_text: str = "") -> Option:
+    """Create a shared option that takes several values, repeated or separated by commas.
 
-    Without any, and without a default, it gives None, once; what that means may be told.
+    Without values and without a default, it is ``(None,)``, which ``default_text`` explains.
     """
-    one = OPTIONS[name]
-    told = told or ",".join(default)
+    single = OPTIONS[name]
+    default_text = default_text or ",".join(default)
     return Option(
-        [one.opts[0], plural],
-        heading=one.heading,
+        [single.opts[0], plural],
+        heading=single.heading,
         multiple=True,
         default=default,
-        metavar=f"{one.metavar},...",
-        callback=lambda ctx, option, given: tuple(
-            dict.fromkeys(",".join(given).split(",") if given else [None])
+        metavar=f"{single.metavar},...",
+        callback=lambda ctx, option, values: tuple(
+            dict.fromkeys(",".join(values).split(",") if values else [None])
         ),
-        help=f"{one.help}  [default: {told}]" if told else one.help,
+        help=f"{single.help}  [default: {default_text}]" if default_text else single.help,
     )
 
 
@@ -241,17 +240,19 @@ _OUTPUT_PATH = click.Path(path_type=Path)
 
 
 def out_option(default: str) -> Option:
-    """``--out`` for a folder of results, and where to without the option."""
-    told = f"Where the results go.  [default: {default}]"
-    return Option(["--out"], heading=OUTPUT, type=_OUTPUT_PATH, metavar="DIR", help=told)
+    """Create ``--out`` for a folder of results, with a description of its default."""
+    help_text = f"Where the results go.  [default: {default}]"
+    return Option(["--out"], heading=OUTPUT, type=_OUTPUT_PATH, metavar="DIR", help=help_text)
 
 
-def output_option(metavar: str, told: str) -> Option:
-    """``-o`` for what a command writes, and what is told of it."""
-    return Option(["-o", "--output"], heading=OUTPUT, type=_OUTPUT_PATH, metavar=metavar, help=told)
+def output_option(metavar: str, help_text: str) -> Option:
+    """Create ``-o`` for the file that a command writes."""
+    return Option(
+        ["-o", "--output"], heading=OUTPUT, type=_OUTPUT_PATH, metavar=metavar, help=help_text
+    )
 
 
 def markdown_option() -> Option:
-    """``--markdown`` where the results are a table."""
-    told = "Print the table as Markdown, for GitHub."
-    return Option(["--markdown", "as_markdown"], heading=OUTPUT, is_flag=True, help=told)
+    """Create ``--markdown`` for commands that print a table."""
+    help_text = "Print the table as Markdown, for GitHub."
+    return Option(["--markdown", "as_markdown"], heading=OUTPUT, is_flag=True, help=help_text)

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from ..cli.main import log_to, read_env_file, report_errors
-from ..cli.options import OPTIONS, THINKING, shared
+from ..cli.options import OPTIONS, REASONING, shared
 from ..datasets.pools import drawn
 from ..errors import InvalidInput, unknown_value
 from ..files import safe_name
@@ -84,7 +84,7 @@ COMPLETION_ARGS: dict[str, Callable[[str], Any]] = {
         "base_url",
         "max_cost",
         "keep_looking",
-        *THINKING,
+        *REASONING,
     )
 }
 """Read as the options of `cdta run` are."""

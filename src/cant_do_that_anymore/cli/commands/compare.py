@@ -1,4 +1,4 @@
-"""The command that puts runs side by side: ``cdta compare``."""
+"""The command ``cdta compare``: compare runs."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Commands about datasets: list, show, build, export, import, union."""
+"""The commands ``cdta dataset``: list, show, build, export, import, union."""
 
 import json
 import sys
@@ -23,10 +23,9 @@ from ...task.conditions import question
 from ...task.spec import Spec
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from ..approval import with_approval
-from ..options import THINKING, Command, shared
+from ..options import REASONING, Command, shared
 
-SHOWN = 5
-"""So many positions of a dataset are shown."""
+POSITIONS_SHOWN = 5
 _PATH = click.Path(path_type=Path)
 
 
@@ -36,8 +35,8 @@ def list_command() -> None:
     datasets = all_datasets()
     width = max(map(len, datasets))
     rows = [("dataset", "positions", "origin", "rules")] + [
-        (name, f"{len(found.positions):,}", found.origin, facts["rules"])
-        for name, (found, facts) in datasets.items()
+        (name, f"{len(dataset.positions):,}", dataset.origin, facts["rules"])
+        for name, (dataset, facts) in datasets.items()
     ]
     for name, positions, origin, rules in rows:
         click.echo(f"{name:<{width}}  {positions:>9}  {origin:<8}  {rules}")
@@ -50,18 +49,18 @@ def show(name: str) -> None:
 
     Moves and FEN are what `cdta legal` takes.
     """
-    found, facts = dataset_named(name)
-    first = found.positions[:SHOWN]
-    known = f"{name}: {pluralize(len(found.positions), 'position')}, {found.provenance}"
-    click.echo(visible(known) + "\n")
-    _show(facts | {"positions": len(found.positions)})
+    dataset, facts = dataset_named(name)
+    first = dataset.positions[:POSITIONS_SHOWN]
+    summary = f"{name}: {pluralize(len(dataset.positions), 'position')}, {dataset.provenance}"
+    click.echo(visible(summary) + "\n")
+    _show(facts | {"positions": len(dataset.positions)})
     click.echo(f"\nThe first {pluralize(len(first), 'position')}, with what the model plays there:")
     for position in first:
         click.echo(f"\n{position.id}")
-        _show(_told(position))
+        _show(_position_facts(position))
 
 
-def _told(position: Position) -> dict[str, str]:
+def _position_facts(position: Position) -> dict[str, str]:
     board = position.board()
     special = [
         f"{move_number_prefix(board)}{notate(board, uci)} ({uci})" for uci in position.special_moves
@@ -75,21 +74,21 @@ def _told(position: Position) -> dict[str, str]:
 
 
 def _show(facts: Mapping[str, object]) -> None:
-    """A line for each fact; those that say nothing are left out."""
+    """Print a line for each fact, except empty ones."""
     for name, value in facts.items():
-        if (text := _in_words(value)) and name != "built_now":
+        if (text := _as_text(value)) and name != "built_now":
             lines = text.splitlines()
             click.echo(f"  {name.replace('_', ' '):<17}{lines[0]}")
             for line in lines[1:]:
                 click.echo(f"{'':<19}{line}".rstrip())
 
 
-def _in_words(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        told = ((name.replace("_", " "), _in_words(each)) for name, each in value.items())
-        return ", ".join(f"{name} {text}" for name, text in told if text)
+        items = ((name.replace("_", " "), _as_text(item)) for name, item in value.items())
+        return ", ".join(f"{name} {text}" for name, text in items if text)
     if isinstance(value, list | tuple):
         return ", ".join(map(repr, value))
     if isinstance(value, int):
@@ -115,8 +114,8 @@ def export(name: str, form: str, output: Path | None, rules: str) -> None:
     """
     change, chat = rules_named(rules), form == "chat"
     positions = positions_named(name, change, any_rules=not chat)
-    told = partial(_as_chat, change=change) if chat else Position.to_json
-    text = "".join(json.dumps(told(position)) + "\n" for position in positions)
+    as_json = partial(_as_chat, change=change) if chat else Position.to_json
+    text = "".join(json.dumps(as_json(position)) + "\n" for position in positions)
     if not output:
         sys.stdout.write(text)
         return
@@ -126,8 +125,8 @@ def export(name: str, form: str, output: Path | None, rules: str) -> None:
 
 
 def _as_chat(position: Position, change: Rules) -> dict[str, object]:
-    """A line with all that a model is shown under both conditions."""
-    asked = {
+    """Return a position with the messages of both conditions."""
+    messages_by_name = {
         name: question(position, change, name).messages
         for name in (STANDARD_CONDITION, CHANGED_CONDITION)
     }
@@ -136,7 +135,10 @@ def _as_chat(position: Position, change: Rules) -> dict[str, object]:
         "id": position.id,
         "fen": position.board().fen(),
         "rules": change.key,
-        **{name: [vars(message) for message in messages] for name, messages in asked.items()},
+        **{
+            name: [vars(message) for message in messages]
+            for name, messages in messages_by_name.items()
+        },
     }
 
 
@@ -161,10 +163,10 @@ def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
     A DATASET is a name from `cdta dataset list` or a file. Every position is written once; the
     order is a fixed shuffle.
     """
-    together = union(names, rules_named(rules))
+    joined = union(names, rules_named(rules))
     with _writing(output):
-        write_positions(output, together.positions)
-    click.echo(f"{together.sentence}; in {output}")
+        write_positions(output, joined.positions)
+    click.echo(f"{joined.sentence}; in {output}")
 
 
 @contextmanager
@@ -178,7 +180,7 @@ def _writing(path: Path) -> Iterator[None]:
 @click.command(
     cls=Command,
     params=shared(
-        *("model", "base_url", "tag", "header", "max_tokens", *THINKING),
+        *("model", "base_url", "tag", "header", "max_tokens", *REASONING),
         *("rules", "pool", "wording", "reading", "n"),
         *("max_connections", "price", "max_cost", "ask_above", "batch", "keep_looking", "quiet"),
     ),

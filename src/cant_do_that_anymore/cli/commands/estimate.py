@@ -1,4 +1,4 @@
-"""The command that says what a run will take: ``cdta estimate``."""
+"""The command ``cdta estimate``: forecast requests, tokens, cost and time."""
 
 import json
 from dataclasses import asdict, replace
@@ -16,9 +16,9 @@ from ...progress import duration
 from ...task.spec import Spec
 from ...task.types import Eval
 from ..console import console
-from ..options import THINKING, Command, several, several_models, shared
+from ..options import REASONING, Command, several, several_models, shared
 
-NO_FOLDING = 200
+NO_FOLDING = 200  # columns
 NOTHING = "nothing left"
 
 
@@ -27,7 +27,7 @@ NOTHING = "nothing left"
     cls=Command,
     params=[
         several_models(),
-        *shared("base_url", "tag", "header", "temperature", "max_tokens", *THINKING),
+        *shared("base_url", "tag", "header", "temperature", "max_tokens", *REASONING),
         several("eval", "evals", "all"),
         *shared("rules", "pool", "dataset", "wording", "reading", "diagnose", "n", "precision"),
         *shared("seed", "max_connections", "price", "batch", "fresh", "as_json"),
@@ -47,46 +47,48 @@ def estimate_command(
     """
     titles = unique_names(models, rest["base_url"]) if models else {"": {}}
     specs = [
-        (title, Spec(eval=eval_, **rest | one)) for title, one in titles.items() for eval_ in evals
+        (title, Spec(eval=eval_, **rest | options))
+        for title, options in titles.items()
+        for eval_ in evals
     ]
-    found = [_estimated(title, spec) for title, spec in specs]
+    estimates = [_estimated(title, spec) for title, spec in specs]
     if as_json:
-        click.echo(json.dumps([asdict(one) for one in found]))
+        click.echo(json.dumps([asdict(forecast) for forecast in estimates]))
         return
     effort, pool = rest["reasoning_effort"], rest["pool"]
-    _print(found, [f"{effort} effort" if effort else "", f"pool {pool}" if pool else ""])
+    _print(estimates, [f"{effort} effort" if effort else "", f"pool {pool}" if pool else ""])
 
 
 def _estimated(title: str, spec: Spec) -> Estimate:
-    one = estimate(spec)
-    return replace(one, model=title) if "@" in title else one
+    forecast = estimate(spec)
+    return replace(forecast, model=title) if "@" in title else forecast
 
 
-def _print(found: list[Estimate], how: list[str]) -> None:
-    """A table for each, readable as it is and as Markdown, and what all of it rests on."""
+def _print(estimates: list[Estimate], settings: list[str]) -> None:
+    """Print a Markdown table for each estimate, and all assumptions."""
     terminal, wide = console(), console(NO_FOLDING)
-    for one in found:
-        told = ", ".join(filter(None, (one.model, one.eval, *how)))
-        if one.total.requests:
-            wide.print(f"{told}\n", highlight=False)
-            wide.print(_table(one))
+    for forecast in estimates:
+        title = ", ".join(filter(None, (forecast.model, forecast.eval, *settings)))
+        if forecast.total.requests:
+            wide.print(f"{title}\n", highlight=False)
+            wide.print(_table(forecast))
         else:
-            wide.print(f"{told}: {NOTHING} to ask, all answers are kept", highlight=False)
-        if one.cheaper:
-            terminal.print(f"- cheaper: {', '.join(one.cheaper)}", highlight=False)
-    asking = [one for one in found if one.total.requests]
-    for assumption in dict.fromkeys(each for one in asking for each in one.assumptions):
+            wide.print(f"{title}: {NOTHING} to ask, all answers are kept", highlight=False)
+        if forecast.cheaper:
+            terminal.print(f"- cheaper: {', '.join(forecast.cheaper)}", highlight=False)
+    asking = [forecast for forecast in estimates if forecast.total.requests]
+    for assumption in dict.fromkeys(line for forecast in asking for line in forecast.assumptions):
         terminal.print(f"- {assumption}", highlight=False)
 
 
-def _table(found: Estimate) -> Table:
+def _table(forecast: Estimate) -> Table:
     table = Table(box=MARKDOWN, pad_edge=True)
     table.add_column("step")
     for heading in ("requests", "tokens each", "cost", "time"):
         table.add_column(heading, justify="right")
-    steps = {"dataset": found.dataset, "measuring": found.measuring}
+    steps = {"dataset": forecast.dataset, "measuring": forecast.measuring}
     both = all(step.requests for step in steps.values())
-    for title, step in (steps | ({"total": found.total} if both else {})).items():
+    for title, step in (steps | ({"total": forecast.total} if both else {})).items():
         if step.requests:
             first, *others = step.ways
             table.add_row(title, f"{step.requests:,}", *_cells(first))
@@ -102,7 +104,7 @@ def _cells(way: Way) -> tuple[str, str, str]:
 
 
 def _tokens(span: Span) -> str:
-    return _range(*(f"{each:,.0f}" for each in span))
+    return _range(*(f"{count:,.0f}" for count in span))
 
 
 def _cost(span: Span | None) -> str:
@@ -110,11 +112,13 @@ def _cost(span: Span | None) -> str:
         return "unknown"
     if span.least == span.most:
         return dollars(span.least)
-    return "$" + _range(*(f"{each:,.0f}" if each >= 100 else f"{each:.2g}" for each in span))
+    return "$" + _range(
+        *(f"{amount:,.0f}" if amount >= 100 else f"{amount:.2g}" for amount in span)
+    )
 
 
 def _time(span: Span) -> str:
-    least, most = (duration(each) for each in span)
+    least, most = (duration(seconds) for seconds in span)
     number, unit = least.split()
     return _range(least if least == most or not most.endswith(unit) else number, most)
 

@@ -1,4 +1,4 @@
-"""The command that measures many models many times: ``cdta experiment``."""
+"""The command ``cdta experiment``: evaluate several models several times."""
 
 import json
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ from ..approval import with_approval
 from ..console import console
 from ..experiment_toml import NAME, file_in, take_defaults, write_example
 from ..options import (
-    ASKED,
     OUTPUT,
+    TASK,
     Command,
     Option,
     markdown_option,
@@ -50,12 +50,12 @@ OUT = Path("experiment")
         *shared("base_url", "tag", "header", "temperature", "max_tokens"),
         several("reasoning_effort", "efforts"),
         *shared("reasoning_tokens", "select_effort", "extra_body"),
-        several("eval", "evals", told="all,all_diagonal; with --rules or --pool all"),
-        several("rules", "changes", told=f"{BISHOPS_AS_KNIGHTS.key}; all: every one"),
+        several("eval", "evals", default_text="all,all_diagonal; with --rules or --pool all"),
+        several("rules", "changes", default_text=f"{BISHOPS_AS_KNIGHTS.key}; all: every one"),
         *shared("pool", "dataset", "wording", "reading", "diagnose", "n", "precision", "seed"),
         Option(
             ["--runs"],
-            heading=ASKED,
+            heading=TASK,
             type=click.IntRange(1),
             metavar="N",
             default=3,
@@ -89,7 +89,7 @@ OUT = Path("experiment")
     nargs=-1,
     metavar="[FILE.toml | PATH...]",
     type=click.Path(path_type=Path),
-    is_eager=True,  # what the file says has to be known before any option is looked at
+    is_eager=True,  # its values are the defaults of the options
     callback=take_defaults,
 )
 def experiment(
@@ -136,23 +136,23 @@ def experiment(
         )
     out = out or OUT
     if plots_only:
-        _show(standings_in(_found(paths)), out, as_json=as_json, as_markdown=as_markdown)
+        _show(standings_in(_resolve(paths)), out, as_json=as_json, as_markdown=as_markdown)
         return
     own_pool = rest["pool"] is not None
-    asked = evals_and_rules(filter(None, evals), filter(None, changes), own_pool=own_pool)
+    tasks = evals_and_rules(filter(None, evals), filter(None, changes), own_pool=own_pool)
     seeds = range(seed, seed + runs)
-    given = models or ((None,) if rest["base_url"] else (DEFAULT_MODEL,))
-    entrants = unique_names(given, rest["base_url"])
+    names = models or ((None,) if rest["base_url"] else (DEFAULT_MODEL,))
+    entrants = unique_names(names, rest["base_url"])
 
-    def experimented(above: float | None) -> tuple[list[Run], dict[str, UserError]]:
-        alike = rest | {"ask_above": above}
-        specs = specs_of(entrants, asked, efforts, seeds, **alike)
-        _make(out)
+    def run_all(above: float | None) -> tuple[list[Run], dict[str, UserError]]:
+        options = rest | {"ask_above": above}
+        specs = specs_of(entrants, tasks, efforts, seeds, **options)
+        _create(out)
         if file := file_in(paths):
-            _keep(file, out)
+            _copy(file, out)
         return measured(specs, out, save_with_page, quiet=quiet)
 
-    finished, failures = with_approval(rest["ask_above"], experimented)
+    finished, failures = with_approval(rest["ask_above"], run_all)
     if finished:
         _show(standings(finished), out, as_json=as_json, as_markdown=as_markdown)
     if failures:
@@ -160,20 +160,20 @@ def experiment(
         raise Incomplete(f"not everything could be measured: {reasons}")
 
 
-def _found(paths: Sequence[Path]) -> list[Path]:
-    """What lies there, and runs by name."""
+def _resolve(paths: Sequence[Path]) -> list[Path]:
+    """Return existing paths as they are, and find runs by name."""
     return list(chain(*([path] if path.exists() else find_runs([path]) for path in paths)))
 
 
-def _keep(file: Path, out: Path) -> None:
-    """A copy of what was asked for, beside what came of it."""
+def _copy(file: Path, out: Path) -> None:
+    """Copy the experiment file into the folder of results."""
     copy = out / NAME
     if file.resolve() != copy.resolve():
         atomic_write_text(copy, file.read_text(encoding="utf-8"))
 
 
-def _make(out: Path) -> None:
-    """Make the folder now, and not after hours of measuring."""
+def _create(out: Path) -> None:
+    """Create the folder of results before the work, to fail early."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         check_new_dir(out / "run")
@@ -181,19 +181,19 @@ def _make(out: Path) -> None:
         raise InvalidInput(f"cannot write to {str(out)!r} ({problem.strerror})") from None
 
 
-def _show(found: Sequence[Standing], out: Path, *, as_json: bool, as_markdown: bool) -> None:
-    _make(out)
-    ranked = rankings(found)
-    told = build_document(ranked, out)
-    files = [str(file) for file in write(ranked, told, out)]
+def _show(entries: Sequence[Standing], out: Path, *, as_json: bool, as_markdown: bool) -> None:
+    _create(out)
+    ranked = rankings(entries)
+    document = build_document(ranked, out)
+    files = [str(file) for file in write(ranked, document, out)]
     if as_json:
-        click.echo(json.dumps({**told, "files": files}))
+        click.echo(json.dumps({**document, "files": files}))
         return
     if as_markdown:
         click.echo(rankings_in_markdown(ranked))
     else:
-        console().print(experiment_table(ranked, told))
-    table, numbers, *pictures, page = files
-    drawn = f"{len(pictures) // 2} pictures beside them, as PNG and SVG"
-    for line in (table, numbers, drawn, page):
+        console().print(experiment_table(ranked, document))
+    table, numbers, *plots, page = files
+    plots_line = f"{len(plots) // 2} pictures beside them, as PNG and SVG"
+    for line in (table, numbers, plots_line, page):
         click.echo(line, err=True)

@@ -1,4 +1,4 @@
-"""The command that prints legal moves: ``cdta legal``."""
+"""The command ``cdta legal``: print the legal moves of a position."""
 
 import chess
 import click
@@ -35,6 +35,6 @@ def _board(position: str, rules: Rules) -> chess.Board:
         board = chess.Board(position)
     except ValueError as problem:
         raise InvalidInput(f"{position!r} is no FEN of a position ({problem})") from None
-    if any(len(board.pieces(chess.KING, colour)) != 1 for colour in chess.COLORS):
+    if any(len(board.pieces(chess.KING, color)) != 1 for color in chess.COLORS):
         raise InvalidInput(f"{position!r} is no position: each side has one king")
     return board

@@ -1,4 +1,4 @@
-"""The command that makes a pool from any collection of games."""
+"""The command ``cdta mine``: find positions in collections of games."""
 
 import signal
 import sys
@@ -18,10 +18,9 @@ from ...game import mining
 from ...game.position import gzip_if_named
 from ...game.rules import rules_named
 from ...progress import Show, progress_display
-from ..options import ASKED, LIMITS, OUTPUT, Command, Option, shared
+from ..options import LIMITS, OUTPUT, TASK, Command, Option, shared
 
-MOST_REPORTS = 20
-"""So many damaged games are reported one by one; all are counted."""
+MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
 
 
 @click.command(
@@ -30,19 +29,19 @@ MOST_REPORTS = 20
         *shared("rules"),
         Option(
             ["--first/--every"],
-            heading=ASKED,
+            heading=TASK,
             default=True,
             help="Take the first special move of a game (the default), or every one.",
         ),
         Option(
             ["--unique/--duplicates"],
-            heading=ASKED,
+            heading=TASK,
             default=True,
             help="Keep one position with the same moves so far (the default), or duplicates too.",
         ),
         Option(
             ["--min-elo"],
-            heading=ASKED,
+            heading=TASK,
             type=click.IntRange(min=0),
             default=0,
             metavar="E",
@@ -103,29 +102,29 @@ def mine(
     wanted = mining.MiningCriteria(rules_named(rules), not first, min_elo)
     results = mining.mine(inputs, wanted, unique=unique, limit=limit, jobs=jobs, cluster=cluster)
     tally = _Tally()
-    lines_in_the_way = output is None and sys.stdout.isatty()
-    with _written(output) as file:
+    prints_positions = output is None and sys.stdout.isatty()
+    with _output(output) as file:
         with (
-            progress_display("mining", quiet=False, plain=lines_in_the_way) as show,
+            progress_display("mining", quiet=False, plain=prints_positions) as show,
             closing(results),
         ):
-            _take(results, file, tally, show)
-        if not tally.read:  # then the old file stays
-            nothing = InvalidInput(f"no readable game in {', '.join(inputs)}: give games in PGN")
+            _write_positions(results, file, tally, show)
+        if not tally.read:  # an older file stays
+            nothing = InvalidInput(f"no recover_rows game in {', '.join(inputs)}: give games in PGN")
             raise tally.problem or nothing
     click.echo(tally.summary(), err=True)
     if tally.problem:
         raise tally.problem
 
 
-def _take(
+def _write_positions(
     results: Iterable[mining.MiningResult], file: BinaryIO, tally: "_Tally", show: Show
 ) -> None:
-    """Write what is found, until all is read or something stops it."""
+    """Write positions until all games are read or an error stops it."""
     try:
         for mined in results:
-            with _no_ctrl_c():
-                file.writelines(found.line.encode() + b"\n" for found in mined.found)
+            with _delay_ctrl_c():
+                file.writelines(position.line.encode() + b"\n" for position in mined.found)
                 tally.add(mined)
             read = "" if mined.share is None else f"{mined.share:.0%} read, "
             show(mined.share, f"{read}{tally}")
@@ -137,7 +136,7 @@ def _take(
 
 @dataclass
 class _Tally:
-    """What came of the games so far."""
+    """Counts of games and positions so far."""
 
     games: int = 0
     positions: int = 0
@@ -160,18 +159,18 @@ class _Tally:
 
     @property
     def read(self) -> int:
-        """How many games were not damaged."""
+        """The number of games that were not damaged."""
         return self.games - self.damaged
 
     @property
     def problem(self) -> Incomplete | None:
-        """What kept the games from being read to their end."""
+        """The reason why some games were not read, if any."""
         return Incomplete("; ".join(self.problems)) if self.problems else None
 
     def __str__(self) -> str:
         rate = self.games / max(time.monotonic() - self.started, 1e-9)
-        found = f"{pluralize(self.positions, 'position')} in {pluralize(self.games, 'game')}"
-        return f"{found}, {rate:,.0f} games/s"
+        counts = f"{pluralize(self.positions, 'position')} in {pluralize(self.games, 'game')}"
+        return f"{counts}, {rate:,.0f} games/s"
 
     def summary(self) -> str:
         skipped = {"damaged": self.damaged, **self.skipped}
@@ -180,24 +179,24 @@ class _Tally:
 
 
 @contextmanager
-def _written(output: Path | None) -> Iterator[BinaryIO]:
-    """The file of positions, which replaces the old one only if the body ends well."""
+def _output(output: Path | None) -> Iterator[BinaryIO]:
+    """Yield the output; a file replaces an older one only if the body raises no exception."""
     if output is None:
         yield sys.stdout.buffer
         return
-    opened = False
+    open_database = False
     try:
         with atomic_write(output) as file, gzip_if_named(output, file) as out:
-            opened = True
+            open_database = True
             yield cast(BinaryIO, out)
     except OSError as problem:
-        kind = Incomplete if opened else InvalidInput
+        kind = Incomplete if open_database else InvalidInput
         raise kind(f"cannot write {output}: {error_reason(problem)}") from None
 
 
 @contextmanager
-def _no_ctrl_c() -> Iterator[None]:
-    """Hold Ctrl-C back until the body is done, so that no line is left half written."""
+def _delay_ctrl_c() -> Iterator[None]:
+    """Delay Ctrl-C until the body is done, so that no line is half notate."""
     pressed = []
     before = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
     try:

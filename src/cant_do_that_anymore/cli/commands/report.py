@@ -1,4 +1,4 @@
-"""Commands that list and show runs: runs, view, report, site."""
+"""The commands ``cdta report``, ``cdta view`` and ``cdta runs``."""
 
 import json
 import sys
@@ -72,20 +72,20 @@ def view(name: str) -> None:
 
 
 def _page_of(name: str) -> Path:
-    """The page that a name stands for: itself, that of a folder with an index, or that of a run."""
-    given = Path(name)
+    """Return the report that a name means: a file, the index of a folder, or that of a run."""
+    location = Path(name)
     with suppress(OSError):  # too long for a path, or locked
-        if given.suffix == ".html" and given.is_file():
-            return given
-        if (given / INDEX).is_file() and not (given / FACTS).exists():
-            return given / INDEX
+        if location.suffix == ".html" and location.is_file():
+            return location
+        if (location / INDEX).is_file() and not (location / FACTS).exists():
+            return location / INDEX
     path = find_run(name) / PAGE_NAME
     if not path.exists():
         write_page(load_run(path.parent), path)
     return path
 
 
-WIDE, ENDLESS = 200, 10_000
+WIDE, UNLIMITED = 200, 10_000
 
 
 @click.command("runs", cls=Command, params=shared("as_json"))
@@ -103,7 +103,7 @@ def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([asdict(run) | {"folder": str(run.folder)} for run in runs]))
     elif runs:
-        # A file or a pipe has no width of its own.
+        # A file or a pipe has no width.
         _print(runs, console(None if sys.stdout.isatty() else WIDE))
     else:
         click.echo("no runs yet; `cdta run` makes one")
@@ -112,27 +112,27 @@ def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
 
 
 def _runs_in(place: Path) -> list[Path]:
-    found = folders_in(place)
-    if not found:
+    folders = folders_in(place)
+    if not folders:
         raise InvalidInput(f"{str(place)!r} holds no run")
-    return found
+    return folders
 
 
 def _print(runs: Sequence[RunSummary], screen: Console) -> None:
-    """A line a run; two where a line is too short."""
+    """Print a line per run, or two if the screen is too narrow."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading, column in RUN_COLUMNS.items():
         table.add_column(heading, justify="right" if column.is_number else "left")
     table.add_column("run")
     for run in runs:
         table.add_row(*(Text(column.text(run)) for column in RUN_COLUMNS.values()), _name(run))
-    if console(ENDLESS).measure(table).maximum <= screen.width:
+    if console(UNLIMITED).measure(table).maximum <= screen.width:
         screen.print(table)
         return
     for run in runs:
-        told = (column.with_unit(run) for column in RUN_COLUMNS.values())
+        values = (column.with_unit(run) for column in RUN_COLUMNS.values())
         screen.print(_name(run), style="bold", soft_wrap=True)
-        screen.print(Padding(Text("  ".join(told)), (0, 0, 0, 2)))
+        screen.print(Padding(Text("  ".join(values)), (0, 0, 0, 2)))
 
 
 def _name(run: RunSummary) -> Text:

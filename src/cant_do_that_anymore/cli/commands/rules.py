@@ -1,4 +1,4 @@
-"""The command that shows the catalogue of rule changes: ``cdta rules``."""
+"""The command ``cdta rules``: list the rule changes."""
 
 import sys
 
@@ -20,7 +20,7 @@ def list_rules() -> None:
         table.add_column(heading, overflow="fold")
     for rules in CATALOGUE.values():
         table.add_row(rules.key, rules.title, *_example(rules))
-    # Out of a terminal, say into a README, no line is broken.
+    # Lines are not wrapped in files, such as a README.
     terminal = console(width=None if sys.stdout.isatty() else 200)
     terminal.print(table)
     terminal.print(f"The positions are those of {EXAMPLE_GAME}.", highlight=False)

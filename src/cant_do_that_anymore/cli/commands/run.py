@@ -1,4 +1,4 @@
-"""Commands that measure: ``cdta run`` and ``cdta rescore``."""
+"""The commands ``cdta run`` and ``cdta rescore``."""
 
 import json
 from dataclasses import replace
@@ -17,11 +17,11 @@ from ...task.spec import Spec
 from ...task.types import Reading
 from ..approval import with_approval
 from ..console import console
-from ..options import ASKED, THINKING, Command, Option, out_option, shared
+from ..options import REASONING, TASK, Command, Option, out_option, shared
 
 RUN_OPTIONS = shared(
     *("model", "base_url", "tag", "header", "temperature", "max_tokens"),
-    *THINKING,
+    *REASONING,
     *("eval", "rules", "pool", "dataset", "wording", "reading", "diagnose", "n"),
     *("precision", "seed", "max_connections", "max_error_rate"),
     *("price", "max_cost", "ask_above", "batch", "keep_looking", "fresh"),
@@ -61,7 +61,7 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
     params=[
         Option(
             ["--reading"],
-            heading=ASKED,
+            heading=TASK,
             type=click.Choice(get_args(Reading)),
             help="By default as they were.",
         ),

@@ -1,4 +1,4 @@
-"""The command that makes a pool from engine games."""
+"""The command ``cdta selfplay``: make a pool from games of an engine."""
 
 import json
 import logging
@@ -50,11 +50,11 @@ def selfplay(rules: str, count: int, seed: int, engine_path: Path | None, output
     or more. What made them is printed as JSON. The defaults make the `diagonal` pool inside this
     package.
     """
-    for library in ("asyncio", "chess.engine"):  # a broken engine is worth our one sentence only
+    for library in ("asyncio", "chess.engine"):  # our message about a broken engine is enough
         logging.getLogger(library).setLevel(logging.CRITICAL)
     change = rules_named(rules)
     _check_writable(output)
-    found: list[Position] = []
+    positions: list[Position] = []
     try:
         with (
             open_engine(engine_path or find_engine()) as engine,
@@ -62,19 +62,19 @@ def selfplay(rules: str, count: int, seed: int, engine_path: Path | None, output
         ):
             engine_name = engine.id.get("name", "")
             for position in play_positions(engine, change, count, seed):
-                found.append(position)
+                positions.append(position)
                 advance()
     except KeyboardInterrupt:
         raise Incomplete(f"interrupted before all {count} positions were found") from None
     finally:
-        if found:
-            write_positions(output, found)
-            click.echo(f"{output}: {pluralize(len(found), 'position')}", err=True)
-    click.echo(json.dumps(_record(found, change, seed, engine_name), indent=2))
+        if positions:
+            write_positions(output, positions)
+            click.echo(f"{output}: {pluralize(len(positions), 'position')}", err=True)
+    click.echo(json.dumps(_record(positions, change, seed, engine_name), indent=2))
 
 
 def _check_writable(output: Path) -> None:
-    """Fail now and not after minutes of play."""
+    """Check that the output can be written, before minutes of play."""
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         TemporaryFile(dir=output.parent).close()
@@ -82,15 +82,15 @@ def _check_writable(output: Path) -> None:
         raise InvalidInput(f"cannot write {output}: {error_reason(problem)}") from None
 
 
-def _record(found: list[Position], rules: Rules, seed: int, engine: str) -> dict[str, object]:
-    """What it takes to make these positions again."""
+def _record(positions: list[Position], rules: Rules, seed: int, engine: str) -> dict[str, object]:
+    """Return what is needed to reproduce the positions."""
     return {
-        "command": f"cdta selfplay --rules {rules.key} --positions {len(found)} --seed {seed}",
+        "command": f"cdta selfplay --rules {rules.key} --positions {len(positions)} --seed {seed}",
         "version": version("cant-do-that-anymore"),
         "rules": rules.key,
         "seed": seed,
         "engine": engine,
         "play": asdict(POOL_PLAY),
-        "positions": len(found),
-        "games": len({position.game for position in found}),
+        "positions": len(positions),
+        "games": len({position.game for position in positions}),
     }
