@@ -1,4 +1,4 @@
-"""The evaluation inside Inspect AI: tasks, scores, and our models as a provider."""
+"""The eval for Inspect AI: tasks, scorer, and our models as a provider."""
 
 from .tasks import cant_do_that_anymore, cant_do_that_anymore_diagonal, cant_do_that_anymore_small
 

@@ -1,7 +1,7 @@
-"""The samples of a task: at once where the dataset is known, else found while the task runs.
+"""The samples of a task: at once if the dataset is info, else built while the task runs.
 
-Inspect does not tell a task how many samples it will ask about (``--limit``). So the dataset of a
-model is found step by step, and the next step is taken when Inspect wants more samples.
+Inspect does not tell a task how many samples it will run (``--limit``). So a model's dataset
+is built step by step, whenever Inspect requests more samples.
 """
 
 from collections.abc import Iterator
@@ -32,135 +32,140 @@ from ..task.samples import Trial, trials_of
 from ..task.spec import Spec, plan_for
 from ..task.types import Eval
 from .model import Arguments, TaskModel, spec_for
-from .scorer import CONTROL, DRAW, GAME, LENGTH, MOVES, RULES
+from .scorer import CONTROL, DRAW, EXAMPLE_GAME, LENGTH, MOVES, RULES
 
+# Inspect's model for trying out a task. It has no habits, so its samples are the pool itself.
 MOCK = "mockllm/"
-"""Inspect's model for trying a task out: it has no habits, so it is asked about the pool itself."""
 
 
-def steps(most: int) -> Iterator[int]:
-    """How many samples there are after each step; what people ask for is among them.
+def steps(max_cost: int) -> Iterator[int]:
+    """Yield the number of samples after each step; usual limits are among them.
 
     >>> list(steps(150))
     [1, 2, 5, 10, 20, 50, 100, 150]
     """
     sizes = (unit * 10**power for power in count() for unit in (1, 2, 5))
-    yield from takewhile(lambda size: size < most, sizes)
-    yield most
+    yield from takewhile(lambda size: size < max_cost, sizes)
+    yield max_cost
 
 
 @dataclass
 class _Progress:
-    """How far the dataset has been found in one run of the task."""
+    """The state of the search in one run of the task: steps left, and samples returned."""
 
     steps: Iterator[int]
-    given: set[object] = field(default_factory=set)
+    returned: set[object] = field(default_factory=set)
 
 
+# One for each run of a task, which may run several times, with different models.
 _PROGRESS: ContextVar[_Progress] = ContextVar("progress")
-"""That of the run which asks for samples: a task may be run more than once, with other models."""
 
 
-class Found(SampleSource):
-    """Samples of a dataset that is found while the task runs, through the model of the task."""
+class SearchedSamples(SampleSource):
+    """Samples of a dataset that is built while the task runs, by asking the task's model."""
 
-    def __init__(self, eval: Eval, arguments: Arguments, at_hand: Dataset | Pool) -> None:
+    def __init__(self, eval: Eval, arguments: Arguments, available: Dataset | Pool) -> None:
         self._eval = eval
         self._arguments = arguments
-        self._at_hand = at_hand
+        self._available = available
 
     async def next_samples(self) -> list[InspectSample] | None:
-        """Those of the next step; None when there are no more."""
+        """Return the samples of the next step, or None when there are no more."""
         spec = spec_for(self._eval, self._arguments, get_model())
         progress = _PROGRESS.get(None) or _Progress(steps(spec.to_draw))
         _PROGRESS.set(progress)
         for size in progress.steps:
-            chosen = await self._chosen(spec, size)
-            samples = samples_of(chosen, spec.change, size)
-            new = [sample for sample in samples if sample.id not in progress.given]
-            progress.given.update(sample.id for sample in new)
-            if new or chosen.dataset.pool_ended:
+            selection = await self._select(spec, size)
+            samples = inspect_samples(selection, spec.change, size)
+            new = [sample for sample in samples if sample.id not in progress.returned]
+            progress.returned.update(sample.id for sample in new)
+            if new or selection.dataset.pool_ended:
                 return new or None
         return None
 
-    async def _chosen(self, spec: Spec, size: int) -> Selection:
-        """As much as a step wants; few samples need not be worth what all of them cost to find."""
-        if known := known_already(spec, get_model(), self._at_hand):
-            return known
+    async def _select(self, spec: Spec, size: int) -> Selection:
+        """Select the positions of a step; a small step needs no approval for the cost of all."""
+        if selection := known_selection(spec, get_model(), self._available):
+            return selection
         model = TaskModel(get_model())
         plan = plan_for(spec, model)
         step = replace(plan, wanted=size)
         billed = step if size <= ENOUGH_ANSWERS else plan
-        at_once = min(
-            model.connections, max(MIN_ANSWERS, size // 4)
-        )  # little is asked that is not wanted
-        async with open_client(replace(spec, max_connections=at_once), model) as asking:
-            return await select_async(spec, step, self._at_hand, asking, billed=billed, quiet=True)
+        # Few connections, so that few requests are sent that are not needed.
+        connections = min(model.connections, max(MIN_ANSWERS, size // 4))
+        async with open_client(replace(spec, max_connections=connections), model) as client:
+            return await select_async(
+                spec, step, self._available, client, billed=billed, quiet=True
+            )
 
 
-def known_already(spec: Spec, asked: Model | None, at_hand: Dataset | Pool) -> Selection | None:
-    """What the task is about, if that is known without asking the model anything."""
-    if isinstance(at_hand, Pool) and asked and str(asked).startswith(MOCK):
-        at_hand = Dataset("", at_hand.name, list(at_hand.positions))
-    if isinstance(at_hand, Dataset):
-        return Selection(at_hand, [position for _, position in drawn(at_hand, spec)], [])
-    if not asked:
+def known_selection(
+    spec: Spec, task_model: Model | None, available: Dataset | Pool
+) -> Selection | None:
+    """Return the positions of the task if that takes no request to the model, else None."""
+    if isinstance(available, Pool) and task_model and str(task_model).startswith(MOCK):
+        available = Dataset("", available.name, list(available.positions))
+    if isinstance(available, Dataset):
+        return Selection(available, [position for _, position in drawn(available, spec)], [])
+    if not task_model:
         return None
-    model = TaskModel(asked)
+    model = TaskModel(task_model)
     plan = plan_for(spec, model)
-    criteria = SelectionConfig(model, at_hand, plan)
+    config = SelectionConfig(model, available, plan)
     with closing(Store(answers_file())) as store:
-        kept = ModelCache(model, store)
-        first = kept.answer(criteria.request(Query(0, 0)), criteria.settings)
-        found = (
-            prefix_if_sufficient(find_dataset(first.version, criteria), plan.wanted)
+        cache = ModelCache(model, store)
+        first = cache.answer(config.ask(Query(0, 0)), config.settings)
+        dataset = (
+            prefix_if_sufficient(find_dataset(first.version, config), plan.wanted)
             if first
             else None
         )
-        if not found:
+        if not dataset:
             return None
-        positions = positions_drawn(found, spec, plan)
-        controls = controls_for(found, positions, criteria, kept) if spec.diagnose else []
-    return Selection(found, positions, controls)
+        positions = positions_drawn(dataset, spec, plan)
+        controls = controls_for(dataset, positions, config, cache) if spec.diagnose else []
+    return Selection(dataset, positions, controls)
 
 
-def samples_of(chosen: Selection, change: Rules, size: int | None = None) -> list[InspectSample]:
-    """So many positions, and of a diagnosis as many controls.
+def inspect_samples(
+    selection: Selection, change: Rules, size: int | None = None
+) -> list[InspectSample]:
+    """Return samples of up to ``size`` positions, and for a diagnosis as many controls.
 
-    What was found by asking is in the order in which it was found, so that a few samples are always
-    the same ones.
+    Positions found by asking the model stay in the order of the search, so that the first samples
+    are always the same.
     """
-    positions = list(chosen.positions)
-    if chosen.dataset.asked:
-        found = {position.id: place for place, position in enumerate(chosen.dataset.positions)}
-        positions.sort(key=lambda position: found[position.id])
+    positions = list(selection.positions)
+    if selection.dataset.asked:
+        order = {position.id: index for index, position in enumerate(selection.dataset.positions)}
+        positions.sort(key=lambda position: order[position.id])
     n = len(positions[:size])
-    draws = enumerate(trials_of([*positions[:size], *chosen.controls[:size]]))
-    return [_sample(draw, change, control=place >= n) for place, draw in draws]
+    trials = enumerate(trials_of([*positions[:size], *selection.controls[:size]]))
+    return [_sample(trial, change, control=index >= n) for index, trial in trials]
 
 
-def _sample(draw: Trial, change: Rules, *, control: bool) -> InspectSample:
-    position = draw.position
+def _sample(trial: Trial, change: Rules, *, control: bool) -> InspectSample:
+    position = trial.position
     return InspectSample(
-        input=_shown(position),
+        input=_describe(position),
         target=list(position.special_moves),
-        id=f"{position.id}-{draw.number + 1}" if draw.number else position.id,
+        id=f"{position.id}-{trial.number + 1}" if trial.number else position.id,
         metadata={
             RULES: change.key,
-            GAME: position.game,
+            EXAMPLE_GAME: position.game,
             MOVES: list(position.moves),
             "special_moves": list(position.special_moves),
             "source": position.source,
             LENGTH: len(position.moves),
             "earlier_moves_of_changed_piece": earlier_moves(position, change),
-            DRAW: draw.number,
+            DRAW: trial.number,
             **({CONTROL: True} if control else {}),
         },
     )
 
 
-def _shown(position: Position) -> str:
-    """The position for whoever looks at the sample; the model never sees this."""
+def _describe(position: Position) -> str:
+    """Format the position for Inspect's log viewer; the model never sees this."""
     board = position.board()
     side = "White" if board.turn else "Black"
     game = with_move_numbers(notate_game(position.moves)) or "no moves"

@@ -1,6 +1,6 @@
 """Task arguments as a spec, and model adapters between Inspect AI and this package.
 
-``inspect eval cant_do_that_anymore/all --model cdta/pocket`` asks the model inside this package.
+``inspect eval cant_do_that_anymore/all --model cdta/pocket`` evaluates the bundled model.
 """
 
 from collections.abc import Iterator
@@ -50,16 +50,15 @@ from ..providers.inspect_api import (
 from ..task.spec import Spec
 from ..task.types import Eval, Reading
 
-FIELDS = {"samples": "n"}
-"""Arguments with a name of their own: what field of the spec they are."""
+FIELDS = {"samples": "n"}  # arguments whose field of the spec has another name
 
 
 class Arguments(TypedDict, total=False):
-    """What ``-T`` takes: fields of `Spec`, which says what they mean and what they default to."""
+    """The task arguments of ``-T``: fields of `Spec`, with the same meaning and defaults."""
 
     rules: str
     wording: str
-    reading: Reading
+    evaluation: Reading
     samples: int
     seed: int
     temperature: float
@@ -79,7 +78,7 @@ class Arguments(TypedDict, total=False):
 
 
 def active_model() -> Model | None:
-    """The model of the task, if that is known already."""
+    """Return the model of the task, or None if there is none yet."""
     try:
         return get_model()
     except ValueError:
@@ -87,12 +86,12 @@ def active_model() -> Model | None:
 
 
 def spec_for(eval: Eval, arguments: Arguments, model: Model | None) -> Spec:
-    """The spec, with values of the types of its fields: ``-T`` guesses them from the text.
+    """Build the spec of a task, converting the types that ``-T`` guesses from the text.
 
-    What the arguments do not say is as Inspect was told for the model.
+    Options of ``inspect eval`` apply where the arguments are silent.
 
     Raises:
-        InvalidInput: if something cannot work.
+        InvalidInput: if an argument is invalid.
     """
     for name in arguments.keys() - Arguments.__annotations__.keys():
         raise unknown_value("argument", name, Arguments.__annotations__)
@@ -101,36 +100,36 @@ def spec_for(eval: Eval, arguments: Arguments, model: Model | None) -> Spec:
             "precision cannot end a task of Inspect: give samples instead, or measure with "
             "cdta run --precision"
         )
-    told = {name: getattr(config_of(model), name) for name in OF_THE_SPEC} if model else {}
-    given = told | {FIELDS.get(name, name): value for name, value in arguments.items()}
-    given |= {"eval": eval, "model": str(model) if model else None}
+    options = {name: getattr(config_of(model), name) for name in SPEC_OPTIONS} if model else {}
+    values = options | {FIELDS.get(name, name): value for name, value in arguments.items()}
+    values |= {"eval": eval, "model": str(model) if model else None}
     try:
-        fields = {name: value for name, value in given.items() if value is not None}
+        fields = {name: value for name, value in values.items() if value is not None}
         return TypeAdapter(Spec).validate_python(fields)
     except ValidationError as problem:
-        fault = problem.errors()[0]
-        if not fault["loc"]:  # the spec's own sentence
-            raise InvalidInput(str(fault["ctx"]["error"])) from None
+        error = problem.errors()[0]
+        if not error["loc"]:  # the spec's own message
+            raise InvalidInput(str(error["ctx"]["error"])) from None
         names = {field: name for name, field in FIELDS.items()}
-        name = names.get(str(fault["loc"][0]), str(fault["loc"][0]))
+        name = names.get(str(error["loc"][0]), str(error["loc"][0]))
         raise InvalidInput(
-            f"-T {name}={fault['input']} cannot work: {fault['msg'].lower()}"
+            f"-T {name}={error['input']} cannot work: {error['msg'].lower()}"
         ) from None
 
 
-OURS = "cdta"
-OF_THE_SPEC = ("temperature", "max_tokens", "reasoning_effort", "reasoning_tokens", "extra_body")
-"""Options of ``inspect eval`` that are fields of the spec; ``-T`` goes before them."""
-_INCIDENTAL = (
+PROVIDER = "cdta"
+# Options of ``inspect eval`` that are fields of the spec; ``-T`` takes precedence.
+SPEC_OPTIONS = ("temperature", "max_tokens", "reasoning_effort", "reasoning_tokens", "extra_body")
+# Options that change no answer.
+_TRANSPORT_OPTIONS = (
     *("max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections"),
     *("adaptive_connections", "batch", "cache", "cache_prompt"),
 )
-"""How a model is reached, which changes no answer."""
 
 
 @contextmanager
-def one_sentence() -> Iterator[None]:
-    """Let Inspect's command show a problem as we do: one sentence, no stack trace."""
+def click_errors() -> Iterator[None]:
+    """Raise a ``UserError`` as an error of click, which Inspect prints without a stack trace."""
     try:
         yield
     except UserError as problem:
@@ -138,9 +137,9 @@ def one_sentence() -> Iterator[None]:
         raise kind(str(problem)) from None
 
 
-@modelapi(name=OURS)
+@modelapi(name=PROVIDER)
 class OurModelAPI(ModelAPI):
-    """Any of our own models, for the questions of our own tasks."""
+    """Our own models as an Inspect provider, for our own tasks."""
 
     def __init__(
         self,
@@ -150,8 +149,8 @@ class OurModelAPI(ModelAPI):
         config: GenerateConfig | None = None,
     ) -> None:
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
-        with one_sentence():
-            self._model = model_named(f"{OURS}/{model_name}")
+        with click_errors():
+            self._model = model_named(f"{PROVIDER}/{model_name}")
 
     async def generate(
         self,
@@ -160,10 +159,10 @@ class OurModelAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Answer as in a run of ``cdta run`` with the same settings.
+        """Answer as in ``cdta run`` with the same settings.
 
         Raises:
-            InvalidInput: if the question is not one of our tasks.
+            InvalidInput: if the request is not from one of our tasks.
         """
         question, seed = _question_in(input)
         max_tokens = config.max_tokens or self._model.max_tokens
@@ -178,104 +177,105 @@ class OurModelAPI(ModelAPI):
         return output
 
     def max_connections(self) -> int:
-        """How many questions at once suit the model."""
+        """Return the number of concurrent requests that suit the model."""
         return self._model.connections
 
     async def aclose(self) -> None:
-        """Let go of the model."""
+        """Close the model."""
         await self._model.close()
 
 
 @dataclass
 class Transcript:
-    """All that is said within a task until there is an answer to one question."""
+    """All messages until a request has an answer, including retries, and the last output."""
 
-    said: list[ChatMessage] = field(default_factory=list)
+    messages: list[ChatMessage] = field(default_factory=list)
     output: ModelOutput | None = None
 
 
+# The transcript of the current sample.
 TRANSCRIPT: ContextVar[Transcript] = ContextVar("exchange")
-"""The one of the sample that is being solved."""
 
 
 class TaskModel:
-    """The model of a task as one of ours, to find its dataset and to measure it.
+    """Adapter for the model of a task, to build its dataset and to evaluate it.
 
-    It is the one that Inspect has, with all its settings; Inspect logs, counts tokens, tries again
-    and limits how many questions go out at once.
+    Inspect applies its settings, logs, counts tokens, retries, and limits concurrency.
     """
 
     def __init__(self, model: InspectModel) -> None:
         self._model = model
-        known = _known(model)
-        self.name, self.endpoint, self.provider = known.name, known.endpoint, known.provider
-        self.connections, self.max_tokens = known.connections, known.max_tokens
-        self.may_think = known.may_think
+        info = _model_info(model)
+        self.name, self.endpoint, self.provider = info.name, info.endpoint, info.provider
+        self.connections, self.max_tokens = info.connections, info.max_tokens
+        self.may_think = info.may_think
         settings = _other_settings(config_of(model))
-        self.identity = {**known.identity, **({"config": settings} if settings else {})}
+        self.identity = {**info.identity, **({"config": settings} if settings else {})}
         watch_calls(model.api)
 
     async def answer(
-        self, question: Question, settings: Settings, form: RequestVariant = ()
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
-        """Ask once; what is said is noted in the exchange of the sample, if there is one."""
-        name = str(self._model)  # as Inspect has it, provider and all
-        chat = as_chat(layout_for(name, question.messages, form))
-        # What our own models need to know beside the text; other providers never see it.
+        """Send one request, and add it to the transcript of the sample, if there is one."""
+        name = str(self._model)  # as in Inspect, with the provider
+        chat = as_chat(layout_for(name, question.messages, variant))
+        # For our own models, which need more than the text; other providers never see it.
         chat[0].metadata = {
             "rules": question.rules.key,
             "moves": list(question.moves),
             "about": question.about,
             "seed": settings.seed,
         }
-        config = config_for(name, settings, form)
+        config = config_for(name, settings, variant)
         try:
-            answer, output = await generate_once(self._model, chat, config, form)
+            answer, output = await generate_once(self._model, chat, config, variant)
         except TransientError:
             raise
-        except Exception as fault:  # every provider raises exceptions of its own
-            words = rejection_text(unwrap_error(fault))
-            if not words:
+        except Exception as error:  # each provider raises its own exceptions
+            reason = rejection_text(unwrap_error(error))
+            if not reason:
                 raise
-            raise RequestRejected(f"{name} cannot answer ({fault})", words) from None
+            raise RequestRejected(f"{name} cannot answer ({error})", reason) from None
         if not output:
             return replace(answer, version=self.name)
-        if exchange := TRANSCRIPT.get(None):
-            exchange.output = output
-            exchange.said += [*chat, *(choice.message for choice in output.choices)]
+        if transcript := TRANSCRIPT.get(None):
+            transcript.output = output
+            transcript.messages += [*chat, *(choice.message for choice in output.choices)]
         return answer
 
     async def close(self) -> None:
-        """Inspect does that."""
+        """Do nothing, since Inspect closes the model."""
 
 
 @dataclass
 class TaskVariants:
-    """What is known of a model within a task."""
+    """The request variant that a model accepted move_in_part a task."""
 
-    known: RequestVariant
+    info: RequestVariant
 
     def variant(self, settings: Settings) -> RequestVariant:
-        """The form in which it wants its questions."""
-        return self.known
+        """Return the accepted variant."""
+        return self.info
 
-    def set_variant(self, settings: Settings, form: RequestVariant) -> None:
-        """Use that form from now on."""
-        self.known = form
+    def set_variant(self, settings: Settings, variant: RequestVariant) -> None:
+        """Use this variant from now on."""
+        self.info = variant
 
 
 def config_of(model: InspectModel) -> GenerateConfig:
-    """All settings that Inspect was given for the model, as in ``inspect eval --top-p 0.9``."""
+    """Return all settings of the model in Inspect, such as ``inspect eval --top-p 0.9``."""
     return model.config.merge(active_generate_config())
 
 
 def _other_settings(config: GenerateConfig) -> dict[str, object]:
-    """Those that can change an answer and are no settings of ours."""
-    told = config.model_dump(mode="json", exclude_none=True, exclude={*OF_THE_SPEC, *_INCIDENTAL})
-    return dict(sorted(told.items()))
+    """Return the settings that can change an answer and are not fields of the spec."""
+    settings = config.model_dump(
+        mode="json", exclude_none=True, exclude={*SPEC_OPTIONS, *_TRANSPORT_OPTIONS}
+    )
+    return dict(sorted(settings.items()))
 
 
-def _known(model: InspectModel) -> ModelInfo:
+def _model_info(model: InspectModel) -> ModelInfo:
     name, address, args = str(model), model.api.base_url, model.model_args
     if (address or args) and name not in OUR_MODELS:
         return Unreached(name, address or "", args)
@@ -283,19 +283,19 @@ def _known(model: InspectModel) -> ModelInfo:
 
 
 def _question_in(chat: list[ChatMessage]) -> tuple[Question, int]:
-    """What was asked within a task, and the seed of the answer."""
+    """Return the question of a request from a task, and the seed of the answer."""
     messages = tuple(_message(message) for message in chat)
-    asked: dict[str, Any] = chat[0].metadata or {}
+    metadata: dict[str, Any] = chat[0].metadata or {}
     try:
-        rules, moves = rules_named(asked["rules"]), tuple(asked["moves"])
-        return Question(rules, moves, messages, asked["about"]), asked["seed"]
+        rules, moves = rules_named(metadata["rules"]), tuple(metadata["moves"])
+        return Question(rules, moves, messages, metadata["about"]), metadata["seed"]
     except KeyError:
         raise InvalidInput(
-            f"the models {OURS}/... play chess in the tasks cant_do_that_anymore/... only"
+            f"the models {PROVIDER}/... play chess in the tasks cant_do_that_anymore/... only"
         ) from None
 
 
 def _message(message: ChatMessage) -> Message:
     if message.role == "tool":
-        raise InvalidInput(f"the models {OURS}/... use no tools")
+        raise InvalidInput(f"the models {PROVIDER}/... use no tools")
     return Message(message.role, message.text)

@@ -1,4 +1,4 @@
-"""The scorer of a sample, and the metrics over all of them."""
+"""The scorer of a sample, and the metrics over all samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,20 +34,20 @@ from ..task.conditions import conditions_for
 from ..task.prompts import DEFAULT
 from ..task.samples import Trial
 from ..task.types import UNUSABLE_OUTCOMES, Reading, Sample
-from .model import one_sentence
+from .model import click_errors
 
+# Keys of a sample's metadata. DRAW numbers the repetitions of a position, CONTROL marks controls,
+# LENGTH is the number of moves before the position, RULES the changed rules it was selected for.
 GAME, MOVES, DRAW, CONTROL = "game", "moves", "draw", "control"
-"""Keys of a sample's metadata: game and moves, which asking of its questions, and for controls."""
 LENGTH, RULES = "num_previous_moves", "rules"
-"""Others: moves before the position, and the changed rules that it was chosen for."""
 MEASURES: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *DIAGNOSIS)}
-FIRST = (IMPACT, UPTAKE, "adaptation_rate")
-"""What the others should not be read without, wherever Inspect shows few."""
+# First in the list of metrics, since Inspect sometimes shows only a few.
+HEADLINES = (IMPACT, UPTAKE, "adaptation_rate")
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, and how much each sample moves it: their mean's standard error is its own."""
+    """A metric, and the influence of each sample: the standard error of their mean is its own."""
 
     value: float
     influences: list[float]
@@ -55,17 +55,17 @@ class Estimate:
 
 @metric(scores="unreduced")
 def habit_metrics() -> Metric:
-    """Our measures and the spread of the games' lengths, each with its standard error.
+    """All measures, and mean and deviation of the games' lengths, each with its standard error.
 
     Standard errors are Inspect's for the mean of clustered samples, applied to the influence of
     each sample on the metric (the delta method), with games as clusters. Every epoch of a sample
-    counts, and no reducer over epochs has a say.
+    counts; no reducer over epochs applies.
     """
 
     def compute(scores: list[SampleScore]) -> Value:
         standard_error = cast(MetricProtocol, stderr(cluster=GAME))
-        about = [score.sample_metadata or {} for score in scores]
-        games = joined([(each[GAME], tuple(each[MOVES])) for each in about])
+        metadata = [score.sample_metadata or {} for score in scores]
+        games = joined([(entry[GAME], tuple(entry[MOVES])) for entry in metadata])
         numbers: dict[str, float] = {}
         for name, estimate in _estimates(scores).items():
             numbers[name] = estimate.value
@@ -73,7 +73,7 @@ def habit_metrics() -> Metric:
                 SampleScore(score=Score(value=influence), sample_metadata={GAME: game})
                 for influence, game in zip(estimate.influences, games, strict=True)
             ]
-            # Inspect takes a metric of this name for the error bar of the headline.
+            # Inspect uses a metric of this name as the error bar of the headline.
             error_name = "stderr" if name == IMPACT else f"{name}_stderr"
             numbers[error_name] = cast(float, standard_error(influences))
         return numbers
@@ -82,51 +82,58 @@ def habit_metrics() -> Metric:
 
 
 def _estimates(scores: Sequence[SampleScore]) -> dict[str, Estimate]:
-    """What the scores come to; a sample that has no part in a number adds nothing to it."""
+    """Compute all metrics; a sample without a value adds nothing to its metric."""
     values = [score.score.as_dict() for score in scores]
-    given = {name for value in values for name in value}
-    about = [score.sample_metadata or {} for score in scores]
+    present = {name for value in values for name in value}
+    metadata = [score.sample_metadata or {} for score in scores]
 
     def column(name: str) -> list[float]:
         return [cast(float, value.get(name, 0.0)) for value in values]
 
-    ones = [float(CONTROL not in each) for each in about]
-    lengths = [one * each[LENGTH] for one, each in zip(ones, about, strict=True)]
-    found = {
+    weights = [float(CONTROL not in entry) for entry in metadata]
+    lengths = [weight * entry[LENGTH] for weight, entry in zip(weights, metadata, strict=True)]
+    estimates = {
         name: _ratio(
             column(name),
-            ones if MEASURES[name].whole is one_each else column(whole_of(MEASURES[name])),
+            weights
+            if MEASURES[name].whole is one_each
+            else column(denominator_key(MEASURES[name])),
         )
-        for name in (*FIRST, *(name for name in MEASURES if name not in FIRST))
-        if name in given or name in FIRST  # Inspect looks for the headline before the first score
+        for name in (*HEADLINES, *(name for name in MEASURES if name not in HEADLINES))
+        # Inspect looks for the headline before the first score.
+        if name in present or name in HEADLINES
     }
-    found |= {name: _ratio(column(name), ones) for name in UNUSABLE.values() if name in given}
-    found |= {
-        contrast.name: (_minus if contrast.kind is Difference else _left_of)(
-            found[contrast.change.name], found[contrast.beside.name]
+    estimates |= {
+        name: _ratio(column(name), weights) for name in UNUSABLE.values() if name in present
+    }
+    estimates |= {
+        contrast.name: (_difference if contrast.kind is Difference else _quotient_minus_one)(
+            estimates[contrast.change.name], estimates[contrast.beside.name]
         )
         for contrast in CONTRASTS.values()
-        if {contrast.change.name, contrast.beside.name} <= given
+        if {contrast.change.name, contrast.beside.name} <= present
     }
-    found |= _mean_thinking(scores)
-    return found | {
-        "avg_num_previous_moves": _ratio(lengths, ones),
-        "std_num_previous_moves": _deviation(lengths, ones),
+    estimates |= _mean_thinking(scores)
+    return estimates | {
+        "avg_num_previous_moves": _ratio(lengths, weights),
+        "std_num_previous_moves": _deviation(lengths, weights),
     }
 
 
 def _mean_thinking(scores: Sequence[SampleScore]) -> dict[str, Estimate]:
-    """The mean number of thinking tokens by condition, of samples that have thoughts."""
-    told = [score.score.metadata or {} for score in scores]
+    """Compute the mean reasoning tokens by condition, over samples with reasoning."""
+    metadata = [score.score.metadata or {} for score in scores]
     return {
-        name: _ratio([each.get(name, 0) for each in told], [float(name in each) for each in told])
+        name: _ratio(
+            [entry.get(name, 0) for entry in metadata], [float(name in entry) for entry in metadata]
+        )
         for name in TOKENS.values()
-        if any(name in each for each in told)
+        if any(name in entry for entry in metadata)
     }
 
 
 def _ratio(parts: Sequence[float], wholes: Sequence[float]) -> Estimate:
-    """The sum of ``parts`` over the sum of ``wholes``, which does not exist where that is 0."""
+    """Return the sum of ``parts`` over the sum of ``wholes``, NaN if that is 0."""
     n, whole = len(wholes), sum(wholes)
     if not whole:
         return Estimate(nan, [nan] * n)
@@ -137,13 +144,13 @@ def _ratio(parts: Sequence[float], wholes: Sequence[float]) -> Estimate:
     )
 
 
-def _minus(one: Estimate, other: Estimate) -> Estimate:
-    influences = (a - b for a, b in zip(one.influences, other.influences, strict=True))
-    return Estimate(one.value - other.value, list(influences))
+def _difference(first: Estimate, second: Estimate) -> Estimate:
+    influences = (a - b for a, b in zip(first.influences, second.influences, strict=True))
+    return Estimate(first.value - second.value, list(influences))
 
 
-def _left_of(change: Estimate, beside: Estimate) -> Estimate:
-    """What one change leaves over what the other leaves, less 1."""
+def _quotient_minus_one(change: Estimate, beside: Estimate) -> Estimate:
+    """Return (1 + change) / (1 + beside) - 1, the corrected impact factor."""
     left, left_beside = 1 + change.value, 1 + beside.value
     if not left_beside:
         return Estimate(nan, [nan] * len(change.influences))
@@ -151,63 +158,65 @@ def _left_of(change: Estimate, beside: Estimate) -> Estimate:
     return Estimate(
         quotient - 1,
         [
-            (one - quotient * other) / left_beside
-            for one, other in zip(change.influences, beside.influences, strict=True)
+            (influence - quotient * influence_beside) / left_beside
+            for influence, influence_beside in zip(
+                change.influences, beside.influences, strict=True
+            )
         ],
     )
 
 
-def _deviation(values: Sequence[float], ones: Sequence[float]) -> Estimate:
-    """The population's standard deviation."""
-    mean = _ratio(values, ones).value
-    squares = [one * (value - mean) ** 2 for value, one in zip(values, ones, strict=True)]
-    variance = _ratio(squares, ones)
+def _deviation(values: Sequence[float], weights: Sequence[float]) -> Estimate:
+    """Return the population standard deviation."""
+    mean = _ratio(values, weights).value
+    squares = [weight * (value - mean) ** 2 for value, weight in zip(values, weights, strict=True)]
+    variance = _ratio(squares, weights)
     deviation = sqrt(variance.value)
     if not deviation:
         return Estimate(0.0, [0.0] * len(values))
     return Estimate(deviation, [influence / (2 * deviation) for influence in variance.influences])
 
 
-def whole_of(measure: Measure) -> str:
-    """The key of the value that says whether a sample counts in its denominator."""
+def denominator_key(measure: Measure) -> str:
+    """Return the key of the value that counts a sample in the denominator of a measure."""
     return f"{measure.name}_of"
 
 
-ASKED_HOW = "asked_how"
-"""Key of a sample's store: under which rules it was asked, and how replies are read."""
-NEVER_ASKED = Answer("", stop_reason="error", error="never asked")
+REQUEST_INFO = "asked_how"  # key of a sample's store: rules, reading and conditions
+NOT_SENT = Answer("", stop_reason="error", error="never asked")
 
 
 @scorer(metrics=[habit_metrics()])
 def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
-    """Whether the special move was played, under the standard rules and under the changed ones.
+    """Score whether the model played the special move under the standard and the changed rules.
 
     Args:
-        rules: those that the answers were given under; any others are refused.
-        reading: how replies are read; by default as when they were given.
+        rules: the rules of the answers; any others are rejected.
+        reading: how replies are read; by default as in the task.
     """
     if reading not in (None, *get_args(Reading)):
-        with one_sentence():
+        with click_errors():
             raise unknown_value("reading", str(reading), get_args(Reading))
 
     async def score(state: TaskState, target: Target) -> Score:
-        with one_sentence():
-            how = _asked_how(state, rules)
-        change = rules_named(how["rules"])
-        conditions = conditions_for(how["conditions"], change, DEFAULT)  # the wording is read over
+        with click_errors():
+            info = _request_info(state, rules)
+        change = rules_named(info["rules"])
+        # Any wording will do, since only the answers are read.
+        conditions = conditions_for(info["conditions"], change, DEFAULT)
         answers = [_answer_in(state.store.get(condition.name)) for condition in conditions]
-        draw = Trial(position_in(state.metadata), state.metadata[DRAW])
-        sample = draw.sample(answers, conditions, reading or how["reading"])
+        trial = Trial(position_in(state.metadata), state.metadata[DRAW])
+        sample = trial.sample(answers, conditions, reading or info["reading"])
         if not sample.answered:
             error = next(answer.error for answer in answers if answer.stop_reason == "error")
             return Score.unscored(reason="no_response", explanation=error)
-        said = _said(sample)
+        texts = _replies_text(sample)
         return Score(
             value=_values(sample, control=CONTROL in state.metadata),
-            answer=" / ".join(said.values()),
+            answer=" / ".join(texts.values()),
             explanation="\n\n".join(
                 f"**{condition.rules.title if len(conditions) == 2 else condition.name}:** "
-                f"{said[condition.name]} is {sample.replies[condition.name].outcome}"
+                f"{texts[condition.name]} is {sample.replies[condition.name].outcome}"
                 for condition in conditions
             ),
             metadata={
@@ -219,50 +228,50 @@ def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
     return score
 
 
-def _asked_how(state: TaskState, rules: str | None) -> dict[str, Any]:
-    """How the sample was asked.
+def _request_info(state: TaskState, rules: str | None) -> dict[str, Any]:
+    """Return the rules, reading and conditions of a sample.
 
     Raises:
-        InvalidInput: if its answers were given under other rules than these.
-        UserError: if it was not asked by our solver.
+        InvalidInput: if its answers were given under other rules.
+        UserError: if another solver than ours ran.
     """
-    how: dict[str, Any] | None = state.store.get(ASKED_HOW)
-    if how is None:
+    info: dict[str, Any] | None = state.store.get(REQUEST_INFO)
+    if info is None:
         raise UserError(
             "nothing was asked under both rule sets: the scorer habit reads the answers that "
             "the solver every_condition gets, so leave out --solver"
         )
-    if rules not in (None, how["rules"]):
+    if rules not in (None, info["rules"]):
         raise InvalidInput(
-            f"these answers were given under {how['rules']}, so they cannot be scored under "
+            f"these answers were given under {info['rules']}, so they cannot be scored under "
             f"{rules!r}: leave out -S rules"
         )
-    return how
+    return info
 
 
 def position_in(metadata: dict[str, Any]) -> Position:
-    """The position a sample is about."""
+    """Return the position of a sample from its metadata."""
     moves, special_moves = tuple(metadata[MOVES]), tuple(metadata["special_moves"])
     return Position(metadata[GAME], moves, special_moves, metadata["source"])
 
 
 def _answer_in(stored: dict[str, Any] | None) -> Answer:
-    return Answer.from_json(stored) if stored else NEVER_ASKED
+    return Answer.from_json(stored) if stored else NOT_SENT
 
 
 def _values(sample: Sample, *, control: bool) -> dict[str, str | int | float | bool | None]:
-    """The part of every measure, and its whole where that is not every sample."""
-    thinks = any(answer.is_thoughtful for answer in sample.answers.values())
+    """Return the numerator of every measure, and its denominator where it is not 1."""
+    has_reasoning = any(answer.is_thoughtful for answer in sample.answers.values())
     measures = [
         m
         for m in MEASURES.values()
         if m.of_controls == control
         and set(m.needs) <= sample.replies.keys()
-        and (thinks or not m.optional)
+        and (has_reasoning or not m.optional)
     ]
     parts = {measure.name: int(measure.part(sample)) for measure in measures}
-    wholes = {whole_of(m): int(m.whole(sample)) for m in measures if m.whole is not one_each}
-    junk = (
+    wholes = {denominator_key(m): int(m.whole(sample)) for m in measures if m.whole is not one_each}
+    unusable = (
         {}
         if control
         else {
@@ -270,17 +279,17 @@ def _values(sample: Sample, *, control: bool) -> dict[str, str | int | float | b
             for condition, name in UNUSABLE.items()
         }
     )
-    first = {name: parts[name] for name in FIRST if name in parts}
-    return {**first, **parts, **junk, **wholes}
+    headlines = {name: parts[name] for name in HEADLINES if name in parts}
+    return {**headlines, **parts, **unusable, **wholes}
 
 
 def _thinking_tokens(sample: Sample) -> dict[str, int]:
-    """How long it thought, by condition; nothing of a sample without thoughts."""
-    found = {TOKENS[name]: tokens(name, sample) for name in TOKENS if name in sample.replies}
-    return found if any(found.values()) else {}
+    """Return reasoning tokens by condition, empty for a sample without reasoning."""
+    counts = {TOKENS[name]: tokens(name, sample) for name in TOKENS if name in sample.replies}
+    return counts if any(counts.values()) else {}
 
 
-def _said(sample: Sample) -> dict[str, str]:
+def _replies_text(sample: Sample) -> dict[str, str]:
     board = sample.position.board()
     return {
         name: notate(board, reply.move) if reply.move else repr(sample.answers[name].text[:40])

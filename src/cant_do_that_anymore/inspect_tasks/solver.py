@@ -1,4 +1,4 @@
-"""The solver: ask every condition about a sample."""
+"""The solver: send the requests of every condition for a sample."""
 
 import logging
 from contextlib import closing
@@ -22,96 +22,96 @@ from ..task.samples import Trial
 from ..task.spec import plan_for
 from ..task.types import Eval, Sample
 from .model import TRANSCRIPT, Arguments, TaskModel, TaskVariants, Transcript, spec_for
-from .scorer import ASKED_HOW, CONTROL, DRAW, RULES, position_in
+from .scorer import CONTROL, DRAW, REQUEST_INFO, RULES, position_in
 
 log = logging.getLogger(__name__)
 
-DRAWS_AN_EPOCH = 1_000_000
-"""More often than this no dataset holds a position, so no two epochs share a draw."""
+# More than any dataset repeats a position, so that no two epochs share a draw.
+DRAWS_PER_EPOCH = 1_000_000
 
 
 class ModelState:
-    """What is learnt of a model while it is measured."""
+    """A model and what its answers showed while it is evaluated."""
 
-    def __init__(self, eval: Eval, arguments: Arguments, asked: Model) -> None:
-        self.model = TaskModel(asked)
-        self.plan = plan_for(spec_for(eval, arguments, asked), self.model)
-        with closing(Store(answers_file())) as store:  # perhaps when its dataset was found
-            known = ModelCache(self.model, store).variant(self.plan.settings)
-        self.forms = Negotiator(self.model, TaskVariants(known))
-        self.watch = QualityGuard(self.plan.settings)
+    def __init__(self, eval: Eval, arguments: Arguments, model: Model) -> None:
+        self.model = TaskModel(model)
+        self.plan = plan_for(spec_for(eval, arguments, model), self.model)
+        with closing(Store(answers_file())) as store:  # info if its dataset was built
+            variant = ModelCache(self.model, store).variant(self.plan.settings)
+        self.negotiator = Negotiator(self.model, TaskVariants(variant))
+        self.guard = QualityGuard(self.plan.settings)
         self.drops = DropMonitor()
 
 
 @solver
 def every_condition(eval: Eval = "all", **arguments: Unpack[Arguments]) -> Solver:
     """Ask under every condition: the standard rules, the changed ones, and those of a diagnosis."""
-    by_model: dict[int, ModelState] = {}  # a task may run with more than one
+    by_model: dict[int, ModelState] = {}  # a task may run with several
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        asked = get_model()
-        if id(asked) not in by_model:
-            by_model[id(asked)] = ModelState(eval, arguments, asked)
-        return await _solved(state, by_model[id(asked)])
+        model = get_model()
+        if id(model) not in by_model:
+            by_model[id(model)] = ModelState(eval, arguments, model)
+        return await _solve(state, by_model[id(model)])
 
     return solve
 
 
-async def _solved(state: TaskState, measured: ModelState) -> TaskState:
-    plan, forms = measured.plan, measured.forms
+async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
+    plan, negotiator = model_state.plan, model_state.negotiator
     if plan.change.key != state.metadata[RULES]:
         raise InvalidInput(
-            f"the task has positions for {state.metadata[RULES]}, and its solver asks under "
+            f"the task has positions for {state.metadata[RULES]}, and its solver requests under "
             f"{plan.change.key}: give both the same rules"
         )
     control = CONTROL in state.metadata
     conditions = [c for c in plan.conditions if not control or c.name in ASKED_OF_CONTROLS]
-    number = state.metadata[DRAW] + (state.epoch - 1) * DRAWS_AN_EPOCH
-    draw = Trial(position_in(state.metadata), number)
+    number = state.metadata[DRAW] + (state.epoch - 1) * DRAWS_PER_EPOCH
+    trial = Trial(position_in(state.metadata), number)
     names = [condition.name for condition in conditions]
-    how = {"rules": plan.change.key, "reading": plan.reading, "conditions": names}
-    state.store.set(ASKED_HOW, how)
+    request_info = {"rules": plan.change.key, "reading": plan.evaluation, "conditions": names}
+    state.store.set(REQUEST_INFO, request_info)
     state.messages, answers = [], []
-    for condition, ask in zip(conditions, draw.requests(conditions), strict=True):
-        exchange = Transcript()
-        TRANSCRIPT.set(exchange)
-        own = with_request_seed(measured.model, ask, plan.settings)
+    for condition, request in zip(conditions, trial.requests(conditions), strict=True):
+        transcript = Transcript()
+        TRANSCRIPT.set(transcript)
+        settings = with_request_seed(model_state.model, request, plan.settings)
         async with span(condition.name):
             try:
-                answer = await forms.ask_until_accepted(
-                    partial(forms.answer, ask.question, own), own
+                answer = await negotiator.ask_until_accepted(
+                    partial(negotiator.answer, request.question, settings), settings
                 )
-            except TransientError as fault:
-                answer = Answer("", stop_reason="error", error=str(fault))
-        state.messages += exchange.said
-        state.output = exchange.output or state.output
-        if answer.error:  # an error, so that Inspect counts it and eval-retry asks again
-            raise UserError(f"no answer under the {ask.condition} rules: {answer.error}")
-        read = condition.read(answer, draw.position, condition.rules, plan.reading)
-        measured.watch.see(answer, usable=read.usable, baseline=condition == conditions[0])
-        state.store.set(ask.condition, answer.to_json())
+            except TransientError as error:
+                answer = Answer("", stop_reason="error", error=str(error))
+        state.messages += transcript.messages
+        state.output = transcript.output or state.output
+        if answer.error:  # raised, so that Inspect counts it and eval-retry sends it again
+            raise UserError(f"no answer under the {request.condition} rules: {answer.error}")
+        score = condition.read(answer, trial.position, condition.rules, plan.evaluation)
+        model_state.guard.see(answer, usable=score.usable, baseline=condition == conditions[0])
+        state.store.set(request.condition, answer.to_json())
         answers.append(answer)
     if not control:
-        measured.drops.see(draw.sample(answers, conditions, plan.reading))
+        model_state.drops.observe(trial.sample(answers, conditions, plan.evaluation))
     return state
 
 
 class DropMonitor:
-    """Warns, once and in the log, when habits are dropped for what is no legal move either."""
+    """Logs a warning, once, if max_cost dropped habits gave way to moves that are not legal."""
 
     def __init__(self) -> None:
         self._dropped: list[Sample] = []
         self._warned = False
 
-    def see(self, sample: Sample) -> None:
-        """Take a sample into account."""
+    def observe(self, sample: Sample) -> None:
+        """Record a sample."""
         if self._warned or not sample.had_habit or sample.kept_habit:
             return
         self._dropped.append(sample)
         if len(self._dropped) >= ENOUGH and is_broken(self._dropped):
             self._warned = True
             log.warning(
-                "the drop is not adapting: most of the first %s habits that were dropped gave way "
+                "the drop is not adapting: max_cost of the first %s habits that were dropped gave way "
                 "to answers that are no legal move under the changed rules; trust rule_uptake, not "
                 "the impact factor",
                 len(self._dropped),

@@ -1,4 +1,4 @@
-"""The evaluation as Inspect tasks.
+"""The eval as Inspect tasks.
 
 ::
 
@@ -6,8 +6,8 @@
     inspect eval cant_do_that_anymore/cant_do_that_anymore_small --model cdta/pocket -T seed=1
     inspect eval cant_do_that_anymore/cant_do_that_anymore_diagonal --model cdta/pocket
 
-A sample is a position: its solver asks under every condition, its score says what came of it.
-Imports are absolute, since ``inspect eval FILE@task`` loads this file by its path.
+A sample is a position. The solver sends the requests of every condition; the scorer reads
+the replies. Imports are absolute, since ``inspect eval FILE@task`` loads this file by its path.
 """
 
 from typing import Any, Unpack
@@ -19,16 +19,20 @@ from inspect_ai.util import registry_info
 
 from cant_do_that_anymore.datasets.pools import positions_for
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.inspect_tasks.dataset import Found, known_already, samples_of
-from cant_do_that_anymore.inspect_tasks.model import Arguments, active_model, one_sentence, spec_for
+from cant_do_that_anymore.inspect_tasks.dataset import (
+    SearchedSamples,
+    inspect_samples,
+    known_selection,
+)
+from cant_do_that_anymore.inspect_tasks.model import Arguments, active_model, click_errors, spec_for
 from cant_do_that_anymore.inspect_tasks.scorer import habit
 from cant_do_that_anymore.inspect_tasks.solver import every_condition
 from cant_do_that_anymore.metrics.measures import IMPACT
 from cant_do_that_anymore.runs.results import PROTOCOL
 from cant_do_that_anymore.task.types import Eval
 
+# Numbers of different protocols are not comparable; the letter counts changes of the arguments.
 VERSION = f"{PROTOCOL}-A"
-"""Numbers of another protocol cannot be compared; the letter counts changes of the arguments."""
 DESCRIPTIONS: dict[Eval, str] = {
     "all": "Does a model drop a habit of chess when the rules forbid it? 1,000 positions.",
     "all_small": "Does a model drop a habit of chess when the rules forbid it? 100 positions.",
@@ -57,29 +61,31 @@ def cant_do_that_anymore_diagonal(**arguments: Unpack[Arguments]) -> Task:
 
 
 class HabitTask(Task):
-    """A task whose epochs are averaged: Inspect sets the reducer before anything is asked."""
+    """A task whose epochs are averaged; Inspect sets the reducer before the first request."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse any other reducer, such as that of ``--epochs-reducer max``."""
+        """Reject any other reducer, such as ``--epochs-reducer max``."""
         for reducer in value or () if name == "epochs_reducer" else ():
-            if (given := registry_info(reducer).name.split("/")[-1]) != "mean":
-                with one_sentence():
+            if (kind := registry_info(reducer).name.split("/")[-1]) != "mean":
+                with click_errors():
                     raise InvalidInput(
-                        f"the epochs reducer {given!r} cannot work: these metrics are ratios over "
+                        f"the epochs reducer {kind!r} cannot work: these metrics are ratios over "
                         "all epochs, so leave out --epochs-reducer, or give it 'mean'"
                     )
         super().__setattr__(name, value)
 
 
 def _task(eval: Eval, arguments: Arguments) -> Task:
-    """A task that needs no model until it runs; where one is known, so may be its dataset."""
-    with one_sentence():
+    """Create a task; without a model, or without its dataset, samples come while it runs."""
+    with click_errors():
         model = active_model()
         spec = spec_for(eval, arguments, model)
-        at_hand, change = positions_for(spec), spec.change
-        chosen = known_already(spec, model, at_hand)
-        made = HabitTask(
-            dataset=samples_of(chosen, change) if chosen else Found(eval, arguments, at_hand),
+        available, change = positions_for(spec), spec.change
+        selection = known_selection(spec, model, available)
+        habit_task = HabitTask(
+            dataset=inspect_samples(selection, change)
+            if selection
+            else SearchedSamples(eval, arguments, available),
             solver=every_condition(eval, **arguments),
             scorer=habit(),
             fail_on_error=spec.max_error_rate,
@@ -92,19 +98,21 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
                 "wording": spec.wording,
                 "reading": spec.reading,
                 "protocol": PROTOCOL,
-                "dataset": chosen.dataset.provenance if chosen else "found while the task runs",
+                "dataset": selection.dataset.provenance
+                if selection
+                else "found while the task runs",
             },
         )
         name = str(spec.dataset or f"{change.key}/{spec.pool or eval}")
-        made.dataset = MemoryDataset(list(made.dataset), name)
-        return made
+        habit_task.dataset = MemoryDataset(list(habit_task.dataset), name)
+        return habit_task
 
 
+# Tasks by the name of the eval, under which they are registered as well.
 TASKS = {
     "all": cant_do_that_anymore,
     "all_small": cant_do_that_anymore_small,
     "all_diagonal": cant_do_that_anymore_diagonal,
 }
-"""By the names of the evals, which are names of the tasks as well."""
-for _eval, _made in TASKS.items():
-    task(name=_eval)(_made)
+for _eval, _function in TASKS.items():
+    task(name=_eval)(_function)
