@@ -18,7 +18,7 @@ from cant_do_that_anymore.datasets.pools import drawn
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.oaieval.command import EVAL_PARAMS, pairs, threads
+from cant_do_that_anymore.oaieval.command import EVAL_PARAMS, parse_pairs, threads
 from cant_do_that_anymore.oaieval.solvers import solver_named
 from cant_do_that_anymore.providers.catalogue import info_by_name
 from cant_do_that_anymore.task.spec import Spec
@@ -375,13 +375,13 @@ def test_a_mistake_ends_in_one_sentence(arguments: tuple[str, ...], sentence: st
 )
 def test_parameters_that_cannot_be_are_refused(text: str, sentence: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        pairs("--flag", text, EVAL_PARAMS)
+        parse_pairs("--flag", text, EVAL_PARAMS)
     assert str(refusal.value) == sentence
 
 
 def test_parameters_have_the_types_of_their_keys() -> None:
     text = "n_samples=10,diagonal_variation=False,default_model_dataset=gpt-4-0314"
-    assert pairs("--flag", text, EVAL_PARAMS) == {
+    assert parse_pairs("--flag", text, EVAL_PARAMS) == {
         "n_samples": 10,
         "diagonal_variation": False,
         "default_model_dataset": "gpt-4-0314",

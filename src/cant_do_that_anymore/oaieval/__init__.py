@@ -1,1 +1,1 @@
-"""The command ``oaieval``, as the users of the original know it."""
+"""The command ``oaieval`` of the original eval, with its solvers and record files."""

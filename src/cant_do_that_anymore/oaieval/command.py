@@ -1,4 +1,4 @@
-"""The command ``oaieval``: its flags and the run behind it."""
+"""The command ``oaieval``: its flags, and the run that they describe."""
 
 import logging
 import os
@@ -62,7 +62,7 @@ class Flags:
     dry_run_logging: bool
 
 
-def _switch(text: str) -> bool:
+def _parse_bool(text: str) -> bool:
     if text.lower() not in _YES | _NO:
         raise ValueError(text)
     return text.lower() in _YES
@@ -70,10 +70,11 @@ def _switch(text: str) -> bool:
 
 EVAL_PARAMS: dict[str, Callable[[str], Any]] = {
     "n_samples": int,
-    "diagonal_variation": _switch,
+    "diagonal_variation": _parse_bool,
     "default_model_dataset": str,
-    "remake_dataset_if_not_found": _switch,
+    "remake_dataset_if_not_found": _parse_bool,
 }
+# Parsed as the options of `cdta run`.
 COMPLETION_ARGS: dict[str, Callable[[str], Any]] = {
     name: OPTIONS[name].type
     for name in (
@@ -87,11 +88,10 @@ COMPLETION_ARGS: dict[str, Callable[[str], Any]] = {
         *REASONING,
     )
 }
-"""Read as the options of `cdta run` are."""
 
 
 def eval_named(name: str, extra_params: str) -> tuple[Eval, dict[str, Any]]:
-    """The eval that goes by ``name``, and its parameters with those the user gave.
+    """Return the eval of this name, and its parameters with those of the user.
 
     Raises:
         InvalidInput: if there is no such eval or parameter.
@@ -105,31 +105,31 @@ def eval_named(name: str, extra_params: str) -> tuple[Eval, dict[str, Any]]:
     }
     if split == "all_diagonal":
         params["diagonal_variation"] = True
-    return split, params | pairs("--extra_eval_params", extra_params, EVAL_PARAMS)
+    return split, params | parse_pairs("--extra_eval_params", extra_params, EVAL_PARAMS)
 
 
-def pairs(flag: str, text: str, kinds: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
-    """The values in a text such as ``n_samples=10,diagonal_variation=True``.
+def parse_pairs(flag: str, text: str, types: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
+    """Parse a text such as ``n_samples=10,diagonal_variation=True``.
 
     Raises:
-        InvalidInput: if the text is none, or has an unknown key or an impossible value.
+        InvalidInput: if the text is malformed, or has an unknown key or an invalid value.
     """
     values = {}
     for pair in filter(None, _split(text)):
         key, equals, value = pair.partition("=")
         if not equals:
             raise InvalidInput(f"{flag} takes K=V,K=V, not {pair!r}")
-        if key not in kinds:
-            raise unknown_value(f"key of {flag}", key, kinds)
+        if key not in types:
+            raise unknown_value(f"key of {flag}", key, types)
         try:
-            values[key] = kinds[key](value)
+            values[key] = types[key](value)
         except (ValueError, click.BadParameter):
             raise InvalidInput(f"{flag}: {key} cannot be {value!r}") from None
     return values
 
 
 def _split(text: str) -> Iterator[str]:
-    """The parts between commas, of which those inside braces are no ends."""
+    """Yield the parts between commas, except commas inside braces or brackets."""
     part, depth = "", 0
     for character in text:
         depth += (character in "{[") - (character in "}]")
@@ -142,10 +142,10 @@ def _split(text: str) -> Iterator[str]:
 
 
 def threads() -> int:
-    """How many questions to ask at once, by ``EVALS_THREADS`` and ``EVALS_SEQUENTIAL``.
+    """Return the concurrency set by ``EVALS_THREADS`` and ``EVALS_SEQUENTIAL``.
 
     Raises:
-        InvalidInput: if ``EVALS_THREADS`` is no number above 0.
+        InvalidInput: if ``EVALS_THREADS`` is not a number above 0.
     """
     if os.environ.get("EVALS_SEQUENTIAL") in _YES:
         return 1
@@ -206,28 +206,28 @@ def oaieval(solver: str, eval_name: str, **flags: Any) -> None:
     model name. EVAL is cant_do_that_anymore, or that with .all, .all_small or .all_diagonal.
     EVALS_THREADS (10) says how many questions are asked at once, EVALS_SEQUENTIAL=1 makes it one.
     """
-    _measure(solver, eval_name, Flags(**flags))
+    _run(solver, eval_name, Flags(**flags))
 
 
 def main() -> None:
-    """Run the command; a problem the user can act on ends in one sentence, not a stack trace."""
+    """Run ``oaieval``; a ``UserError`` ends it in one sentence, without a stack trace."""
     with report_errors("oaieval"):
         read_env_file()
         oaieval()
 
 
-def _measure(solver_name: str, eval_name: str, flags: Flags) -> None:
+def _run(solver_name: str, eval_name: str, flags: Flags) -> None:
     if flags.http_run:
         raise InvalidInput("--http-run is not supported; the record goes to a file, --record_path")
     _start_logging(flags)
     split, params = eval_named(eval_name, flags.extra_eval_params)
-    args = pairs("--completion_args", flags.completion_args, COMPLETION_ARGS)
+    args = parse_pairs("--completion_args", flags.completion_args, COMPLETION_ARGS)
     if "," in solver_name:
         raise InvalidInput(f"the eval takes exactly one solver, not several: {solver_name!r}")
     solver = solver_named(solver_name, flags.registry_path, args.get("base_url"))
     spec = _spec(solver, split, params, args, flags)
     model = solver.load()
-    plan_for(spec, model)  # what cannot work ends here, before anything is written
+    plan_for(spec, model)  # raises for an invalid spec, before anything is written
     if not flags.dry_run:
         check_writable(None)
     record, recorder = _record(solver_name, eval_name, split, params, flags)
@@ -237,7 +237,7 @@ def _measure(solver_name: str, eval_name: str, flags: Flags) -> None:
     if not flags.dry_run:
         _save(run)
     report = final_report(run.results.metrics)
-    indices = [number for number, _ in drawn(run.dataset, spec)]
+    indices = [index for index, _ in drawn(run.dataset, spec)]
     recorder.write(events_of(run, record, indices))
     try:
         recorder.finish(report)
@@ -248,7 +248,7 @@ def _measure(solver_name: str, eval_name: str, flags: Flags) -> None:
 
 
 def _start_logging(flags: Flags) -> None:
-    """Log our own lines only; libraries speak up when something is wrong."""
+    """Log our own messages, and warnings of libraries."""
     try:
         file = flags.log_to_file
         log_to(logging.FileHandler(file) if file else logging.StreamHandler(), LOG_FORMAT)
@@ -271,7 +271,7 @@ def _spec(
 ) -> Spec:
     if params.get("diagonal_variation", False) != (split == "all_diagonal"):
         split = "all" if split == "all_diagonal" else "all_diagonal"
-    given = {key: value for key, value in args.items() if key != "base_url"}
+    settings = {key: value for key, value in args.items() if key != "base_url"}
     rebuild = params.get("remake_dataset_if_not_found", True)
     return Spec(
         eval=split,
@@ -281,15 +281,15 @@ def _spec(
         seed=flags.seed,
         max_connections=1 if solver.model == "human" else threads(),
         fresh=not flags.cache,
-        ask_above=None,  # as the original does; scripts of its users have nobody to ask
-        **{"reading": "exact", **solver.settings, **given},
+        ask_above=None,  # as in the original; its users' scripts cannot answer
+        **{"reading": "exact", **solver.settings, **settings},
     )
 
 
 def _record(
     solver: str, eval_name: str, split: Eval, params: dict[str, Any], flags: Flags
 ) -> tuple[RecordSpec, Recorder]:
-    """The record of this run, with its first line written."""
+    """Create the record of this run and write its first line."""
     full_name = f"{BASE_EVAL}.{split}"
     visible = flags.max_samples is None if flags.visible is None else flags.visible
     run_config = {
@@ -307,15 +307,18 @@ def _record(
     }
     spec = record_spec(solver, full_name, run_config, flags.user)
     if flags.dry_run:
-        return spec, DryRecorder(talkative=flags.dry_run_logging)
+        return spec, DryRecorder(log_events=flags.dry_run_logging)
     path = _record_path(flags, spec.run_id, solver, eval_name)
     return spec, FileRecorder(path, spec, kept=flags.cache)
 
 
 def _record_path(flags: Flags, run_id: str, solver: str, eval_name: str) -> Path:
-    """The file of the record; as in the original, the slashes of a solver's name make folders."""
+    """Return the path of the record.
+
+    As in the original, slashes in the solver's name make folders.
+    """
     if not flags.record_path:
-        name = "/".join(map(safe_name, solver.split("/")))  # "..", say, leads nowhere
+        name = "/".join(map(safe_name, solver.split("/")))  # so that ".." leads nowhere
         folder = Path(tempfile.gettempdir()) / "evallogs"
         return folder / f"{run_id}_{name}_{eval_name}.jsonl"
     if "://" in flags.record_path:

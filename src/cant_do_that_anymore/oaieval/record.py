@@ -1,8 +1,8 @@
-"""Record files of a run in the original's format.
+"""Write record files in the format of the original.
 
-One JSON object a line: ``{"spec": {...}}``, then events, then ``{"final_report": {...}}``. The
+One JSON object per line: ``{"spec": {...}}``, then events, then ``{"final_report": {...}}``. The
 events of a sample are a ``sampling`` event for each answer and one ``metrics`` event, or an
-``error`` event if an answer is missing; every number of the report follows from them.
+``error`` event if an answer is missing; the report can be computed from them.
 """
 
 import base64
@@ -25,8 +25,8 @@ from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample
 
 Event = dict[str, Any]
 
+# The original's names of the conditions.
 _NAMES = {STANDARD_CONDITION: "standard", CHANGED_CONDITION: "variant"}
-"""What the original calls the conditions."""
 _ORIGINAL_METRICS = (
     "variant_impact_factor",
     "delta",
@@ -43,7 +43,7 @@ _ORIGINAL_METRICS = (
 
 @dataclass(frozen=True)
 class RecordSpec:
-    """The first line of a record: what was asked of whom."""
+    """The first line of a record: solver, eval and settings of the run."""
 
     completion_fns: list[str]
     eval_name: str
@@ -58,7 +58,7 @@ class RecordSpec:
 def record_spec(
     solver: str, eval_name: str, run_config: dict[str, Any], created_by: str
 ) -> RecordSpec:
-    """The spec of a run that begins now, with a new run id."""
+    """Create the spec of a run that starts now, with a new run id."""
     now = datetime.now(UTC).replace(tzinfo=None)
     base_eval, split = eval_name.split(".")
     return RecordSpec(
@@ -74,7 +74,7 @@ def record_spec(
 
 
 def _event(spec: RecordSpec, number: int, sample_id: str, kind: str, data: Any) -> Event:
-    """One event, happening now."""
+    """Return an event with the current time."""
     return {
         "run_id": spec.run_id,
         "event_id": number,
@@ -87,24 +87,24 @@ def _event(spec: RecordSpec, number: int, sample_id: str, kind: str, data: Any) 
 
 
 def events_of(run: Run, spec: RecordSpec, indices: Sequence[int]) -> Iterator[Event]:
-    """All events of a run; ``indices`` is the number of each sample among those drawn."""
-    happened = (
+    """Yield all events of a run; ``indices`` are the samples' numbers in the dataset."""
+    events = (
         (f"{spec.eval_name}.{index}", kind, data)
         for index, sample in zip(indices, run.samples, strict=True)
-        for kind, data in _happened(run, sample)
+        for kind, data in _sample_events(run, sample)
     )
-    return (_event(spec, number, *what) for number, what in enumerate(happened))
+    return (_event(spec, number, *event) for number, event in enumerate(events))
 
 
 def final_report(metrics: dict[str, Number]) -> dict[str, Number]:
-    """The metrics in the original's order, and after them those it does not have."""
+    """Return the metrics in the original's order, followed by those it does not have."""
     return {name: metrics[name] for name in _ORIGINAL_METRICS} | metrics
 
 
-def _happened(run: Run, sample: Sample) -> Iterator[tuple[str, Any]]:
-    as_one_text, said = run.identity.get("api") == "completions", sample.answers
+def _sample_events(run: Run, sample: Sample) -> Iterator[tuple[str, Any]]:
+    is_completion, answers = run.identity.get("api") == "completions", sample.answers
     for condition in run.plan.conditions:
-        answer = said[condition.name]
+        answer = answers[condition.name]
         if answer.stop_reason == "error":
             yield "error", {"type": "NoAnswer", "message": answer.error}
         else:
@@ -112,13 +112,13 @@ def _happened(run: Run, sample: Sample) -> Iterator[tuple[str, Any]]:
             chat = [asdict(message) for message in messages]
             yield (
                 "sampling",
-                {"prompt": as_text(messages) if as_one_text else chat, **_sampled(answer)},
+                {"prompt": as_text(messages) if is_completion else chat, **_sampling_data(answer)},
             )
     if sample.answered:
-        yield "metrics", _metrics(sample)
+        yield "metrics", _metrics_data(sample)
 
 
-def _sampled(answer: Answer) -> dict[str, Any]:
+def _sampling_data(answer: Answer) -> dict[str, Any]:
     usage = answer.usage
     sampled: dict[str, Any] = {
         "sampled": [answer.text],
@@ -132,11 +132,11 @@ def _sampled(answer: Answer) -> dict[str, Any]:
     return sampled | ({"reasoning": answer.reasoning} if answer.reasoning else {})
 
 
-def _metrics(sample: Sample) -> dict[str, Any]:
+def _metrics_data(sample: Sample) -> dict[str, Any]:
     position = sample.position
     replies = {name: sample.replies[condition] for condition, name in _NAMES.items()}
-    said = {name: sample.answers[condition].text for condition, name in _NAMES.items()}
-    found = {name: original_violations(text, position) for name, text in said.items()}
+    texts = {name: sample.answers[condition].text for condition, name in _NAMES.items()}
+    violations = {name: original_violations(text, position) for name, text in texts.items()}
     return {
         "move": list(position.special_moves),
         "predicted_move": sample.had_habit,
@@ -144,7 +144,7 @@ def _metrics(sample: Sample) -> dict[str, Any]:
         "num_previous_moves": len(position.moves),
         "previous_moves": list(position.moves),
         **{
-            f"{name}_{violation}": violation in found[name]
+            f"{name}_{violation}": violation in violations[name]
             for name in replies
             for violation in VIOLATION_NAMES
         },
@@ -156,26 +156,26 @@ def _metrics(sample: Sample) -> dict[str, Any]:
 
 log = logging.getLogger(__name__)
 
-AS_IN_JSON = "backslashreplace"
-"""What is half of a character is written as JSON writes it."""
+# Writes lone surrogates as JSON escapes.
+SURROGATE_ERRORS = "backslashreplace"
 
 
 class Recorder(Protocol):
-    """Takes the events of a run and its report."""
+    """Receives the events and the report of a run."""
 
     def write(self, events: Iterable[Event]) -> None:
-        """Take the events."""
+        """Record the events."""
 
     def finish(self, report: dict[str, Number]) -> None:
-        """Take the report.
+        """Record the report.
 
         Raises:
-            UserError: if the record is not where it should be.
+            UserError: if it cannot be written.
         """
 
 
 class FileRecorder:
-    """Writes a record to a file, whose first line is there before anything is asked."""
+    """Writes a record to a file, its first line before the first request."""
 
     def __init__(self, path: Path, spec: RecordSpec, *, kept: bool = True) -> None:
         self.path = path
@@ -183,7 +183,7 @@ class FileRecorder:
         self._kept = kept
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(_line({"spec": asdict(spec)}), "utf-8", errors=AS_IN_JSON)
+            path.write_text(_line({"spec": asdict(spec)}), "utf-8", errors=SURROGATE_ERRORS)
         except OSError as problem:
             raise InvalidInput(
                 f"cannot write the record to {str(path)!r} ({problem.strerror}); "
@@ -202,7 +202,7 @@ class FileRecorder:
 
     def _append(self, lines: Iterable[str]) -> int:
         try:
-            with self.path.open("a", encoding="utf-8", errors=AS_IN_JSON) as file:
+            with self.path.open("a", encoding="utf-8", errors=SURROGATE_ERRORS) as file:
                 return sum(1 for line in lines if file.write(line))
         except OSError as problem:
             raise Interrupted(
@@ -213,19 +213,19 @@ class FileRecorder:
 
 
 class DryRecorder:
-    """Records nothing and says so."""
+    """Logs events and report instead of recording them (``--dry-run``)."""
 
-    def __init__(self, *, talkative: bool) -> None:
-        self._talkative = talkative
+    def __init__(self, *, log_events: bool) -> None:
+        self._log_events = log_events
 
     def write(self, events: Iterable[Event]) -> None:
-        """Show the events."""
-        if self._talkative:
-            for each in events:
-                log.info("Not recording event: %s", each)
+        """Log the events."""
+        if self._log_events:
+            for event in events:
+                log.info("Not recording event: %s", event)
 
     def finish(self, report: dict[str, Number]) -> None:
-        """Show the report."""
+        """Log the report."""
         log.info("Final report: %s. Not writing anywhere.", report)
 
 

@@ -1,11 +1,11 @@
-"""Solver names and registries of the original.
+"""Solver names and YAML registries of the original.
 
-Ours::
+An entry of a registry names a model and its options::
 
     my-solver: {model: openai/gpt-4o, temperature: 0.5}
 
-The original's ``class`` and ``args`` are understood for solvers that are one model and nothing
-else, and for chain of thought.
+Entries with the original's ``class`` and ``args`` work for solvers that only call one model, and
+for chain of thought.
 """
 
 import re
@@ -44,25 +44,25 @@ _PROVIDERS = {
     "AnthropicSolver": "anthropic",
     "GeminiSolver": "google",
 }
-_THINKING_PARTS = ("cot_solver", "extract_solver")
+_COT_PARTS = ("cot_solver", "extract_solver")
+# The original's solvers that have a counterpart here, with the arguments they may have.
 _ARGUMENTS = {
     "OpenAISolver": {"completion_fn_options"},
     "TogetherSolver": {"completion_fn_options", "merge_adjacent_msgs"},
     "AnthropicSolver": {"model_name", "max_tokens", "extra_options"},
     "GeminiSolver": {"model_name"},
-    "CoTSolver": {*_THINKING_PARTS, "persistent_memory", "private_interaction_length"},
+    "CoTSolver": {*_COT_PARTS, "persistent_memory", "private_interaction_length"},
     "HumanCliSolver": {"input_prompt"},
 }
-"""The original's solvers that have a counterpart here, and what they may be given."""
-_HARMLESS = {"registry", "postprocessors"}
-"""Arguments that change nothing here: replies are stripped, and read by one reader."""
+# Arguments that have no effect here: replies are always stripped, and parsed by one parser.
+_IGNORED = {"registry", "postprocessors"}
 
 
 def read_registry(path: Path) -> dict[str, object]:
-    """The entries of a YAML file, or of those in a folder or in its folder ``solvers``.
+    """Read the entries of a YAML file, or of all files in a folder or its folder ``solvers``.
 
     Raises:
-        InvalidInput: naming the file, if one cannot be read.
+        InvalidInput: if a file cannot be read.
     """
     if not path.is_dir():
         return _read_file(path)
@@ -74,14 +74,14 @@ def read_registry(path: Path) -> dict[str, object]:
 
 
 def solver_fields(name: str, entry: object) -> Fields:
-    """What an entry says of a solver: its model, and options for asking it.
+    """Return the model and the options of a registry entry.
 
     Raises:
-        InvalidInput: if the entry is in neither shape.
+        InvalidInput: if the entry has neither our format nor the original's.
     """
     fields = dict(_mapping(name, entry))
     if "class" in fields:
-        fields = _translated(name, fields)
+        fields = _translate(name, fields)
     for key, value in fields.items():
         if key not in _TYPES:
             raise InvalidInput(f"the solver {name!r} has {key!r}; it may have {', '.join(_TYPES)}")
@@ -106,19 +106,19 @@ def _read_file(path: Path) -> dict[str, object]:
     return {str(name): entry for name, entry in entries.items()}
 
 
-def _translated(name: str, entry: Fields) -> Fields:
-    """Our fields for an entry in the original's shape."""
+def _translate(name: str, entry: Fields) -> Fields:
+    """Translate an entry in the original's format into ours."""
     kind = str(entry["class"]).rpartition(":")[2]
     if kind not in _ARGUMENTS:
         usable = ", ".join(sorted(_ARGUMENTS))
         raise InvalidInput(f"the solver {name!r} is a {kind}; usable here: {usable}")
     args = _mapping(name, entry.get("args") or {})
-    for argument in args.keys() - _ARGUMENTS[kind] - _HARMLESS:
+    for argument in args.keys() - _ARGUMENTS[kind] - _IGNORED:
         raise InvalidInput(f"the solver {name!r} has {argument!r}, which has no meaning here")
     if kind == "HumanCliSolver":
         return {"model": "human"}
     if kind == "CoTSolver":
-        return _thinking(name, args)
+        return _chain_of_thought(name, args)
     options = _mapping(name, args.get("completion_fn_options", args))
     model = options.get("model", options.get("model_name", ""))
     limits = {"max_tokens": args["max_tokens"]} if "max_tokens" in args else {}
@@ -126,8 +126,8 @@ def _translated(name: str, entry: Fields) -> Fields:
     return {"model": f"{_PROVIDERS[kind]}/{model}" if model else model, **limits, **extra}
 
 
-def _thinking(name: str, args: Fields) -> Fields:
-    thinker, replier = (solver_fields(name, args.get(part)) for part in _THINKING_PARTS)
+def _chain_of_thought(name: str, args: Fields) -> Fields:
+    thinker, replier = (solver_fields(name, args.get(part)) for part in _COT_PARTS)
     if thinker["model"] != replier["model"]:
         raise InvalidInput(f"the solver {name!r} thinks with one model and replies with another")
     tokens = {"thinking_tokens": thinker.get("max_tokens", THINKING_TOKENS)}
@@ -142,19 +142,19 @@ def _mapping(name: str, value: object) -> Fields:
     return value
 
 
-DIRECT, THINKING, BASE = "generation/direct/", "generation/cot/", "chess/generation/direct/"
+DIRECT, COT, BASE = "generation/direct/", "generation/cot/", "chess/generation/direct/"
 
 
 @dataclass(frozen=True)
 class Solver:
-    """A model and how to ask it.
+    """A model with its settings.
 
     Attributes:
-        name: the solver's name, as it was given.
-        model: its model, as ``cdta run --model`` names it.
-        settings: how to ask it, by field of the spec of a run.
-        thinking_tokens: how much it may think before it replies; None for as its name says.
-        base_url: the address of the server that has the model, where one was given.
+        name: the name of the solver.
+        model: the name of its model, as in ``cdta run --model``.
+        settings: fields of the spec of a run.
+        thinking_tokens: the token limit of its chain of thought; None for that of the model name.
+        base_url: the address of the model's server, if any.
     """
 
     name: str
@@ -164,48 +164,48 @@ class Solver:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> Model:
-        """The model, ready to be asked.
+        """Create the model.
 
         Raises:
-            InvalidInput: if there is no such model, or a key is missing.
+            InvalidInput: if there is no such model or its key is missing.
         """
         name = parse_name(self.model, self.base_url)
         return replace(name, thinking_tokens=self.thinking_tokens or name.thinking_tokens).load()
 
 
 def solver_named(name: str, registries: Sequence[Path] = (), base_url: str | None = None) -> Solver:
-    """The solver that goes by ``name``.
+    """Return the solver of this name.
 
     Args:
         name: a name of a registry or of the table ``data/solvers.yaml``, ``generation/direct/M``
             or ``generation/cot/M``, or any model name of ``cdta run --model``.
         registries: YAML files, or folders of them, with more solvers.
-        base_url: the server that has the model, which then goes by the name the server knows.
+        base_url: the model's server, which then defines the name of the model.
 
     Raises:
         InvalidInput: if there is no such solver, or a registry cannot be read.
     """
     table = yaml.safe_load((DATA / "solvers.yaml").read_text(encoding="utf-8"))
     own = {key: entry for path in registries for key, entry in read_registry(path).items()}
-    if base_url and not _fitting(name, own):
-        return _served(name, base_url)
+    if base_url and not _matching_pattern(name, own):
+        return _server_solver(name, base_url)
     solvers = own | {key: entry for key, entry in table["solvers"].items() if key not in own}
     if name.endswith("/"):
         raise _unknown(name, solvers, table["models"])
-    if pattern := _fitting(name, solvers):
+    if pattern := _matching_pattern(name, solvers):
         fields = solver_fields(name, solvers[pattern])
         own_url = fields.pop("base_url", None)
         return Solver(
             name,
-            model=_filled(fields.pop("model"), pattern, name),
+            model=_fill_stars(fields.pop("model"), pattern, name),
             thinking_tokens=fields.pop("thinking_tokens", None),
             base_url=base_url or own_url,
             settings=fields,
         )
     model, thinking_tokens = _split(name)
     if model != name or "/" not in name:
-        if pattern := _fitting(model, table["models"]):
-            model = _filled(table["models"][pattern], pattern, model)
+        if pattern := _matching_pattern(model, table["models"]):
+            model = _fill_stars(table["models"][pattern], pattern, model)
             return Solver(name, model, thinking_tokens=thinking_tokens)
         if name not in OUR_MODELS:
             raise _unknown(name, solvers, table["models"])
@@ -214,7 +214,7 @@ def solver_named(name: str, registries: Sequence[Path] = (), base_url: str | Non
     return Solver(name, name)
 
 
-def _served(name: str, base_url: str) -> Solver:
+def _server_solver(name: str, base_url: str) -> Solver:
     if name.startswith(BASE):
         return Solver(name, TEXT_PREFIX + name.removeprefix(BASE), base_url=base_url)
     model, thinking_tokens = _split(name)
@@ -222,32 +222,32 @@ def _served(name: str, base_url: str) -> Solver:
 
 
 def _split(name: str) -> tuple[str, int | None]:
-    """The model in a solver's name, and how much it may think."""
-    if name.startswith(THINKING):
-        return name.removeprefix(THINKING), THINKING_TOKENS
+    """Return the model in a solver's name, and the token limit of its chain of thought."""
+    if name.startswith(COT):
+        return name.removeprefix(COT), THINKING_TOKENS
     return name.removeprefix(DIRECT), None
 
 
-def _fitting(name: str, patterns: Iterable[str]) -> str | None:
-    return next((pattern for pattern in patterns if _compiled(pattern).fullmatch(name)), None)
+def _matching_pattern(name: str, patterns: Iterable[str]) -> str | None:
+    return next((pattern for pattern in patterns if _regex(pattern).fullmatch(name)), None)
 
 
-def _filled(model: str, pattern: str, name: str) -> str:
-    """The model's name with what the pattern's stars stand for in place of its own."""
-    match = _compiled(pattern).fullmatch(name)
+def _fill_stars(model: str, pattern: str, name: str) -> str:
+    """Replace the stars of a model name by what the stars of the pattern match."""
+    match = _regex(pattern).fullmatch(name)
     for part in match.groups() if match else ():
         model = model.replace("*", part, 1)
     return model
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _regex(pattern: str) -> re.Pattern[str]:
     return re.compile(re.escape(pattern).replace(r"\*", "(.*)"))
 
 
 def _unknown(name: str, solvers: Iterable[str], models: Iterable[str]) -> InvalidInput:
     model = name.split("/")[-1]
-    modes = (DIRECT, THINKING)
-    meant = [mode + model for mode in modes] if _fitting(model, models) else []
+    modes = (DIRECT, COT)
+    suggestions = [mode + model for mode in modes] if _matching_pattern(model, models) else []
     return unknown_value(
-        "solver", name, [*solvers, *meant, *(DIRECT + pattern for pattern in models)]
+        "solver", name, [*solvers, *suggestions, *(DIRECT + pattern for pattern in models)]
     )
