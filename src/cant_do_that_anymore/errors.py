@@ -76,19 +76,19 @@ class Stopped(Interrupted):
     """The user interrupted the work."""
 
 
-def unknown_value(what: str, given: str, valid: Iterable[str]) -> InvalidInput:
-    """Return an error that ``given`` is not a valid ``what``, with the closest valid values.
+def unknown_value(kind: str, value: str, valid: Iterable[str]) -> InvalidInput:
+    """Return an error that ``value`` is not a valid ``kind``, with the closest valid values.
 
     >>> str(unknown_value("rules", "bishop-as-knight", ["standard", "bishops-as-knights"]))
     "unknown rules: 'bishop-as-knight' (did you mean 'bishops-as-knights'?)"
     """
-    return InvalidInput(f"unknown {what}: {given!r} ({nearest(given, valid)})")
+    return InvalidInput(f"unknown {kind}: {value!r} ({nearest(value, valid)})")
 
 
-def nearest(given: str, valid: Iterable[str]) -> str:
+def nearest(value: str, valid: Iterable[str]) -> str:
     """Suggest the closest valid names, or list some valid names if none is close."""
     names = sorted(valid)
-    if close := get_close_matches(given, names, n=3, cutoff=0.5):
+    if close := get_close_matches(value, names, n=3, cutoff=0.5):
         return "did you mean " + " or ".join(map(repr, close)) + "?"
     return f"valid: {shortlist(names)}"
 
@@ -98,20 +98,20 @@ def shortlist(names: Sequence[str]) -> str:
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
-def error_reason(fault: BaseException) -> str:
+def error_reason(error: BaseException) -> str:
     """Return the message of an exception on one line, without an error number.
 
     >>> error_reason(FileNotFoundError(2, "No such file", "x")), error_reason(EOFError())
     ('No such file', 'EOFError')
     """
-    words = getattr(fault, "strerror", None) or str(fault) or type(fault).__name__
+    words = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(words.split())
 
 
-def pluralize(n: int, what: str) -> str:
+def pluralize(n: int, noun: str) -> str:
     """Return a count with its noun, in the plural unless the count is 1.
 
     >>> pluralize(1, "sample"), pluralize(1200, "sample")
     ('1 sample', '1,200 samples')
     """
-    return f"{n:,} {what}" + ("" if n == 1 else "s")
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")

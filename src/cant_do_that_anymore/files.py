@@ -110,8 +110,8 @@ def atomic_replace_dir(path: Path) -> Iterator[Path]:
         yield temporary
         while not _rename_over(temporary, path):
             with suppress(FileNotFoundError):  # another process has moved it first
-                path.rename(aside := _temporary_path(path))
-                shutil.rmtree(aside, ignore_errors=True)
+                path.rename(moved := _temporary_path(path))
+                shutil.rmtree(moved, ignore_errors=True)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

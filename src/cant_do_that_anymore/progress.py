@@ -59,21 +59,21 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def progress(
-    what: str, total: int, *, quiet: bool, to: Callable[[str], None] | None = None
+    work: str, total: int, *, quiet: bool, to: Callable[[str], None] | None = None
 ) -> Iterator[Advance]:
-    """Display on standard error how many steps of ``what`` are done, while the body runs.
+    """Display on standard error how many steps of ``work`` are done, while the body runs.
 
     Args:
-        what: the work being done.
+        work: the name of the work.
         total: the number of steps.
         quiet: display nothing.
         to: prints a line for each step instead, for a person who answers at the terminal.
     """
     if to and not quiet:
-        yield _line_per_step(what, total, to)
+        yield _line_per_step(work, total, to)
         return
     done, rates = 0, _RateEstimator()
-    with progress_display(what, quiet=quiet) as show:
+    with progress_display(work, quiet=quiet) as show:
 
         def advance(steps: int = 1, *, remark: Callable[[], str] = str, paced: bool = True) -> None:
             nonlocal done
@@ -88,32 +88,32 @@ def progress(
         yield advance
 
 
-def _line_per_step(what: str, total: int, to: Callable[[str], None]) -> Advance:
+def _line_per_step(work: str, total: int, to: Callable[[str], None]) -> Advance:
     done = 0
 
     def advance(steps: int = 1, *, remark: Callable[[], str] = str, paced: bool = True) -> None:
         nonlocal done
         done += steps
-        to(f"{what}: {done} of {total}")
+        to(f"{work}: {done} of {total}")
 
     advance(0)
     return advance
 
 
 @contextmanager
-def progress_display(what: str, *, quiet: bool, plain: bool = False) -> Iterator[Show]:
-    """Display on standard error how much of ``what`` is done, while the body runs.
+def progress_display(work: str, *, quiet: bool, plain: bool = False) -> Iterator[Show]:
+    """Display on standard error how much of ``work`` is done, while the body runs.
 
     Args:
-        what: the work being done.
+        work: the name of the work.
         quiet: display nothing.
         plain: print lines in a terminal too, because something else is written there.
     """
     if quiet:
         yield _silent
         return
-    what = visible(what)
-    with _plain_lines(what) if plain or not sys.stderr.isatty() else _bar(what) as show:
+    work = visible(work)
+    with _plain_lines(work) if plain or not sys.stderr.isatty() else _bar(work) as show:
         yield lambda share, remark: show(share, visible(remark))
 
 
@@ -186,7 +186,7 @@ def _time_left(left: float | None) -> str:
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[Show]:
+def _bar(work: str) -> Iterator[Show]:
     from rich.console import Console, RenderableType
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.text import Text
@@ -206,7 +206,7 @@ def _bar(what: str) -> Iterator[Show]:
             yield from super().get_renderables()
 
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(what, total=None, remark="")
+        task = bars.add_task(work, total=None, remark="")
 
         def show(share: float | None, remark: str) -> None:
             nonlocal last
@@ -224,14 +224,14 @@ def _bar(what: str) -> Iterator[Show]:
 
 
 @contextmanager
-def _plain_lines(what: str) -> Iterator[Show]:
+def _plain_lines(work: str) -> Iterator[Show]:
     """Print a line every 15 seconds and at the end, for logs, also if no step is done yet."""
     rates, last, part = _RateEstimator(), time.monotonic(), _PART.get()
-    what = f"{part.title}: {what}" if part else what
+    work = f"{part.title}: {work}" if part else work
 
     def print_line(remark: str) -> None:
         with suppress(OSError):  # standard error is closed; the work goes on
-            print(f"{what}: {remark}", file=sys.stderr, flush=True)
+            print(f"{work}: {remark}", file=sys.stderr, flush=True)
 
     def show(share: float | None, remark: str) -> None:
         nonlocal last

@@ -212,8 +212,8 @@ def several_models() -> Option:
     """Create ``--model`` for commands that take several."""
     help_text = f"Whom to measure, NAME@URL at a server; repeatable.  [default: {DEFAULT_MODEL}]"
     # An experiment file may give a table for a model, not only its name.
-    form: dict[str, Any] = {"multiple": True, "type": click.UNPROCESSED, "metavar": "M"}
-    return Option(["--model", "models"], heading=MODEL, help=help_text, **form)
+    attributes: dict[str, Any] = {"multiple": True, "type": click.UNPROCESSED, "metavar": "M"}
+    return Option(["--model", "models"], heading=MODEL, help=help_text, **attributes)
 
 
 def several(name: str, plural: str, *default: str, default_text: str = "") -> Option:

@@ -186,10 +186,10 @@ def solver_named(name: str, registries: Sequence[Path] = (), base_url: str | Non
         InvalidInput: if there is no such solver, or a registry cannot be read.
     """
     table = yaml.safe_load((DATA / "solvers.yaml").read_text(encoding="utf-8"))
-    own = {key: entry for path in registries for key, entry in read_registry(path).items()}
-    if base_url and not _matching_pattern(name, own):
+    custom = {key: entry for path in registries for key, entry in read_registry(path).items()}
+    if base_url and not _matching_pattern(name, custom):
         return _server_solver(name, base_url)
-    solvers = own | {key: entry for key, entry in table["solvers"].items() if key not in own}
+    solvers = custom | {key: entry for key, entry in table["solvers"].items() if key not in custom}
     if name.endswith("/"):
         raise _unknown(name, solvers, table["models"])
     if pattern := _matching_pattern(name, solvers):

@@ -56,8 +56,8 @@ def title_of(group: Sequence[Standing]) -> str:
     first = group[0]
     chosen = f" from the pool {first.pool}" if first.pool else ""
     selected = f" selected {first.selection}" if first.selection else ""
-    how = f" (positions{chosen}{selected})" if chosen or selected else ""
-    return f"{first.eval}: {first.change.title}{how}"
+    remark = f" (positions{chosen}{selected})" if chosen or selected else ""
+    return f"{first.eval}: {first.change.title}{remark}"
 
 
 def group_notes(group: Sequence[Standing]) -> list[str]:

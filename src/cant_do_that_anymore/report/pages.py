@@ -87,9 +87,9 @@ def experiment_page(
 def _embed(files: Sequence[Path]) -> list[Markup]:
     embedded = []
     for file in files:
-        kind, _, place = file.stem.partition("-")
+        kind, _, category = file.stem.partition("-")
         if file.suffix == ".svg":
-            drawing, caption = file.read_text(encoding="utf-8"), f"{CAPTIONS[kind]} ({place})"
+            drawing, caption = file.read_text(encoding="utf-8"), f"{CAPTIONS[kind]} ({category})"
             embedded.append(embed_svg(drawing, caption, file.stem))
     return embedded
 
@@ -171,11 +171,11 @@ def _plot(group: Sequence[Standing], out: Path) -> Iterator[Path]:
     rules = group[0].change.key + _selection_suffix(group[0])
     if group[0].pool:
         rules += f"-{safe_name(group[0].pool)}"
-    place = f"{group[0].eval}-{rules}"
+    category = f"{group[0].eval}-{rules}"
     if has_curve(group):
-        yield from curve_chart(group, out / f"curve-{place}")
-    yield from bar_chart(group, out / f"bars-{place}")
-    yield from headline_chart(group, out / f"headline-{place}")
+        yield from curve_chart(group, out / f"curve-{category}")
+    yield from bar_chart(group, out / f"bars-{category}")
+    yield from headline_chart(group, out / f"headline-{category}")
     if group[0].eval == "all_diagonal":
         yield from line_chart(group, out / f"diagonal-{rules}")
 

@@ -141,8 +141,8 @@ def diagnosis_view(run: Run) -> DiagnosisView | None:
 def _row(title: str, groups: Sequence[Knowing], counts: Counter[Knowing]) -> KnowledgeRow:
     count = sum(counts[group] for group in groups)
     drops, keeps = (
-        KnowledgeGroup(group, does, counts[group], counts[group] / max(1, count), f"is-{style}")
-        for group, does, style in zip(
+        KnowledgeGroup(group, behavior, counts[group], counts[group] / max(1, count), f"is-{style}")
+        for group, behavior, style in zip(
             groups, ("drops the habit", "keeps it"), ("adapted", "special"), strict=True
         )
     )

@@ -39,9 +39,9 @@ def tag(name: str, *children: str, **attributes: str | float) -> Markup:
     return Markup("<{0}{1}>{2}</{0}>").format(name, pairs, Markup().join(children))
 
 
-def move_styles(picture: Element) -> None:
+def move_styles(drawing: Element) -> None:
     """Turn inline styles into attributes, since the content security policy allows no styles."""
-    for element in picture.iter():
+    for element in drawing.iter():
         for declaration in filter(None, element.attrib.pop("style", "").split(";")):
             name, _, value = declaration.partition(":")
             element.set(name.strip(), value.strip())

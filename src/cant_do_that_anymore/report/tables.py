@@ -102,8 +102,8 @@ def _diagnosis(view: DiagnosisView) -> Iterator[RenderableType]:
     """Yield the table of habits by knowledge of the rule, and the line on controls."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(f"of {number(view.habits)} with the habit", no_wrap=True)
-    for does in ("drop it", "keep it"):
-        table.add_column(does, justify="right", no_wrap=True)
+    for column in ("drop it", "keep it"):
+        table.add_column(column, justify="right", no_wrap=True)
         table.add_column("", justify="right", no_wrap=True)
     for row in view.rows:
         cells = (text for p in row.parts for text in (number(p.count), percentage(p.share)))

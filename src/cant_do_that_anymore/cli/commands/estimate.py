@@ -87,12 +87,12 @@ def _table(forecast: Estimate) -> Table:
     for heading in ("requests", "tokens each", "cost", "time"):
         table.add_column(heading, justify="right")
     steps = {"dataset": forecast.dataset, "measuring": forecast.measuring}
-    both = all(step.requests for step in steps.values())
-    for title, step in (steps | ({"total": forecast.total} if both else {})).items():
+    has_both = all(step.requests for step in steps.values())
+    for title, step in (steps | ({"total": forecast.total} if has_both else {})).items():
         if step.requests:
-            first, *others = step.ways
+            first, *more_ways = step.ways
             table.add_row(title, f"{step.requests:,}", *_cells(first))
-            for way in others:
+            for way in more_ways:
                 table.add_row(way.title, "", *_cells(way))
         elif step.kept:
             table.add_row(title, NOTHING)

@@ -198,10 +198,10 @@ def _output(output: Path | None) -> Iterator[BinaryIO]:
 def _delay_ctrl_c() -> Iterator[None]:
     """Delay Ctrl-C until the body is done, so that no line is half notate."""
     pressed = []
-    before = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    handler = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)
     if pressed:
         raise KeyboardInterrupt

@@ -98,7 +98,7 @@ def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
     cost that of all answers. Whatever is listed can be named in other commands by a part of its
     folder's name.
     """
-    folders = [folder for place in places for folder in _runs_in(place)] or known_folders()
+    folders = [folder for parent in places for folder in _runs_in(parent)] or known_folders()
     runs, damaged = listed(folders)
     if as_json:
         click.echo(json.dumps([asdict(run) | {"folder": str(run.folder)} for run in runs]))
@@ -111,10 +111,10 @@ def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
         click.echo(visible(f"cdta: {problem}"), err=True)
 
 
-def _runs_in(place: Path) -> list[Path]:
-    folders = folders_in(place)
+def _runs_in(parent: Path) -> list[Path]:
+    folders = folders_in(parent)
     if not folders:
-        raise InvalidInput(f"{str(place)!r} holds no run")
+        raise InvalidInput(f"{str(parent)!r} holds no run")
     return folders
 
 

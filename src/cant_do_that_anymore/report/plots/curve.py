@@ -68,8 +68,8 @@ def _lines(group: Sequence[Standing]) -> dict[str, list[Line]]:
 
 def _have_same_positions(first: Standing, second: Standing) -> bool:
     """Whether two entries have the same positions; one that stopped early has a prefix."""
-    fewer, more = sorted((first.positions, second.positions), key=len)
-    return fewer <= more if first.stops or second.stops else fewer == more
+    smaller, larger = sorted((first.positions, second.positions), key=len)
+    return smaller <= larger if first.stops or second.stops else smaller == larger
 
 
 def _tokens(standing: Standing) -> float:
@@ -110,26 +110,26 @@ def curve_figure(group: Sequence[Standing]) -> Figure:
 
 def _draw(axes: Axes, name: str, line: Line, number: int, offset: float, *, labelled: bool) -> None:
     color, marker = mark(number)
-    places, values = [], []
+    xs, ys = [], []
     for standing in line:
         value, interval = value_and_interval(standing, name)
         if value is None or interval is None:
             continue
-        place = _tokens(standing) or offset
-        places.append(place)
-        values.append(value)
+        x = _tokens(standing) or offset
+        xs.append(x)
+        ys.append(value)
         bounds = standing.results.bounds.get(name)
         if bounds and bounds.low is not None and bounds.high is not None:
-            axes.vlines(place, bounds.low, bounds.high, BAND["facecolor"], linewidth=5, zorder=1)
-        axes.vlines(place, interval.low, interval.high, color, linewidth=1)
+            axes.vlines(x, bounds.low, bounds.high, BAND["facecolor"], linewidth=5, zorder=1)
+        axes.vlines(x, interval.low, interval.high, color, linewidth=1)
         face = "white" if standing.is_suspect else color
         size = _size(standing.effort) ** 2  # here an area
-        axes.scatter(place, value, size, face, marker=marker, edgecolors=color, zorder=3)
+        axes.scatter(x, value, size, face, marker=marker, edgecolors=color, zorder=3)
         if labelled or standing.is_suspect:
             right, up, side = _SIDES[number % len(_SIDES)]
             axes.annotate(
                 _label(standing) if labelled else "(!)",
-                (place, value),
+                (x, value),
                 (right, up),
                 textcoords="offset points",
                 ha=side,
@@ -137,7 +137,7 @@ def _draw(axes: Axes, name: str, line: Line, number: int, offset: float, *, labe
                 color=color,
                 path_effects=[withStroke(linewidth=2, foreground="white")],
             )
-    axes.plot(places, values, dashes(number), color=color, linewidth=1.2, zorder=1.5)
+    axes.plot(xs, ys, dashes(number), color=color, linewidth=1.2, zorder=1.5)
 
 
 def _size(effort: Effort | None) -> float:
@@ -176,8 +176,8 @@ def _finish(axes: Axes, name: str) -> None:
 
 def _ends(tokens: Sequence[float]) -> tuple[int, int]:
     """Return the ticks around the entries with reasoning."""
-    some = [count for count in tokens if count >= 1] or [1.0]
-    return _TICKS[bisect_right(_TICKS, min(some)) - 1], _TICKS[bisect_left(_TICKS, max(some))]
+    counts = [count for count in tokens if count >= 1] or [1.0]
+    return _TICKS[bisect_right(_TICKS, min(counts)) - 1], _TICKS[bisect_left(_TICKS, max(counts))]
 
 
 def _scale(axes: Axes, least: int, most: int, *, from_zero: bool) -> None:

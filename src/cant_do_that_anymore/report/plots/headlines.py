@@ -39,9 +39,9 @@ def headline_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.0, 1.9 + 0.5 * len(group)), layout="constrained")
         for axes, name in _panels(figure):
-            for place, standing in enumerate(group):
-                _point(axes, standing, name, place, COLORS[1 if standing.is_suspect else 0])
-                _number(axes, standing, name, place)
+            for y, standing in enumerate(group):
+                _point(axes, standing, name, y, COLORS[1 if standing.is_suspect else 0])
+                _number(axes, standing, name, y)
             label_rows(axes, [marked(standing) for standing in group])
             _finish(axes, name)
         title(figure, "Headline measures", group)
@@ -61,8 +61,8 @@ def rules_chart(standings: Sequence[Standing], stem: Path) -> list[Path]:
             for standing in standings:
                 number = models.index(standing.label)
                 offset = step * (number - (len(models) - 1) / 2)
-                place = changes.index(_rules_label(standing)) + offset
-                _point(axes, standing, name, place, *mark(number), thick=0.8 * step)
+                y = changes.index(_rules_label(standing)) + offset
+                _point(axes, standing, name, y, *mark(number), thickness=0.8 * step)
             label_rows(axes, changes)
             _finish(axes, name)
         title(figure, "Headline measures by rules", standings)
@@ -92,29 +92,29 @@ def _point(
     axes: Axes,
     standing: Standing,
     name: str,
-    place: float,
+    y: float,
     color: str,
     marker: str = "o",
-    thick: float = 0.5,
+    thickness: float = 0.5,
 ) -> None:
     value, interval = value_and_interval(standing, name)
     bounds = standing.results.bounds.get(name)
     if value is None or interval is None:
         return
     if bounds and bounds.low is not None and bounds.high is not None:
-        axes.barh(place, bounds.high - bounds.low, thick, bounds.low, **BAND)
-    whisker(axes, value, interval, place, color)
+        axes.barh(y, bounds.high - bounds.low, thickness, bounds.low, **BAND)
+    whisker(axes, value, interval, y, color)
     face = "white" if standing.is_suspect else color
-    axes.plot(value, place, marker, markersize=6, color=color, markerfacecolor=face)
+    axes.plot(value, y, marker, markersize=6, color=color, markerfacecolor=face)
 
 
-def _number(axes: Axes, standing: Standing, name: str, place: float) -> None:
+def _number(axes: Axes, standing: Standing, name: str, y: float) -> None:
     value, interval = value_and_interval(standing, name)
     if value is None or interval is None:
         return
     axes.annotate(
         minus(f"{round(value, 2) + 0:.2f}"),
-        (value, place),
+        (value, y),
         (0, 6),
         textcoords="offset points",
         ha="center",

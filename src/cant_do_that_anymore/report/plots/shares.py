@@ -48,8 +48,8 @@ def bar_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
         figure = Figure(figsize=(8.4, 2.0 + 0.6 * len(group)), layout="constrained")
         axes = figure.subplots()
         for condition, color, offset in _BARS:
-            for place, standing in enumerate(group):
-                _bar(axes, standing, condition, color, place + offset)
+            for row, standing in enumerate(group):
+                _bar(axes, standing, condition, color, row + offset)
         label_rows(axes, [marked(standing) for standing in group])
         end, cut = end_of_axis(axes.dataLim.x1)
         _numbers(axes, group, columns, end)
@@ -67,7 +67,7 @@ def bar_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
         return save_figure(figure, stem)
 
 
-def _bar(axes: Axes, standing: Standing, condition: str, color: str, place: float) -> None:
+def _bar(axes: Axes, standing: Standing, condition: str, color: str, y: float) -> None:
     share, interval = value_and_interval(standing, SHARES[condition])
     if share is None or interval is None:
         return
@@ -75,11 +75,11 @@ def _bar(axes: Axes, standing: Standing, condition: str, color: str, place: floa
     forbidden = max(share, _share(standing, FORBIDDEN[condition]))
     unusable = _share(standing, UNUSABLE[condition])
     # A border, so that a bar of length 0 is visible.
-    axes.barh(place, share, 0.34, color=color, edgecolor=color, linewidth=2)
-    axes.barh(place, forbidden - share, 0.38, share, color=color, alpha=_PALE, linewidth=0)
+    axes.barh(y, share, 0.34, color=color, edgecolor=color, linewidth=2)
+    axes.barh(y, forbidden - share, 0.38, share, color=color, alpha=_PALE, linewidth=0)
     if unusable:
-        axes.barh(place, unusable, 0.34, forbidden, color="none", edgecolor=color, hatch=HATCH)
-    whisker(axes, share, interval, place, INK)
+        axes.barh(y, unusable, 0.34, forbidden, color="none", edgecolor=color, hatch=HATCH)
+    whisker(axes, share, interval, y, INK)
 
 
 def _numbers(
@@ -90,10 +90,10 @@ def _numbers(
         x = (1.02 + _COLUMN * number) * end
         axes.text(x, -0.6, heading, ha="right", va="bottom", fontsize=8)
         for condition, _, offset in _BARS:
-            for place, standing in enumerate(group):
+            for row, standing in enumerate(group):
                 share = standing.results.metrics.get(names[condition])
                 text = "–" if share is None else f"{100 * share:.0f} %"
-                axes.text(x, place + offset, text, ha="right", va="center", fontsize=8)
+                axes.text(x, row + offset, text, ha="right", va="center", fontsize=8)
 
 
 def _share(standing: Standing, name: str) -> float:
@@ -112,14 +112,14 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
             )
             # Side by side, so that equal shares do not hide each other.
             offset = 0.7 * ((number + 0.5) / len(group) - 0.5)
-            places = [EARLIER.index(bucket.label) + offset for bucket in by_count]
+            xs = [EARLIER.index(bucket.label) + offset for bucket in by_count]
             for axes, condition in zip(
                 panels, (STANDARD_CONDITION, CHANGED_CONDITION), strict=True
             ):
                 shares = [bucket.shares[condition] for bucket in by_count]
                 if FORBIDDEN[condition] in standing.results.metrics:
-                    _forbidden_line(axes, places, shares, number)
-                line = _line(axes, places, shares, number)
+                    _forbidden_line(axes, xs, shares, number)
+                line = _line(axes, xs, shares, number)
             line.set_label(wrap_label(marked(standing)))
             handles.append(line)
         for axes, condition in zip(panels, (STANDARD_CONDITION, CHANGED_CONDITION), strict=True):
@@ -137,23 +137,21 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
         return save_figure(figure, stem)
 
 
-def _forbidden_line(
-    axes: Axes, places: Sequence[float], shares: Sequence[Share], number: int
-) -> None:
+def _forbidden_line(axes: Axes, xs: Sequence[float], shares: Sequence[Share], number: int) -> None:
     """Draw all forbidden moves; the line of special moves hides them where both are equal."""
     values = np.array([share.forbidden for share in shares], dtype=float)
     color, _ = mark(number)
-    axes.plot(places, values, ":", linewidth=1, color=color)
+    axes.plot(xs, values, ":", linewidth=1, color=color)
 
 
-def _line(axes: Axes, places: Sequence[float], shares: Sequence[Share], number: int) -> Line2D:
+def _line(axes: Axes, xs: Sequence[float], shares: Sequence[Share], number: int) -> Line2D:
     color, marker = mark(number)
-    for place, share in zip(places, shares, strict=True):
+    for x, share in zip(xs, shares, strict=True):
         if share.interval:
             low, high = share.interval.low, share.interval.high
-            axes.vlines(place, low, high, color=color, linewidth=1, alpha=0.6)
+            axes.vlines(x, low, high, color=color, linewidth=1, alpha=0.6)
     values = np.array([share.value for share in shares], dtype=float)
-    (line,) = axes.plot(places, values, dashes(number), linewidth=1, color=color)
+    (line,) = axes.plot(xs, values, dashes(number), linewidth=1, color=color)
     line.set_marker(marker)
     line.set_markersize(4)
     return line

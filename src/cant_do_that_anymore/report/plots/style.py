@@ -85,10 +85,10 @@ def value_and_interval(standing: Standing, name: str) -> tuple[Number, Interval 
     return standing.results.metrics.get(name), standing.results.intervals.get(name)
 
 
-def whisker(axes: Axes, value: float, interval: Interval, place: float, color: str) -> None:
+def whisker(axes: Axes, value: float, interval: Interval, y: float, color: str) -> None:
     """Draw an interval around its value."""
-    reach = [[max(0.0, value - interval.low)], [max(0.0, interval.high - value)]]
-    axes.errorbar(value, place, xerr=reach, fmt="none", color=color, capsize=3, linewidth=1)
+    lengths = [[max(0.0, value - interval.low)], [max(0.0, interval.high - value)]]
+    axes.errorbar(value, y, xerr=lengths, fmt="none", color=color, capsize=3, linewidth=1)
 
 
 def label_rows(axes: Axes, names: Sequence[str]) -> None:
@@ -103,17 +103,17 @@ def grid(axes: Axes, across: Literal["x", "y"]) -> None:
     axes.set_axisbelow(True)
 
 
-def title(figure: Figure, what: str, group: Sequence[Standing]) -> None:
+def title(figure: Figure, subject: str, group: Sequence[Standing]) -> None:
     """Set the title: the subject, the rules if they are the same, and the number of samples."""
     changes = {standing.change.key: standing.change.title for standing in group}
     numbers = sorted({int(standing.results.metrics["n_samples"] or 0) for standing in group})
     n = f"{numbers[0]:,}" + (f" to {numbers[-1]:,}" if len(numbers) > 1 else "")
     (change,) = changes.values() if len(changes) == 1 else ("",)
-    when = f" when {change[0].lower()}{change[1:]}" if change else ""
+    condition = f" when {change[0].lower()}{change[1:]}" if change else ""
     selected = ", selected by draws" if group[0].selection else ""
     (pool,) = {standing.pool for standing in group} if len(changes) == 1 else ("",)
     chosen = f", pool {pool}" if pool else ""
-    text = f"{what}{when} ({group[0].eval}, n = {n}{selected}{chosen}; 95 % intervals)"
+    text = f"{subject}{condition} ({group[0].eval}, n = {n}{selected}{chosen}; 95 % intervals)"
     figure.suptitle(text, fontsize=11, x=0.01, ha="left")
 
 
@@ -143,10 +143,12 @@ def save_figure(figure: Figure, stem: Path) -> list[Path]:
     files = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
     try:
         for file in files:
-            form = file.suffix[1:]
-            with atomic_write(file) as picture:
+            file_format = file.suffix[1:]
+            with atomic_write(file) as output:
                 figure.savefig(
-                    picture, format=form, metadata={"Date": None} if form == "svg" else None
+                    output,
+                    format=file_format,
+                    metadata={"Date": None} if file_format == "svg" else None,
                 )
             figure.set_layout_engine("none")  # the layout is fixed after the first file
     except OSError as problem:
