@@ -28,7 +28,7 @@ def write_example(path: Path) -> None:
     """Write an example file that runs as it is, with comments on the other keys.
 
     Raises:
-        InvalidInput: if the file exists already or cannot be notate.
+        InvalidInput: if the file exists already or cannot be written.
     """
     if path.exists():
         raise InvalidInput(f"{str(path)!r} is there already; give --init another name")

@@ -1,4 +1,4 @@
-"""The samples of a task: at once if the dataset is info, else built while the task runs.
+"""The samples of a task: at once if the dataset is known, else built while the task runs.
 
 Inspect does not tell a task how many samples it will run (``--limit``). So a model's dataset
 is built step by step, whenever Inspect requests more samples.
@@ -23,7 +23,7 @@ from ..datasets.search import Query, SelectionConfig
 from ..datasets.selection import controls_for, find_dataset, prefix_if_sufficient
 from ..datasets.storage import Dataset
 from ..files import answers_file
-from ..game.notation import notate, notate_game, with_move_numbers
+from ..game.notation import notate_game, with_move_numbers
 from ..game.position import Position, earlier_moves
 from ..game.rules import Rules
 from ..providers.local import draw_board
@@ -32,21 +32,21 @@ from ..task.samples import Trial, trials_of
 from ..task.spec import Spec, plan_for
 from ..task.types import Eval
 from .model import Arguments, TaskModel, spec_for
-from .scorer import CONTROL, DRAW, EXAMPLE_GAME, LENGTH, MOVES, RULES
+from .scorer import CONTROL, DRAW, GAME, LENGTH, MOVES, RULES
 
 # Inspect's model for trying out a task. It has no habits, so its samples are the pool itself.
 MOCK = "mockllm/"
 
 
-def steps(max_cost: int) -> Iterator[int]:
+def steps(most: int) -> Iterator[int]:
     """Yield the number of samples after each step; usual limits are among them.
 
     >>> list(steps(150))
     [1, 2, 5, 10, 20, 50, 100, 150]
     """
     sizes = (unit * 10**power for power in count() for unit in (1, 2, 5))
-    yield from takewhile(lambda size: size < max_cost, sizes)
-    yield max_cost
+    yield from takewhile(lambda size: size < most, sizes)
+    yield most
 
 
 @dataclass
@@ -114,7 +114,7 @@ def known_selection(
     config = SelectionConfig(model, available, plan)
     with closing(Store(answers_file())) as store:
         cache = ModelCache(model, store)
-        first = cache.answer(config.ask(Query(0, 0)), config.settings)
+        first = cache.answer(config.request(Query(0, 0)), config.settings)
         dataset = (
             prefix_if_sufficient(find_dataset(first.version, config), plan.wanted)
             if first
@@ -152,7 +152,7 @@ def _sample(trial: Trial, change: Rules, *, control: bool) -> InspectSample:
         id=f"{position.id}-{trial.number + 1}" if trial.number else position.id,
         metadata={
             RULES: change.key,
-            EXAMPLE_GAME: position.game,
+            GAME: position.game,
             MOVES: list(position.moves),
             "special_moves": list(position.special_moves),
             "source": position.source,

@@ -58,7 +58,7 @@ class Arguments(TypedDict, total=False):
 
     rules: str
     wording: str
-    evaluation: Reading
+    reading: Reading
     samples: int
     seed: int
     temperature: float
@@ -214,11 +214,11 @@ class TaskModel:
         watch_calls(model.api)
 
     async def answer(
-        self, question: Question, settings: Settings, variant: RequestVariant = ()
+        self, question: Question, settings: Settings, form: RequestVariant = ()
     ) -> Answer:
         """Send one request, and add it to the transcript of the sample, if there is one."""
         name = str(self._model)  # as in Inspect, with the provider
-        chat = as_chat(layout_for(name, question.messages, variant))
+        chat = as_chat(layout_for(name, question.messages, form))
         # For our own models, which need more than the text; other providers never see it.
         chat[0].metadata = {
             "rules": question.rules.key,
@@ -226,9 +226,9 @@ class TaskModel:
             "about": question.about,
             "seed": settings.seed,
         }
-        config = config_for(name, settings, variant)
+        config = config_for(name, settings, form)
         try:
-            answer, output = await generate_once(self._model, chat, config, variant)
+            answer, output = await generate_once(self._model, chat, config, form)
         except TransientError:
             raise
         except Exception as error:  # each provider raises its own exceptions
@@ -249,17 +249,17 @@ class TaskModel:
 
 @dataclass
 class TaskVariants:
-    """The request variant that a model accepted move_in_part a task."""
+    """The request variant that a model accepted within a task."""
 
-    info: RequestVariant
+    known: RequestVariant
 
     def variant(self, settings: Settings) -> RequestVariant:
         """Return the accepted variant."""
-        return self.info
+        return self.known
 
     def set_variant(self, settings: Settings, variant: RequestVariant) -> None:
         """Use this variant from now on."""
-        self.info = variant
+        self.known = variant
 
 
 def config_of(model: InspectModel) -> GenerateConfig:

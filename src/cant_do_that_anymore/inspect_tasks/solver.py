@@ -36,7 +36,7 @@ class ModelState:
     def __init__(self, eval: Eval, arguments: Arguments, model: Model) -> None:
         self.model = TaskModel(model)
         self.plan = plan_for(spec_for(eval, arguments, model), self.model)
-        with closing(Store(answers_file())) as store:  # info if its dataset was built
+        with closing(Store(answers_file())) as store:  # known if its dataset was built
             variant = ModelCache(self.model, store).variant(self.plan.settings)
         self.negotiator = Negotiator(self.model, TaskVariants(variant))
         self.guard = QualityGuard(self.plan.settings)
@@ -61,7 +61,7 @@ async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
     plan, negotiator = model_state.plan, model_state.negotiator
     if plan.change.key != state.metadata[RULES]:
         raise InvalidInput(
-            f"the task has positions for {state.metadata[RULES]}, and its solver requests under "
+            f"the task has positions for {state.metadata[RULES]}, and its solver asks under "
             f"{plan.change.key}: give both the same rules"
         )
     control = CONTROL in state.metadata
@@ -69,7 +69,7 @@ async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
     number = state.metadata[DRAW] + (state.epoch - 1) * DRAWS_PER_EPOCH
     trial = Trial(position_in(state.metadata), number)
     names = [condition.name for condition in conditions]
-    request_info = {"rules": plan.change.key, "reading": plan.evaluation, "conditions": names}
+    request_info = {"rules": plan.change.key, "reading": plan.reading, "conditions": names}
     state.store.set(REQUEST_INFO, request_info)
     state.messages, answers = [], []
     for condition, request in zip(conditions, trial.requests(conditions), strict=True):
@@ -87,17 +87,17 @@ async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
         state.output = transcript.output or state.output
         if answer.error:  # raised, so that Inspect counts it and eval-retry sends it again
             raise UserError(f"no answer under the {request.condition} rules: {answer.error}")
-        score = condition.read(answer, trial.position, condition.rules, plan.evaluation)
+        score = condition.read(answer, trial.position, condition.rules, plan.reading)
         model_state.guard.see(answer, usable=score.usable, baseline=condition == conditions[0])
         state.store.set(request.condition, answer.to_json())
         answers.append(answer)
     if not control:
-        model_state.drops.observe(trial.sample(answers, conditions, plan.evaluation))
+        model_state.drops.observe(trial.sample(answers, conditions, plan.reading))
     return state
 
 
 class DropMonitor:
-    """Logs a warning, once, if max_cost dropped habits gave way to moves that are not legal."""
+    """Logs a warning, once, if most dropped habits gave way to moves that are not legal."""
 
     def __init__(self) -> None:
         self._dropped: list[Sample] = []
@@ -111,7 +111,7 @@ class DropMonitor:
         if len(self._dropped) >= ENOUGH and is_broken(self._dropped):
             self._warned = True
             log.warning(
-                "the drop is not adapting: max_cost of the first %s habits that were dropped gave way "
+                "the drop is not adapting: most of the first %s habits that were dropped gave way "
                 "to answers that are no legal move under the changed rules; trust rule_uptake, not "
                 "the impact factor",
                 len(self._dropped),

@@ -52,7 +52,7 @@ def _attribute(value: str | float) -> str:
 
 
 _ROW = 14
-# An axis has at max_cost 4 steps, of the smallest size that covers all values.
+# An axis has at most 4 steps, of the smallest size that covers all values.
 _STEPS = (0.1, 0.25, 0.5, 1.0)
 _MOST_STEPS = 4
 
@@ -166,7 +166,7 @@ class Mark:
     style: str
 
 
-def intervals(fingerprints: Sequence[Mark], low: float, high: float) -> Markup:
+def intervals(marks: Sequence[Mark], low: float, high: float) -> Markup:
     """Draw values as dots and 95% intervals as lines, on a scale from ``low`` to ``high``.
 
     Thin lines mark both ends of the scale and its middle. An interval that exceeds the scale ends
@@ -177,9 +177,9 @@ def intervals(fingerprints: Sequence[Mark], low: float, high: float) -> Markup:
         return f"{100 * (min(max(value, low), high) - low) / (high - low):.2f}%"
 
     row = 14
-    height = row * len(fingerprints)
+    height = row * len(marks)
     parts = [tag("line", x1=x, x2=x, y1=0, y2=height, class_="axis") for x in ("0%", "50%", "100%")]
-    for number, mark in enumerate(fingerprints):
+    for number, mark in enumerate(marks):
         y = row * number + row / 2
         if mark.interval:
             ends = {"x1": at(mark.interval.low), "x2": at(mark.interval.high)}
@@ -308,10 +308,10 @@ def _labels(
 
 def pieces() -> Markup:
     """Return the pieces of python-chess as SVG definitions."""
-    drawings = [ElementTree.fromstring(draw_board) for draw_board in chess.svg.PIECES.values()]
-    for draw_board in drawings:
-        move_styles(draw_board)
-    return Markup("".join(ElementTree.tostring(draw_board, "unicode") for draw_board in drawings))
+    drawings = [ElementTree.fromstring(drawing) for drawing in chess.svg.PIECES.values()]
+    for drawing in drawings:
+        move_styles(drawing)
+    return Markup("".join(ElementTree.tostring(drawing, "unicode") for drawing in drawings))
 
 
 _SQUARE = 45.0
@@ -342,7 +342,9 @@ def rule_picture(rules: Rules, otherwise: Position | None = None) -> RulePicture
     board, special = position.board(), position.special_moves[0]
     source = EXAMPLE_GAME if example else "a sample of this run"
     return RulePicture(
-        _board_diagram(board, special, rules), move_number_prefix(board) + notate(board, special), source
+        _board_diagram(board, special, rules),
+        move_number_prefix(board) + notate(board, special),
+        source,
     )
 
 

@@ -110,7 +110,7 @@ def mine(
         ):
             _write_positions(results, file, tally, show)
         if not tally.read:  # an older file stays
-            nothing = InvalidInput(f"no recover_rows game in {', '.join(inputs)}: give games in PGN")
+            nothing = InvalidInput(f"no readable game in {', '.join(inputs)}: give games in PGN")
             raise tally.problem or nothing
     click.echo(tally.summary(), err=True)
     if tally.problem:
@@ -184,19 +184,19 @@ def _output(output: Path | None) -> Iterator[BinaryIO]:
     if output is None:
         yield sys.stdout.buffer
         return
-    open_database = False
+    opened = False
     try:
         with atomic_write(output) as file, gzip_if_named(output, file) as out:
-            open_database = True
+            opened = True
             yield cast(BinaryIO, out)
     except OSError as problem:
-        kind = Incomplete if open_database else InvalidInput
+        kind = Incomplete if opened else InvalidInput
         raise kind(f"cannot write {output}: {error_reason(problem)}") from None
 
 
 @contextmanager
 def _delay_ctrl_c() -> Iterator[None]:
-    """Delay Ctrl-C until the body is done, so that no line is half notate."""
+    """Delay Ctrl-C until the body is done, so that no line is half written."""
     pressed = []
     handler = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
     try:
