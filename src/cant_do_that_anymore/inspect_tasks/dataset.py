@@ -23,7 +23,7 @@ from ..datasets.search import Query, SelectionConfig
 from ..datasets.selection import controls_for, find_dataset, prefix_if_sufficient
 from ..datasets.storage import Dataset
 from ..files import answers_file
-from ..game.notation import notate_game, with_move_numbers
+from ..game.notation import notate, notate_game, with_move_numbers
 from ..game.position import Position, earlier_moves
 from ..game.rules import Rules
 from ..providers.local import draw_board
