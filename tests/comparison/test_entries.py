@@ -19,7 +19,7 @@ from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
 from cant_do_that_anymore.metrics.bounds import interval_of
-from cant_do_that_anymore.metrics.groups import by_concerned_moves
+from cant_do_that_anymore.metrics.groups import by_affected_moves
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE
 from cant_do_that_anymore.providers.base import Answer, Effort, Settings, Usage
 from cant_do_that_anymore.runs.results import Run
@@ -243,6 +243,6 @@ def test_earlier_moves_are_those_that_the_change_concerns() -> None:
     ]
     samples = run_of(asked).samples
     labels = [
-        by_concerned_moves(samples, rules, 1.0)[0].label for rules in (BISHOPS_AS_KNIGHTS, QUEENS)
+        by_affected_moves(samples, rules, 1.0)[0].label for rules in (BISHOPS_AS_KNIGHTS, QUEENS)
     ]
     assert labels == ["1", "2"]

@@ -25,39 +25,39 @@ from .stopping import critical_factor_of
 from .thinking import amounts_for
 from .types import Measure, Results
 
-_Found = TypeVar("_Found")
+_Value = TypeVar("_Value")
 
 
 def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = ()) -> Results:
-    """Compute everything; sound for any number of samples."""
-    arms = told, told_controls = answered(samples), answered(controls)
+    """Compute all metrics, intervals, bounds and outcome counts; for any number of samples."""
+    arms = answered_samples, answered_controls = answered(samples), answered(controls)
     names = [condition.name for condition in plan.conditions]
-    amounts, contrasts = amounts_for(names, told), contrasts_for(names)
-    critical_factor, known = critical_factor_of(plan), measures_for(names)
-    of_samples = [measure for measure in known if not measure.of_controls]
-    of_controls = [measure for measure in known if measure.of_controls]
-    ratios = ratios_of(of_samples, told) | ratios_of(of_controls, told_controls)
+    amounts, contrasts = amounts_for(names, answered_samples), contrasts_for(names)
+    critical_factor, available = critical_factor_of(plan), measures_for(names)
+    of_samples = [measure for measure in available if not measure.of_controls]
+    of_controls = [measure for measure in available if measure.of_controls]
+    ratios = ratios_of(of_samples, answered_samples) | ratios_of(of_controls, answered_controls)
 
-    def also_failed(measure: Measure) -> Sequence[Sample]:
+    def including_failed(measure: Measure) -> Sequence[Sample]:
         return controls if measure.of_controls else samples
 
     @cache
-    def groups(grouping: Grouping, of_controls: bool) -> Sequence[Hashable]:
-        return grouping(told_controls if of_controls else told)
+    def clusters_by(grouping: Grouping, of_controls: bool) -> Sequence[Hashable]:
+        return grouping(answered_controls if of_controls else answered_samples)
 
     def interval(measure: Measure, grouping: Grouping) -> Interval | None:
-        together = groups(grouping, measure.of_controls)
-        return interval_in(ratios[measure.name], together, critical_factor)
+        clusters = clusters_by(grouping, measure.of_controls)
+        return interval_in(ratios[measure.name], clusters, critical_factor)
 
     measures = [
         measure
-        for measure in known
+        for measure in available
         if not measure.optional or ratios[measure.name].value is not None
     ]
     bounded = [measure for measure in measures if measure.bounded]
     bounds = _existing(
         {
-            measure.name: bounds_of(measure, also_failed(measure), critical_factor)
+            measure.name: bounds_of(measure, including_failed(measure), critical_factor)
             for measure in bounded
         }
         | {
@@ -73,35 +73,44 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
         metrics={
             **{measure.name: ratios[measure.name].value for measure in measures},
             **{contrast.name: contrast.value(arms) for contrast in contrasts},
-            **{amount.name: amount.value(told) for amount in amounts},
-            **{statistic.name: statistic.value(told) for statistic in STATISTICS.values()},
-            "n_samples": len(told),
-            "n_games": len(set(groups(games_of, False))),
-            "n_failed": len(samples) - len(told),
-            **({"n_controls": len(told_controls)} if of_controls else {}),
+            **{amount.name: amount.value(answered_samples) for amount in amounts},
+            **{
+                statistic.name: statistic.value(answered_samples)
+                for statistic in STATISTICS.values()
+            },
+            "n_samples": len(answered_samples),
+            "n_games": len(set(clusters_by(games_of, False))),
+            "n_failed": len(samples) - len(answered_samples),
+            **({"n_controls": len(answered_controls)} if of_controls else {}),
             **{f"{name}_unusable_proportion": unusable_share(samples, name) for name in names},
             **_usage([*samples, *controls]),
         },
         intervals=_existing(
-            {name: widened(found, bounds.get(name)) for name, found in as_scored.items()}
-            | {amount.name: amount.interval(told, critical_factor) for amount in amounts}
+            {
+                name: widened(scored_interval, bounds.get(name))
+                for name, scored_interval in as_scored.items()
+            }
+            | {
+                amount.name: amount.interval(answered_samples, critical_factor)
+                for amount in amounts
+            }
         ),
         by_special_move=_existing(
             {measure.name: interval(measure, special_moves_of) for measure in bounded}
             | {c.name: c.interval(arms, special_moves_of, critical_factor) for c in contrasts}
         ),
         bounds=bounds,
-        outcomes={each.name: _outcomes(samples, each) for each in plan.conditions},
+        outcomes={condition.name: _outcomes(samples, condition) for condition in plan.conditions},
         control_outcomes={
-            each.name: _outcomes(controls, each)
-            for each in plan.conditions
-            if controls and each.name in controls[0].replies
+            condition.name: _outcomes(controls, condition)
+            for condition in plan.conditions
+            if controls and condition.name in controls[0].replies
         },
     )
 
 
-def _existing(numbers: dict[str, _Found | None]) -> dict[str, _Found]:
-    return {name: found for name, found in numbers.items() if found is not None}
+def _existing(numbers: dict[str, _Value | None]) -> dict[str, _Value]:
+    return {name: value for name, value in numbers.items() if value is not None}
 
 
 def _usage(samples: Sequence[Sample]) -> dict[str, Number]:

@@ -1,12 +1,13 @@
 """Measures of a diagnosis: knowledge of the rule, placebo, reminder, contrast with controls.
 
-Beside the two questions of every run, a diagnosis asks each position under a placebo (a change of
-the same form that leaves the habit legal), with a reminder, and whether two moves are legal.
-Controls are positions whose habit stays legal; what the change takes away there, it takes away from
-anything.
+In addition to the two requests of every run, a diagnosis asks about each position under a placebo
+(a change of the same form that leaves the habit legal), with a reminder, and whether two moves are
+legal. Controls are positions whose habit stays legal. They show how much the rule change affects
+habits that it does not forbid.
 
-What is left of the habits that the change forbids, over what is left of those that it does not (the
-difference in differences); and habits kept where the rule is known, less those kept elsewhere.
+A contrast combines two measures: the habits that remain where the change forbids them over those
+that remain where it does not (the difference in differences), or the habits kept where the model
+knows the rule minus those kept where it does not.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -41,7 +42,7 @@ KNOWING: tuple[Knowing, ...] = get_args(Knowing)
 
 
 def knows(sample: Sample) -> bool | None:
-    """Whether both yes/no questions were answered right; None if an answer is unusable."""
+    """Whether the model answered both yes/no questions correctly; None if an answer is unusable."""
     replies = [sample.replies[name] for name in QUESTIONS]
     if not all(reply.usable for reply in replies):
         return None
@@ -49,23 +50,23 @@ def knows(sample: Sample) -> bool | None:
 
 
 def knowing_of(sample: Sample) -> Knowing | None:
-    """Which of the six groups it belongs to; None without a habit."""
+    """Return the sample's group by knowledge and behavior; None if the model shows no habit."""
     if not sample.had_habit:
         return None
     return KNOWING[2 * (True, False, None).index(knows(sample)) + sample.kept_habit]
 
 
 def _knowledge(sample: Sample) -> int:
-    """Said yes to the allowed move, less said yes to the forbidden one."""
+    """Return 1 or 0 for "yes" to the allowed move, minus 1 or 0 for "yes" to the forbidden one."""
     right = sample.replies[KNOWS_ALLOWED].outcome == "right"
     return right - (sample.replies[KNOWS_FORBIDDEN].outcome == "wrong")
 
 
-def _kept(name: str, title: str, meaning: str, perfect: float | None, known: bool) -> Measure:
-    """How often the habit is kept where the rule is known, or where it is not."""
+def _kept(name: str, title: str, meaning: str, perfect: float | None, knows_rule: bool) -> Measure:
+    """Build a measure: how often the habit is kept where the model knows the rule, or does not."""
 
     def whole(sample: Sample) -> bool:
-        return sample.had_habit and knows(sample) is known
+        return sample.had_habit and knows(sample) is knows_rule
 
     return Measure(
         name,
@@ -89,7 +90,7 @@ def _impact(
     perfect: float | None,
     of_controls: bool = False,
 ) -> Measure:
-    """How much less often the special move is played under one condition than under another."""
+    """Build a measure: the relative change in special moves from one condition to another."""
     return Measure(
         name,
         title,
@@ -110,14 +111,14 @@ GAP = _kept(
     "Gap between knowing and doing",
     "of the habits where both yes/no answers are right, the share that is kept",
     perfect=0,
-    known=True,
+    knows_rule=True,
 )
 KEPT_UNKNOWING = _kept(
     "kept_without_knowing",
     "Habit kept without knowing",
     "of the habits where a yes/no answer is wrong, the share that is kept",
     perfect=None,
-    known=False,
+    knows_rule=False,
 )
 CORRECTED, COLLATERAL = (
     _impact(
@@ -187,36 +188,36 @@ DIAGNOSIS = (
 
 
 def range_of(results: Results, name: str) -> tuple[float, float] | None:
-    """The 95% interval of a number, whatever unusable answers would have said."""
+    """Return the 95% interval of a number, including its bounds over unusable answers."""
     if bounds := results.bounds.get(name):
         ends = bounds.lowest, bounds.highest
         return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
-    found = results.intervals.get(name)
-    return (found.low, found.high) if found else None
+    interval = results.intervals.get(name)
+    return (interval.low, interval.high) if interval else None
 
 
 def placebo_moved(results: Results) -> bool:
-    """Whether the placebo alone changed how often the special move is played."""
+    """Whether the placebo alone significantly changed how often the special move is played."""
     ends = range_of(results, PLACEBO_IMPACT)
     return ends is not None and not ends[0] <= 0 <= ends[1]
 
 
 Grouping = Callable[[Sequence[Sample]], Sequence[Hashable]]
+# Samples and controls.
 Arms = tuple[Sequence[Sample], Sequence[Sample]]
-"""Samples and controls."""
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """One measure beside another, of groups that have no sample in common.
+    """A comparison of two measures over groups without common samples.
 
     Attributes:
-        name: as in ``run.json``.
-        title: for people.
-        meaning: one line for people.
-        change: a measure, and ``beside`` the one that it is held against.
-        kind: how the two are put together.
-        perfect: what a model would reach that follows the rules perfectly.
+        name: the key in ``run.json``.
+        title: the display name.
+        meaning: a one-line explanation.
+        change: a measure, and ``beside`` the measure it is compared with.
+        kind: how the two are combined.
+        perfect: the value of a model that follows the rules perfectly.
     """
 
     name: str
@@ -231,22 +232,22 @@ class Contrast:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The conditions whose replies it looks at."""
+        """The conditions whose answers the contrast uses."""
         return tuple(dict.fromkeys((*self.change.needs, *self.beside.needs)))
 
     def value(self, arms: Arms) -> Number:
-        """The number, or None where it does not exist."""
+        """Return the value, or None if it is undefined."""
         return self._value(self._compared([arm for _, arm in self._groups(arms)]))
 
     def interval(
         self, arms: Arms, grouping: Grouping = games_of, critical_factor: float = 1.0
     ) -> Interval | None:
-        """Its 95 % interval, where those of one group go together; None where it does not exist."""
+        """Return the 95% interval, clustered by the grouping; None if the value is undefined."""
         groups = [arm for _, arm in self._groups(arms)]
         return self._interval(self._compared(groups, grouping, critical_factor))
 
     def bounds(self, arms: Arms, critical_factor: float = 1.0) -> Bounds | None:
-        """Its bounds; None where unusable answers make no difference beside the interval."""
+        """Return the bounds; None if unusable answers change little compared with the interval."""
         groups = self._groups(arms)
         if not any(any_unusable(arm, measure.needs) for measure, arm in groups):
             return None
@@ -261,7 +262,7 @@ class Contrast:
         )
 
     def _groups(self, arms: Arms) -> list[tuple[Measure, Sequence[Sample]]]:
-        """The two measures, each with what it is a number over."""
+        """Pair each of the two measures with its samples or controls."""
         return [(measure, arms[measure.of_controls]) for measure in (self.change, self.beside)]
 
     def _compared(
@@ -277,17 +278,21 @@ class Contrast:
                 tallies.append(replace(tally, critical_factor=critical_factor))
         return self.kind(*tallies) if len(tallies) == 2 else None
 
-    def _value(self, found: Quotient | None) -> Number:
-        value = found.value if found else None
+    def _value(self, quotient: Quotient | None) -> Number:
+        value = quotient.value if quotient else None
         return None if value is None else value - self.kind.of_equals
 
-    def _interval(self, found: Quotient | None) -> Interval | None:
-        around, less = found.interval if found else None, self.kind.of_equals
-        return Interval(around.low - less, around.high - less, around.method) if around else None
+    def _interval(self, quotient: Quotient | None) -> Interval | None:
+        interval, null = quotient.interval if quotient else None, self.kind.of_equals
+        return (
+            Interval(interval.low - null, interval.high - null, interval.method)
+            if interval
+            else None
+        )
 
 
 def _extremes(measure: Measure, samples: Sequence[Sample]) -> list[Sequence[Sample]]:
-    """The samples as they make the measure least, and as they make it greatest."""
+    """Return the samples filled in to minimize the measure, and to maximize it."""
     *_, least, greatest = guesses(measure, samples)
     return [least, greatest]
 
@@ -309,16 +314,18 @@ KNOWING_EFFECT = Contrast(
     KEPT_UNKNOWING,
     Difference,
 )
+# Measures that compare the changed rules with the placebo.
 OF_PLACEBO = (CORRECTED.name, SPECIFIC.name)
-"""What compares the changed rules with the placebo."""
-CONTRASTS: dict[str, Contrast] = {each.name: each for each in (KNOWING_EFFECT, SPECIFIC)}
+CONTRASTS: dict[str, Contrast] = {
+    contrast.name: contrast for contrast in (KNOWING_EFFECT, SPECIFIC)
+}
 
 
 def unclaimed(results: Results) -> tuple[str, ...]:
-    """What does not show the effect of the rule, since the placebo alone moved the habit."""
+    """Return the measures that do not show the rule's effect because the placebo had one, too."""
     return OF_PLACEBO if placebo_moved(results) else ()
 
 
 def contrasts_for(conditions: Sequence[str]) -> list[Contrast]:
-    """The contrasts whose replies are at hand."""
+    """Return the contrasts that can be computed from answers under these conditions."""
     return [c for c in CONTRASTS.values() if set(c.needs) <= set(conditions)]

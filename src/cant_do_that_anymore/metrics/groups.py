@@ -1,7 +1,7 @@
 """Results by group: earlier moves, opening, and how common the move is in human games.
 
-For the positions of the shipped pools that is known (`tools/make_usual.py`), so that a page of the
-usual runs needs no network.
+The file of move frequencies (`tools/make_usual.py`) covers the positions of the shipped pools, so
+reports of runs on them do not load the network.
 """
 
 from collections import Counter, defaultdict
@@ -22,25 +22,25 @@ from .measures import FORBIDDEN, MEASURES, SHARES
 from .stats.intervals import Interval
 from .stopping import critical_factor_of
 
+# Per position of the shipped pools: the bytes of its id, and one byte for the percentage.
 KNOWN = "usual.bin"
-"""For each position of those pools the bytes of its id, and one for the per cent."""
 _ENTRY = Struct("6sB")
 
 
 def usualness(positions: Sequence[Position]) -> list[int]:
-    """The per cent of each position's special moves, rounded down.
+    """Return how common each position's special moves are in human games, in percent, rounded down.
 
     Raises:
-        UserError: if the network is needed and cannot be read.
+        UserError: if the network is needed and cannot be loaded.
     """
-    known = _known()
-    unknown = {each.id: each for each in positions if each.id not in known}
-    found = known | dict(zip(unknown, read_usualness(unknown.values()), strict=True))
-    return [found[position.id] for position in positions]
+    shipped = _shipped_percents()
+    missing = {position.id: position for position in positions if position.id not in shipped}
+    percents = shipped | dict(zip(missing, read_usualness(missing.values()), strict=True))
+    return [percents[position.id] for position in positions]
 
 
 def read_usualness(positions: Iterable[Position]) -> list[int]:
-    """The same from the network itself."""
+    """Compute the same percentages with the bundled network."""
     games = [(position.moves, position.special_moves) for position in positions]
     if not games:
         return []
@@ -49,13 +49,13 @@ def read_usualness(positions: Iterable[Position]) -> list[int]:
     return [int(100 * likely) for likely in likelihoods_of(games)]
 
 
-def packed(known: dict[str, int]) -> bytes:
-    """The per cent by id as the shipped file holds them."""
-    return b"".join(_ENTRY.pack(bytes.fromhex(id_), known[id_]) for id_ in sorted(known))
+def packed(percents: dict[str, int]) -> bytes:
+    """Encode percentages by position id in the format of the shipped file."""
+    return b"".join(_ENTRY.pack(bytes.fromhex(id_), percents[id_]) for id_ in sorted(percents))
 
 
 @cache
-def _known() -> dict[str, int]:
+def _shipped_percents() -> dict[str, int]:
     entries = _ENTRY.iter_unpack((DATA / KNOWN).read_bytes())
     return {id_.hex(): per_cent for id_, per_cent in entries}
 
@@ -64,15 +64,14 @@ MOST_GROUPS = 8
 MOST_OPENINGS = 12
 OPENING_PLIES = 2
 USUAL_BINS = 5
+# Samples with at least this many earlier moves of the changed piece form one group.
 MANY = 8
-"""Earlier moves of the changed piece from here on are one group."""
 EARLIER = (*map(str, range(MANY)), f"{MANY} or more")
-"""The labels of those groups."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """The share of special moves under one condition, and that of any forbidden ones."""
+    """Proportions of special moves and of any forbidden moves under one condition."""
 
     value: Number
     interval: Interval | None
@@ -81,13 +80,13 @@ class Share:
 
 @dataclass(frozen=True)
 class Group:
-    """Samples that have something in common.
+    """Samples with a common property.
 
     Attributes:
-        label: what that is.
-        n: how many there are.
-        shares: what they come to, by condition.
-        opening: if they have an opening in common, its moves.
+        label: the property.
+        n: the number of samples.
+        shares: the proportions by condition.
+        opening: the moves of their common opening, if they are grouped by opening.
     """
 
     label: str
@@ -97,46 +96,46 @@ class Group:
 
 
 def by_earlier_moves(run: Run) -> tuple[str, list[Group]]:
-    """What was counted, and groups by it, from few to many.
+    """Group by the number of earlier moves, ascending; return what was counted and the groups.
 
-    Moves are counted, or where the positions come from games under the changed rules, moves of
-    the changed piece: there the habit has already been broken before the model's eyes.
+    All moves are counted. For games played under the changed rules, only moves of the changed piece
+    count: each of them showed the model the new rule.
     """
     samples, change, critical_factor = run.answered, run.plan.change, critical_factor_of(run.plan)
     if run.plan.eval == "all_diagonal":
-        return f"earlier {change.affected_moves_label}", by_concerned_moves(
+        return f"earlier {change.affected_moves_label}", by_affected_moves(
             samples, change, critical_factor
         )
     counts = [len(sample.position.moves) for sample in samples]
     return "earlier moves", _labelled(samples, counts, _even_bins(counts), critical_factor)
 
 
-def by_concerned_moves(
+def by_affected_moves(
     samples: Sequence[Sample], change: Rules, critical_factor: float
 ) -> list[Group]:
-    """Groups by the earlier moves that the change concerns, from few to many."""
+    """Group by the number of earlier moves that the rule change affects, ascending."""
     counts = [min(MANY, earlier_moves(sample.position, change)) for sample in samples]
     return _labelled(samples, counts, dict(enumerate(EARLIER)), critical_factor)
 
 
 def by_usualness(run: Run) -> list[Group]:
-    """Groups by how usual the special move is among people, as the embedded network says.
+    """Group by how common the special move is in human games, according to the bundled network.
 
-    None at all if that cannot be read: it is not what the run is about.
+    Empty if the network cannot be loaded, because the report is complete without these groups.
     """
     samples = run.answered
     try:
         percents = usualness([sample.position for sample in samples])
     except UserError:
         return []
-    wide = 100 // USUAL_BINS
-    bins = [min(USUAL_BINS - 1, percent // wide) for percent in percents]
-    labels = {n: f"{n * wide} to {(n + 1) * wide} %" for n in range(USUAL_BINS)}
+    width = 100 // USUAL_BINS
+    bins = [min(USUAL_BINS - 1, percent // width) for percent in percents]
+    labels = {n: f"{n * width} to {(n + 1) * width} %" for n in range(USUAL_BINS)}
     return _labelled(samples, bins, labels, critical_factor_of(run.plan))
 
 
 def by_opening(run: Run) -> list[Group]:
-    """Groups by the first moves of the game, the most frequent first and all others last."""
+    """Group by the first moves of the game, the most frequent opening first and all others last."""
     samples, critical_factor = run.answered, critical_factor_of(run.plan)
     beginnings = [sample.position.moves[:OPENING_PLIES] for sample in samples]
     frequent = [moves for moves, _ in Counter(beginnings).most_common(MOST_OPENINGS)]
@@ -154,15 +153,15 @@ def by_opening(run: Run) -> list[Group]:
 
 
 def _even_bins(counts: Sequence[int]) -> dict[int, str]:
-    """A label for each count, shared by neighbours until enough samples have it."""
+    """Return a label per count; neighboring counts share a label until enough samples have it."""
     bins: list[list[int]] = []
-    held = 0
+    in_bin = 0
     for count, samples in sorted(Counter(counts).items()):
-        if not bins or held >= len(counts) / MOST_GROUPS:
+        if not bins or in_bin >= len(counts) / MOST_GROUPS:
             bins.append([])
-            held = 0
+            in_bin = 0
         bins[-1].append(count)
-        held += samples
+        in_bin += samples
     return {
         count: f"{bin_[0]} to {bin_[-1]}" if len(bin_) > 1 else str(count)
         for bin_ in bins
@@ -176,7 +175,7 @@ def _labelled(
     labels: Mapping[int, str],
     critical_factor: float,
 ) -> list[Group]:
-    """Samples grouped by the label of their count, in the order of the labels."""
+    """Group samples by the label of their count, in the order of the labels."""
     grouped: dict[str, list[Sample]] = {label: [] for label in labels.values()}
     for sample, count in zip(samples, counts, strict=True):
         grouped[labels[count]].append(sample)
@@ -194,5 +193,5 @@ def _group(
 
 def _share(samples: Sequence[Sample], condition: str, critical_factor: float) -> Share:
     special, forbidden = (MEASURES[names[condition]] for names in (SHARES, FORBIDDEN))
-    around = interval_of(special, samples, critical_factor)
-    return Share(special.value(samples), around, forbidden.value(samples))
+    interval = interval_of(special, samples, critical_factor)
+    return Share(special.value(samples), interval, forbidden.value(samples))

@@ -1,7 +1,7 @@
 """The table of measures: the original's metrics under their names, and stricter ones.
 
-The terminal, the page, comparisons, experiments, Inspect's scores and the docs read this table, so
-a measure is one entry here.
+The terminal, the report, comparisons, experiments, Inspect's scores and the docs all read this
+table, so a new measure is one entry here.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,26 +19,27 @@ from .stats.tests import p_value
 from .thinking import TEMPTATION
 from .types import Measure
 
+# The main measure, which decides every ranking, and the original's.
 UPTAKE, IMPACT = "rule_uptake", "variant_impact_factor"
-"""The main measure, which decides every ranking, and the original's."""
+# Proportion of special moves, by condition.
 SHARES = {
     STANDARD_CONDITION: "predicted_move_proportion",
     CHANGED_CONDITION: "predicted_move_in_variant_proportion",
 }
-"""The share of special moves, by condition."""
+# Proportion of any forbidden moves, by condition.
 FORBIDDEN = {
     STANDARD_CONDITION: "standard_forbidden_proportion",
     CHANGED_CONDITION: "changed_forbidden_proportion",
 }
-"""The share of any forbidden moves, by condition."""
+# Proportion of answers that name no move, by condition.
 UNUSABLE = {name: f"{name}_unusable_proportion" for name in SHARES}
-"""The share of answers that name no move, by condition."""
 
 
 def _change(sample: Sample) -> int:
     return sample.kept_habit - sample.had_habit
 
 
+# Measures that count legal moves only, so that answers without a move are no success.
 STRICT = (
     Measure(
         UPTAKE,
@@ -87,8 +88,8 @@ STRICT = (
         needs=(CHANGED_CONDITION,),
     ),
 )
-"""What counts legal moves only: answers without a move are no success."""
 
+# The original's measures, which only count special moves.
 HABIT = (
     Measure(
         IMPACT,
@@ -125,7 +126,6 @@ HABIT = (
         needs=(CHANGED_CONDITION,),
     ),
 )
-"""What the original makes of the special moves alone."""
 
 
 def _violates(name: str, condition: str, sample: Sample) -> bool:
@@ -147,7 +147,7 @@ VIOLATIONS = tuple(
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number over samples of any other kind; it has no interval."""
+    """A number over samples that is not a ratio and has no interval."""
 
     name: str
     title: str
@@ -177,7 +177,7 @@ def _chance(samples: Sequence[Sample]) -> Number:
 
 def _random_level(samples: Sequence[Sample]) -> Number:
     positions = [sample.position for sample in samples]
-    shares = [len(each.special_moves) / max(1, each.choices) for each in positions]
+    shares = [len(position.special_moves) / max(1, position.choices) for position in positions]
     return sum(shares) / len(shares) if shares else None
 
 
@@ -205,6 +205,7 @@ MEASURES: dict[str, Measure] = {
 }
 STATISTICS: dict[str, Statistic] = {s.name: s for s in ALSO}
 
+# The numbers at the top of a report, by eval.
 TILES: dict[Eval, tuple[str, ...]] = {
     "all": (UPTAKE, IMPACT, SHARES[STANDARD_CONDITION], SHARES[CHANGED_CONDITION]),
     "all_diagonal": (
@@ -215,15 +216,14 @@ TILES: dict[Eval, tuple[str, ...]] = {
     ),
 }
 TILES["all_small"] = TILES["all"]
-"""The numbers that a page shows first."""
+# Explanations of values that are not proportions.
 READINGS = {
     UPTAKE: "0: ignores the rule, 1: follows it",
     IMPACT: "0: habit kept, -1: dropped",
     KNOWLEDGE: "0: guessing, 1: always right",
 }
-"""What the values of those mean that are no shares."""
 
 
 def measures_for(conditions: Sequence[str]) -> list[Measure]:
-    """The measures whose replies are at hand."""
+    """Return the measures that can be computed from answers under these conditions."""
     return [m for m in MEASURES.values() if set(m.needs) <= set(conditions)]

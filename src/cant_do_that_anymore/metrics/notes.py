@@ -1,4 +1,4 @@
-"""Notes on a result: what a reader of the numbers should know."""
+"""Notes on a result: warnings and remarks for readers of the numbers."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from ..datasets.storage import Dataset
 from ..errors import pluralize
 from ..formatting import Number
-from ..providers.request_variants import variant_notes as notes_on_form
+from ..providers.request_variants import variant_notes
 from ..task.conditions import QUESTIONS
 from ..task.prompts import CHANGE
 from ..task.samples import rescore
@@ -25,32 +25,34 @@ from .diagnosis import COLLATERAL, KNOWLEDGE, PLACEBO_IMPACT, SPECIFIC, range_of
 from .measures import HABIT, IMPACT
 from .types import Results
 
+# At most this many versions are listed in a note.
 SHOWN = 3
-"""Of several versions so many are named."""
 
 
 def versions_of(samples: Iterable[Sample]) -> Counter[str]:
-    """How many answers name which version."""
-    return Counter(each.version for each in answers_of(samples) if each.version and not each.error)
+    """Count the answers by the model version that they name."""
+    return Counter(
+        answer.version for answer in answers_of(samples) if answer.version and not answer.error
+    )
 
 
 def version_of_all(versions: Collection[str], name: str) -> str:
-    """The one that all answers name; else the name that the model was asked for by."""
+    """Return the version that all answers name, or else the requested model name."""
     return next(iter(versions)) if len(versions) == 1 else name
 
 
 def on_versions(versions: Counter[str]) -> list[str]:
-    """A note if they are several."""
+    """Return a note if more than one version answered."""
     if len(versions) < 2:
         return []
     shown = [f"{version} ({count})" for version, count in versions.most_common(SHOWN)]
     more = len(versions) - len(shown)
-    told = ", ".join(shown) + f" and {more:,} more" * bool(more)
-    return [f"more than one model version answered: {told}"]
+    text = ", ".join(shown) + f" and {more:,} more" * bool(more)
+    return [f"more than one model version answered: {text}"]
 
 
 def on_moved_alias(dataset: Dataset, versions: Collection[str]) -> list[str]:
-    """A dataset of one version says little about the habits of the next."""
+    """Return a note if the dataset was built with another version than the one that answered."""
     if not dataset.version or dataset.version in versions or len(versions) != 1:
         return []
     return [
@@ -59,16 +61,16 @@ def on_moved_alias(dataset: Dataset, versions: Collection[str]) -> list[str]:
     ]
 
 
+# A habit is weak below this share of special moves under the standard rules.
 WEAK = 0.3
-"""Below this share of special moves under the standard rules, the habit is a weak one."""
+# With fewer samples, no note describes the habit or what replaced it.
 ENOUGH = 20
-"""With fewer samples, no note says what the habit is or what became of it."""
 
 
 def notes_on(
     samples: Sequence[Sample], results: Results, plan: Plan, controls: Sequence[Sample]
 ) -> list[str]:
-    """All notes on a run."""
+    """Return all notes on a run."""
     return [
         *_on_size(samples, results.metrics, plan),
         *_on_habit_and_drop(samples, results, plan),
@@ -92,8 +94,8 @@ def _on_size(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) 
         )
     if metrics["n_failed"]:
         failed = pluralize(int(metrics["n_failed"]), "sample")
-        nothing = "" if metrics["n_samples"] else ", so nothing is left to measure"
-        notes.append(f"{failed} without an answer: left out{nothing}")
+        consequence = "" if metrics["n_samples"] else ", so nothing is left to measure"
+        notes.append(f"{failed} without an answer: left out{consequence}")
     if metrics["n_samples"] and metrics[IMPACT] is None:
         notes.append(
             "the model never played the special move under the standard rules, so there was no "
@@ -103,7 +105,7 @@ def _on_size(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) 
 
 
 def _on_habit_and_drop(samples: Sequence[Sample], results: Results, plan: Plan) -> list[str]:
-    """What the special moves alone do not tell, or that there are too few to tell it."""
+    """Return notes on the habit and on what replaced it, or one note that samples are too few."""
     notes = [*_on_habit(results, plan), *_on_broken_answers(samples, plan)]
     n = int(results.metrics["n_samples"] or 0)
     if notes and n < ENOUGH:
@@ -141,13 +143,13 @@ def _on_broken_answers(samples: Sequence[Sample], plan: Plan) -> list[str]:
 
 
 def is_broken(samples: Sequence[Sample]) -> bool:
-    """Whether most habits were dropped for something that is no legal move either."""
+    """Whether most dropped habits were replaced by answers that are not legal moves."""
     dropped = _dropped(samples)
     return 2 * sum(outcome not in LEGAL_OUTCOMES for outcome in dropped) > len(dropped)
 
 
 def _dropped(samples: Sequence[Sample]) -> list[Outcome]:
-    """What came in place of habits."""
+    """Return the outcomes of the answers that replaced a habit."""
     return [
         sample.replies[CHANGED_CONDITION].outcome
         for sample in samples
@@ -158,19 +160,19 @@ def _dropped(samples: Sequence[Sample]) -> list[Outcome]:
 def _on_unusable_answers(results: Results) -> list[str]:
     if IMPACT not in results.bounds:
         return []
-    told = []
+    parts = []
     for condition in (STANDARD_CONDITION, CHANGED_CONDITION):
         counts = results.outcomes[condition]
         unusable = {kind: n for kind, n in counts.items() if n and kind in UNUSABLE_OUTCOMES}
         kinds = ", ".join(f"{count} {kind}" for kind, count in unusable.items())
         share = results.metrics[f"{condition}_unusable_proportion"] or 0.0
-        which = f" ({kinds})" if kinds else ""
-        told.append(f"{100 * share:.1f} % under the {condition} rules{which}")
+        by_kind = f" ({kinds})" if kinds else ""
+        parts.append(f"{100 * share:.1f} % under the {condition} rules{by_kind}")
     bounds = results.bounds[IMPACT]
     missing = " and missing ones are left out" if results.metrics["n_failed"] else ""
     return [
-        f"answers that name no move: {'; '.join(told)}; by the original's definition they count as "
-        f"dropped habits{missing}; depending on what they would have said, the impact factor of "
+        f"answers that name no move: {'; '.join(parts)}; by the original's definition they count "
+        f"as dropped habits{missing}; depending on what they would have said, the impact factor of "
         f"these samples lies between {_number(bounds.low)} and {_number(bounds.high)}, and the 95% "
         "interval allows for that"
     ]
@@ -226,21 +228,21 @@ def _on_controls(
 
 def _on_reading(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) -> list[str]:
     other: Reading = "exact" if plan.reading == "lenient" else "lenient"
-    theirs = [sample for sample in rescore(samples, plan, other) if sample.answered]
-    would_be = {measure.name: measure.value(theirs) for measure in HABIT}
+    rescored = [sample for sample in rescore(samples, plan, other) if sample.answered]
+    values = {measure.name: measure.value(rescored) for measure in HABIT}
     return [
         f"read {'exactly, as the original does' if other == 'exact' else 'leniently'}, "
         f"{name} would be {_number(value)} instead of {_number(metrics[name])}"
-        for name, value in would_be.items()
+        for name, value in values.items()
         if value != metrics[name]
     ]
 
 
 def _on_wording(plan: Plan) -> list[str]:
-    told = next(
+    text = next(
         condition.text for condition in plan.conditions if condition.name == CHANGED_CONDITION
     )
-    if not plan.wording.endswith(".toml") or plan.change.statement in told:
+    if not plan.wording.endswith(".toml") or plan.change.statement in text:
         return []
     return [
         f"the wording states the change in its own words, without {CHANGE}; whether they state "
@@ -249,9 +251,9 @@ def _on_wording(plan: Plan) -> list[str]:
 
 
 def _on_model(samples: Sequence[Sample]) -> list[str]:
-    told = (answer for answer in answers_of(samples) if not answer.error)
-    forms = {form for answer in told for form in answer.conceded}
-    return [*notes_on_form(forms), *on_versions(versions_of(samples))]
+    answers = (answer for answer in answers_of(samples) if not answer.error)
+    variants = {variant for answer in answers for variant in answer.conceded}
+    return [*variant_notes(variants), *on_versions(versions_of(samples))]
 
 
 def _number(value: Number) -> str:

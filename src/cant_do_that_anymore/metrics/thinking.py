@@ -10,25 +10,25 @@ from .bounds import games_of
 from .stats.intervals import SHARE_OF_SOME, Interval, mean_interval
 from .types import Measure
 
+# Mean number of reasoning tokens, by condition; other conditions follow the same pattern.
 TOKENS = {
     STANDARD_CONDITION: "standard_thinking_tokens",
     CHANGED_CONDITION: "changed_thinking_tokens",
 }
-"""The mean number of thinking tokens, by condition; other conditions are named alike."""
 LONGER = "thinking_tokens_difference"
 
 
 @dataclass(frozen=True)
 class Amount:
-    """A mean over samples of numbers without bounds.
+    """The mean of an unbounded number over samples.
 
     Attributes:
-        name: as in ``run.json``.
-        title: for people.
-        meaning: one line for people.
-        of: the number that a sample adds.
-        needs: the conditions whose replies it looks at.
-        signed: whether a sample's number may be below 0.
+        name: the key in ``run.json``.
+        title: the display name.
+        meaning: a one-line explanation.
+        of: the number for one sample.
+        needs: the conditions whose answers it uses.
+        signed: whether a sample's number may be negative.
     """
 
     name: str
@@ -39,11 +39,11 @@ class Amount:
     signed: bool = False
 
     def value(self, samples: Sequence[Sample]) -> Number:
-        """The mean, or None where there are no samples."""
+        """Return the mean, or None without samples."""
         return sum(map(self.of, samples)) / len(samples) if samples else None
 
     def interval(self, samples: Sequence[Sample], critical_factor: float = 1.0) -> Interval | None:
-        """Its 95 % interval, if there is one; samples of one game go together."""
+        """Return the 95% interval clustered by game, or None if there is none."""
         values = [self.of(sample) for sample in samples]
         return mean_interval(
             values, games_of(samples), signed=self.signed, critical_factor=critical_factor
@@ -51,18 +51,18 @@ class Amount:
 
 
 def amounts_for(conditions: Sequence[str], samples: Sequence[Sample]) -> list[Amount]:
-    """How long the model thinks under these conditions; nothing of one that does not think."""
-    thinks = any(tokens(name, sample) for sample in samples for name in conditions)
-    return [*map(_by_condition, conditions), _DIFFERENCE] if thinks else []
+    """Return the reasoning lengths under these conditions; empty for a model without reasoning."""
+    reasons = any(tokens(name, sample) for sample in samples for name in conditions)
+    return [*map(_by_condition, conditions), _DIFFERENCE] if reasons else []
 
 
 def tokens(condition: str, sample: Sample) -> int:
-    """How many tokens it thought before the reply."""
+    """Return the number of reasoning tokens of an answer."""
     return sample.answers[condition].usage.thinking_tokens
 
 
 def thought_longer(sample: Sample) -> bool:
-    """Whether it thought longer under the changed rules than under the standard ones."""
+    """Whether the model reasoned longer under the changed rules than under the standard ones."""
     return sample.answered and _difference(sample) > 0
 
 
@@ -90,7 +90,7 @@ _DIFFERENCE = Amount(
 )
 
 
-def _shows_thoughts(sample: Sample) -> bool:
+def _shows_reasoning(sample: Sample) -> bool:
     return bool(sample.answers[CHANGED_CONDITION].reasoning)
 
 
@@ -98,13 +98,14 @@ def _is_tempted(sample: Sample) -> bool:
     return sample.replies[CHANGED_CONDITION].thought_of_special
 
 
+# Whether the reasoning mentions the special move, and whether the model then plays it.
 TEMPTATION = (
     Measure(
         "temptation_rate",
         "Temptation",
         "thoughts that name the special move although it is illegal now, of all that are shown",
         part=_is_tempted,
-        whole=_shows_thoughts,
+        whole=_shows_reasoning,
         pairs=SHARE_OF_SOME,
         needs=(CHANGED_CONDITION,),
         remark="thinks of the special move",
@@ -123,4 +124,3 @@ TEMPTATION = (
         optional=True,
     ),
 )
-"""Whether the habit comes to its mind, and what comes of that."""

@@ -1,4 +1,4 @@
-"""The types of metrics: measure, bounds, results."""
+"""Types shared by all metrics: measures, bounds and results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,13 +10,14 @@ from .stats.intervals import RATE, Interval, Support
 
 @dataclass(frozen=True)
 class Bounds:
-    """Where a number lies whatever the unusable answers would have said.
+    """Range of a number over everything the unusable answers could have been.
 
     Attributes:
-        low: its least value, and ``high`` its greatest, over all that they could have said and
-            the samples of missing ones left out.
-        lowest: the least end of a 95 % interval over all of that, and ``highest`` the greatest.
-        complete: its value over the samples of which every answer named a move.
+        low: the least value, and ``high`` the greatest, over all of these possibilities and over
+            leaving out samples without an answer.
+        lowest: the lower end of the lowest 95% interval, and ``highest`` the upper end of the
+            highest.
+        complete: the value over the samples in which every answer names a move.
     """
 
     low: Number
@@ -28,17 +29,17 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Results:
-    """Everything computed from the samples of a run.
+    """All numbers computed from the samples of a run.
 
     Attributes:
-        metrics: numbers by name; None where a number does not exist.
-        intervals: 95% intervals of the measures among them; where there are bounds, from their
-            lowest to their highest.
-        by_special_move: intervals, answers taken as they are, if samples of one special move went
-            together.
-        bounds: where unusable answers matter beside the interval.
-        outcomes: how many answers were what, by condition.
-        control_outcomes: the same of the controls, if there are any.
+        metrics: numbers by name; None where a number is undefined.
+        intervals: 95% intervals of the measures by name; where a measure has bounds, the interval
+            reaches from their lowest to their highest.
+        by_special_move: intervals clustered by special move instead of by game, for the answers as
+            scored.
+        bounds: bounds by name, only where unusable answers matter compared with the interval.
+        outcomes: number of answers per outcome, by condition.
+        control_outcomes: the same for the controls, if there are any.
     """
 
     metrics: dict[str, Number]
@@ -53,27 +54,27 @@ Of = Callable[[Sample], int]
 
 
 def one_each(_: Sample) -> int:
-    """The whole of a share of all samples."""
+    """Return 1: the denominator of a proportion of all samples."""
     return 1
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A number over samples: the sum of their parts over the sum of their wholes.
+    """A ratio over samples: the sum of their parts divided by the sum of their wholes.
 
     Attributes:
-        name: as in ``run.json``; the original's where it has one.
-        title: for people.
-        meaning: one line for people.
-        part: what a sample adds above the line, and ``whole`` below it.
-        pairs: every part and whole that a sample can have together.
-        perfect: what a model would reach that follows the rules perfectly.
-        needs: the conditions whose replies it looks at.
-        remark: what stands beside it in the terminal, where that is not the perfect value.
-        compared: what a model does that is better by it; "" if `cdta compare` does not look at it.
-        bounded: whether unusable answers can carry it away, so that it has bounds.
-        optional: whether a run that does not have it does not mention it.
-        of_controls: whether it is a number over control positions.
+        name: the key in ``run.json``; the original's name where it has one.
+        title: the display name.
+        meaning: a one-line explanation.
+        part: a sample's contribution to the numerator, and ``whole`` to the denominator.
+        pairs: every combination of part and whole that a sample can have.
+        perfect: the value of a model that follows the rules perfectly.
+        needs: the conditions whose answers the measure uses.
+        remark: the remark printed beside the value, instead of the perfect value.
+        compared: what the better model does, as a phrase; "" if `cdta compare` ignores the measure.
+        bounded: whether the measure gets bounds, because unusable answers can change it.
+        optional: whether runs in which it is undefined omit it.
+        of_controls: whether it is computed over control positions.
     """
 
     name: str
@@ -92,10 +93,10 @@ class Measure:
 
     @property
     def signed(self) -> bool:
-        """Whether it is a change, from -1 to 1, and not a share, from 0 to 1."""
+        """Whether the measure is a change (-1 to 1) instead of a proportion (0 to 1)."""
         return any(part < 0 for part, _ in self.pairs)
 
     def value(self, samples: Sequence[Sample]) -> Number:
-        """The number, or None where there is nothing to divide by."""
+        """Return the ratio, or None if the denominator is 0."""
         whole = sum(map(self.whole, samples))
         return sum(map(self.part, samples)) / whole if whole else None

@@ -1,1 +1,1 @@
-"""Intervals and tests: score intervals of ratios of sums, and exact tests over whole games."""
+"""Score intervals of ratios, and exact tests, both clustered by game."""

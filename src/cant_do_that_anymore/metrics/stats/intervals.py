@@ -1,15 +1,15 @@
 """95% intervals of ratios, means and quotients, clustered by game.
 
-Nearly every number of a run is such a ratio: each sample gives a part and a whole. Those ratios are
-in the interval that a score test does not reject; nothing is resampled.
+Nearly every number of a run is a ratio: each sample contributes a part and a whole. Its interval
+contains the ratios that a score test does not reject. There is no resampling.
 
-What the mean would be without each game in turn says how far it may be off (the jackknife), by
-Student's t. Few games, or games of unequal size, leave fewer degrees of freedom.
+The interval of a mean uses the jackknife over games and Student's t. Few games, or games of unequal
+size, reduce the degrees of freedom.
 
-The quotient is of what is left by relative changes, so of 1 + ratio. A hypothetical quotient or
-difference is held against the value of the second that goes with it best: the squared scores of the
-two groups, each over its critical value, are summed, and the least sum may reach 1. Where one group
-is all but certain, this is the score interval of the other.
+A quotient compares what remains after two relative changes, so it divides 1 + ratio by 1 + ratio.
+For a hypothetical quotient or difference, the second group takes the value that fits best: the
+squared scores of both groups, each divided by its critical value, are summed, and the minimum of
+the sum must not exceed 1. If one group is nearly certain, this is the score interval of the other.
 """
 
 from collections import Counter
@@ -26,28 +26,28 @@ from .score_interval import estimate, last, not_rejected, score, t_quantile
 Method = Literal[
     "score", "score by games", "t over games", "score, bounded", "score by games, bounded"
 ]
+# Method names of intervals that allow for unusable answers.
 BOUNDED: dict[Method, Method] = {
     "score": "score, bounded",
     "score by games": "score by games, bounded",
 }
-"""What a method is called where the interval allows for unusable answers."""
 Support = Collection[tuple[int, int]]
 
+# Pairs of part and whole for a proportion of the samples: hit or not.
 RATE: Support = ((0, 1), (1, 1))
-"""Parts and wholes of a share of the samples: hit or not."""
+# For a proportion of a subset of the samples.
 SHARE_OF_SOME: Support = ((0, 0), (0, 1), (1, 1))
-"""Of a share of those samples that count."""
+# For a difference between two proportions of the same samples.
 DIFFERENCE: Support = ((-1, 1), (0, 1), (1, 1))
-"""Of a difference between two shares of the same samples."""
+# For a difference between two proportions of the same samples, over the first.
 RELATIVE_CHANGE: Support = ((-1, 1), (0, 0), (0, 1), (1, 0))
-"""Of a difference between two shares of the same samples, over the first."""
+# The same with the opposite sign: the first proportion minus the second, over the first.
 RELATIVE_DROP: Support = ((-1, 0), (0, 0), (0, 1), (1, 1))
-"""The same with the sign turned: the first share minus the second, over the first."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Where the true value lies with 95 % confidence, and how that was found."""
+    """A 95% confidence interval and the method that computed it."""
 
     low: float
     high: float
@@ -55,7 +55,7 @@ class Interval:
 
 
 class Ratio(NamedTuple):
-    """Parts and wholes, one of each a sample, and the pairs of them that a sample can have."""
+    """Parts and wholes, one of each per sample, and the pairs of them that a sample can have."""
 
     parts: Sequence[int]
     wholes: Sequence[int]
@@ -63,14 +63,14 @@ class Ratio(NamedTuple):
 
     @property
     def value(self) -> float | None:
-        """The sum of the parts over that of the wholes; None if that is 0."""
+        """The sum of the parts over the sum of the wholes; None if that is 0."""
         whole = sum(self.wholes)
         return sum(self.parts) / whole if whole else None
 
 
 @dataclass(frozen=True)
 class RatioDifference:
-    """A second ratio minus a first, its interval, and the chance of it between equal ratios."""
+    """A second ratio minus a first, with its interval and the p-value of equal ratios."""
 
     value: float
     interval: Interval
@@ -84,12 +84,12 @@ def ratio_interval(
     support: Support,
     critical_factor: float = 1.0,
 ) -> Interval | None:
-    """Interval of the sum of the parts over that of the wholes; None if that is 0.
+    """Return the interval of the sum of parts over the sum of wholes; None if the latter is 0.
 
     Args:
-        parts: one a sample, and so the wholes, and the games that the samples are from.
+        parts: one per sample, like the wholes and the games.
         support: the pairs of part and whole that a sample can have.
-        stretch: as in `Tally`.
+        critical_factor: as in `Tally`.
 
     >>> interval = ratio_interval([1] * 8 + [0] * 2, [1] * 10, range(10), RATE)
     >>> round(interval.low, 6), round(interval.high, 6), interval.method
@@ -102,26 +102,26 @@ def ratio_interval(
 def ratio_tally(
     parts: Sequence[int], wholes: Sequence[int], games: Sequence[Hashable], support: Support
 ) -> Tally | None:
-    """What `ratio_interval` counts, with the same arguments."""
+    """Return the counts behind `ratio_interval`, for the same arguments."""
     if not sum(wholes):
         return None
     if len(set(wholes)) == 1:
-        # A plain mean: a whole that did not vary is taken as fixed, whatever else it could be.
+        # A plain mean: a whole that did not vary is treated as fixed.
         support = {(part, wholes[0]) for part, _ in support}
     rows = list(zip(parts, wholes, strict=True))
-    # A sample of no part and no whole bears on no ratio.
-    told = [index for index, row in enumerate(rows) if any(row)]
+    # A sample without part and whole does not affect any ratio.
+    counted = [index for index, row in enumerate(rows) if any(row)]
     kinds = {pair: pair for pair in sorted(support)}
-    return cluster_counts(kinds, [rows[i] for i in told], [games[i] for i in told])
+    return cluster_counts(kinds, [rows[i] for i in counted], [games[i] for i in counted])
 
 
 def ratio_difference(
     first: Ratio, second: Ratio, games: Sequence[Hashable], critical_factor: float = 1.0
 ) -> RatioDifference | None:
-    """Compare two ratios of the same samples, whose wholes may differ; None if one is over 0.
+    """Compare two ratios over the same samples; their wholes may differ. None if one is undefined.
 
-    The difference is taken as the mean over samples of its linear approximation: to the difference
-    itself, each sample adds its deviations from the two ratios, over their mean wholes.
+    The difference is linearized: each sample contributes the difference itself plus its deviations
+    from the two ratios, divided by their mean wholes.
     """
     tally = difference_tally(first, second, games)
     if not tally:
@@ -131,14 +131,14 @@ def ratio_difference(
 
 
 def difference_tally(first: Ratio, second: Ratio, games: Sequence[Hashable]) -> Tally | None:
-    """What `ratio_difference` counts, with the same arguments."""
+    """Return the counts behind `ratio_difference`, for the same arguments."""
     if not sum(first.wholes) or not sum(second.wholes):
         return None
     rows = list(zip(first.parts, first.wholes, second.parts, second.wholes, strict=True))
-    told = [index for index, row in enumerate(rows) if any(row)]
+    counted = [index for index, row in enumerate(rows) if any(row)]
     before = sum(first.parts) / sum(first.wholes)
     after = sum(second.parts) / sum(second.wholes)
-    mean_before, mean_after = sum(first.wholes) / len(told), sum(second.wholes) / len(told)
+    mean_before, mean_after = sum(first.wholes) / len(counted), sum(second.wholes) / len(counted)
 
     def linear(part1: int, whole1: int, part2: int, whole2: int) -> float:
         gain = (part2 - after * whole2) / mean_after
@@ -146,23 +146,23 @@ def difference_tally(first: Ratio, second: Ratio, games: Sequence[Hashable]) -> 
         return after - before + gain - loss
 
     pairs = product(_possible(first), _possible(second))
-    kinds = {one + two: (linear(*one, *two), 1.0) for one, two in pairs}
-    return cluster_counts(kinds, [rows[i] for i in told], [games[i] for i in told])
+    kinds = {pair1 + pair2: (linear(*pair1, *pair2), 1.0) for pair1, pair2 in pairs}
+    return cluster_counts(kinds, [rows[i] for i in counted], [games[i] for i in counted])
 
 
 def _possible(ratio: Ratio) -> list[tuple[int, int]]:
-    """What a sample can be; a whole that did not vary is taken as fixed."""
+    """Return the pairs that a sample can have; a whole that did not vary is treated as fixed."""
     wholes = set(ratio.wholes)
     fixed = len(wholes) == 1
     return sorted(pair for pair in ratio.support if not fixed or pair[1] in wholes)
 
 
 def method_of(*tallies: Tally) -> Method:
-    """Whether each game gives one sample, or the samples of one go together."""
+    """Return the method's name: clustered by game unless every game contributes one sample."""
     return "score" if all(tally.freedom == inf for tally in tallies) else "score by games"
 
 
-@lru_cache(maxsize=4096)  # measures that count alike are many, and comparisons count again
+@lru_cache(maxsize=4096)  # many measures have equal counts, and comparisons repeat them
 def _interval(tally: Tally) -> Interval:
     return Interval(*not_rejected(tally.cells, tally.critical), method_of(tally))
 
@@ -170,13 +170,13 @@ def _interval(tally: Tally) -> Interval:
 def mean_interval(
     values: Sequence[int], games: Sequence[Hashable], *, signed: bool, critical_factor: float = 1.0
 ) -> Interval | None:
-    """Interval of the mean; None where nothing varies, or there is no more than one game's worth.
+    """Return the interval of the mean; None without variation or with fewer than two games.
 
     Args:
-        values: one a sample, and so the games that the samples are from.
-        signed: whether values may be below 0. Amounts that cannot are skewed: most are small and a
-            few large, so that the interval reaches as many times above the mean as below it.
-        stretch: as in `Tally`.
+        values: one per sample, like the games.
+        signed: whether values may be negative. Unsigned amounts are skewed (most are small, a few
+            large), so their interval extends by the same factor above and below the mean.
+        critical_factor: as in `Tally`.
 
     >>> interval = mean_interval([1, 2, 3, 4, 5], range(5), signed=True)
     >>> round(interval.low, 6), round(interval.high, 6), interval.method
@@ -186,7 +186,7 @@ def mean_interval(
     for game, value in zip(games, values, strict=True):
         sums[game] += value
     n, mean = len(values), sum(values) / max(1, len(values))
-    n_games = n**2 / max(1, sum(size**2 for size in sizes.values()))  # as many of equal size
+    n_games = n**2 / max(1, sum(size**2 for size in sizes.values()))  # effective number
     if n_games < 2:
         return None
     shifts = ((sums[game] - mean * size) / (n - size) for game, size in sizes.items())
@@ -196,20 +196,20 @@ def mean_interval(
     reach = critical_factor * t_quantile(n_games - 1) * error
     if signed:
         return Interval(mean - reach, mean + reach, "t over games")
-    times = exp(reach / mean)
-    return Interval(mean / times, mean * times, "t over games")
+    factor = exp(reach / mean)
+    return Interval(mean / factor, mean * factor, "t over games")
 
 
 _PLACES = 16
 _STEPS = 25
 _GOLDEN = (sqrt(5) - 1) / 2
+# Tolerance for the ends of the interval; the minimum itself is not much more accurate.
 _CLOSE = 1e-9
-"""As near as an end of the interval is found; what is least is not found much better."""
 
 
 @dataclass(frozen=True)
 class Quotient:
-    """What is left of the first over what is left of the second, of two groups as counted."""
+    """What remains after the first relative change over what remains after the second."""
 
     first: Tally
     second: Tally
@@ -218,13 +218,13 @@ class Quotient:
 
     @property
     def value(self) -> float | None:
-        """The quotient; None if nothing is left of the second."""
+        """The quotient; None if nothing remains after the second change."""
         left = 1 + estimate(self.second.cells)
         return (1 + estimate(self.first.cells)) / left if left else None
 
     @property
     def interval(self) -> Interval | None:
-        """Its 95 % interval."""
+        """The 95% interval; None if the quotient is undefined."""
         if self.value is None:
             return None
 
@@ -235,19 +235,21 @@ class Quotient:
         return Interval(low, high, method_of(self.first, self.second))
 
     def holds(self, quotient: float) -> bool:
-        """Whether this quotient, which is above the lowest, is in the interval."""
+        """Whether this quotient, which is above the lowest possible, is inside the interval."""
         (low1, high1), (low2, high2) = self._alone
         low, high = (
             max(low2, self._second(quotient, low1)),
             min(high2, self._second(quotient, high1)),
         )
 
-        def strangeness(second: float) -> float:
+        def squared_scores(second: float) -> float:
             first = self._first(quotient, second) - 1
-            of_first = score(self.first.cells, first) / self.first.critical
-            return of_first**2 + (score(self.second.cells, second - 1) / self.second.critical) ** 2
+            first_score = score(self.first.cells, first) / self.first.critical
+            return (
+                first_score**2 + (score(self.second.cells, second - 1) / self.second.critical) ** 2
+            )
 
-        return low <= high and _reaches(strangeness, 1, low, high)
+        return low <= high and _reaches(squared_scores, 1, low, high)
 
     def _first(self, quotient: float, second: float) -> float:
         return quotient * second
@@ -257,42 +259,43 @@ class Quotient:
 
     @cached_property
     def _alone(self) -> list[tuple[float, float]]:
-        """What is left of each by itself: only there, its share of the sum is at most 1."""
-        alone = [not_rejected(each.cells, each.critical) for each in (self.first, self.second)]
+        """The interval of each group alone, where its share of the sum is at most 1."""
+        alone = [not_rejected(tally.cells, tally.critical) for tally in (self.first, self.second)]
         return [(1 + low, 1 + high) for low, high in alone]
 
 
-def _reaches(of: Callable[[float], float], most: float, low: float, high: float) -> bool:
-    """Whether a value is at most so much: among a few places, or by golden section about the best.
+def _reaches(function: Callable[[float], float], limit: float, low: float, high: float) -> bool:
+    """Whether a function is at most a limit anywhere in a range.
 
-    The search ends as soon as one is found.
+    Evaluates a grid, then searches around the best point by golden section, and stops at the first
+    success.
     """
-    places = [low + (high - low) * step / _PLACES for step in range(_PLACES + 1)]
+    grid = [low + (high - low) * step / _PLACES for step in range(_PLACES + 1)]
     values = []
-    for place in places:
-        values.append(of(place))
-        if values[-1] <= most:
+    for point in grid:
+        values.append(function(point))
+        if values[-1] <= limit:
             return True
     best = values.index(min(values))
-    low, high = places[max(0, best - 1)], places[min(_PLACES, best + 1)]
+    low, high = grid[max(0, best - 1)], grid[min(_PLACES, best + 1)]
     inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    of_inner, of_outer = of(inner), of(outer)
+    at_inner, at_outer = function(inner), function(outer)
     for _ in range(_STEPS):
-        if min(of_inner, of_outer) <= most:
+        if min(at_inner, at_outer) <= limit:
             return True
-        if of_inner < of_outer:
-            high, outer, of_outer = outer, inner, of_inner
+        if at_inner < at_outer:
+            high, outer, at_outer = outer, inner, at_inner
             inner = high - _GOLDEN * (high - low)
-            of_inner = of(inner)
+            at_inner = function(inner)
         else:
-            low, inner, of_inner = inner, outer, of_outer
+            low, inner, at_inner = inner, outer, at_outer
             outer = low + _GOLDEN * (high - low)
-            of_outer = of(outer)
-    return min(of_inner, of_outer) <= most
+            at_outer = function(outer)
+    return min(at_inner, at_outer) <= limit
 
 
 class Difference(Quotient):
-    """The ratio of the first minus that of the second."""
+    """The first ratio minus the second."""
 
     lowest = -inf
     of_equals = 0.0

@@ -1,11 +1,12 @@
 """Score test and score interval of a ratio, and Student's t distribution.
 
-Every sample gives a part and a whole; the ratio is the sum of the parts over that of the wholes. A
-hypothetical ratio makes of each sample a deviation, part - ratio * whole, of expectation 0. Its
-variance is taken at the multinomial distribution most likely among those with that expectation,
-over all cells (pairs of part and whole) that a sample can fall into, seen or not: so that a change
-never seen is unlikely, but not impossible. Special cases are Wilson's interval (1927) of a share,
-Tango's (1998) of a paired difference, and Nam and Blackwelder's (2002) of a paired ratio.
+Each sample contributes a part and a whole; the ratio is the sum of the parts over the sum of the
+wholes. Under a hypothetical ratio, each sample has a deviation, part - ratio * whole, with
+expectation 0. Its variance is computed under the most likely multinomial distribution with that
+expectation, over all cells (pairs of part and whole) that a sample can fall into, observed or not.
+So a change that was never observed is unlikely, but not impossible. Special cases are Wilson's
+interval (1927) for a proportion, Tango's (1998) for a paired difference, and Nam and Blackwelder's
+(2002) for a paired ratio.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,13 +14,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, inf, lgamma, log, log1p, pi, sqrt
 
+# More than any bisection between two floats takes.
 _HALVINGS = 200
-"""More than any bisection of two floats takes."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One thing that a sample can be, and how many samples are."""
+    """A pair of part and whole, and the number of samples that have it."""
 
     part: float
     whole: float
@@ -27,16 +28,16 @@ class Cell:
 
 
 def estimate(cells: Sequence[Cell]) -> float:
-    """The ratio; the wholes must not sum to 0."""
+    """Return the ratio; the wholes must not sum to 0."""
     return sum(c.count * c.part for c in cells) / sum(c.count * c.whole for c in cells)
 
 
 def score(cells: Sequence[Cell], ratio: float) -> float:
-    """How many standard errors the samples lie from a hypothetical ratio, in absolute value.
+    """Return the distance of the samples from a hypothetical ratio in standard errors.
 
-    With d the deviations, the likely probability of a cell is count / (n (1 + m d)), where m, the
-    multiplier, makes their expectation 0. It follows that the variance of the sum of all d is that
-    sum over m, and the squared score the sum times m.
+    With d the deviations, the most likely probability of a cell is count / (n (1 + m d)), where the
+    multiplier m makes their expectation 0. It follows that the variance of the sum of all d is that
+    sum divided by m, and the squared score is the sum times m.
     """
     total = sum(c.count * (c.part - ratio * c.whole) for c in cells)
     if total == 0:
@@ -50,10 +51,10 @@ def score(cells: Sequence[Cell], ratio: float) -> float:
 
 
 def _multiplier(deviations: list[tuple[float, int]], largest: float) -> float:
-    """The m > 0 at which the sum of count d / (1 + m d), which falls with m, is 0.
+    """Return the m > 0 at which the sum of count d / (1 + m d), which falls with m, is 0.
 
-    At the largest m, cells with the most negative d would have no bounded probability. If none was
-    seen and the sum is still positive there, what is missing lies on such a cell.
+    At the largest m, cells with the most negative d would have unbounded probability. If no sample
+    is in such a cell and the sum is still positive there, the remaining probability belongs to it.
     """
     seen = [(d, count) for d, count in deviations if count]
     low, high = 0.0, largest
@@ -71,7 +72,7 @@ def _multiplier(deviations: list[tuple[float, int]], largest: float) -> float:
             low = m
         else:
             high = m
-        # Newton's step, unless it leaves what is known to hold the root.
+        # Newton's step, unless it leaves the bracket of the root.
         step = m - value / slope if slope else low
         step = step if low < step < high else (low + high) / 2
         if abs(step - m) <= 1e-16 * high:
@@ -81,7 +82,7 @@ def _multiplier(deviations: list[tuple[float, int]], largest: float) -> float:
 
 
 def not_rejected(cells: Sequence[Cell], critical: float) -> tuple[float, float]:
-    """The ratios whose score is at most the critical value."""
+    """Return the lowest and the highest ratio whose score is at most the critical value."""
     value = estimate(cells)
     lowest, highest = _range(cells)
 
@@ -92,7 +93,7 @@ def not_rejected(cells: Sequence[Cell], critical: float) -> tuple[float, float]:
 
 
 def _range(cells: Sequence[Cell]) -> tuple[float, float]:
-    """The ratios that samples of these kinds can have."""
+    """Return the lowest and the highest ratio that samples in these cells can have."""
     ratios = [c.part / c.whole for c in cells if c.whole]
     lowest = -inf if any(c.part < 0 for c in cells if not c.whole) else min(ratios)
     highest = inf if any(c.part > 0 for c in cells if not c.whole) else max(ratios)
@@ -102,9 +103,9 @@ def _range(cells: Sequence[Cell]) -> tuple[float, float]:
 def last(
     rejected: Callable[[float], bool], inside: float, end: float, within: float = 0.0
 ) -> float:
-    """The last ratio on the way from the estimate to the end that is not rejected, by bisection.
+    """Return the last ratio from the estimate toward the end that is not rejected, by bisection.
 
-    The end itself is always rejected, unless it is the estimate: no variance is left there.
+    The end itself is always rejected unless it is the estimate, because no variance is left there.
     """
     if inside == end:
         return end
@@ -130,7 +131,7 @@ _TINY = 1e-300
 
 
 def t_two_sided(t: float, freedom: float) -> float:
-    """The chance of a value as far from 0 as t.
+    """Return the two-sided p-value of Student's t.
 
     >>> round(t_two_sided(2.228138852, 10), 9)
     0.05
@@ -139,7 +140,7 @@ def t_two_sided(t: float, freedom: float) -> float:
         return 1.0
     a, b, x, y = freedom / 2, 0.5, freedom / (freedom + t * t), t * t / (freedom + t * t)
     front = exp(lgamma(a + b) - lgamma(a) - log(pi) / 2 + b * log(y) - a * log1p(t * t / freedom))
-    # The continued fraction converges quickly on one side only.
+    # The continued fraction converges quickly only on one side.
     if x < (a + 1) / (a + b + 2):
         return front * _continued_fraction(a, b, x) / a
     return 1 - front * _continued_fraction(b, a, y) / b
@@ -147,7 +148,7 @@ def t_two_sided(t: float, freedom: float) -> float:
 
 @lru_cache(maxsize=1024)
 def t_quantile(freedom: float) -> float:
-    """The t that is exceeded, either way, with a chance of 5 %.
+    """Return the two-sided 5% critical value of Student's t.
 
     >>> round(t_quantile(10), 6)
     2.228139
@@ -161,7 +162,7 @@ def t_quantile(freedom: float) -> float:
 
 
 def _continued_fraction(a: float, b: float, x: float) -> float:
-    """That of the incomplete beta function, by Lentz's method (Press et al., 2007, section 6.4)."""
+    """Evaluate the incomplete beta function by Lentz's method (Press et al., 2007, section 6.4)."""
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or _TINY)
     result = d
     for m in range(1, _TERMS):

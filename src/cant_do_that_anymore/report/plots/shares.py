@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ...comparison.entries import Standing
-from ...metrics.groups import EARLIER, Share, by_concerned_moves
+from ...metrics.groups import EARLIER, Share, by_affected_moves
 from ...metrics.measures import FORBIDDEN, SHARES, UNUSABLE
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from ..columns import marked
@@ -107,7 +107,7 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
         panels = figure.subplots(1, 2, sharey=True)
         handles: list[Artist] = []
         for number, standing in enumerate(group):
-            by_count = by_concerned_moves(
+            by_count = by_affected_moves(
                 standing.samples, standing.change, standing.critical_factor
             )
             # Side by side, so that equal shares do not hide each other.
