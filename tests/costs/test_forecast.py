@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client.budget import Price, max_input_tokens
 from cant_do_that_anymore.client.pricing import price_of
-from cant_do_that_anymore.costs.forecast import SAME_MODEL, TOKENS_A_SECOND, Way, estimate
+from cant_do_that_anymore.costs.forecast import SAME_MODEL, TOKENS_PER_SECOND, AnswerMode, estimate
 from cant_do_that_anymore.costs.tokens import Span
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool
@@ -76,7 +76,7 @@ def test_an_estimate_needs_no_key_and_states_what_it_rests_on() -> None:
     assert "50 tokens a second" in on_time
 
 
-def cost(way: Way) -> Span:
+def cost(way: AnswerMode) -> Span:
     assert way.cost
     return way.cost
 
@@ -87,7 +87,7 @@ def test_nobody_knows_whether_a_model_thinks_before_it_was_asked() -> None:
     assert thinking.tokens == (369, 6_537)
     assert 0.1 < cost(at_once).least == cost(at_once).most < 0.6
     assert cost(at_once).most < cost(thinking).least < cost(thinking).most
-    assert thinking.seconds.most == pytest.approx(400 * 6_537 / TOKENS_A_SECOND / 32)
+    assert thinking.seconds.most == pytest.approx(400 * 6_537 / TOKENS_PER_SECOND / 32)
 
 
 @pytest.mark.parametrize(

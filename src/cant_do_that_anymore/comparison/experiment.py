@@ -10,7 +10,7 @@ from typing import Any
 from ..client.budget import Budget, BudgetExceeded
 from ..client.pricing import check_price
 from ..client.session import model_info
-from ..costs.approval import CostItem, bill_of, require_approval
+from ..costs.approval import CostItem, forecast_cost_of_spec, require_approval
 from ..datasets.pools import positions_drawn, positions_for
 from ..datasets.storage import Dataset, is_own
 from ..errors import InvalidInput, NoHabit, Stopped, UserError
@@ -170,7 +170,7 @@ def _check_bills(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool)
                 continue
             try:
                 lesson = model, spec.reasoning_effort
-                bill = bill_of(spec, quiet=quiet, may_ask=lesson not in learnt)
+                bill = forecast_cost_of_spec(spec, quiet=quiet, may_ask=lesson not in learnt)
                 learnt.add(lesson)
             except Stopped:
                 raise

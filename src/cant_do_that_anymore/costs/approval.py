@@ -1,4 +1,4 @@
-"""Cost of a run: projected from its first answers, approved by the user, and in the end."""
+"""Cost of a run: projected from its first answers, approved by the user, and at the end."""
 
 from collections.abc import Collection, Sequence
 from contextlib import aclosing
@@ -19,16 +19,16 @@ from ..providers.base import Answer, ModelInfo, Usage
 from ..providers.request_variants import limit_of
 from ..task.spec import Spec, plan_for
 from ..task.types import Plan, Sample, answers_of
-from .forecast import RequestForecast, cheaper_than, cost, foreseen_by
+from .forecast import RequestForecast, cheaper_than, cost, forecast_with_cache
 from .tokens import RequestStep, lengths_of
 
 
 class RunningCost:
-    """The questions and the cost of a run, by its answers so far, kept ones among them.
+    """Projects the total requests and cost of a run from its answers so far, cached ones included.
 
     Attributes:
-        a_sample: how many questions a position takes once it is found.
-        beyond: how many positions a run usually takes after those that are measured now.
+        a_sample: requests per position once it is selected.
+        beyond: positions the run is expected to need after those it is measuring now.
     """
 
     def __init__(self, price: Price | None, a_sample: int) -> None:
@@ -46,20 +46,20 @@ class RunningCost:
         self._counted &= bool(answer.error) or is_counted(answer)
 
     def after(self, dataset: Dataset) -> float:
-        """The questions about those positions, to find them and to measure them."""
-        each = (dataset.asked or 0) / len(dataset.positions) + self.a_sample
-        return max(0, self.beyond) * each
+        """Return the expected requests to select and measure the positions ``beyond``."""
+        requests_per_position = (dataset.asked or 0) / len(dataset.positions) + self.a_sample
+        return max(0, self.beyond) * requests_per_position
 
     def in_all(self, to_come: float) -> str:
-        """How far a run has come to which so many questions are still to come, and its cost."""
+        """Format the progress and the projected cost, given the number of remaining requests."""
         total = self._seen + to_come
-        asked = f"{self._seen:,} of about {total:,.0f} asked"
-        return ", ".join(filter(None, (asked, self.cost_of(total))))
+        progress = f"{self._seen:,} of about {total:,.0f} asked"
+        return ", ".join(filter(None, (progress, self.cost_of(total))))
 
     def cost_of(self, questions: float) -> str:
-        """What so many questions cost in the mean; in tokens, if nobody knows their price.
+        """Format the projected cost of this many requests, in tokens if the price is unknown.
 
-        Nothing is said where it is free, or where the tokens were not counted.
+        Empty if the model is free or if tokens were not counted.
         """
         if self._price == FREE or not self._seen or not self._counted:
             return ""
@@ -69,84 +69,84 @@ class RunningCost:
         return f"{share * (self._used.input_tokens + self._used.output_tokens):,.0f} tokens"
 
 
+# Answers needed to tell whether more are affordable, and to project the cost of a run.
 MIN_ANSWERS, ENOUGH_ANSWERS = 5, 20
-"""So many answers tell whether more can be afforded, and so many what a run will cost."""
-MOST_TO_LEARN = 0.2
-"""What the others of these answers may cost, as a share of the limit."""
+# Maximum cost of getting from the first number of answers to the second, as a share of the limit.
+MAX_PROBE_SHARE = 0.2
 
 
 class NeedsApproval(Incomplete):
-    """What is to come costs more than may be spent without a word."""
+    """The forecast exceeds what may be spent without approval."""
 
 
 class CostItem(NamedTuple):
-    """Questions that are still to be asked, and what they will cost in US dollars."""
+    """Remaining requests, and their expected cost in US dollars."""
 
     questions: int
     dollars: float
 
 
 class CostForecast(NamedTuple):
-    """What is still to come of a run: to find its positions, and to measure them."""
+    """Expected cost of the rest of a run: to select its positions, and to measure them."""
 
     finding: CostItem
     measuring: CostItem
 
 
-async def bill_for(
+async def forecast_cost(
     spec: Spec, plan: Plan, asking: Client, *, quiet: bool, may_ask: bool = True
 ) -> CostForecast | None:
-    """Ask a few questions of a run, if none were yet, and say what the others will cost.
+    """Forecast the cost of a run; sends a few of its requests first, unless answers are cached.
 
-    The answers are kept. None, and nothing is asked, where there is a limit already, where the
-    price is unknown, or where asking is free.
+    Returns None without sending anything if a cost limit is set, the price is unknown, or the model
+    is free. New answers are cached.
     """
-    price, limit = _price_to_tell(spec, asking.model), spec.ask_above
+    price, limit = _price_to_approve(spec, asking.model), spec.ask_above
     if not price or limit is None:
         return None
-    foreseen = foreseen_by(spec, plan, asking.model, asking.cache)
-    for enough, most in ((MIN_ANSWERS, inf), (ENOUGH_ANSWERS, MOST_TO_LEARN * limit)):
-        part = foreseen.next_step
-        first = replace(part, to_ask=part.to_ask[: max(0, enough - part.answered)])
-        if not may_ask or _cost(spec, first, first, asking.model, price) > most:
+    forecast = forecast_with_cache(spec, plan, asking.model, asking.kept)
+    for wanted, max_cost in ((MIN_ANSWERS, inf), (ENOUGH_ANSWERS, MAX_PROBE_SHARE * limit)):
+        step = forecast.next_step
+        probe = replace(step, to_ask=step.to_ask[: max(0, wanted - step.answered)])
+        if not may_ask or _cost(spec, probe, probe, asking.model, price) > max_cost:
             break
-        if first.to_ask:
+        if probe.to_ask:
             with progress_display(f"the first answers of {asking.model.name}", quiet=quiet):
-                await _ask(first, asking)
-            foreseen = foreseen_by(spec, plan, asking.model, asking.cache)
-    return _bill(spec, foreseen, asking.model, price)
+                await _ask(probe, asking)
+            forecast = forecast_with_cache(spec, plan, asking.model, asking.kept)
+    return _cost_forecast(spec, forecast, asking.model, price)
 
 
-def bill_of(spec: Spec, *, quiet: bool, may_ask: bool) -> CostForecast | None:
-    """The same of a run that is still to begin; raises what that does."""
-    if not _price_to_tell(spec, model_info(spec)):
+def forecast_cost_of_spec(spec: Spec, *, quiet: bool, may_ask: bool) -> CostForecast | None:
+    """Forecast the cost of a run that has not started; raises the same errors as the run."""
+    if not _price_to_approve(spec, model_info(spec)):
         return None
-    positions_for(spec, quiet=quiet)  # a pool is mined when first wanted
+    positions_for(spec, quiet=quiet)  # mines the pool on first use
     model = create_model(spec)
     plan = plan_for(spec, model)
 
-    async def billed() -> CostForecast | None:
+    async def forecast() -> CostForecast | None:
         async with open_client(spec, model) as asking:
-            return await bill_for(spec, plan, asking, quiet=quiet, may_ask=may_ask)
+            return await forecast_cost(spec, plan, asking, quiet=quiet, may_ask=may_ask)
 
-    return run_interruptible(billed(), kept=not spec.fresh)
+    return run_interruptible(forecast(), kept=not spec.fresh)
 
 
 def require_approval(
     finding: Sequence[CostItem], measuring: Sequence[CostItem], specs: Sequence[Spec]
 ) -> None:
-    """Stop before more is spent than may be without a word, which is the same in all specs.
+    """Stop if the forecast for all specs exceeds their common limit without approval.
 
     Raises:
-        NeedsApproval: if all of them together cost more; it says what is cheaper for all specs.
+        NeedsApproval: if it does; the message suggests options that make all specs cheaper.
     """
-    dues = [*finding, *measuring]
-    questions, total = sum(due.questions for due in dues), sum(due.dollars for due in dues)
+    items = [*finding, *measuring]
+    questions, total = sum(item.questions for item in items), sum(item.dollars for item in items)
     above = specs[0].ask_above
     if above is None or total <= above:
         return
-    searches, measures = any(due.questions > 1 for due in finding), bool(measuring)
-    first, *others = (cheaper_than(each, searches=searches, measures=measures) for each in specs)
+    searches, measures = any(item.questions > 1 for item in finding), bool(measuring)
+    first, *others = (cheaper_than(spec, searches=searches, measures=measures) for spec in specs)
     cheaper = ", ".join(option for option in first if all(option in other for other in others))
     hint = f"cheaper: {cheaper}; " if cheaper else ""
     raise NeedsApproval(
@@ -156,51 +156,53 @@ def require_approval(
     )
 
 
-def _price_to_tell(spec: Spec, model: ModelInfo) -> Price | None:
-    """The price, unless it is unknown, or nothing, or the user has set a limit."""
+def _price_to_approve(spec: Spec, model: ModelInfo) -> Price | None:
+    """Return the price, or None if it is unknown, zero, or the user has set a limit."""
     price = rate_for(spec, model)
     return None if price == FREE or spec.max_cost is not None or spec.ask_above is None else price
 
 
-async def _ask(part: RequestStep, asking: Client) -> None:
-    """Ask and keep the answers; what fails is for the run to tell, which asks it again."""
-    async with aclosing(asking.answers(part.to_ask, part.settings)) as answers:
+async def _ask(step: RequestStep, asking: Client) -> None:
+    """Send the requests and cache the answers; the run will retry failures and report them."""
+    async with aclosing(asking.answers(step.to_ask, step.settings)) as answers:
         async for _ in answers:
             pass
 
 
-def _bill(spec: Spec, foreseen: RequestForecast, known: ModelInfo, price: Price) -> CostForecast:
-    parts = foreseen.dataset, foreseen.measuring
+def _cost_forecast(
+    spec: Spec, forecast: RequestForecast, info: ModelInfo, price: Price
+) -> CostForecast:
+    steps = forecast.dataset, forecast.measuring
     return CostForecast(
         *(
-            CostItem(len(part.to_ask), _cost(spec, part, other, known, price))
-            for part, other in (parts, parts[::-1])
+            CostItem(len(step.to_ask), _cost(spec, step, other, info, price))
+            for step, other in (steps, steps[::-1])
         )
     )
 
 
 def _cost(
-    spec: Spec, part: RequestStep, other: RequestStep, known: ModelInfo, price: Price
+    spec: Spec, step: RequestStep, other: RequestStep, info: ModelInfo, price: Price
 ) -> float:
-    """By the tokens of the answers so far; where those are not counted, the most it may be."""
-    if not part.kept and not other.kept:
-        limit = limit_of(part.form, part.settings)
-        return sum(price.max_cost(ask.question, limit) for ask in part.to_ask)
-    lengths = lengths_of(spec, known, part, other)
+    """Compute the cost from the tokens so far, or the maximum cost if tokens were not counted."""
+    if not step.kept and not other.kept:
+        limit = limit_of(step.form, step.settings)
+        return sum(price.max_cost(request.question, limit) for request in step.to_ask)
+    lengths = lengths_of(spec, info, step, other)
     return max(
-        cost(len(part.to_ask), lengths, tokens.most, known, price)
+        cost(len(step.to_ask), lengths, tokens.most, info, price)
         for tokens in lengths.answer.values()
     )
 
 
 @dataclass(frozen=True)
 class Cost:
-    """US dollars by the price list; None where there is no price, or tokens were not counted.
+    """Cost in US dollars at list prices; None if the price is unknown or tokens were not counted.
 
     Attributes:
-        measuring: of all answers of the samples, whenever they were asked.
-        dataset: of all questions asked to find the dataset, whenever they were asked.
-        spent: of what this command itself asked; answers kept from before cost nothing new.
+        measuring: of all answers of the samples, including cached ones.
+        dataset: of all requests that built the dataset, including cached ones.
+        spent: of the requests that this command itself sent; cached answers cost nothing.
     """
 
     measuring: float | None = None
@@ -215,18 +217,20 @@ def cost_of(
     samples: Sequence[Sample],
     versions: Collection[str],
 ) -> Cost:
-    """What a run cost at that price, as far as tokens were counted, if these versions answered."""
+    """Return the cost of a run at this price, if these versions answered."""
     if not price:
         return Cost()
-    used, paid, counted = Usage(), 0, True
+    used, n_answers, counted = Usage(), 0, True
     for answer in answers_of(samples):
         if not answer.error:
-            used, paid = used + answer.usage, paid + 1
+            used, n_answers = used + answer.usage, n_answers + 1
             counted &= price.is_metered(answer)
     own = is_own(dataset, versions, asking.model.endpoint)
-    found = own and price.is_metered(Answer(usage=dataset.usage))
+    dataset_metered = own and price.is_metered(Answer(usage=dataset.usage))
     return Cost(
-        measuring=price.of(used, paid) if counted else None,
-        dataset=price.of(dataset.usage, dataset.asked) if dataset.asked and found else None,
-        spent=asking.meter.spent,
+        measuring=price.of(used, n_answers) if counted else None,
+        dataset=price.of(dataset.usage, dataset.asked)
+        if dataset.asked and dataset_metered
+        else None,
+        spent=asking.till.spent,
     )

@@ -1,10 +1,8 @@
 """Forecast a run: requests, tokens, cost and time before anything is spent.
 
-The search and the drawing are those of the run itself, fed with the answers that are kept from
-before, and with imagined ones where there is none.
-
-Nothing is asked and no key is needed. Only what would be asked is counted: answers that are kept
-from before are not asked for again, and say how long the others will be.
+The forecast runs the search and the sampling of the run itself, with cached answers where they
+exist and simulated ones otherwise. It sends nothing and needs no API key. It counts only the
+requests that the run would send. The cached answers also predict how long the others will be.
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,34 +52,38 @@ from ..task.spec import COMMON, Spec, plan_for
 from ..task.types import Eval, Plan, Sample
 from .tokens import Lengths, RequestStep, Span, lengths_of
 
-ROUGH = 0.1
-"""A precision that tells whether a habit is rather dropped or kept."""
+# A precision that tells whether a habit is mostly dropped or mostly kept.
+ROUGH_PRECISION = 0.1
 
 
 def cheaper_than(spec: Spec, *, searches: bool, measures: bool = True) -> list[str]:
-    """Options that measure the same model for less, as a rule.
+    """Return options that usually make evaluating the same model cheaper.
 
     Args:
-        spec: how it was to be measured.
-        searches: whether a dataset is still to be found.
-        measures: whether more is wanted than a dataset.
+        spec: the planned evaluation.
+        searches: whether the dataset still has to be built.
+        measures: whether the run goes on after the dataset is built.
     """
-    found = []
-    usual = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
-    if searches and spec.pool is None and usual:
-        found.append("--pool common")
+    options = []
+    default_rules = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
+    if searches and spec.pool is None and default_rules:
+        options.append("--pool common")
     if measures and spec.eval == "all" and spec.n is None:
-        found.append("--eval all_small")
-    most = spec.to_draw
-    if measures and spec.precision is None and expected_sample_size(ROUGH, most) < most:
-        found.append(f"--precision {ROUGH:g}")
-    if not spec.batch and _takes_batches(spec):
-        found.append("--batch")
-    return found
+        options.append("--eval all_small")
+    max_samples = spec.to_draw
+    if (
+        measures
+        and spec.precision is None
+        and expected_sample_size(ROUGH_PRECISION, max_samples) < max_samples
+    ):
+        options.append(f"--precision {ROUGH_PRECISION:g}")
+    if not spec.batch and _supports_batches(spec):
+        options.append("--batch")
+    return options
 
 
-def _takes_batches(spec: Spec) -> bool:
-    """Whether it surely can be asked in batches; of a server nobody knows."""
+def _supports_batches(spec: Spec) -> bool:
+    """Whether the model is known to support batches; unknown for the user's own servers."""
     if spec.base_url:
         return False
     try:
@@ -91,20 +93,20 @@ def _takes_batches(spec: Spec) -> bool:
     return True
 
 
-SECONDS_AN_ANSWER = 1.0
-TOKENS_A_SECOND = 50.0
-OUR_ANSWERS_A_SECOND = 100.0
-SECONDS_A_BATCH = 24 * 3600.0
+SECONDS_PER_ANSWER = 1.0
+TOKENS_PER_SECOND = 50.0
+BUNDLED_ANSWERS_PER_SECOND = 100.0
+SECONDS_PER_BATCH = 24 * 3600.0
+# Usual number of batches for building the dataset and for measuring.
 WAVES = 2, 1
-"""In so many batches a dataset is found and samples are measured, as a rule."""
 
 
 @dataclass(frozen=True)
 class LatencyModel:
-    """How quickly answers come, many at once.
+    """Estimates the time of concurrent requests.
 
     Attributes:
-        looks: where they come in batches, how often all of these have to be waited for.
+        looks: with batches, how many looks at the precision wait for all of them; else None.
     """
 
     known: ModelInfo
@@ -112,45 +114,45 @@ class LatencyModel:
     looks: int | None
 
     def seconds(self, questions: int, tokens: float, waves: int) -> float:
-        """For so many answers of so many tokens, or at most for so many waves of them."""
+        """Return the seconds for this many answers of this length, or for waves of batches."""
         if self.looks:
-            return self.looks * waves * SECONDS_A_BATCH if questions else 0.0
+            return self.looks * waves * SECONDS_PER_BATCH if questions else 0.0
         if self.known.name in OUR_MODELS:
-            return questions / OUR_ANSWERS_A_SECOND
-        one = max(SECONDS_AN_ANSWER, tokens / TOKENS_A_SECOND)
-        return questions * one / self.connections
+            return questions / BUNDLED_ANSWERS_PER_SECOND
+        seconds_per_answer = max(SECONDS_PER_ANSWER, tokens / TOKENS_PER_SECOND)
+        return questions * seconds_per_answer / self.connections
 
     @property
     def basis(self) -> str:
-        """What the times rest on."""
+        """The assumptions behind the times, as text."""
         if self.looks:
             looks = f", for each of {self.looks} looks at the precision" if self.looks > 1 else ""
-            told = "a batch takes 24 h at most, and the dataset takes two, one time in five more"
-            return told + looks
+            text = "a batch takes 24 h at most, and the dataset takes two, one time in five more"
+            return text + looks
         if self.known.name in OUR_MODELS:
-            return f"{OUR_ANSWERS_A_SECOND:.0f} answers a second are taken for our own models"
+            return f"{BUNDLED_ANSWERS_PER_SECOND:.0f} answers a second are taken for our own models"
         return (
-            f"{TOKENS_A_SECOND:.0f} tokens a second are taken, and {SECONDS_AN_ANSWER:g} s an "
+            f"{TOKENS_PER_SECOND:.0f} tokens a second are taken, and {SECONDS_PER_ANSWER:g} s an "
             f"answer at least, with {self.connections} questions at once"
         )
 
 
-ENOUGH_KEPT = 100
-"""More answers say little more about how long they are."""
-_IMAGINED = "imagined"
-WEIGHT_OF_OTHERS = 10
-"""What other models play counts as so many positions more that were asked."""
+# More cached answers add little to the estimate of their length.
+MAX_CACHED = 100
+_SIMULATED = "imagined"
+# The hit rate of other models counts as much as this many answered positions.
+OTHER_MODELS_WEIGHT = 10
 
 
 @dataclass(frozen=True)
 class RequestForecast:
-    """The questions of a run.
+    """The expected requests of a run.
 
     Attributes:
-        dataset: to find the positions; measuring: to measure them.
-        imagined: what is not known of the positions, and taken for granted; "" if they are known.
-        samples: those of which all answers are kept, if the run is to stop by itself.
-        looks: how often it then still looks whether it may stop.
+        dataset: to build the dataset; measuring: to measure its positions.
+        imagined: the assumption about unknown positions; "" if the positions are known.
+        samples: the samples with all answers cached, if the run has a target precision.
+        looks: how often such a run still checks its precision.
     """
 
     dataset: RequestStep
@@ -161,12 +163,12 @@ class RequestForecast:
 
     @property
     def to_ask(self) -> int:
-        """How many questions have no answer."""
+        """The number of requests without an answer."""
         return len(self.dataset.to_ask) + len(self.measuring.to_ask)
 
     @property
     def next_step(self) -> RequestStep:
-        """The step whose questions will be asked whatever the answers are."""
+        """The step whose requests the run sends next, whatever the answers are."""
         if not self.imagined:
             return self.measuring
         first = [ask for ask in self.dataset.to_ask if not ask.draw]
@@ -174,86 +176,86 @@ class RequestForecast:
 
 
 def forecast_requests(
-    spec: Spec, plan: Plan, known: ModelInfo, kept: ModelCache, under_way: int
+    spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache, in_flight: int
 ) -> RequestForecast:
-    """Foresee a run in which so many questions are under way at once, or as many as a wave has."""
+    """Forecast the requests of a run with this many requests in flight, or a wave of batches."""
 
-    def part(settings: Settings) -> RequestStep:
-        return RequestStep(settings, kept.variant(settings))
+    def new_step(settings: Settings) -> RequestStep:
+        return RequestStep(settings, cache.form(settings))
 
-    at_hand, measuring = positions_for(spec), part(plan.settings)
+    source, measuring = positions_for(spec), new_step(plan.settings)
     controls: list[Position] = []
-    if isinstance(at_hand, Dataset):
-        positions = positions_drawn(at_hand, spec, plan)
-        selection, imagined = part(plan.settings), ""
+    if isinstance(source, Dataset):
+        positions = positions_drawn(source, spec, plan)
+        selection, imagined = new_step(plan.settings), ""
     else:
-        criteria = SelectionConfig(known, at_hand, plan)
-        selection = part(criteria.settings)
-        found = _found(spec, criteria, kept, selection)
-        if spec.fallback_dataset and not found:
-            found = given_dataset(spec.fallback_dataset, plan.change)
+        criteria = SelectionConfig(info, source, plan)
+        selection = new_step(criteria.settings)
+        existing = _existing_dataset(spec, criteria, cache, selection)
+        if spec.fallback_dataset and not existing:
+            existing = given_dataset(spec.fallback_dataset, plan.change)
         dataset, imagined = (
-            (found, "")
-            if found
+            (existing, "")
+            if existing
             else _simulate_search(
                 criteria,
-                kept,
+                cache,
                 selection,
-                None if spec.batch else under_way,
-                patient=searches_whole_pool(spec, known),
+                None if spec.batch else in_flight,
+                patient=searches_whole_pool(spec, info),
             )
         )
         positions = positions_drawn(dataset, spec, plan)
         if spec.diagnose:
-            controls = _controls(dataset, positions, criteria, kept, selection)
+            controls = _controls(dataset, positions, criteria, cache, selection)
     samples: list[Sample] = []
-    for place, (draw, conditions) in enumerate(trials_for(positions, controls, plan)):
-        asks = list(draw.requests(conditions))
-        same_limit_only = kept.had_truncation(asks, plan.settings)
-        asks = [replace(ask, same_limit_only=same_limit_only) for ask in asks]
-        answers = [kept.answer(ask, plan.settings) for ask in asks]
-        for ask, answer in zip(asks, answers, strict=True):
-            measuring.add(ask, answer)
-        told = [answer for answer in answers if answer]
-        if plan.precision and len(told) == len(asks) and place < len(positions):
-            samples.append(draw.sample(told, conditions, plan.reading))
+    for index, (trial, conditions) in enumerate(trials_for(positions, controls, plan)):
+        requests = list(trial.requests(conditions))
+        same_limit_only = cache.had_truncation(requests, plan.settings)
+        requests = [replace(request, same_limit_only=same_limit_only) for request in requests]
+        answers = [cache.answer(request, plan.settings) for request in requests]
+        for request, answer in zip(requests, answers, strict=True):
+            measuring.add(request, answer)
+        cached = [answer for answer in answers if answer]
+        if plan.precision and len(cached) == len(requests) and index < len(positions):
+            samples.append(trial.sample(cached, conditions, plan.reading))
     return RequestForecast(selection, measuring, imagined, samples)
 
 
-def _found(
-    spec: Spec, criteria: SelectionConfig, kept: ModelCache, part: RequestStep
+def _existing_dataset(
+    spec: Spec, criteria: SelectionConfig, cache: ModelCache, step: RequestStep
 ) -> Dataset | None:
-    """The dataset that exists, if one does; the first question tells the model's version."""
+    """Return the existing dataset, if any; the first answer names the model's version."""
     first = criteria.request(Query(0, 0))
-    answer = kept.answer(first, criteria.settings)
+    answer = cache.answer(first, criteria.settings)
     version = answer.version if answer else _likely_version(criteria.model)
-    found = prefix_if_sufficient(find_dataset(version, criteria), criteria.plan.wanted)
-    if not found or (spec.fresh and found.origin == BUILT):
+    dataset = prefix_if_sufficient(find_dataset(version, criteria), criteria.plan.wanted)
+    if not dataset or (spec.fresh and dataset.origin == BUILT):
         return None
-    part.add(first, answer)
-    for number in range(1, min(ENOUGH_KEPT, len(criteria.ordered))):
-        ask = criteria.request(Query(number, 0))
-        if answer := kept.answer(ask, criteria.settings):
-            part.add(ask, answer)
-    return found
+    step.add(first, answer)
+    for number in range(1, min(MAX_CACHED, len(criteria.ordered))):
+        request = criteria.request(Query(number, 0))
+        if answer := cache.answer(request, criteria.settings):
+            step.add(request, answer)
+    return dataset
 
 
 def _controls(
     dataset: Dataset,
     positions: Sequence[Position],
     criteria: SelectionConfig,
-    kept: ModelCache,
-    part: RequestStep,
+    cache: ModelCache,
+    step: RequestStep,
 ) -> list[Position]:
-    """Those of the run; where answers are imagined or lost, all that is no member may be one."""
-    if dataset.origin != _IMAGINED:
-        behind = selection_requests(dataset, criteria)
-        lost = [ask for ask in behind if not kept.answer(ask, criteria.settings)]
-        part.to_ask += [ask for ask in lost if ask not in part.to_ask]
-        if not lost:
-            return controls_for(dataset, positions, criteria, kept)
-    members = {position.moves for position in dataset.positions}
-    others = (each for each in criteria.ordered if each.moves not in members)
+    """Return the run's controls; with simulated or missing answers, any other positions."""
+    if dataset.origin != _SIMULATED:
+        requests = selection_requests(dataset, criteria)
+        missing = [request for request in requests if not cache.answer(request, criteria.settings)]
+        step.to_ask += [request for request in missing if request not in step.to_ask]
+        if not missing:
+            return controls_for(dataset, positions, criteria, cache)
+    members = {member.moves for member in dataset.positions}
+    others = (position for position in criteria.ordered if position.moves not in members)
     return list(islice(others, len(positions)))
 
 
@@ -263,19 +265,19 @@ def _likely_version(model: ModelInfo) -> str:
 
 def _simulate_search(
     criteria: SelectionConfig,
-    kept: ModelCache,
-    part: RequestStep,
-    under_way: int | None,
+    cache: ModelCache,
+    step: RequestStep,
+    in_flight: int | None,
     *,
     patient: bool,
 ) -> tuple[Dataset, str]:
-    """The dataset as it may come out, and what that rests on."""
+    """Return a simulated dataset and the assumption it is based on."""
     search, settings = Search(criteria, criteria.plan.wanted), criteria.settings
-    draws = DRAWS if NO_TEMPERATURE in kept.variant(settings) else 1
-    basis, plays = "", _spread(0.0)
-    for ask in search.requests():
-        answer = kept.answer(ask, settings)
-        part.add(ask, answer)
+    draws = DRAWS if NO_TEMPERATURE in cache.form(settings) else 1
+    basis, plays = "", _evenly_spaced(0.0)
+    for request in search.asks():
+        answer = cache.answer(request, settings)
+        step.add(request, answer)
         if answer:
             search.observe(answer)
         else:
@@ -283,22 +285,23 @@ def _simulate_search(
                 rate, basis = _hit_rate(search, criteria.pool.name)
                 if draws == 1 and criteria.model.may_think:
                     basis += "; each of those is asked twice more if it takes no temperature"
-                plays = _spread(rate)
+                plays = _evenly_spaced(rate)
             search.advance(search.asks_again or next(plays), draws)
         if search.done or (search.is_hopeless and not patient):
             break
-    if under_way is None:
-        is_batched = positions_in_batches(criteria.plan.wanted, len(search.hits) / search.asked)
-        under_way = max(0, is_batched - search.asked)
-    for ask in islice(search.requests(), under_way if basis else 0):  # when the last hit is found
-        part.add(ask, kept.answer(ask, settings))
+    if in_flight is None:
+        expected_requests = positions_in_batches(criteria.plan.wanted, len(search.hits) / search.asked)
+        in_flight = max(0, expected_requests - search.asked)
+    # Requests that are in flight when the last hit arrives.
+    for request in islice(search.asks(), in_flight if basis else 0):
+        step.add(request, cache.answer(request, settings))
     version = _likely_version(criteria.model)
     hits = search.hits or criteria.ordered[:1]
-    return Dataset(version, _IMAGINED, hits, asked=search.asked), basis
+    return Dataset(version, _SIMULATED, hits, asked=search.asked), basis
 
 
-def _spread(rate: float) -> Iterator[bool]:
-    """Hits at that rate, as evenly as can be."""
+def _evenly_spaced(rate: float) -> Iterator[bool]:
+    """Yield hits at this rate, spaced evenly."""
     due = 0.0
     while True:
         due += rate
@@ -307,10 +310,10 @@ def _spread(rate: float) -> Iterator[bool]:
 
 
 def _hit_rate(search: Search, pool: str) -> tuple[float, str]:
-    """The share of positions whose special move the model plays, and what that rests on."""
+    """Return the expected share of positions with the habit, and what it is based on."""
     rates = rates_on_common() if pool == COMMON else rates_on_all()
-    hits = len(search.hits) + WEIGHT_OF_OTHERS * median(rates)
-    rate = hits / (search.asked + WEIGHT_OF_OTHERS)
+    hits = len(search.hits) + OTHER_MODELS_WEIGHT * median(rates)
+    rate = hits / (search.asked + OTHER_MODELS_WEIGHT)
     among = ", each among the positions of the others" if pool == COMMON else ""
     others = (
         f"the middle of the shipped datasets ({100 * min(rates):.1f} to {100 * max(rates):.1f} %"
@@ -327,39 +330,45 @@ STEPS = "finding the dataset", "measuring"
 SAME_MODEL = "not counted: the question that tells whether it is still the model that answered"
 
 
-def foreseen_for(spec: Spec, known: ModelInfo) -> RequestForecast:
-    """What a run will ask, by the answers that are kept until now.
+def forecast_with_store(spec: Spec, info: ModelInfo) -> RequestForecast:
+    """Forecast a run from the cached answers.
 
     Raises:
-        InvalidInput: if the spec cannot work.
+        InvalidInput: if the spec is invalid.
     """
     with opened_store(fresh=True) if spec.fresh else store_to_read() as store:
-        return foreseen_by(spec, plan_for(spec, known), known, ModelCache(known, store))
+        return forecast_with_cache(spec, plan_for(spec, info), info, ModelCache(info, store))
 
 
-def foreseen_by(spec: Spec, plan: Plan, known: ModelInfo, kept: ModelCache) -> RequestForecast:
-    """The same by these answers; with a precision, as many samples as it is expected to take."""
-    under_way = 2 * (spec.max_connections or known.connections)
+def forecast_with_cache(
+    spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache
+) -> RequestForecast:
+    """Forecast a run from this cache; with a target precision, up to its expected sample size."""
+    in_flight = 2 * (spec.max_connections or info.connections)
     for stage in stages(plan):
-        foreseen = forecast_requests(spec, stage, known, kept, under_way)
-        if foreseen.to_ask or is_reached(foreseen.samples, plan):
+        forecast = forecast_requests(spec, stage, info, cache, in_flight)
+        if forecast.to_ask or is_reached(forecast.samples, plan):
             break
-    if not plan.precision or not foreseen.to_ask:
-        return foreseen
-    size = expected_samples(plan.precision, plan.wanted, shares_expected(foreseen.samples))
-    whole = replace(plan, wanted=max(size, stage.wanted))
-    to_come = [each for each in looks(plan.wanted) if stage.wanted <= each <= whole.wanted]
-    return replace(forecast_requests(spec, whole, known, kept, under_way), looks=len(to_come))
+    if not plan.precision or not forecast.to_ask:
+        return forecast
+    size = expected_samples(plan.precision, plan.wanted, shares_expected(forecast.samples))
+    expected_plan = replace(plan, wanted=max(size, stage.wanted))
+    remaining_looks = [
+        look for look in looks(plan.wanted) if stage.wanted <= look <= expected_plan.wanted
+    ]
+    return replace(
+        forecast_requests(spec, expected_plan, info, cache, in_flight), looks=len(remaining_looks)
+    )
 
 
-def _told(what: str, bases: Sequence[str]) -> list[str]:
-    """What the figures of the steps rest on: once, if it is the same for both."""
+def _format_basis(figure: str, bases: Sequence[str]) -> list[str]:
+    """Format the basis of a figure, once if it is the same for both steps."""
     if len(set(bases)) < 2:
-        return [f"{what}: {basis}" for basis in bases[:1]]
-    return [f"{what} in {step}: {basis}" for step, basis in zip(STEPS, bases, strict=True)]
+        return [f"{figure}: {basis}" for basis in bases[:1]]
+    return [f"{figure} in {step}: {basis}" for step, basis in zip(STEPS, bases, strict=True)]
 
 
-def _on_diagnosis() -> str:
+def _diagnosis_sizes() -> str:
     corrected, specific = (
         " to ".join(f"{enough(USUAL_SHARE, impact):,}" for impact in (USUAL_IMPACT, 0))
         for enough in (enough_for_corrected, enough_for_specific)
@@ -372,25 +381,25 @@ def _on_diagnosis() -> str:
     )
 
 
-def cost(questions: int, lengths: Lengths, tokens: float, known: ModelInfo, price: Price) -> float:
-    """What so many questions cost in US dollars whose answers have so many tokens in the mean."""
+def cost(questions: int, lengths: Lengths, tokens: float, info: ModelInfo, price: Price) -> float:
+    """Return the cost in US dollars of this many requests, given the mean tokens per answer."""
     used = Usage(lengths.input_tokens, round(questions * tokens))
-    return price.of(used, _requests(questions, known))
+    return price.of(used, _requests(questions, info))
 
 
-def _requests(questions: int, known: ModelInfo) -> int:
-    return 2 * questions if isinstance(known, Thinker) else questions
+def _requests(questions: int, info: ModelInfo) -> int:
+    return 2 * questions if isinstance(info, Thinker) else questions
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way in which a model may answer all questions of a step.
+class AnswerMode:
+    """One mode in which a model may answer all requests of a step.
 
     Attributes:
-        title: which.
-        tokens: of one answer.
-        cost: of all in US dollars; None if the price is unknown.
-        seconds: for all.
+        title: the mode.
+        tokens: per answer.
+        cost: of all requests in US dollars; None if the price is unknown.
+        seconds: for all requests.
     """
 
     title: str
@@ -401,28 +410,28 @@ class Way:
 
 @dataclass(frozen=True)
 class Step:
-    """Part of a run: the requests to be made, and what they come to in each way of answering.
+    """Part of a run: its requests, and their cost and time in each mode of answering.
 
     Attributes:
-        kept: how many answers are there already, as far as it was looked.
+        kept: how many answers are cached, as far as was looked up.
     """
 
     requests: int
     input_tokens: int
-    ways: tuple[Way, ...]
+    ways: tuple[AnswerMode, ...]
     kept: int = 0
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run will take.
+    """Estimated requests, cost and time of a run.
 
     Attributes:
-        dataset: finding the positions where the model has the habit.
-        measuring: asking each of the samples under every condition.
+        dataset: building the dataset of positions where the model has the habit.
+        measuring: asking about each sample under every condition.
         total: both.
-        assumptions: what the figures rest on, one sentence each.
-        cheaper: options that cost less as a rule, if the run costs more than --ask-above.
+        assumptions: what the figures are based on, one sentence each.
+        cheaper: options that usually cost less, if the run costs more than --ask-above.
     """
 
     model: str
@@ -435,39 +444,43 @@ class Estimate:
 
 
 def estimate(spec: Spec) -> Estimate:
-    """Estimate a run.
+    """Estimate the requests, cost and time of a run.
 
     Raises:
-        InvalidInput: if the spec cannot work.
+        InvalidInput: if the spec is invalid.
     """
-    known = model_info(spec)
-    foreseen = foreseen_for(spec, known)
-    connections = spec.max_connections or known.connections
-    pace = LatencyModel(known, connections, foreseen.looks if spec.batch else None)
-    price = rate_for(spec, known)
-    parts = foreseen.dataset, foreseen.measuring
-    lengths = [lengths_of(spec, known, part, other) for part, other in (parts, parts[::-1])]
+    info = model_info(spec)
+    forecast = forecast_with_store(spec, info)
+    connections = spec.max_connections or info.connections
+    latency = LatencyModel(info, connections, forecast.looks if spec.batch else None)
+    price = rate_for(spec, info)
+    steps = forecast.dataset, forecast.measuring
+    lengths = [lengths_of(spec, info, step, other) for step, other in (steps, steps[::-1])]
     dataset, measuring = (
-        replace(_step(len(part.to_ask), each, known, price, pace, waves), kept=part.answered)
-        for part, each, waves in zip(parts, lengths, WAVES, strict=True)
+        replace(
+            _step(len(step.to_ask), step_lengths, info, price, latency, waves), kept=step.answered
+        )
+        for step, step_lengths, waves in zip(steps, lengths, WAVES, strict=True)
     )
     total = _total(dataset, measuring)
-    said = [each.bases for part, each in zip(parts, lengths, strict=True) if part.to_ask]
+    assumptions = [
+        step_lengths.bases for step, step_lengths in zip(steps, lengths, strict=True) if step.to_ask
+    ]
     return Estimate(
-        model=spec.model or known.name,
+        model=spec.model or info.name,
         eval=spec.eval,
         dataset=dataset,
         measuring=measuring,
         total=total,
         cheaper=_cheaper(spec, dataset, total),
         assumptions=(
-            *([f"dataset: {foreseen.imagined}"] if foreseen.imagined else []),
-            *_told("input", [each.input for each in said]),
-            *_told("answers", [each.answer for each in said]),
-            f"time: {pace.basis}",
-            *on_expected_samples(spec.precision, spec.to_draw, foreseen.samples),
-            *([_on_diagnosis()] if spec.diagnose else []),
-            *([SAME_MODEL] if is_remote(known) and dataset.kept + measuring.kept else []),
+            *([f"dataset: {forecast.imagined}"] if forecast.imagined else []),
+            *_format_basis("input", [basis.input for basis in assumptions]),
+            *_format_basis("answers", [basis.answer for basis in assumptions]),
+            f"time: {latency.basis}",
+            *on_expected_samples(spec.precision, spec.to_draw, forecast.samples),
+            *([_diagnosis_sizes()] if spec.diagnose else []),
+            *([SAME_MODEL] if is_remote(info) and dataset.kept + measuring.kept else []),
         ),
     )
 
@@ -480,46 +493,47 @@ def _cheaper(spec: Spec, dataset: Step, total: Step) -> tuple[str, ...]:
 
 
 def _total(*steps: Step) -> Step:
-    """Both steps together, each in the same way of answering as far as it has several."""
-    asked = [step for step in steps if step.requests]
-    longest = max((step.ways for step in asked), key=len, default=())
-    requests = sum(step.requests for step in asked)
+    """Add up the steps, mode by mode; a step with fewer modes repeats its last."""
+    pending = [step for step in steps if step.requests]
+    longest = max((step.ways for step in pending), key=len, default=())
+    requests = sum(step.requests for step in pending)
     ways = []
-    for number, titled in enumerate(longest):
-        each = [(step, step.ways[min(number, len(step.ways) - 1)]) for step in asked]
-        costs = [way.cost for _, way in each if way.cost]
+    for number, mode in enumerate(longest):
+        step_modes = [(step, step.ways[min(number, len(step.ways) - 1)]) for step in pending]
+        costs = [way.cost for _, way in step_modes if way.cost]
         tokens = [
-            sum(step.requests * way.tokens[end] for step, way in each) / requests for end in (0, 1)
+            sum(step.requests * way.tokens[end] for step, way in step_modes) / requests
+            for end in (0, 1)
         ]
         ways.append(
-            Way(
-                titled.title,
+            AnswerMode(
+                mode.title,
                 Span(*tokens),
                 cost=Span(*map(sum, zip(*costs, strict=True))) if costs else None,
-                seconds=Span(*map(sum, zip(*(way.seconds for _, way in each), strict=True))),
+                seconds=Span(*map(sum, zip(*(way.seconds for _, way in step_modes), strict=True))),
             )
         )
-    return Step(requests, sum(step.input_tokens for step in asked), tuple(ways))
+    return Step(requests, sum(step.input_tokens for step in pending), tuple(ways))
 
 
 def _step(
     questions: int,
     lengths: Lengths,
-    known: ModelInfo,
+    info: ModelInfo,
     price: Price | None,
-    pace: LatencyModel,
+    latency: LatencyModel,
     waves: int,
 ) -> Step:
-    def all_of(tokens: Span, price: Price) -> Span:
-        return Span(*(cost(questions, lengths, each, known, price) for each in tokens))
+    def cost_range(tokens: Span, price: Price) -> Span:
+        return Span(*(cost(questions, lengths, count, info, price) for count in tokens))
 
     ways = (
-        Way(
+        AnswerMode(
             title,
             tokens,
-            cost=all_of(tokens, price) if price else None,
-            seconds=Span(*(pace.seconds(questions, each, waves) for each in tokens)),
+            cost=cost_range(tokens, price) if price else None,
+            seconds=Span(*(latency.seconds(questions, count, waves) for count in tokens)),
         )
         for title, tokens in lengths.answer.items()
     )
-    return Step(_requests(questions, known), lengths.input_tokens, tuple(ways))
+    return Step(_requests(questions, info), lengths.input_tokens, tuple(ways))

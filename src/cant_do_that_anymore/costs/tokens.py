@@ -22,16 +22,18 @@ from ..providers.chain_of_thought import Thinker
 from ..providers.request_variants import reasoning_budget
 from ..task.spec import Spec
 
+# Tokens that a chat template adds per message: two markers, the role, a line break.
 TURN_TOKENS = 4
-"""What a chat layout adds to each message: two marks, the role, a line end."""
+# Tokens that it adds to begin the reply.
 REPLY_TOKENS = 3
-"""What it adds to begin the reply."""
-LETTERS_A_TOKEN = 4
-"""In English prose, by the rule of thumb of the providers."""
+# In English prose, by the providers' rule of thumb.
+CHARACTERS_PER_TOKEN = 4
+# A move in UCI notation and the end-of-reply token.
 MOVE_ANSWER_TOKENS = 5
-"""A move in UCI and the mark that ends the reply."""
 
-THOUGHT: dict[str, dict[str, int]] = {
+# Mean tokens that models took to reason about a chess move and name it, by effort.
+# From the tables that llm_chess publishes, github.com/maxim-saplin/llm_chess.
+REASONING_TOKENS: dict[str, dict[str, int]] = {
     "low": {"o3-mini": 647, "o4-mini": 668, "grok-3-mini": 1_767, "o3": 1_863},
     "medium": {"o4-mini": 2_101, "o3-mini": 2_147},
     "high": {"grok-3-mini": 5_215, "o4-mini": 5_965, "o3-mini": 6_537},
@@ -42,10 +44,6 @@ THOUGHT: dict[str, dict[str, int]] = {
         "deepseek-r1": 4_585,
     },
 }
-"""Mean tokens that models took to think of a chess move and name it, by effort.
-
-From the tables that llm_chess publishes, github.com/maxim-saplin/llm_chess.
-"""
 SOURCE = "llm_chess's published tables, 2026-11-15"
 
 Counter = Callable[[Question], int]
@@ -53,52 +51,52 @@ _Encode = Callable[[str], int]
 
 
 class Span(NamedTuple):
-    """From one number to another, which may be the same."""
+    """A range of numbers; both ends may be equal."""
 
     least: float
     most: float
 
 
-def thought_at(effort: Effort | None) -> tuple[Span, str]:
-    """How many tokens an answer may take that was thought about first, and what says so.
+def reasoning_tokens_at(effort: Effort | None) -> tuple[Span, str]:
+    """Return the expected tokens of a reasoning model's answer, and the source of the figure.
 
-    What is not in the table lies beyond the next effort that is: below it, or above it and up to
-    the room that there is.
+    An effort that is not in the table is bounded by the nearest one that is: below the lowest, or
+    above the highest up to the reasoning limit.
     """
-    low, high = THOUGHT["low"].values(), THOUGHT["high"].values()
+    low, high = REASONING_TOKENS["low"].values(), REASONING_TOKENS["high"].values()
     if effort == "minimal":
         return Span(MOVE_ANSWER_TOKENS, max(low)), "no more than models think at low effort"
     if effort in ("xhigh", "max"):
         return Span(min(high), DEFAULT_REASONING_TOKENS), "no less than models think at high effort"
-    rows = [THOUGHT[effort]] if effort else THOUGHT.values()
+    rows = [REASONING_TOKENS[effort]] if effort else REASONING_TOKENS.values()
     tokens = [count for row in rows for count in row.values()]
     models = {name.split(",")[0] for row in rows for name in row}
-    at = f"{effort} effort" if effort else "all efforts"
-    return Span(min(tokens), max(tokens)), f"as {len(models)} models did at {at}"
+    level = f"{effort} effort" if effort else "all efforts"
+    return Span(min(tokens), max(tokens)), f"as {len(models)} models did at {level}"
 
 
 def counter_for(model: str) -> tuple[Counter, bool]:
-    """A function that counts the tokens of a question, and whether it has the model's tokenizer.
+    """Return a token counter for questions, and whether it uses the model's tokenizer.
 
-    OpenAI's tokenizers need files that ``tiktoken`` downloads. They are used where the user has
-    given them a place by setting ``TIKTOKEN_CACHE_DIR``, and nothing is downloaded otherwise.
+    OpenAI's tokenizers need files that ``tiktoken`` downloads. They are used only if the user has
+    set ``TIKTOKEN_CACHE_DIR``; otherwise nothing is downloaded.
     """
     encode = _openai_tokenizer(model) if os.environ.get("TIKTOKEN_CACHE_DIR") else None
     if encode:
         exact = encode
         return lambda question: _chat(question, exact, exact), True
-    # A tokenizer parts letters from digits, so that every character of a move is a token.
-    return lambda question: _chat(question, _of_prose, len), False
+    # Tokenizers separate letters and digits, so every character of a move is a token.
+    return lambda question: _chat(question, _prose_tokens, len), False
 
 
-def _chat(question: Question, prose: _Encode, move: _Encode) -> int:
+def _chat(question: Question, count_prose: _Encode, count_move: _Encode) -> int:
     system, *turns = question.messages
-    content = prose(system.content) + sum(move(turn.content) for turn in turns)
+    content = count_prose(system.content) + sum(count_move(turn.content) for turn in turns)
     return content + TURN_TOKENS * len(question.messages) + REPLY_TOKENS
 
 
-def _of_prose(text: str) -> int:
-    return round(len(text) / LETTERS_A_TOKEN)
+def _prose_tokens(text: str) -> int:
+    return round(len(text) / CHARACTERS_PER_TOKEN)
 
 
 def _openai_tokenizer(model: str) -> _Encode | None:
@@ -106,33 +104,33 @@ def _openai_tokenizer(model: str) -> _Encode | None:
         import tiktoken
 
         encoding = tiktoken.encoding_for_model(model)
-    except (ImportError, KeyError, OSError, ValueError):  # not there, not OpenAI's, or no file
+    except (ImportError, KeyError, OSError, ValueError):  # not installed, not OpenAI's, or no file
         return None
     return lambda text: len(encoding.encode_ordinary(text))
 
 
-FEW_KEPT = 20
-"""With fewer kept answers of one step, those of the other are taken as well."""
+# With fewer cached answers than this in a step, those of the other step are used as well.
+MIN_CACHED = 20
 AT_ONCE, THINKING, MEASURED = "if it replies at once", "if it thinks first", "as it did so far"
 
 
 class Assumptions(NamedTuple):
-    """What lengths rest on, in words."""
+    """What the lengths are based on, as text."""
 
     input: str
     answer: str
 
 
-_Kept = Sequence[tuple[Question, Usage]]
+_Cached = Sequence[tuple[Question, Usage]]
 
 
 class Lengths(NamedTuple):
-    """What the questions of a step take, and their answers by the way in which they are made.
+    """Token counts of a step: of its requests, and of its answers by answering mode.
 
     Attributes:
-        input_tokens: of all questions together.
-        answer: of one answer in the mean, by the title of the way.
-        bases: what these rest on.
+        input_tokens: of all requests together.
+        answer: mean tokens per answer, by the title of the mode.
+        bases: what these are based on.
     """
 
     input_tokens: int
@@ -140,26 +138,26 @@ class Lengths(NamedTuple):
     bases: Assumptions
 
 
-def _measured(kept: _Kept) -> tuple[dict[str, Span], str]:
-    tokens = [usage.output_tokens for _, usage in kept]
-    thoughts = mean(usage.thinking_tokens for _, usage in kept)
+def _measured(cached: _Cached) -> tuple[dict[str, Span], str]:
+    tokens = [usage.output_tokens for _, usage in cached]
+    reasoning = mean(usage.thinking_tokens for _, usage in cached)
     error = f" ± {1.96 * stdev(tokens) / sqrt(len(tokens)):,.0f}" if len(tokens) > 1 else ""
-    of_thoughts = f", {thoughts:,.0f} of them thoughts" if thoughts else ""
+    of_reasoning = f", {reasoning:,.0f} of them thoughts" if reasoning else ""
     number = f"{len(tokens):,} kept answers" if len(tokens) > 1 else "1 kept answer"
-    told = f"{mean(tokens):,.0f}{error} tokens{of_thoughts}, measured on {number}"
-    return {MEASURED: Span(mean(tokens), mean(tokens))}, told
+    text = f"{mean(tokens):,.0f}{error} tokens{of_reasoning}, measured on {number}"
+    return {MEASURED: Span(mean(tokens), mean(tokens))}, text
 
 
 @dataclass
 class RequestStep:
-    """The questions of one step of a run.
+    """The requests of one step of a run.
 
     Attributes:
-        settings: what they are asked with.
-        form: the form in which the model wants them, as far as known.
-        to_ask: those that have no answer.
-        answered: how many of those that were looked at have one.
-        kept: those among them whose tokens were counted, and the tokens.
+        settings: the settings of the requests.
+        form: the request variant that the model accepts, as far as known.
+        to_ask: the requests without an answer.
+        answered: how many of the requests looked up have a cached answer.
+        kept: the cached ones whose tokens were counted, with the tokens.
     """
 
     settings: Settings
@@ -170,11 +168,11 @@ class RequestStep:
 
     @property
     def thinks(self) -> bool:
-        """Whether there is room to think: the model is known to, or it is asked to."""
+        """Whether the requests allow for reasoning."""
         return reasoning_budget(self.form, self.settings) > 0
 
     def add(self, ask: Request, answer: Answer | None) -> None:
-        """Count a question and its answer, if there is one."""
+        """Add a request and its answer, if there is one."""
         if not answer:
             self.to_ask.append(ask)
             return
@@ -183,49 +181,54 @@ class RequestStep:
             self.kept.append((ask.question, answer.usage))
 
 
-def lengths_of(spec: Spec, known: ModelInfo, part: RequestStep, other: RequestStep) -> Lengths:
-    """What a step of a run takes; the other step may tell what this one does not."""
-    kept = part.kept
-    if len(kept) < FEW_KEPT and part.settings.reasoning_effort == other.settings.reasoning_effort:
-        kept = [*kept, *other.kept]
-    tokens, on_input = _input(known, part, kept)
-    answer, on_answer = _measured(kept) if kept else _expected(spec, known, part)
+def lengths_of(spec: Spec, info: ModelInfo, step: RequestStep, other: RequestStep) -> Lengths:
+    """Return the token counts of a step, using answers of the other step where this one has few."""
+    cached = step.kept
+    if (
+        len(cached) < MIN_CACHED
+        and step.settings.reasoning_effort == other.settings.reasoning_effort
+    ):
+        cached = [*cached, *other.kept]
+    tokens, on_input = _input(info, step, cached)
+    answer, on_answer = _measured(cached) if cached else _expected(spec, info, step)
     return Lengths(tokens, answer, Assumptions(on_input, on_answer))
 
 
-def _input(known: ModelInfo, part: RequestStep, kept: _Kept) -> tuple[int, str]:
-    count, exact = counter_for(known.name)
-    tokens = sum(count(ask.question) for ask in part.to_ask)
-    used = sum(usage.input_tokens for _, usage in kept)
-    if used:
-        by_our_count = sum(count(question) for question, _ in kept)
-        return round(tokens * used / by_our_count), "as many tokens as in the kept answers"
-    if isinstance(known, Thinker):  # asked twice, the second time with what it thought
-        tokens = 2 * tokens + len(part.to_ask) * known.thinking_tokens
+def _input(info: ModelInfo, step: RequestStep, cached: _Cached) -> tuple[int, str]:
+    count, exact = counter_for(info.name)
+    tokens = sum(count(request.question) for request in step.to_ask)
+    used_tokens = sum(usage.input_tokens for _, usage in cached)
+    if used_tokens:
+        counted_tokens = sum(count(question) for question, _ in cached)
+        return round(tokens * used_tokens / counted_tokens), "as many tokens as in the kept answers"
+    if isinstance(info, Thinker):  # two requests per answer, the second with the reasoning
+        tokens = 2 * tokens + len(step.to_ask) * info.thinking_tokens
     if exact:
         return tokens, "tokens counted with the model's tokenizer"
     return tokens, "tokens estimated from characters, without its tokenizer, so only roughly"
 
 
-def _expected(spec: Spec, known: ModelInfo, part: RequestStep) -> tuple[dict[str, Span], str]:
+def _expected(spec: Spec, info: ModelInfo, step: RequestStep) -> tuple[dict[str, Span], str]:
     reply = spec.max_tokens or MOVE_ANSWER_TOKENS
-    move = f"all {reply:,} tokens allowed" if spec.max_tokens else f"a bare move, {reply} tokens"
-    if isinstance(known, Thinker):
-        reply += known.thinking_tokens
+    move_text = (
+        f"all {reply:,} tokens allowed" if spec.max_tokens else f"a bare move, {reply} tokens"
+    )
+    if isinstance(info, Thinker):
+        reply += info.thinking_tokens
         return {AT_ONCE: Span(reply, reply)}, (
-            f"taken to be all {known.thinking_tokens:,} tokens for thinking aloud, and {move}"
+            f"taken to be all {info.thinking_tokens:,} tokens for thinking aloud, and {move_text}"
         )
-    effort, room = part.settings.reasoning_effort, part.settings.reasoning_tokens
+    effort, limit = step.settings.reasoning_effort, step.settings.reasoning_tokens
     at_once = {AT_ONCE: Span(reply, reply)}
-    if not known.may_think or effort == "none" or room == 0:
-        return at_once, f"taken to be {move}"
-    thought, as_whom = thought_at(effort)
-    if room:
-        thought = Span(min(thought.least, room), min(thought.most, room))
-    told = (
-        f"{thought.least:,} to {thought.most:,} tokens if it thinks first, {as_whom} ({SOURCE}); "
+    if not info.may_think or effort == "none" or limit == 0:
+        return at_once, f"taken to be {move_text}"
+    span, source = reasoning_tokens_at(effort)
+    if limit:
+        span = Span(min(span.least, limit), min(span.most, limit))
+    text = (
+        f"{span.least:,} to {span.most:,} tokens if it thinks first, {source} ({SOURCE}); "
         "after cdta run -n 10 its own answers are used"
     )
-    if part.thinks:
-        return {THINKING: thought}, told
-    return {**at_once, THINKING: thought}, f"{move}, if it replies at once; {told}"
+    if step.thinks:
+        return {THINKING: span}, text
+    return {**at_once, THINKING: span}, f"{move_text}, if it replies at once; {text}"

@@ -17,7 +17,7 @@ from ..client.budget import Budget
 from ..client.client import Client
 from ..client.pricing import rate_for, searches_whole_pool
 from ..client.session import create_model, open_client
-from ..costs.approval import RunningCost, bill_for, cost_of, require_approval
+from ..costs.approval import RunningCost, cost_of, forecast_cost, require_approval
 from ..datasets.pools import Pool, given_dataset, positions_drawn, positions_for
 from ..datasets.search import SelectionConfig
 from ..datasets.selection import dataset_for, find_controls, find_dataset, version_of
@@ -90,7 +90,7 @@ async def select_async(
     spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Client, *, billed: Plan, quiet: bool
 ) -> Selection:
     """The same within a loop that runs; before, what the billed plan costs to find is checked."""
-    if bill := await bill_for(spec, billed, asking, quiet=quiet):
+    if bill := await forecast_cost(spec, billed, asking, quiet=quiet):
         require_approval([bill.finding], [], [spec])
     outlook = RunningCost(rate_for(spec, asking.model), 0)
     return await _chosen(spec, plan, at_hand, asking, outlook, quiet=quiet)
@@ -109,7 +109,7 @@ async def _run(
     async with open_client(spec, model, purse) as asking:
         changes = await verify_identity(spec, plan, at_hand, asking, quiet=quiet)
         # Whoever gives a purse knows what it is for.
-        if not purse and (bill := await bill_for(spec, plan, asking, quiet=quiet)):
+        if not purse and (bill := await forecast_cost(spec, plan, asking, quiet=quiet)):
             require_approval([bill.finding], [bill.measuring], [spec])
         a_sample = len(plan.conditions) + (len(ASKED_OF_CONTROLS) if spec.diagnose else 0)
         price = rate_for(spec, model)

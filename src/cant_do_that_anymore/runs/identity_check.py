@@ -12,7 +12,7 @@ from itertools import islice
 from ..client.budget import Budget
 from ..client.client import Client
 from ..client.session import create_model, is_remote, model_info, open_client
-from ..costs.forecast import foreseen_by
+from ..costs.forecast import forecast_with_cache
 from ..datasets.pools import Pool, positions_drawn, positions_for
 from ..datasets.search import Query, SelectionConfig
 from ..datasets.storage import Dataset
@@ -139,7 +139,7 @@ async def _verify(
     except ModelChanged:
         raise
     except (UserError, TransientError) as fault:
-        if not foreseen_by(spec, plan, asking.model, asking.cache).to_ask:
+        if not forecast_with_cache(spec, plan, asking.model, asking.kept).to_ask:
             return [_unknown(fault)]
         if isinstance(fault, UserError):
             raise

@@ -9,7 +9,7 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from ...comparison.naming import unique_names
-from ...costs.forecast import Estimate, Way, estimate
+from ...costs.forecast import AnswerMode, Estimate, estimate
 from ...costs.tokens import Span
 from ...formatting import dollars
 from ...progress import duration
@@ -99,7 +99,7 @@ def _table(forecast: Estimate) -> Table:
     return table
 
 
-def _cells(way: Way) -> tuple[str, str, str]:
+def _cells(way: AnswerMode) -> tuple[str, str, str]:
     return _tokens(way.tokens), _cost(way.cost), _time(way.seconds)
 
 
