@@ -15,7 +15,7 @@ from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.metrics.notes import on_moved_alias, version_of_all
-from cant_do_that_anymore.runs.evaluate import KEPT
+from cant_do_that_anymore.runs.evaluate import ALL_CACHED
 from loopback import Body, Loopback, Responder, is_changed, serving
 from players import adapting, habit
 from processes import cdta
@@ -62,7 +62,7 @@ def test_a_run_whose_answers_are_kept_costs_one_question_and_says_nothing_more(
     again = measured(server)
     assert len(server.requests) == asked + 1
     assert again.samples == first.samples
-    assert again.notes == [*first.notes, KEPT]
+    assert again.notes == [*first.notes, ALL_CACHED]
 
 
 def test_a_server_that_calls_its_model_something_else_every_time_is_still_the_same() -> None:
@@ -119,7 +119,7 @@ def test_other_words_and_other_moves_after_thoughts_make_no_other_model(
     server.respond = now
     again = measured(server)
     assert again.samples == first.samples
-    assert again.notes == [*first.notes, KEPT]
+    assert again.notes == [*first.notes, ALL_CACHED]
 
 
 def test_a_tag_keeps_two_checkpoints_apart_everywhere(server: Server, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_name_that_stands_for_another_version_now_is_refused_with_given_positi
         measured(server, pool=None, dataset=few, n=N - 1)
     server.respond = adapting  # at a temperature above 0 a text says nothing
     server.model = "alias-2024"
-    assert measured(server, pool=None, dataset=few).notes[-1] == KEPT
+    assert measured(server, pool=None, dataset=few).notes[-1] == ALL_CACHED
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_what_the_server_says_of_its_weights_is_noted_once(server: Server) -> No
         "the server's system_fingerprint is fp_2",
         "the server's created is 1700000500",
     ]
-    assert measured(server).notes[-1] == KEPT
+    assert measured(server).notes[-1] == ALL_CACHED
     server.card = {"created": int(time.time()), "root": "/a"}  # of the listing, not of the model
     assert not [note for note in measured(server).notes if "the server's" in note]
 

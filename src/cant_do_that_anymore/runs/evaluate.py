@@ -1,9 +1,9 @@
 """Evaluate one model: select its dataset, ask every condition, compute the results.
 
-Read top to bottom, this is the story of the evaluation: see that the model is still the one whose
-answers are kept, learn its exact version, find or build its dataset, draw samples, ask each
-position under every condition, judge, compute. A run that is to be of some precision does so with
-more and more samples until it is.
+Read top to bottom, this is the story of an evaluation: verify that the model is still the one whose
+answers are cached, determine its exact version, find or build its dataset, draw samples, ask about
+each position under every condition, score the answers, compute the results. A run with a target
+precision repeats this with more samples until it reaches the precision.
 """
 
 import logging
@@ -42,31 +42,31 @@ from .results import Run
 
 log = logging.getLogger(__name__)
 
-KEPT = "every answer was kept from an earlier run; another seed asks anew"
+ALL_CACHED = "every answer was kept from an earlier run; another seed asks anew"
 
 
 def evaluate(
     spec: Spec, model: Model | None = None, *, quiet: bool = False, purse: Budget | None = None
 ) -> Run:
-    """Measure a model: the one that the spec names, unless another is given.
+    """Evaluate a model: the one that the spec names, unless another is given.
 
-    Every answer is kept under ``CDTA_HOME``: a run that was stopped in any way asks nothing twice
-    when it is started again. Several runs may share a purse.
+    Every answer is cached under ``CDTA_HOME``, so a run that was interrupted in any way sends no
+    request twice when it is started again. Several runs may share a budget.
 
     Raises:
-        InvalidInput: if the spec cannot work.
+        InvalidInput: if the spec is invalid.
         Incomplete: if the run was stopped or too many answers are missing.
         UserError: if the model cannot be reached, or answers cannot be saved.
     """
     model = model or create_model(spec)
-    plan, at_hand = plan_for(spec, model), positions_for(spec, quiet=quiet)
-    work = _run(spec, plan, at_hand, model, quiet=quiet, purse=purse)
-    return run_interruptible(work, kept=not spec.fresh)
+    plan, source = plan_for(spec, model), positions_for(spec, quiet=quiet)
+    run = _run(spec, plan, source, model, quiet=quiet, purse=purse)
+    return run_interruptible(run, kept=not spec.fresh)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What a run is about: a dataset, the positions drawn of it, and in a diagnosis controls."""
+    """The selected positions of a run: its dataset, the positions drawn from it, and controls."""
 
     dataset: Dataset
     positions: Sequence[Position]
@@ -74,62 +74,64 @@ class Selection:
 
 
 def select(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Selection:
-    """Find or build a model's dataset without measuring; takes and raises what `evaluate` does."""
+    """Find or build a model's dataset without measuring; arguments and errors as in `evaluate`."""
     model = model or create_model(spec)
-    plan, at_hand = plan_for(spec, model), positions_for(spec, quiet=quiet)
+    plan, source = plan_for(spec, model), positions_for(spec, quiet=quiet)
 
-    async def chosen() -> Selection:
-        async with open_client(spec, model) as asking:
-            await verify_identity(spec, plan, at_hand, asking, quiet=quiet)
-            return await select_async(spec, plan, at_hand, asking, billed=plan, quiet=quiet)
+    async def selected() -> Selection:
+        async with open_client(spec, model) as client:
+            await verify_identity(spec, plan, source, client, quiet=quiet)
+            return await select_async(spec, plan, source, client, billed=plan, quiet=quiet)
 
-    return run_interruptible(chosen(), kept=not spec.fresh)
+    return run_interruptible(selected(), kept=not spec.fresh)
 
 
 async def select_async(
-    spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Client, *, billed: Plan, quiet: bool
+    spec: Spec, plan: Plan, source: Dataset | Pool, client: Client, *, billed: Plan, quiet: bool
 ) -> Selection:
-    """The same within a loop that runs; before, what the billed plan costs to find is checked."""
-    if bill := await forecast_cost(spec, billed, asking, quiet=quiet):
-        require_approval([bill.finding], [], [spec])
-    outlook = RunningCost(rate_for(spec, asking.model), 0)
-    return await _chosen(spec, plan, at_hand, asking, outlook, quiet=quiet)
+    """Do the same in a running event loop, after approval of the cost of the billed plan."""
+    if forecast := await forecast_cost(spec, billed, client, quiet=quiet):
+        require_approval([forecast.finding], [], [spec])
+    running_cost = RunningCost(rate_for(spec, client.model), 0)
+    return await _select(spec, plan, source, client, running_cost, quiet=quiet)
 
 
 async def _run(
     spec: Spec,
     plan: Plan,
-    at_hand: Dataset | Pool,
+    source: Dataset | Pool,
     model: Model,
     *,
     quiet: bool,
     purse: Budget | None,
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    async with open_client(spec, model, purse) as asking:
-        changes = await verify_identity(spec, plan, at_hand, asking, quiet=quiet)
-        # Whoever gives a purse knows what it is for.
-        if not purse and (bill := await forecast_cost(spec, plan, asking, quiet=quiet)):
-            require_approval([bill.finding], [bill.measuring], [spec])
-        a_sample = len(plan.conditions) + (len(ASKED_OF_CONTROLS) if spec.diagnose else 0)
+    async with open_client(spec, model, purse) as client:
+        identity_notes = await verify_identity(spec, plan, source, client, quiet=quiet)
+        # A caller that passes a budget has already approved the cost.
+        if not purse and (forecast := await forecast_cost(spec, plan, client, quiet=quiet)):
+            require_approval([forecast.finding], [forecast.measuring], [spec])
+        requests_per_sample = len(plan.conditions) + (
+            len(ASKED_OF_CONTROLS) if spec.diagnose else 0
+        )
         price = rate_for(spec, model)
-        for stage in stages(plan):  # what was asked in one is kept for the next
-            outlook = RunningCost(price, a_sample)
-            chosen = await _chosen(spec, stage, at_hand, asking, outlook, quiet=quiet)
-            drawn = replace(chosen.dataset, positions=list(chosen.positions))
-            changes += await verify_identity_in(drawn, spec, plan, asking, quiet=quiet)
-            outlook.beyond = expected_sample_size(plan.precision, plan.wanted) - len(
-                chosen.positions
+        for stage in stages(plan):  # each stage reuses the cached answers of the one before
+            running_cost = RunningCost(price, requests_per_sample)
+            selection = await _select(spec, stage, source, client, running_cost, quiet=quiet)
+            drawn = replace(selection.dataset, positions=list(selection.positions))
+            identity_notes += await verify_identity_in(drawn, spec, plan, client, quiet=quiet)
+            running_cost.beyond = expected_sample_size(plan.precision, plan.wanted) - len(
+                selection.positions
             )
-            everything = await _measured(asking, chosen, plan, outlook, quiet=quiet)
-            dataset, n = chosen.dataset, len(chosen.positions)
-            samples, controls = everything[:n], everything[n:]
+            all_samples = await _measure(client, selection, plan, running_cost, quiet=quiet)
+            dataset, n = selection.dataset, len(selection.positions)
+            samples, controls = all_samples[:n], all_samples[n:]
             if n < stage.wanted or is_reached(samples, plan):
                 break
-        await save_fingerprint(asking)
+        await save_fingerprint(client)
     _check_failures("samples", samples, spec.max_error_rate)
     _check_failures("controls", controls, spec.max_error_rate)
-    results, versions = compute(samples, plan, controls), versions_of(everything)
+    results, versions = compute(samples, plan, controls), versions_of(all_samples)
     return Run(
         model=model.name,
         version=version_of_all(versions, model.name),
@@ -140,102 +142,112 @@ async def _run(
         samples=samples,
         results=results,
         notes=[
-            *changes,
+            *identity_notes,
             *on_precision(n, results, plan),
             *notes_on(samples, results, plan, controls),
             *([] if spec.dataset else on_moved_alias(dataset, versions)),
             *notes_on_dataset(dataset),
-            *([] if asking.asked else [KEPT]),
+            *([] if client.asked else [ALL_CACHED]),
         ],
         started_at=started_at,
         seconds=round(time.monotonic() - started, 2),
-        cost=cost_of(price, asking, dataset, everything, versions),
+        cost=cost_of(price, client, dataset, all_samples, versions),
         controls=controls,
         kept=not spec.fresh,
     )
 
 
-async def _chosen(
+async def _select(
     spec: Spec,
     plan: Plan,
-    at_hand: Dataset | Pool,
-    asking: Client,
-    outlook: RunningCost,
+    source: Dataset | Pool,
+    client: Client,
+    running_cost: RunningCost,
     *,
     quiet: bool,
 ) -> Selection:
-    if isinstance(at_hand, Dataset):
-        return Selection(at_hand, positions_drawn(at_hand, spec, plan), [])
-    criteria = SelectionConfig(asking.model, at_hand, plan)
-    dataset = await _dataset(spec, criteria, asking, outlook, quiet=quiet)
+    if isinstance(source, Dataset):
+        return Selection(source, positions_drawn(source, spec, plan), [])
+    criteria = SelectionConfig(client.model, source, plan)
+    dataset = await _dataset(spec, criteria, client, running_cost, quiet=quiet)
     positions = positions_drawn(dataset, spec, plan)
-    controls = await find_controls(dataset, positions, criteria, asking) if spec.diagnose else []
+    controls = await find_controls(dataset, positions, criteria, client) if spec.diagnose else []
     return Selection(dataset, positions, controls)
 
 
 async def _dataset(
-    spec: Spec, criteria: SelectionConfig, asking: Client, outlook: RunningCost, *, quiet: bool
+    spec: Spec, criteria: SelectionConfig, client: Client, running_cost: RunningCost, *, quiet: bool
 ) -> Dataset:
-    version = await version_of(asking, criteria, quiet=quiet)
+    version = await version_of(client, criteria, quiet=quiet)
     if not spec.fallback_dataset:
-        patient = searches_whole_pool(spec, asking.model)
+        patient = searches_whole_pool(spec, client.model)
         return await dataset_for(
-            asking,
+            client,
             version,
             criteria,
-            outlook,
+            running_cost,
             hoped=expected_sample_size(spec.precision, spec.to_draw),
             patient=patient,
             quiet=quiet,
             fresh=spec.fresh,
         )
-    if found := find_dataset(version, criteria):
-        return found
+    if dataset := find_dataset(version, criteria):
+        return dataset
     log.warning("%s has no dataset; that of %s is taken instead", version, spec.fallback_dataset)
     return given_dataset(spec.fallback_dataset, criteria.plan.change)
 
 
-async def _measured(
-    asking: Client, chosen: Selection, plan: Plan, outlook: RunningCost, *, quiet: bool
+async def _measure(
+    client: Client, selection: Selection, plan: Plan, running_cost: RunningCost, *, quiet: bool
 ) -> list[Sample]:
-    """Ask every position under every condition and judge the answers; controls come last."""
+    """Ask about every position under every condition and score the answers; controls come last."""
     samples: list[Sample] = []
-    watch, place = QualityGuard(plan.settings), spill_file()
-    asked = trials_for(chosen.positions, chosen.controls, plan)
-    to_come = sum(len(conditions) for _, conditions in asked) + outlook.after(chosen.dataset)
-    asks = (ask for draw, conditions in asked for ask in _asks(draw, asking, plan, conditions))
-    person = progress_listener(asking.model)
-    what = "measuring your habits" if person else f"measuring {asking.model.name}"
-    with progress(what, len(asked), quiet=quiet, to=person) as advance:
+    guard, spill = QualityGuard(plan.settings), spill_file()
+    trials = trials_for(selection.positions, selection.controls, plan)
+    remaining = sum(len(conditions) for _, conditions in trials) + running_cost.after(
+        selection.dataset
+    )
+    requests = (
+        request
+        for trial, conditions in trials
+        for request in _requests(trial, client, plan, conditions)
+    )
+    person = listener(client.model)
+    title = "measuring your habits" if person else f"measuring {client.model.name}"
+    with progress(title, len(trials), quiet=quiet, to=person) as advance:
         async with aclosing(
-            asking.answers(asks, plan.settings, on_status=status_callback(advance))
+            client.answers(requests, plan.settings, on_status=status_callback(advance))
         ) as answers:
-            for draw, conditions in asked:
+            for trial, conditions in trials:
                 replies = [await anext(answers) for _ in conditions]
-                sample = draw.sample(replies, conditions, plan.reading)
+                sample = trial.sample(replies, conditions, plan.reading)
                 for name, answer in sample.answers.items():
                     usable, baseline = sample.replies[name].usable, name == plan.baseline.name
-                    watch.see(answer, usable=usable, baseline=baseline)
-                    outlook.see(answer)
-                samples.append(replace(sample, said=place.spill(sample.answers)))
-                to_come -= len(conditions)
-                advance(remark=partial(outlook.in_all, to_come))
+                    guard.see(answer, usable=usable, baseline=baseline)
+                    running_cost.see(answer)
+                samples.append(replace(sample, said=spill.spill(sample.answers)))
+                remaining -= len(conditions)
+                advance(remark=partial(running_cost.in_all, remaining))
     return samples
 
 
-def _asks(
-    draw: Trial, asking: Client, plan: Plan, conditions: Sequence[Condition]
+def _requests(
+    trial: Trial, client: Client, plan: Plan, conditions: Sequence[Condition]
 ) -> list[Request]:
-    """The questions of a sample; all of them anew if a smaller limit has cut off one before."""
-    asks = list(draw.requests(conditions))
-    same_limit_only = asking.cache.had_truncation(asks, plan.settings)
-    return [replace(ask, same_limit_only=True) for ask in asks] if same_limit_only else asks
+    """Return a sample's requests; after a truncation, only answers of the same limit count."""
+    requests = list(trial.requests(conditions))
+    same_limit_only = client.cache.had_truncation(requests, plan.settings)
+    return (
+        [replace(request, same_limit_only=True) for request in requests]
+        if same_limit_only
+        else requests
+    )
 
 
-def _check_failures(what: str, samples: Sequence[Sample], most: float) -> None:
+def _check_failures(kind: str, samples: Sequence[Sample], max_rate: float) -> None:
     failed = [sample for sample in samples if not sample.answered]
-    if len(failed) > most * len(samples):
+    if len(failed) > max_rate * len(samples):
         errors = (answer.error for answer in failed[0].answers.values())
         first = next(filter(None, errors))
-        why = f"{len(failed)} of {len(samples)} {what} have no answer (the first: {first})"
-        raise Interrupted(why, "the others are saved")
+        message = f"{len(failed)} of {len(samples)} {kind} have no answer (the first: {first})"
+        raise Interrupted(message, "the others are saved")

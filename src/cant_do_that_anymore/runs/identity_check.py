@@ -1,8 +1,8 @@
 """Check that a model is still the one whose answers are cached.
 
-A name and an address are all that a user gives, and others decide what is behind them. What is
-sure is refused: kept answers of one model with new ones of another are a measurement of none. What
-may be a change is a note.
+The user only gives a name and an address, and the provider decides which model is behind them. A
+certain change stops the run, because cached answers of one model mixed with new answers of another
+measure neither. A possible change becomes a note.
 """
 
 import logging
@@ -34,218 +34,238 @@ from .results import Run
 
 log = logging.getLogger(__name__)
 
+# Requests with their cached answers.
 Answered = Sequence[tuple[Request, Answer]]
-"""Questions with the answers that are kept."""
-FAR = 200
-"""So many positions of a pool are looked through for one whose answer is kept."""
-LOOKS = 5
-"""So many kept questions are asked again if the first is answered otherwise."""
-SURE = 2
-"""So many other answers make another model: one may be a tie that fell the other way."""
+# Positions of a pool to search for one with a cached answer.
+MAX_POSITIONS_SEARCHED = 200
+# Maximum number of cached requests to send again.
+MAX_PROBES = 5
+# Differing answers that prove another model; a single one may be a near tie.
+DIFFERENCES_TO_REJECT = 2
 HOW_TO_GO_ON = (
     "--fresh measures what is there now and keeps nothing, --tag NAME keeps its answers apart"
 )
 
 
 class ModelChanged(UserError):
-    """Behind the name is another model than the one whose answers are kept."""
+    """The name now stands for another model than the one whose answers are cached."""
 
 
 async def verify_identity(
-    spec: Spec, plan: Plan, at_hand: Dataset | Pool, asking: Client, *, quiet: bool
+    spec: Spec, plan: Plan, source: Dataset | Pool, client: Client, *, quiet: bool
 ) -> list[str]:
-    """Ask the first kept question again, if there is one, and say what may have changed.
+    """Send the first cached request again, if there is one, and return notes on possible changes.
 
-    Models inside this package and people are not asked. Where nobody answers and nothing else is
-    to be asked, the kept answers are as good as ever.
+    Bundled models and people are not checked. If the model cannot be reached and no other request
+    is needed, the cached answers remain valid.
 
     Raises:
-        ModelChanged: if it is sure that it is another model.
-        UserError: if nobody answers, and more is to be asked.
+        ModelChanged: if the model has certainly changed.
+        UserError: if the model cannot be reached and more requests are needed.
     """
-    if asking.cache.is_empty or not is_remote(asking.model):
+    if client.cache.is_empty or not is_remote(client.model):
         return []
-    asks, settings = _asks(spec, plan, at_hand, asking.model)
-    kept = _kept(asks, settings, asking)
-    return await _verify(kept, settings, spec, plan, asking, quiet=quiet)
+    requests, settings = _first_requests(spec, plan, source, client.model)
+    cached = _cached(requests, settings, client)
+    return await _verify(cached, settings, spec, plan, client, quiet=quiet)
 
 
 async def verify_identity_in(
-    dataset: Dataset, spec: Spec, plan: Plan, asking: Client, *, quiet: bool
+    dataset: Dataset, spec: Spec, plan: Plan, client: Client, *, quiet: bool
 ) -> list[str]:
-    """The same before positions are measured that were found by asking some version of the model.
+    """Verify the identity before measuring a dataset that some version of the model selected.
 
-    Kept answers of that version need no look; others may be there from when the name stood for
-    another model.
+    Cached answers of the dataset's version need no check. Others may date from when the name stood
+    for another model.
     """
     is_given = spec.dataset or spec.fallback_dataset or not dataset.version
-    if is_given or not is_remote(asking.model):
+    if is_given or not is_remote(client.model):
         return []
-    asks = _measuring(dataset.positions, plan)
-    kept = _kept(asks, plan.settings, asking, but=dataset.version)
-    return await _verify(kept, plan.settings, spec, plan, asking, quiet=quiet)
+    requests = _measuring_requests(dataset.positions, plan)
+    cached = _cached(requests, plan.settings, client, except_version=dataset.version)
+    return await _verify(cached, plan.settings, spec, plan, client, quiet=quiet)
 
 
 def check_identity(run: Run, spec: Spec, purse: Budget, *, quiet: bool) -> None:
-    """The same before a run that was saved is taken for the one that the spec asks for.
+    """Verify the identity before a saved run is reused for a spec.
 
-    What was said at temperature 0 to find its positions is looked at, if it is kept, or else its
-    own answers. Nothing else is to be asked, so it is no harm if nobody answers. The log says what
-    may have changed.
+    It compares the cached temperature-0 answers that selected the positions, or else the run's own
+    answers. An unreachable model is not an error, because nothing else has to be sent. Possible
+    changes are logged.
 
     Raises:
-        ModelChanged: if it is sure that it is another model.
+        ModelChanged: if the model has certainly changed.
     """
     if not is_remote(model_info(spec)):
         return
 
-    async def looked() -> list[str]:
-        async with open_client(spec, create_model(spec), purse) as asking:
-            asks, settings = _asks(spec, run.plan, positions_for(spec), asking.model)
-            kept = _kept(asks, settings, asking)
+    async def probed() -> list[str]:
+        async with open_client(spec, create_model(spec), purse) as client:
+            requests, settings = _first_requests(spec, run.plan, positions_for(spec), client.model)
+            cached = _cached(requests, settings, client)
             versions = versions_of(run.samples)
-            if any(answer.version not in versions for _, answer in kept) or not kept:
+            if any(answer.version not in versions for _, answer in cached) or not cached:
                 positions = [sample.position for sample in run.samples]
-                asks, settings = _measuring(positions, run.plan), run.plan.settings
+                requests, settings = _measuring_requests(positions, run.plan), run.plan.settings
                 replies = (sample.answers[STANDARD_CONDITION] for sample in run.samples)
-                kept = [pair for pair in zip(asks, replies, strict=False) if not pair[1].error]
-            if not kept:
+                cached = [
+                    pair for pair in zip(requests, replies, strict=False) if not pair[1].error
+                ]
+            if not cached:
                 return []
             with progress_display(f"the first answer of {run.model}", quiet=quiet):
-                return await _probe(kept[:LOOKS], settings, asking, versions)
+                return await _probe(cached[:MAX_PROBES], settings, client, versions)
 
     try:
-        notes = run_interruptible(looked(), kept=not spec.fresh)
-    except ModelChanged as other:
-        raise ModelChanged(f"{other}, both with a new folder for --out") from None
+        notes = run_interruptible(probed(), kept=not spec.fresh)
+    except ModelChanged as changed:
+        raise ModelChanged(f"{changed}, both with a new folder for --out") from None
     except Stopped:
         raise
-    except (UserError, TransientError) as fault:
-        notes = [_unknown(fault)]
+    except (UserError, TransientError) as error:
+        notes = [_unreachable_note(error)]
     for note in notes:
         log.warning("%s: %s", run.model, note)
 
 
 async def _verify(
-    kept: Answered, settings: Settings, spec: Spec, plan: Plan, asking: Client, *, quiet: bool
+    cached: Answered, settings: Settings, spec: Spec, plan: Plan, client: Client, *, quiet: bool
 ) -> list[str]:
-    if not kept:
+    if not cached:
         return []
     try:
-        with progress_display(f"the first answer of {asking.model.name}", quiet=quiet):
-            versions = {answer.version for _, answer in kept}
-            looked_at = await _probe(kept, settings, asking, versions)
-            return [*looked_at, *await _on_marks(asking)]
+        with progress_display(f"the first answer of {client.model.name}", quiet=quiet):
+            versions = {answer.version for _, answer in cached}
+            notes = await _probe(cached, settings, client, versions)
+            return [*notes, *await _fingerprint_notes(client)]
     except ModelChanged:
         raise
-    except (UserError, TransientError) as fault:
-        if not forecast_with_cache(spec, plan, asking.model, asking.kept).to_ask:
-            return [_unknown(fault)]
-        if isinstance(fault, UserError):
+    except (UserError, TransientError) as error:
+        if not forecast_with_cache(spec, plan, client.model, client.cache).to_ask:
+            return [_unreachable_note(error)]
+        if isinstance(error, UserError):
             raise
-        return []  # who asks patiently will tell
+        return []  # the run itself retries and reports
 
 
-def _unknown(fault: Exception) -> str:
-    return f"it could not be asked whether it is still the same model ({fault})"
+def _unreachable_note(error: Exception) -> str:
+    return f"it could not be asked whether it is still the same model ({error})"
 
 
-async def save_fingerprint(asking: Client) -> None:
-    """Keep what the server says of the model that has answered, beside its answers."""
-    if asking.asked:
-        asking.cache.save_fingerprints(await _marks(asking.model))
+async def save_fingerprint(client: Client) -> None:
+    """Save the server's fingerprint of the model with its cached answers."""
+    if client.asked:
+        client.cache.save_fingerprints(await _fingerprints(client.model))
 
 
-def _asks(
-    spec: Spec, plan: Plan, at_hand: Dataset | Pool, model: Model
+def _first_requests(
+    spec: Spec, plan: Plan, source: Dataset | Pool, model: Model
 ) -> tuple[Iterator[Request], Settings]:
-    """The questions that a run begins with, and the settings that they are asked with."""
-    if isinstance(at_hand, Pool):
-        criteria = SelectionConfig(model, at_hand, plan)
-        numbers = range(min(FAR, len(criteria.ordered)))
+    """Return the first requests of a run and their settings."""
+    if isinstance(source, Pool):
+        criteria = SelectionConfig(model, source, plan)
+        numbers = range(min(MAX_POSITIONS_SEARCHED, len(criteria.ordered)))
         return (criteria.request(Query(number, 0)) for number in numbers), criteria.settings
-    return _measuring(positions_drawn(at_hand, spec, plan), plan), plan.settings
+    return _measuring_requests(positions_drawn(source, spec, plan), plan), plan.settings
 
 
-def _measuring(positions: Sequence[Position], plan: Plan) -> Iterator[Request]:
-    """The questions about positions, first all of them under the baseline."""
-    draws = list(trials_of(positions))
+def _measuring_requests(positions: Sequence[Position], plan: Plan) -> Iterator[Request]:
+    """Yield the requests about positions, all under the baseline condition first."""
+    trials = list(trials_of(positions))
     for condition in plan.conditions:
-        for draw in draws:
-            yield from draw.requests([condition])
+        for trial in trials:
+            yield from trial.requests([condition])
 
 
-def _kept(
-    asks: Iterable[Request], settings: Settings, asking: Client, but: str | None = None
+def _cached(
+    requests: Iterable[Request],
+    settings: Settings,
+    client: Client,
+    except_version: str | None = None,
 ) -> Answered:
-    """The first of the questions whose answers are kept, but for those of one version."""
-    found = ((ask, asking.cache.answer(ask, settings)) for ask in asks)
-    answered = ((ask, answer) for ask, answer in found if answer and answer.version != but)
-    return list(islice(answered, LOOKS))
+    """Return the first requests with a cached answer, except answers of one version."""
+    looked_up = ((request, client.cache.answer(request, settings)) for request in requests)
+    answered = (
+        (request, answer)
+        for request, answer in looked_up
+        if answer and answer.version != except_version
+    )
+    return list(islice(answered, MAX_PROBES))
 
 
 async def _probe(
-    kept: Answered, settings: Settings, asking: Client, versions: Collection[str]
+    cached: Answered, settings: Settings, client: Client, versions: Collection[str]
 ) -> list[str]:
-    """Look again at other questions when the first is answered otherwise; at it, if it is alone."""
-    others: list[str] = []
-    for looks, (ask, before) in enumerate(kept if len(kept) > 1 else [*kept] * SURE, 1):
-        now = await asking.ask_uncached(ask, settings, before.conceded)
-        other = _difference(ask, before, now, settings, versions)
-        if not other and looks == 1:
+    """Send cached requests again and return a note if an answer differs; stop if several do.
+
+    If the first answer is the same, the check ends there. A single cached request is sent twice.
+
+    Raises:
+        ModelChanged: if `DIFFERENCES_TO_REJECT` answers differ.
+    """
+    differences: list[str] = []
+    for n_probes, (request, cached_answer) in enumerate(
+        cached if len(cached) > 1 else [*cached] * DIFFERENCES_TO_REJECT, 1
+    ):
+        new_answer = await client.ask_uncached(request, settings, cached_answer.conceded)
+        difference = _difference(request, cached_answer, new_answer, settings, versions)
+        if not difference and n_probes == 1:
             return []
-        others += [other] if other else []
-        if len(others) == SURE:
+        differences += [difference] if difference else []
+        if len(differences) == DIFFERENCES_TO_REJECT:
             raise ModelChanged(
-                f"{asking.model.name} is another model than the one whose answers are kept "
-                f"({others[-1]}); {HOW_TO_GO_ON}"
+                f"{client.model.name} is another model than the one whose answers are kept "
+                f"({differences[-1]}); {HOW_TO_GO_ON}"
             )
     return [
-        f"may be another model than the one whose answers are kept ({others[0]}, once in "
-        f"{looks} questions); {HOW_TO_GO_ON}"
+        f"may be another model than the one whose answers are kept ({differences[0]}, once in "
+        f"{n_probes} questions); {HOW_TO_GO_ON}"
     ]
 
 
 def _difference(
-    ask: Request, before: Answer, now: Answer, settings: Settings, versions: Collection[str]
+    request: Request, before: Answer, now: Answer, settings: Settings, versions: Collection[str]
 ) -> str:
-    """In what one answer differs from another that the same model would have given, if at all.
+    """Describe how an answer differs from the cached one; "" if the same model can explain both.
 
-    Some servers call their model something else with every answer: then that tells nothing.
+    Some servers name another version with every answer; then versions are not compared.
     """
     if len(versions) == 1 and before.version and now.version and before.version != now.version:
         return f"{before.version!r} answered then, {now.version!r} does now"
     repeats = settings.temperature == 0 and NO_TEMPERATURE not in now.conceded
     if not repeats or before.is_thoughtful or now.is_thoughtful or now.error:
         return ""
-    said = [_said(ask, answer) for answer in (before, now)]
-    return f"at temperature 0 it said {said[0]!r} then, {said[1]!r} now" * (said[0] != said[1])
+    moves = [_move_or_text(request, answer) for answer in (before, now)]
+    return f"at temperature 0 it said {moves[0]!r} then, {moves[1]!r} now" * (moves[0] != moves[1])
 
 
-def _said(ask: Request, answer: Answer) -> str:
-    """The move, or else the words."""
-    question = ask.question
+def _move_or_text(request: Request, answer: Answer) -> str:
+    """Return the move in an answer, or else its text."""
+    question = request.question
     previous = question.moves[-1] if question.moves else None
     board = board_after(question.moves)
     move = move_in(answer.text, board, question.rules, previous=previous)
     return move.uci() if move else answer.text.strip()[:80]
 
 
-async def _on_marks(asking: Client) -> list[str]:
-    """Say once what the server says otherwise; services are mended without a new model."""
-    notes, told = [], await _marks(asking.model)
-    for name, value in told.items():
-        known = asking.cache.fingerprints(name)
-        if known and value not in known:
-            was = " or ".join(sorted(known))
+async def _fingerprint_notes(client: Client) -> list[str]:
+    """Return a note once for every changed fingerprint of the server.
+
+    A change is only a note, because servers are updated without a new model.
+    """
+    notes, current = [], await _fingerprints(client.model)
+    for name, value in current.items():
+        saved = client.cache.fingerprints(name)
+        if saved and value not in saved:
+            was = " or ".join(sorted(saved))
             notes.append(
                 f"the server's {name} is {value}, and was {was} for the kept answers: if it is "
                 f"another model now, {HOW_TO_GO_ON}"
             )
-    asking.cache.save_fingerprints(told)
+    client.cache.save_fingerprints(current)
     return notes
 
 
-async def _marks(model: Model) -> dict[str, str]:
+async def _fingerprints(model: Model) -> dict[str, str]:
     inner = model.inner if isinstance(model, ThinkingModel) else model
     return await inner.fingerprints() if isinstance(inner, ServerModel) else {}

@@ -1,7 +1,7 @@
 """Find runs by folder, name or model, and choose folders for new ones.
 
-They are looked for under ``CDTA_HOME``, where ``cdta run`` puts them, and in the current folder:
-there, and in the folders in it and in those, as ``cdta experiment`` makes them.
+Runs are searched under ``CDTA_HOME``, where ``cdta run`` saves them, and in the current folder and
+up to two levels below it, where ``cdta experiment`` saves them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,30 +22,30 @@ from .storage import DAMAGE, facts_in, unwritable
 
 
 def new_run_dir(run: Run) -> Path:
-    """A place for the run among the others under ``CDTA_HOME``, as an empty folder.
+    """Create an empty folder for the run under ``CDTA_HOME``.
 
     Raises:
-        UserError: if it cannot be made.
+        UserError: if it cannot be created.
     """
     stamp = run.started_at.replace(":", "").removesuffix("Z")
     name = f"{stamp}-{safe_name(run.model)}-{run.plan.eval}"
     for number in count(1):
         folder = home("runs") / (name if number == 1 else f"{name}-{number}")
         try:
-            folder.mkdir()  # so that nobody else takes it
+            folder.mkdir()  # reserves the name
         except FileExistsError:
             continue
-        except OSError as problem:
-            raise unwritable(run, folder, problem) from None
+        except OSError as error:
+            raise unwritable(run, folder, error) from None
         return folder
     raise AssertionError("numbers do not end")
 
 
 def check_free(folder: Path) -> None:
-    """Refuse a folder that holds anything already, before anything is spent.
+    """Reject a folder that is not empty, before any request is sent.
 
     Raises:
-        InvalidInput: if it does.
+        InvalidInput: if it is not empty.
     """
     if folder.resolve() == Path.cwd():
         raise InvalidInput(f"{str(folder)!r} is the folder you are in; name a new one")
@@ -54,39 +54,39 @@ def check_free(folder: Path) -> None:
 
 
 def check_writable(out: Path | None) -> None:
-    """Refuse a folder that could take no run, before anything is spent; None is for `new_run_dir`.
+    """Reject a folder that cannot be written, before any request is sent; None for the default.
 
     Raises:
-        InvalidInput: if it could not.
+        InvalidInput: if it cannot be written.
     """
-    place = out or home() / "runs" / "run"
+    folder = out or home() / "runs" / "run"
     try:
         if out:
             check_free(out)
-        check_new_dir(place)
+        check_new_dir(folder)
     except OSError as problem:
-        told = f"cannot write to {str(out or place.parent)!r} ({problem.strerror})"
+        message = f"cannot write to {str(out or folder.parent)!r} ({problem.strerror})"
         advice = "give --out another folder" if out else "set CDTA_HOME to one you can write to"
-        raise InvalidInput(f"{told}; {advice}") from None
+        raise InvalidInput(f"{message}; {advice}") from None
 
 
 LATEST = "latest"
 FACTS = "run.json"
 _NEARBY = (FACTS, f"*/{FACTS}", f"*/*/{FACTS}")
-_NAMED = 5
-"""So many runs are named where one has to be chosen."""
+# At most this many runs are listed if a name is ambiguous.
+_MAX_LISTED = 5
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A run as its ``run.json`` tells of it, without its samples.
+    """A summary of a run from its ``run.json``, without its samples.
 
     Attributes:
-        folder: where it lies.
-        started_at: when it was measured.
-        model: the name it was asked for by; ``version`` is what it calls itself.
-        samples: how many enter the numbers.
-        impact: the impact factor, and ``interval`` its 95 % interval.
+        folder: the folder of the run.
+        started_at: when it was started.
+        model: the requested name; ``version`` is the name in its answers.
+        samples: the number of samples that enter the measures.
+        impact: the impact factor, and ``interval`` its 95% interval.
         cost: of all its answers, in US dollars, if known.
     """
 
@@ -104,57 +104,59 @@ class RunSummary:
     notes: list[str]
     cost: float | None
 
-    def is_called(self, name: str) -> bool:
-        """Whether that is the name of its folder, or that of its model, with or without address."""
-        at = f"{self.model}@{self.endpoint}"
-        return name in (self.folder.name, self.model, self.version, at)
+    def matches_exactly(self, name: str) -> bool:
+        """Whether the name equals its folder's or its model's, with or without address."""
+        with_address = f"{self.model}@{self.endpoint}"
+        return name in (self.folder.name, self.model, self.version, with_address)
 
-    def is_like(self, name: str) -> bool:
-        """Whether that is a part of one of these."""
+    def matches_partly(self, name: str) -> bool:
+        """Whether the name is part of its folder's or its model's."""
         names = (self.folder.name, self.model, self.version)
-        return any(name.casefold() in known.casefold() for known in names)
+        return any(name.casefold() in own_name.casefold() for own_name in names)
 
 
 def find_run(name: str | Path) -> Path:
-    """The folder of the one run that goes by a name.
+    """Return the folder of the only run that matches a name.
 
     Raises:
-        InvalidInput: if there is none, or more than one.
+        InvalidInput: if none matches, or more than one.
     """
-    found = _called(name)
-    if len(found) == 1:
-        return found[0]
-    shown = ", ".join(str(folder) for folder in found[:_NAMED])
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    raise InvalidInput(f"{str(name)!r} may be any of {len(found)} runs, name one: {shown}{more}")
+    folders = _matching_runs(name)
+    if len(folders) == 1:
+        return folders[0]
+    examples = ", ".join(str(run) for run in folders[:_MAX_LISTED])
+    others = f" and {len(folders) - _MAX_LISTED} more" if len(folders) > _MAX_LISTED else ""
+    raise InvalidInput(
+        f"{str(name)!r} may be any of {len(folders)} runs, name one: {examples}{others}"
+    )
 
 
 def find_runs(names: Iterable[str | Path]) -> list[Path]:
-    """The folders of all runs that go by these names, each once.
+    """Return the folders of all runs that match any of these names, without duplicates.
 
-    A folder of runs, or the name of a model, stands for all of its runs.
+    A folder of runs, or a model's name, matches all of its runs.
 
     Raises:
-        InvalidInput: if a name stands for none.
+        InvalidInput: if a name matches none.
     """
-    folders = chain(*map(_called, names))
+    folders = chain(*map(_matching_runs, names))
     return list({folder.resolve(): folder for folder in folders}.values())
 
 
 def folders_in(path: Path) -> list[Path]:
-    """The folders of runs at a path or anywhere below, but no half-written ones."""
-    files = [*path.glob(FACTS)] or sorted(path.rglob(FACTS))  # which pass over what is locked
+    """Return the run folders at or below a path, except half-written ones."""
+    files = [*path.glob(FACTS)] or sorted(path.rglob(FACTS))  # both skip folders without permission
     return [file.parent for file in files if not is_half_written(file)]
 
 
 def is_half_written(file: Path) -> bool:
-    """Whether it is in a folder that is not whole yet."""
+    """Whether the file is in a folder that is still being written."""
     return any(part.startswith(".part-") for part in file.parts)
 
 
 def known_folders() -> list[Path]:
-    """The folders of all runs under ``CDTA_HOME`` and near the current folder, each once."""
-    # Unlike that of a path, this glob minds no folder that vanishes meanwhile.
+    """Return all run folders under ``CDTA_HOME`` and near the current folder, each once."""
+    # Unlike Path.glob, this one tolerates folders that vanish meanwhile.
     nearby = (Path(file) for pattern in _NEARBY for file in sorted(glob(pattern)))  # noqa: PTH207
     files = chain(sorted((home() / "runs").glob(f"*/{FACTS}")), nearby)
     folders = (file.parent for file in files if not is_half_written(file))
@@ -162,25 +164,25 @@ def known_folders() -> list[Path]:
 
 
 def listed(folders: Iterable[Path]) -> tuple[list[RunSummary], list[InvalidInput]]:
-    """What is told of these runs, the newest first, and why some cannot be read."""
-    found, damaged = [], []
+    """Return summaries of these runs, newest first, and an error for each that cannot be read."""
+    summaries, damaged = [], []
     for folder in folders:
         try:
-            found.append(_listed(folder, facts_in(folder)))
-        except InvalidInput as problem:
-            damaged.append(problem)
-        except DAMAGE as problem:
-            damaged.append(InvalidInput(f"{folder / FACTS} is damaged: {problem!r}"))
-    found.sort(key=lambda run: (run.started_at, run.folder.name), reverse=True)
-    return found, damaged
+            summaries.append(_summary(folder, facts_in(folder)))
+        except InvalidInput as error:
+            damaged.append(error)
+        except DAMAGE as error:
+            damaged.append(InvalidInput(f"{folder / FACTS} is damaged: {error!r}"))
+    summaries.sort(key=lambda run: (run.started_at, run.folder.name), reverse=True)
+    return summaries, damaged
 
 
-def _listed(folder: Path, facts: dict[str, Any]) -> RunSummary:
+def _summary(folder: Path, facts: dict[str, Any]) -> RunSummary:
     interval = facts["intervals"].get(IMPACT)
-    plain = ("started_at", "model", "version", "endpoint", "rules", "eval")
+    copied = ("started_at", "model", "version", "endpoint", "rules", "eval")
     return RunSummary(
         folder=folder,
-        **{name: str(facts[name]) for name in plain},
+        **{name: str(facts[name]) for name in copied},
         effort=facts["settings"].get("reasoning_effort"),
         samples=int(facts["metrics"]["n_samples"]),
         impact=_number(facts["metrics"][IMPACT]),
@@ -192,38 +194,38 @@ def _listed(folder: Path, facts: dict[str, Any]) -> RunSummary:
     )
 
 
-def _number(told: object) -> float | None:
-    if told is None or isinstance(told, int | float):
-        return told
-    raise TypeError(f"no number: {told!r}")
+def _number(value: object) -> float | None:
+    if value is None or isinstance(value, int | float):
+        return value
+    raise TypeError(f"no number: {value!r}")
 
 
-def _called(name: str | Path) -> Sequence[Path]:
-    """Every run that goes by a name: as a path, else by its whole name, else by a part of it."""
+def _matching_runs(name: str | Path) -> Sequence[Path]:
+    """Return all runs that match a name: as a path, by full name, or by part of the name."""
     try:
-        here = _lying_at(Path(name))
-    except OSError:  # no path is that long
-        here = []
-    if here:
-        return here
+        at_path = _runs_at(Path(name))
+    except OSError:  # too long for a path
+        at_path = []
+    if at_path:
+        return at_path
     runs, _ = listed(known_folders())
-    wanted = str(name)
-    if wanted == LATEST:
-        found = runs[:1]
+    text = str(name)
+    if text == LATEST:
+        matches = runs[:1]
     else:
-        called = [run for run in runs if run.is_called(wanted)]
-        found = called or [run for run in runs if run.is_like(wanted)]
-    if found:
-        return [run.folder for run in found]
-    told = f"the newest is {runs[0].folder.name}" if runs else "there are none yet"
+        exact = [run for run in runs if run.matches_exactly(text)]
+        matches = exact or [run for run in runs if run.matches_partly(text)]
+    if matches:
+        return [run.folder for run in matches]
+    newest = f"the newest is {runs[0].folder.name}" if runs else "there are none yet"
     raise InvalidInput(
-        f"{wanted!r} is no run folder, and no run goes by it; a part of a folder's name, a model's "
-        f"name and {LATEST!r} work for those that `cdta runs` lists ({told})"
+        f"{text!r} is no run folder, and no run goes by it; a part of a folder's name, a model's "
+        f"name and {LATEST!r} work for those that `cdta runs` lists ({newest})"
     )
 
 
-def _lying_at(path: Path) -> list[Path]:
-    """Those in a folder; a file of a run stands for the run."""
+def _runs_at(path: Path) -> list[Path]:
+    """Return the runs in a folder; a file of a run stands for the run."""
     if path.is_file() and (path.parent / FACTS).exists():
         return [path.parent]
     return folders_in(path) if path.is_dir() else []

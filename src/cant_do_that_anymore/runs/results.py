@@ -1,4 +1,4 @@
-"""The types of a finished run."""
+"""The result of an evaluation: a run with its samples, metrics and notes."""
 
 import platform
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from ..metrics.types import Results
 from ..providers.request_variants import NO_TEMPERATURE
 from ..task.types import Plan, Sample, answers_of
 
+# Changes whenever scores are no longer comparable with those of earlier versions.
 PROTOCOL = "3"
-"""Changes whenever scores stop being comparable with those of earlier versions."""
 
 
 @cache
 def versions_here() -> dict[str, str]:
-    """The versions of all software that has a part in the numbers."""
+    """Return the versions of all software that affects the numbers."""
     packages = ("cant-do-that-anymore", "chess", "numpy", "genai-prices")
     return {
         **{package: version(package) for package in packages},
@@ -29,21 +29,21 @@ def versions_here() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Run:
-    """One model on one dataset under one plan.
+    """The evaluation of one model on one dataset under one plan.
 
     Attributes:
-        model: the name it was asked for by; ``version`` is what all its answers call it, or else
-            that name.
-        endpoint: its address, where it has one.
+        model: the requested name; ``version`` is the name in all its answers, or else the requested
+            one.
+        endpoint: the server's address, if there is one.
         identity: everything about the model that can change an answer.
-        dataset: where the positions came from.
-        samples: every position with all its replies.
-        notes: what a reader of the numbers should know, one sentence each.
-        folder: where it lies, if it was saved.
-        kept: whether its answers are kept elsewhere, so that it need not be asked again.
-        controls: positions whose habit stays legal, with their replies, if it is a diagnosis.
+        dataset: the source of the positions.
+        samples: every position with all its answers.
+        notes: warnings and remarks for readers of the numbers, one sentence each.
+        folder: the folder of the run, if it was saved.
+        kept: whether its answers are cached elsewhere, so that they need not be requested again.
+        controls: positions whose habit stays legal, with their answers; only in a diagnosis.
         protocol: runs of different protocols cannot be compared.
-        versions: of the software that made it.
+        versions: of the software that computed the run.
     """
 
     model: str
@@ -66,7 +66,7 @@ class Run:
 
     @property
     def own_temperature(self) -> bool:
-        """Whether any answer came at the provider's own temperature, not at the one asked for."""
+        """Whether any answer used the provider's default temperature, not the requested one."""
         return any(NO_TEMPERATURE in answer.conceded for answer in answers_of(self.samples))
 
     @property

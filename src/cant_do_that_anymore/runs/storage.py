@@ -1,6 +1,6 @@
 """Save and load a run as a folder of plain files: ``run.json`` and ``samples.jsonl``.
 
-A diagnosis has its controls in ``controls.jsonl``, in the same form.
+A diagnosis has its controls in ``controls.jsonl``, in the same format.
 """
 
 import json
@@ -38,6 +38,7 @@ from ..task.types import (
 )
 from .results import PROTOCOL, Run, versions_here
 
+# Errors that parsing a damaged file may raise.
 DAMAGE = (
     ArithmeticError,
     AttributeError,
@@ -46,20 +47,19 @@ DAMAGE = (
     TypeError,
     ValueError,
 )
-"""What reading may raise where a file is not what it should be."""
 AGAIN = "the run's command makes it anew, and asks nothing twice"
 CHANGED = f"the file was changed; {AGAIN}"
 
 
 def line_of(sample: Sample) -> str:
-    """The sample as a line of the file."""
-    said = sample.answers
+    """Return the sample as a line of the file."""
+    answers = sample.answers
     facts = {
         "id": sample.position.id,
         **sample.position.to_json(),
         "draw": sample.draw,
         "replies": {
-            name: {**said[name].to_json(), **asdict(reply)}
+            name: {**answers[name].to_json(), **asdict(reply)}
             for name, reply in sample.replies.items()
         },
     }
@@ -67,10 +67,10 @@ def line_of(sample: Sample) -> str:
 
 
 def read_samples(path: Path) -> list[Sample]:
-    """The samples in a file, each once.
+    """Read the samples in a file.
 
     Raises:
-        InvalidInput: naming the line that is no sample, or one that came before.
+        InvalidInput: naming the line that is not a sample, or that repeats one.
     """
     lines: dict[tuple[str, int], int] = {}
     samples = []
@@ -84,68 +84,68 @@ def read_samples(path: Path) -> list[Sample]:
     return samples
 
 
-def check_judgements(samples: Sequence[Sample], plan: Plan, path: Path) -> None:
-    """Judge the kept answers again.
+def check_scores(samples: Sequence[Sample], plan: Plan, path: Path) -> None:
+    """Score the saved answers again and compare.
 
     Raises:
-        InvalidInput: naming the first line of the file that says something else.
+        InvalidInput: naming the first line of the file with another score.
     """
-    again = rescore(samples, plan, plan.reading)
-    for number, (kept, now) in enumerate(zip(samples, again, strict=True), 1):
-        for name, reply in now.replies.items():
-            if kept.replies[name] != reply:
+    rescored_samples = rescore(samples, plan, plan.reading)
+    for number, (saved, expected) in enumerate(zip(samples, rescored_samples, strict=True), 1):
+        for name, reply in expected.replies.items():
+            if saved.replies[name] != reply:
                 raise InvalidInput(
                     f"{path}, line {number}: the {name} reply "
-                    f"{shortened(kept.answers[name].text)} is "
-                    f"{_told(reply)}, not {_told(kept.replies[name])}; {CHANGED}"
+                    f"{shortened(saved.answers[name].text)} is "
+                    f"{_format_score(reply)}, not {_format_score(saved.replies[name])}; {CHANGED}"
                 )
 
 
 def check_numbers(facts: dict[str, Any], results: Results, path: Path) -> None:
-    """Refuse numbers that the samples do not give."""
-    kept, outcomes = facts["metrics"], facts["outcomes"]
+    """Reject saved numbers that differ from those computed from the samples."""
+    saved, outcomes = facts["metrics"], facts["outcomes"]
     if outcomes != results.outcomes:
         raise InvalidInput(f"{path} has other outcomes than samples.jsonl gives; {CHANGED}")
-    for name in kept.keys() & results.metrics.keys():
-        if not _same(kept[name], results.metrics[name]):
+    for name in saved.keys() & results.metrics.keys():
+        if not _is_same(saved[name], results.metrics[name]):
             raise InvalidInput(
-                f"{path} says that {name} is {kept[name]!r}, and samples.jsonl gives "
+                f"{path} says that {name} is {saved[name]!r}, and samples.jsonl gives "
                 f"{results.metrics[name]!r}: one of the two was changed; {AGAIN}"
             )
 
 
-def _same(kept: object, now: Number) -> bool:
-    if isinstance(kept, float) and isinstance(now, float):
-        return isclose(kept, now)  # another machine may round otherwise
-    return kept == now
+def _is_same(saved: object, computed: Number) -> bool:
+    if isinstance(saved, float) and isinstance(computed, float):
+        return isclose(saved, computed)  # another machine may round differently
+    return saved == computed
 
 
-def _told(reply: ScoredAnswer) -> str:
+def _format_score(reply: ScoredAnswer) -> str:
     return f"{reply.outcome} ({reply.move or 'no move'}, {reply.under_change} under the change)"
 
 
 def _samples_in(path: Path) -> Iterator[Sample]:
-    aside = spill_file()
+    spill = spill_file()
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                yield _sample_in(line, aside, f"{path}, line {number}")
-    except OSError as problem:
-        raise InvalidInput(f"cannot read {path}: {error_reason(problem)}") from None
+                yield _sample_in(line, spill, f"{path}, line {number}")
+    except OSError as error:
+        raise InvalidInput(f"cannot read {path}: {error_reason(error)}") from None
 
 
-def _sample_in(line: bytes, aside: SpillFile, where: str) -> Sample:
+def _sample_in(line: bytes, spill: SpillFile, where: str) -> Sample:
     try:
         fields = json.loads(line)
         position = Position.from_json(fields)
         board_after(position.moves)
-        replies = {name: _reply_in(told) for name, told in fields["replies"].items()}
-        said = {name: Answer.from_json(told) for name, told in fields["replies"].items()}
-        sample = Sample(position, int(fields["draw"]), replies, aside.spill(said))
-        named = fields["id"]
-    except DAMAGE as problem:
-        raise InvalidInput(f"{where}: not a sample of a run ({shortened(problem)})") from None
-    if named != position.id:
+        replies = {name: _reply_in(reply) for name, reply in fields["replies"].items()}
+        answers = {name: Answer.from_json(reply) for name, reply in fields["replies"].items()}
+        sample = Sample(position, int(fields["draw"]), replies, spill.spill(answers))
+        saved_id = fields["id"]
+    except DAMAGE as error:
+        raise InvalidInput(f"{where}: not a sample of a run ({shortened(error)})") from None
+    if saved_id != position.id:
         raise InvalidInput(f"{where}: the id is not that of the position; {CHANGED}")
     return sample
 
@@ -159,42 +159,42 @@ def _reply_in(fields: dict[str, Any]) -> ScoredAnswer:
     return interned(outcome, move, changed, tempted)
 
 
+# Version of the file format; other versions are rejected.
 FORMAT = 4
-"""Of the files; those of another one are refused."""
 SAMPLES, CONTROLS = "samples.jsonl", "controls.jsonl"
 
 
 def save_run(run: Run, folder: Path) -> None:
-    """Write the run; the folder appears under its name only when it is whole.
+    """Save the run; the folder appears under its name only when it is complete.
 
     Raises:
         UserError: if it cannot be written.
     """
     files = {SAMPLES: run.samples, **({CONTROLS: run.controls} if run.controls else {})}
     try:
-        with atomic_new_dir(folder) as half:
+        with atomic_new_dir(folder) as partial:
             for name, samples in files.items():
-                with atomic_write(half / name) as file:
+                with atomic_write(partial / name) as file:
                     file.writelines(line_of(sample).encode() for sample in samples)
-            atomic_write_text(half / "run.json", json.dumps(facts_of(run), indent=2) + "\n")
-    except OSError as problem:
-        raise unwritable(run, folder, problem) from None
+            atomic_write_text(partial / "run.json", json.dumps(facts_of(run), indent=2) + "\n")
+    except OSError as error:
+        raise unwritable(run, folder, error) from None
 
 
 def facts_in(folder: Path) -> dict[str, Any]:
-    """What ``run.json`` says.
+    """Read ``run.json``.
 
     Raises:
-        InvalidInput: if there is none, or none that can be read.
+        InvalidInput: if the file is missing or cannot be read.
     """
     try:
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except OSError as problem:
+    except OSError as error:
         raise InvalidInput(
-            f"{str(folder)!r} is no run folder ({problem.strerror}: run.json)"
+            f"{str(folder)!r} is no run folder ({error.strerror}: run.json)"
         ) from None
-    except (ValueError, RecursionError) as problem:
-        raise InvalidInput(f"{folder / 'run.json'} is damaged: {problem}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{folder / 'run.json'} is damaged: {error}") from None
     if not isinstance(facts, dict):
         raise InvalidInput(f"{folder / 'run.json'} is damaged: it holds no object")
     if facts.get("format") != FORMAT:
@@ -206,28 +206,28 @@ def facts_in(folder: Path) -> dict[str, Any]:
 
 
 def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
-    """Read a run back, judge its answers again and compute everything anew.
+    """Load a run, score its answers again and recompute everything.
 
-    Rules of one's own under which it was measured have to be given.
+    If the run used rules of your own, pass them as ``rules``.
 
     Raises:
-        InvalidInput: naming the file and the fault, if the folder is not a whole run, not as it was
-            written, or one under other rules.
+        InvalidInput: naming the file and the problem, if the folder is not a complete run, was
+            modified, or belongs to other rules.
     """
     folder = Path(folder)
     facts = facts_in(folder)
     try:
-        plan = _plan_in(facts, _rules_of(facts["rules"], rules, folder))
+        plan = _plan_in(facts, _rules_named(facts["rules"], rules, folder))
         samples = _samples_of_file(folder / SAMPLES, facts["outcomes"])
-        of_controls = facts.get("control_outcomes")
-        controls = _samples_of_file(folder / CONTROLS, of_controls) if of_controls else []
+        control_outcomes = facts.get("control_outcomes")
+        controls = _samples_of_file(folder / CONTROLS, control_outcomes) if control_outcomes else []
         results = compute(samples, plan, controls)
-        if facts["protocol"] == PROTOCOL:  # another one judges and measures otherwise
-            check_judgements(samples, plan, folder / SAMPLES)
-            check_judgements(controls, plan, folder / CONTROLS)
+        if facts["protocol"] == PROTOCOL:  # other protocols score and measure differently
+            check_scores(samples, plan, folder / SAMPLES)
+            check_scores(controls, plan, folder / CONTROLS)
             check_numbers(facts, results, folder / "run.json")
         run = Run(
-            **{name: facts[name] for name in _PLAIN},
+            **{name: facts[name] for name in _COPIED_FIELDS},
             plan=plan,
             dataset=_dataset_in(facts["dataset"]),
             samples=samples,
@@ -239,14 +239,14 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
         return checked(run)
     except InvalidInput:
         raise
-    except DAMAGE as problem:
-        raise InvalidInput(f"{folder / 'run.json'} is damaged: {problem!r}") from None
+    except DAMAGE as error:
+        raise InvalidInput(f"{folder / 'run.json'} is damaged: {error!r}") from None
 
 
 def rescored(run: Run, reading: Reading) -> Run:
-    """The run with its answers read in another way, without asking anything."""
+    """Return the run with its answers parsed in another way, without sending anything."""
     plan = replace(run.plan, reading=reading)
-    samples, controls = (rescore(each, run.plan, reading) for each in (run.samples, run.controls))
+    samples, controls = (rescore(group, run.plan, reading) for group in (run.samples, run.controls))
     results = compute(samples, plan, controls)
     return replace(
         run,
@@ -264,20 +264,20 @@ def rescored(run: Run, reading: Reading) -> Run:
     )
 
 
-_PLAIN = (
+# The fields of a run that are written unchanged.
+_COPIED_FIELDS = (
     *("protocol", "model", "version", "endpoint", "identity"),
     *("notes", "started_at", "seconds", "versions"),
 )
-"""The fields of a run that are written as they are."""
 
 
 def facts_of(run: Run) -> dict[str, Any]:
-    """Everything about a run except its samples, ready for JSON."""
+    """Return everything about a run except its samples, ready for JSON."""
     plan = run.plan
     dataset = asdict(replace(run.dataset, positions=[]))
     return {
         "format": FORMAT,
-        **{name: getattr(run, name) for name in _PLAIN},
+        **{name: getattr(run, name) for name in _COPIED_FIELDS},
         "eval": plan.eval,
         "rules": identity_of(plan.change),
         "wording": plan.wording,
@@ -299,7 +299,7 @@ def facts_of(run: Run) -> dict[str, Any]:
         "dataset": dataset | {"positions": None, "provenance": run.dataset.provenance},
         "metrics": run.results.metrics,
         **{
-            kind: {name: asdict(one) for name, one in getattr(run.results, kind).items()}
+            kind: {name: asdict(entry) for name, entry in getattr(run.results, kind).items()}
             for kind in ("intervals", "by_special_move", "bounds")
         },
         "outcomes": run.results.outcomes,
@@ -309,7 +309,7 @@ def facts_of(run: Run) -> dict[str, Any]:
 
 
 def temperatures(run: Run) -> dict[str, object]:
-    """What was really used to find the dataset and to measure, as far as it is known."""
+    """Return the actual temperatures of selection and measurement, as far as known."""
     own = "the provider's own"
     selection: object = 0.0 if run.dataset.asked else "not known"
     if not run.dataset.version:
@@ -320,23 +320,29 @@ def temperatures(run: Run) -> dict[str, object]:
     }
 
 
-def _rules_of(known: str, given: Rules | None, folder: Path) -> Rules:
-    """The rules that are known by that name: those given, or else of the catalogue."""
-    if given and identity_of(given) != known:
-        told = f"not under those given, {identity_of(given)!r}"
-    elif not given and known not in CATALOGUE:
-        told = "which are not in the catalogue; from Python, load(FOLDER, rules=...) takes them"
+def _rules_named(identity: str, rules: Rules | None, folder: Path) -> Rules:
+    """Return the rules with this identity: those given, or else from the catalogue."""
+    if rules and identity_of(rules) != identity:
+        problem = f"not under those given, {identity_of(rules)!r}"
+    elif not rules and identity not in CATALOGUE:
+        problem = "which are not in the catalogue; from Python, load(FOLDER, rules=...) takes them"
     else:
-        return given or CATALOGUE[known]
-    raise InvalidInput(f"{str(folder)!r} was measured under the rules {known!r}, {told}")
+        return rules or CATALOGUE[identity]
+    raise InvalidInput(f"{str(folder)!r} was measured under the rules {identity!r}, {problem}")
 
 
 def _plan_in(facts: dict[str, Any], change: Rules) -> Plan:
     placebo = placebo_of(change)
-    in_force = {STANDARD.key: STANDARD, identity_of(placebo): placebo, facts["rules"]: change}
+    rules_by_identity = {
+        STANDARD.key: STANDARD,
+        identity_of(placebo): placebo,
+        facts["rules"]: change,
+    }
     conditions = (
-        condition_named(told["name"], in_force[told["rules"]], told["text"], told.get("added", ""))
-        for told in facts["conditions"]
+        condition_named(
+            saved["name"], rules_by_identity[saved["rules"]], saved["text"], saved.get("added", "")
+        )
+        for saved in facts["conditions"]
     )
     plan = Plan(
         eval=facts["eval"],
@@ -357,23 +363,23 @@ def _plan_in(facts: dict[str, Any], change: Rules) -> Plan:
 
 
 def _dataset_in(facts: dict[str, Any]) -> Dataset:
-    told = {each.name: facts[each.name] for each in fields(Dataset)}
-    told |= {"positions": [], "usage": Usage.from_json(facts["usage"])}
-    return checked(Dataset(**told))
+    values = {field.name: facts[field.name] for field in fields(Dataset)}
+    values |= {"positions": [], "usage": Usage.from_json(facts["usage"])}
+    return checked(Dataset(**values))
 
 
 def _samples_of_file(path: Path, outcomes: dict[str, dict[str, int]]) -> list[Sample]:
-    """The samples of a file, which must hold as many as had an outcome."""
-    samples, whole = read_samples(path), sum(outcomes[STANDARD_CONDITION].values())
-    if len(samples) != whole:
-        raise InvalidInput(f"{path} is damaged: it has {len(samples)} of {whole} samples")
+    """Read the samples of a file, which must contain as many as there are outcomes."""
+    samples, expected = read_samples(path), sum(outcomes[STANDARD_CONDITION].values())
+    if len(samples) != expected:
+        raise InvalidInput(f"{path} is damaged: it has {len(samples)} of {expected} samples")
     return samples
 
 
-def unwritable(run: Run, folder: Path, problem: OSError) -> UserError:
-    """What to say of a folder that takes no run."""
+def unwritable(run: Run, folder: Path, error: OSError) -> UserError:
+    """Return the error for a folder that cannot be written."""
     return Interrupted(
-        f"cannot write the run to {str(folder)!r} ({problem.strerror})",
+        f"cannot write the run to {str(folder)!r} ({error.strerror})",
         "its answers are saved",
         "run the same command again with another --out",
         kept=run.kept,
