@@ -36,15 +36,15 @@ OWN_TEMPERATURE = "the provider's own"
 
 @dataclass(frozen=True)
 class Contender:
-    """One model, and all its runs that differ in nothing but the seed.
+    """One model with all its runs that differ only in the seed.
 
     Attributes:
-        label: what it is called among the others.
+        label: the unique display name.
         runs: in the order of their seeds.
-        samples_by_run: of each run, those that no earlier one has; whatever is counted, measured or
-            drawn of the model goes by these, and so do the ``controls``.
-        results: what they come to together; askings of one position in several runs stay samples
-            of one game, so intervals do not shrink merely because the same was asked again.
+        samples_by_run: the samples of each run that no earlier run contains. Everything counted,
+            measured or plotted for the model uses these. The same applies to the ``controls``.
+        results: of all runs pooled. Repeated samples of one position stay in the cluster of their
+            game, so repetition alone does not narrow an interval.
     """
 
     label: str
@@ -55,22 +55,22 @@ class Contender:
 
     @property
     def samples(self) -> list[Sample]:
-        """Of all runs, each once."""
+        """The samples of all runs, each once."""
         return [sample for samples in self.samples_by_run for sample in samples]
 
     @property
     def plan(self) -> Plan:
-        """Of its first run."""
+        """The plan of its first run."""
         return self.runs[0].plan
 
     @property
     def seeds(self) -> list[int]:
-        """Those of its runs, each once."""
+        """The seeds of its runs, each once."""
         return list(dict.fromkeys(run.plan.settings.seed for run in self.runs))
 
     @property
     def notes(self) -> list[str]:
-        """Those of its run, or those on its runs together and what else one of them has."""
+        """The notes on its run, or on its runs pooled and any others that a single run has."""
         if len(self.runs) == 1:
             return self.runs[0].notes
         derived = {
@@ -83,36 +83,36 @@ class Contender:
 
     @property
     def notes_together(self) -> list[str]:
-        """As on a run: the same about each of its runs would be much to read."""
+        """The notes on the pooled runs, because repeating them per run would be long."""
         plan = replace(self.plan, wanted=self.wanted)
         return notes_on(self.samples, self.results, plan, self.controls)
 
     @property
     def wanted(self) -> int:
-        """How many samples there would be if no run, but for those that stop, lacked any."""
+        """The number of samples if every run without a target precision were complete."""
         lacking = (r.plan.wanted - len(r.samples) for r in self.runs if not r.plan.precision)
         return len(self.samples) + sum(lacking)
 
     @property
-    def has_junk(self) -> bool:
-        """Whether answers without a move could carry its numbers away."""
+    def has_unusable(self) -> bool:
+        """Whether answers without a move could change its numbers."""
         return IMPACT in self.results.bounds
 
     @property
     def positions(self) -> frozenset[str]:
-        """The ids of all it was asked about."""
+        """The ids of all its positions."""
         return frozenset(sample.position.id for sample in self.samples)
 
     @property
     def tokens(self) -> int:
-        """Of all questions and answers behind its samples."""
+        """The tokens of all requests and answers of its samples."""
         return int(self.results.metrics["usage_total_tokens"] or 0)
 
     @property
     def dollars(self) -> float | None:
-        """What those answers cost; None where a price is unknown.
+        """The cost of these answers; None if a price is unknown.
 
-        Of a run that repeats others in part, it is as large a share as its own samples are.
+        A run that partly repeats others counts in proportion to its own samples.
         """
         total = 0.0
         for run, samples in zip(self.runs, self.samples_by_run, strict=True):
@@ -123,31 +123,31 @@ class Contender:
 
     @property
     def seconds(self) -> float:
-        """How long its runs took."""
+        """The duration of its runs."""
         return sum(run.seconds for run in self.runs)
 
     def by_position(self) -> dict[tuple[str, int], Sample]:
-        """The samples by position, a position's askings by their number."""
-        times: Counter[str] = Counter()
-        found = {}
+        """Return the samples by position and repetition number."""
+        repetitions: Counter[str] = Counter()
+        samples = {}
         for sample in self.samples:
-            found[sample.position.id, times[sample.position.id]] = sample
-            times[sample.position.id] += 1
-        return found
+            samples[sample.position.id, repetitions[sample.position.id]] = sample
+            repetitions[sample.position.id] += 1
+        return samples
 
 
 def contenders(runs: Sequence[Run]) -> list[Contender]:
-    """The runs by model and plan; one that is given twice, or repeats kept answers, counts once."""
+    """Pool runs by model and plan; a run that repeats another's cached answers counts once."""
     groups = grouped(runs)
     names = labels([group[0] for group in groups])
-    return [_contender(name, group) for name, group in zip(names, groups, strict=True)]
+    return [_pool_runs(name, group) for name, group in zip(names, groups, strict=True)]
 
 
 def grouped(runs: Sequence[Run]) -> list[list[Run]]:
-    """Those that differ in nothing but the seed together."""
+    """Group the runs that differ only in the seed."""
     groups: list[list[Run]] = []
     for run in runs:
-        group = next((group for group in groups if _alike(group[0], run)), None)
+        group = next((group for group in groups if _differs_only_in_seed(group[0], run)), None)
         if group is None:
             groups.append([run])
         else:
@@ -155,53 +155,59 @@ def grouped(runs: Sequence[Run]) -> list[list[Run]]:
     return groups
 
 
-def _contender(label: str, runs: Sequence[Run]) -> Contender:
-    # Of runs with one seed the longest comes first, so that what repeats it is seen to.
+def _pool_runs(label: str, runs: Sequence[Run]) -> Contender:
+    # Of runs with one seed the longest comes first, so that shorter ones count as repeats.
     ordered = sorted(runs, key=lambda run: (run.plan.settings.seed, -len(run.samples)))
-    kept: list[tuple[Run, list[Sample]]] = []
+    pooled: list[tuple[Run, list[Sample]]] = []
     for run in ordered:
-        new = _new(run, [earlier for earlier, _ in kept])
-        if new or not kept:
-            kept.append((run, new))
-    samples = [sample for _, new in kept for sample in new]
-    runs_kept = [run for run, _ in kept]
+        new_samples = _new_samples(run, [earlier for earlier, _ in pooled])
+        if new_samples or not pooled:
+            pooled.append((run, new_samples))
+    samples = [sample for _, new_samples in pooled for sample in new_samples]
+    pooled_runs = [run for run, _ in pooled]
     controls = [
         control
-        for place, run in enumerate(runs_kept)
-        for control in _new(run, runs_kept[:place], "controls")
+        for index, run in enumerate(pooled_runs)
+        for control in _new_samples(run, pooled_runs[:index], "controls")
     ]
-    # Where one of them stopped by itself, intervals allow for that.
-    plan = max((run.plan for run in runs_kept), key=lambda plan: bool(plan.precision))
+    # If one of them has a target precision, intervals allow for that.
+    plan = max((run.plan for run in pooled_runs), key=lambda plan: bool(plan.precision))
     results = compute(samples, plan, controls)
-    return Contender(label, tuple(runs_kept), tuple(new for _, new in kept), controls, results)
+    return Contender(
+        label,
+        tuple(pooled_runs),
+        tuple(new_samples for _, new_samples in pooled),
+        controls,
+        results,
+    )
 
 
-def _new(
+def _new_samples(
     run: Run, earlier: Sequence[Run], kind: Literal["samples", "controls"] = "samples"
 ) -> list[Sample]:
-    """The samples that no earlier run has: with one seed, kept answers come again."""
+    """Return the samples that no earlier run contains; runs with the same seed share answers."""
     new: list[Sample] = getattr(run, kind)
     for other in earlier:
         if other.plan.settings == run.plan.settings:
-            known = {(s.position.id, s.draw): s.replies for s in getattr(other, kind)}
-            again = [s for s in new if (s.position.id, s.draw) in known]
-            # Answers that differ were asked anew, and then those that agree were as well.
-            if all(known[s.position.id, s.draw] == s.replies for s in again):
-                new = [s for s in new if (s.position.id, s.draw) not in known]
+            known_replies = {(s.position.id, s.draw): s.replies for s in getattr(other, kind)}
+            repeated = [s for s in new if (s.position.id, s.draw) in known_replies]
+            # If some answers differ, all were requested again, including those that agree.
+            if all(known_replies[s.position.id, s.draw] == s.replies for s in repeated):
+                new = [s for s in new if (s.position.id, s.draw) not in known_replies]
     return new
 
 
-def _alike(one: Run, other: Run) -> bool:
+def _differs_only_in_seed(first: Run, second: Run) -> bool:
     return (
-        _identity(one) == _identity(other)
-        and (one.version, one.protocol) == (other.version, other.protocol)
-        and _positions(one) == _positions(other)
-        and not one.plan.differences(other.plan)
+        _identity(first) == _identity(second)
+        and (first.version, first.protocol) == (second.version, second.protocol)
+        and _positions(first) == _positions(second)
+        and not first.plan.differences(second.plan)
     )
 
 
 def _positions(run: Run) -> tuple[str, str, str, str]:
-    """Where its positions come from and how they were selected, the same for all seeds."""
+    """Return the source and the selection of its positions, which are the same for all seeds."""
     dataset = run.dataset
     return dataset.version, dataset.origin, dataset.pool, dataset.selection
 
@@ -211,31 +217,32 @@ def _identity(run: Run) -> str:
 
 
 def names_without_effort(runs: Sequence[Run]) -> list[str]:
-    """What each is called whatever its effort: one name for those that differ in nothing else.
+    """Return a display name per run that ignores the effort.
 
-    It is the name that they were asked for by, unless this is that of others as well.
+    It is the requested name, unless other models share that name.
     """
     bare = [_without_effort(run) for run in runs]
     groups = grouped(bare)
     firsts = [group[0] for group in groups]
-    told, asked_for = labels(firsts), [first.model for first in firsts]
-    pairs = list(zip(told, asked_for, strict=True))
-    called = [label if asked_for.count(name) > 1 else name for label, name in pairs]
-    unique = called if len(set(called)) == len(called) else told
-    names = {id(run): name for name, group in zip(unique, groups, strict=True) for run in group}
-    return [names[id(run)] for run in bare]
+    full_names, requested = labels(firsts), [first.model for first in firsts]
+    pairs = list(zip(full_names, requested, strict=True))
+    names_by_group = [label if requested.count(name) > 1 else name for label, name in pairs]
+    unique = names_by_group if len(set(names_by_group)) == len(names_by_group) else full_names
+    name_of = {id(run): name for name, group in zip(unique, groups, strict=True) for run in group}
+    return [name_of[id(run)] for run in bare]
 
 
 def _without_effort(run: Run) -> Run:
     settings = replace(run.plan.settings, reasoning_effort=None)
-    selected_at = run.plan.select_effort if run.dataset.asked else None  # or nobody selected
+    # Without requests there was no selection.
+    selected_at = run.plan.select_effort if run.dataset.asked else None
     return replace(run, plan=replace(run.plan, settings=settings, select_effort=selected_at))
 
 
 def differences_in_plan(models: Sequence[Contender], but: Collection[str] = ()) -> list[str]:
-    """What was not the same for all, one sentence each, but for what is told elsewhere."""
+    """Return a note for each setting that differs between models, except those given."""
     names = {name for model in models[1:] for name in models[0].plan.differences(model.plan)}
-    looked_at: dict[str, Callable[[Run], object]] = {
+    settings: dict[str, Callable[[Run], object]] = {
         **{name: partial(_of_plan, name) for name in sorted(names - {"temperature", *but})},
         "the temperature that was used": _temperature_used,
         "how their datasets were selected": lambda run: (
@@ -243,18 +250,24 @@ def differences_in_plan(models: Sequence[Contender], but: Collection[str] = ()) 
         ),
     }
     notes = []
-    for what, of in looked_at.items():
-        values = {m.label: " and ".join(sorted({shown(of(r)) for r in m.runs})) for m in models}
+    for setting, value_of in settings.items():
+        values = {
+            m.label: " and ".join(sorted({shown(value_of(r)) for r in m.runs})) for m in models
+        }
         if len(set(values.values())) > 1:
-            who = "; ".join(f"{label}: {value}" for label, value in values.items())
-            notes.append(f"the runs differ in {what}, which may be why they score apart ({who})")
+            by_model = "; ".join(f"{label}: {value}" for label, value in values.items())
+            notes.append(
+                f"the runs differ in {setting}, which may be why they score apart ({by_model})"
+            )
     return notes
 
 
 def _of_plan(name: str, run: Run) -> object:
     plan, attribute = run.plan, name.replace(" ", "_")
     if attribute == "conditions":
-        return ", ".join(f"{each.name} {each.text!r:.40}" for each in plan.conditions)
+        return ", ".join(
+            f"{condition.name} {condition.text!r:.40}" for condition in plan.conditions
+        )
     if attribute == "change":
         return identity_of(plan.change)
     return getattr(plan if hasattr(plan, attribute) else plan.settings, attribute)
@@ -265,12 +278,12 @@ def _temperature_used(run: Run) -> object:
 
 
 def common_dataset(models: Sequence[Contender]) -> Dataset | None:
-    """The dataset that all were measured on, if it was the same for all.
+    """Return the dataset that all models were evaluated on, or None if it differs.
 
-    Who stops by itself was measured on the beginning of it.
+    A run with a target precision may use only the beginning of it.
     """
     datasets = [run.dataset for model in models for run in model.runs]
-    same = len({(each.version, each.origin, each.endpoint) for each in datasets}) == 1
+    same = len({(data.version, data.origin, data.endpoint) for data in datasets}) == 1
     by_size = sorted((model.positions for model in models), key=len)
     stops = any(run.plan.precision for model in models for run in model.runs)
     beginnings = stops and all(fewer <= more for fewer, more in pairwise(by_size))
@@ -278,28 +291,28 @@ def common_dataset(models: Sequence[Contender]) -> Dataset | None:
 
 
 Category = tuple[Eval, str, str, str]
+# Reported for every model.
 METRICS = (UPTAKE, IMPACT, "adaptation_rate", *SHARES.values(), *FORBIDDEN.values(), "delta")
-"""What is told of every model."""
+# Reported if any model was diagnosed.
 OF_DIAGNOSIS = (*(measure.name for measure in DIAGNOSIS), *CONTRASTS)
-"""What is told where any was diagnosed."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One model at one effort, in one eval under one change of rules.
+    """The result of one model at one effort, in one eval under one rule change.
 
     Attributes:
-        model: what it is called among the others, whatever its effort.
-        label: the same with its effort, where that is not the same for all.
+        model: the display name, without the effort.
+        label: the display name, with the effort if that differs between models.
         eval: the eval.
         change: the changed rules.
         runs: the samples of each run that enter the measures, none of them twice.
-        results: of all of them together; of the original's records, what those can tell.
-        notes: what a reader of the numbers should know.
-        effort: how much it was asked to think; None for as much as it does by itself.
+        results: of all runs pooled; for records of the original, as far as they allow.
+        notes: warnings and remarks for readers of the numbers.
+        effort: the requested reasoning effort; None for the model's default.
         selection: how its positions were selected, if not at temperature 0.
-        pool: what they were chosen from, if not from the pool that the rules have by default.
-        contender: its runs taken together, which others are compared with; None for records.
+        pool: the pool of its positions, if not the default pool of the rules.
+        contender: its pooled runs, for comparisons; None for records of the original.
     """
 
     model: str
@@ -316,65 +329,65 @@ class Standing:
 
     @property
     def place(self) -> Category:
-        """Among whom it stands: numbers of other places cannot be ranked with its own."""
+        """Its category; numbers of different categories cannot be ranked together."""
         return self.eval, identity_of(self.change), self.selection, self.pool
 
     @property
     def samples(self) -> list[Sample]:
-        """Of all runs."""
+        """The samples of all runs."""
         return [sample for samples in self.runs for sample in samples]
 
     @property
     def positions(self) -> frozenset[str]:
-        """The ids of all it was asked about."""
+        """The ids of all its positions."""
         return self.contender.positions if self.contender else frozenset()
 
     @property
     def stops(self) -> bool:
-        """Whether its runs stopped by themselves."""
+        """Whether any of its runs has a target precision."""
         return any(run.plan.precision for run in self.contender.runs) if self.contender else False
 
     @property
     def critical_factor(self) -> float:
-        """By how much larger critical values are than where no run stops by itself."""
+        """The factor on critical values: above 1 if a run may stop early."""
         return CRITICAL_FACTOR if self.stops else 1.0
 
     @property
     def is_suspect(self) -> bool:
-        """Whether what looks like dropping the habit may be no more than useless answers."""
+        """Whether unusable or illegal answers may explain the dropped habit."""
         return IMPACT in self.results.bounds or (self.is_of_runs and is_broken(self.samples))
 
     @property
     def is_of_runs(self) -> bool:
-        """Whether all is known of its answers, and not only what the original records."""
+        """Whether all its answers are known, and not only the original's records."""
         return UPTAKE in self.results.metrics
 
     @property
     def is_diagnosed(self) -> bool:
-        """Whether it was asked why the habit stays."""
+        """Whether it includes a diagnosis."""
         return KNOWLEDGE in self.results.metrics
 
     @property
     def least_uptake(self) -> float | None:
-        """The rule uptake, or the least of its bounds; None if no readable answer shows a habit."""
+        """The rule uptake, or its lower bound; None if no readable answer shows a habit."""
         if not any(
-            each.replies[STANDARD_CONDITION].usable and each.breaks(STANDARD_CONDITION)
-            for each in self.samples
+            sample.replies[STANDARD_CONDITION].usable and sample.breaks(STANDARD_CONDITION)
+            for sample in self.samples
         ):
             return None
         bounds = self.results.bounds.get(UPTAKE)
         return bounds.low if bounds else self.results.metrics.get(UPTAKE)
 
     def thinking_tokens(self, condition: str) -> Number:
-        """How many tokens it thought under a condition, as a mean over the samples."""
+        """Return the mean number of reasoning tokens under a condition."""
         if not self.samples or not self.is_of_runs:
             return None
         return fmean(tokens(condition, sample) for sample in self.samples)
 
     def error_over_seeds(self, metric: str) -> float | None:
-        """The standard error of the mean over seeds; None for one, or where one has no value.
+        """Return the standard error of the mean over seeds; None with one seed or undefined values.
 
-        Those of controls are not told apart by run, and have none.
+        Measures of controls have none, because controls are not stored per run.
         """
         measure = MEASURES.get(metric)
         if metric not in self.results.metrics or not measure or measure.of_controls:
@@ -385,37 +398,37 @@ class Standing:
         for seed, samples in zip(seeds, self.runs, strict=True):
             by_seed[seed] += samples
         values = [measure.value(samples) for samples in by_seed.values()]
-        known = [value for value in values if value is not None]
-        return stdev(known) / sqrt(len(known)) if len(known) == len(values) > 1 else None
+        defined = [value for value in values if value is not None]
+        return stdev(defined) / sqrt(len(defined)) if len(defined) == len(values) > 1 else None
 
 
 def standings(runs: Iterable[Run], records: Iterable[Record] = ()) -> list[Standing]:
-    """Where the models stand: evals, rules and the like as they come, in each the best first.
+    """Return the entries of all runs and records by category, each category sorted best first.
 
-    The best has the highest rule uptake. Only runs that differ in the seed alone are pooled.
+    The best has the highest rule uptake. Only runs that differ in nothing but the seed are pooled.
 
     Raises:
         InvalidInput: if the runs are of different protocols.
     """
-    by_place: dict[Category, list[Run]] = {}
+    by_category: dict[Category, list[Run]] = {}
     for run in one_protocol(runs):
-        by_place.setdefault(_place(run), []).append(run)
-    found = [standing for group in by_place.values() for standing in entries_in(group)]
-    found += _of_records(records, {each.label for each in found})
-    places = list(dict.fromkeys(each.place for each in found))
-    return sorted(found, key=lambda each: (places.index(each.place), rank(each)))
+        by_category.setdefault(_category(run), []).append(run)
+    entries = [standing for group in by_category.values() for standing in entries_in(group)]
+    entries += _of_records(records, {entry.label for entry in entries})
+    categories = list(dict.fromkeys(entry.place for entry in entries))
+    return sorted(entries, key=lambda entry: (categories.index(entry.place), rank(entry)))
 
 
 def standings_in(paths: Iterable[Path]) -> list[Standing]:
-    """Those of run folders, of record files of the original, and of folders of either.
+    """Return the entries of run folders, record files of the original, and folders of either.
 
     Raises:
-        InvalidInput: if a path holds none, or one that cannot be read or ranked with the others.
+        InvalidInput: if a path contains none, or one that cannot be read or ranked with the others.
     """
     folders: dict[Path, Path] = {}
     files: dict[Path, Path] = {}
     for path in paths:
-        runs_here, records_here = _found_at(path)
+        runs_here, records_here = _sources_at(path)
         if not runs_here and not records_here:
             raise InvalidInput(f"{str(path)!r} holds no run and no record file (.log, .jsonl)")
         folders |= {folder.resolve(): folder for folder in runs_here}
@@ -423,27 +436,27 @@ def standings_in(paths: Iterable[Path]) -> list[Standing]:
     return standings(map(load_run, folders.values()), records_in(list(files.values())))
 
 
-def _found_at(path: Path) -> tuple[list[Path], list[Path]]:
-    """Run folders and record files, without those that are still being written."""
+def _sources_at(path: Path) -> tuple[list[Path], list[Path]]:
+    """Return the run folders and record files at a path, except those still being written."""
     if path.is_file():
         return [], [path]
     folders = folders_in(path)
     records = [file for name in ("*.log", "*.jsonl") for file in sorted(path.rglob(name))]
-    whole = (file for file in records if not is_half_written(file))
-    return folders, [file for file in whole if file.parent not in folders]
+    complete_files = (file for file in records if not is_half_written(file))
+    return folders, [file for file in complete_files if file.parent not in folders]
 
 
-def _place(run: Run) -> Category:
+def _category(run: Run) -> Category:
     selection = run.dataset.selection if run.dataset.own_temperature else ""
     return run.plan.eval, identity_of(run.plan.change), selection, run.dataset.pool_name
 
 
 def entries_in(runs: Sequence[Run]) -> list[Standing]:
-    """Those of runs that may be ranked together, in the order they come."""
-    found = contenders(runs)
-    names = names_without_effort([contender.runs[0] for contender in found])
-    efforts = [contender.plan.settings.reasoning_effort for contender in found]
-    *_, selection, pool = _place(runs[0])
+    """Return the entries of runs of one category, in their order."""
+    models = contenders(runs)
+    names = names_without_effort([model.runs[0] for model in models])
+    efforts = [model.plan.settings.reasoning_effort for model in models]
+    *_, selection, pool = _category(runs[0])
     labels = apart(
         [
             f"{name} {effort_in_words(effort)}" if len(set(efforts)) > 1 else name
@@ -454,30 +467,33 @@ def entries_in(runs: Sequence[Run]) -> list[Standing]:
         Standing(
             model=name,
             label=label,
-            eval=contender.plan.eval,
-            change=contender.plan.change,
-            runs=[[s for s in samples if s.answered] for samples in contender.samples_by_run],
-            results=contender.results,
-            notes=_notes_on(contender),
-            effort=contender.plan.settings.reasoning_effort,
+            eval=model.plan.eval,
+            change=model.plan.change,
+            runs=[[s for s in samples if s.answered] for samples in model.samples_by_run],
+            results=model.results,
+            notes=_notes_on(model),
+            effort=model.plan.settings.reasoning_effort,
             selection=selection,
             pool=pool,
-            contender=replace(contender, label=label),
+            contender=replace(model, label=label),
         )
-        for name, label, contender in zip(names, labels, found, strict=True)
+        for name, label, model in zip(names, labels, models, strict=True)
     ]
 
 
 def _notes_on(contender: Contender) -> list[str]:
     precisions = {run.plan.precision for run in contender.runs} - {None}
     return [
-        *(f"stopped at a precision of {each:g}; intervals allow for that" for each in precisions),
+        *(
+            f"stopped at a precision of {target:g}; intervals allow for that"
+            for target in precisions
+        ),
         *contender.notes_together,
     ]
 
 
 def _of_records(records: Iterable[Record], of_runs: Collection[str]) -> list[Standing]:
-    """Those of records; one that shares its name with a model that was run is called a record."""
+    """Return the entries of records; those that share a name with a run are marked "(record)"."""
     groups: dict[tuple[str, Eval], list[Record]] = {}
     for record in records:
         groups.setdefault((record.model, record.eval), []).append(record)
@@ -505,7 +521,7 @@ def _results_of_records(runs: Sequence[Sequence[Sample]]) -> Results:
 
 
 def rank(standing: Standing) -> tuple[float, float, str, int]:
-    """What they are sorted by."""
+    """Return the sort key of an entry: rule uptake first."""
     uptake, impact = standing.least_uptake, standing.results.metrics[IMPACT]
     effort = EFFORTS.index(standing.effort) if standing.effort else len(EFFORTS)
     numbers = (inf if uptake is None else -uptake, inf if impact is None else impact)
@@ -513,16 +529,16 @@ def rank(standing: Standing) -> tuple[float, float, str, int]:
 
 
 def one_protocol(runs: Iterable[Run]) -> list[Run]:
-    """The runs, all scored by one protocol.
+    """Return the runs if all have the same protocol.
 
     Raises:
-        InvalidInput: if they are not.
+        InvalidInput: if they do not.
     """
-    found = list(runs)
-    protocols = sorted({run.protocol for run in found})
+    all_runs = list(runs)
+    protocols = sorted({run.protocol for run in all_runs})
     if len(protocols) > 1:
         raise InvalidInput(
             f"runs of protocols {' and '.join(protocols)} cannot be ranked together; `cdta rescore "
             "RUN` scores the answers of an older run again, without asking anything"
         )
-    return found
+    return all_runs

@@ -30,25 +30,24 @@ from .naming import Entrant
 Save = Callable[[Run, Path], None]
 
 USUAL_EVALS: tuple[Eval, ...] = ("all", "all_diagonal")
+# Stands for all rules that can be measured.
 ALL = "all"
-"""In place of rules: every one that can be measured."""
 
 
 def evals_and_rules(
     evals: Iterable[Eval], changes: Iterable[str], *, own_pool: bool = False
 ) -> list[tuple[Eval, str]]:
-    """Every eval under every change of rules, those that are usual where none are given.
+    """Combine every eval with every rule change, using the defaults where none are given.
 
-    ``all`` are all the rules that take a move away. Games under the changed rules are at hand for
-    the usual ones alone, so neither other rules nor a pool that is given are asked about them
-    unless that is wanted.
+    ``all`` stands for all rules that forbid a move. Games under the changed rules only exist for
+    the default rules and pool, so their eval is a default only there.
     """
-    every = [key for key, rules in CATALOGUE.items() if rules.forbids_something]
-    given = list(changes) or [BISHOPS_AS_KNIGHTS.key]
-    wanted = list(dict.fromkeys(chain(*(every if key == ALL else [key] for key in given))))
+    all_keys = [key for key, rules in CATALOGUE.items() if rules.forbids_something]
+    keys = list(changes) or [BISHOPS_AS_KNIGHTS.key]
+    wanted = list(dict.fromkeys(chain(*(all_keys if key == ALL else [key] for key in keys))))
     shipped = wanted == [BISHOPS_AS_KNIGHTS.key] and not own_pool
-    usual = USUAL_EVALS if shipped else USUAL_EVALS[:1]
-    return list(product(list(evals) or usual, wanted))
+    default_evals = USUAL_EVALS if shipped else USUAL_EVALS[:1]
+    return list(product(list(evals) or default_evals, wanted))
 
 
 def specs_for(
@@ -57,9 +56,9 @@ def specs_for(
     seeds: Sequence[int],
     **rest: Any,
 ) -> list[Spec]:
-    """Everything in every way; the rest is the same for all.
+    """Return a spec for every combination; the remaining fields are the same for all.
 
-    Of several efforts the lowest selects the positions for all, unless another is to.
+    With several efforts, the lowest selects the positions for all, unless the spec names another.
 
     Raises:
         InvalidInput: as `Spec` does.
@@ -81,105 +80,105 @@ def specs_of(
     seeds: Sequence[int],
     **rest: Any,
 ) -> dict[str, list[Spec]]:
-    """Those of each that takes part, whose own settings go before the rest; raises as `Spec`."""
-    found = {}
+    """Return the specs of each model, whose own settings override the rest; raises as `Spec`."""
+    specs = {}
     for title, entrant in entrants.items():
         own = dict(entrant)
         own_efforts = own.pop("efforts", efforts)
-        found[title] = specs_for(evals_and_rules, own_efforts, seeds, **rest | own)
-    return found
+        specs[title] = specs_for(evals_and_rules, own_efforts, seeds, **rest | own)
+    return specs
 
 
 def measured(
     specs: Mapping[str, Sequence[Spec]], out: Path, save: Save, *, quiet: bool
 ) -> tuple[list[Run], dict[str, UserError]]:
-    """The runs that the specs of each model ask for, and why some are missing, by model.
+    """Run all specs of each model; return the runs, and the errors by model.
 
-    Of a model whose runs are there already, one question tells whether it is still the same, and
-    one more of each other version that answered in them.
-    No model that fails stops the others, and no habit that it lacks the rest of it. The cost limit
-    of the specs is one for all of them; what they cost together is told after the first answers of
-    each model.
+    If a model's runs exist already, one request checks that it has not changed, and one more for
+    each other version in them. A model that fails does not stop the others, and a missing habit
+    does not stop the model's other runs. All specs share one cost limit. Their total cost is
+    forecast after the first answers of each model.
 
     Raises:
-        InvalidInput: if a spec cannot work, or there is a limit and a model without a price to keep
-            it by.
-        TooDear: if all of it costs more than may be spent without a word.
+        InvalidInput: if a spec is invalid, or a limit is set and a model has no known price.
+        NeedsApproval: if the total exceeds what may be spent without approval.
         Stopped: if the user stops it.
     """
     runs: list[Run] = []
     failures: dict[str, UserError] = {}
-    for of_model in specs.values():
-        _check(of_model)
-    _check_bills(specs, out, quiet=quiet)
+    for model_specs in specs.values():
+        _check_specs(model_specs)
+    _check_cost(specs, out, quiet=quiet)
     limit = next(iter(specs.values()))[0].max_cost
     purse = Budget() if limit is None else Budget(limit)
-    recognised: set[tuple[str, str]] = set()
-    works = [(title, spec) for title, of_model in specs.items() for spec in of_model]
-    took: list[float] = []
-    for number, (title, spec) in enumerate(works, 1):
+    verified: set[tuple[str, str]] = set()
+    pairs = [(title, spec) for title, model_specs in specs.items() for spec in model_specs]
+    durations: list[float] = []
+    for number, (title, spec) in enumerate(pairs, 1):
         if title in failures:
             continue
-        later = (_folder(*work, out) for work in works[number:] if work[0] not in failures)
-        ahead = sum(not folder.exists() for folder in later)
-        told = f"run {number} of {len(works)}: {_in_words(title, spec)}"
+        later = (_folder(*pair, out) for pair in pairs[number:] if pair[0] not in failures)
+        n_remaining = sum(not folder.exists() for folder in later)
+        heading = f"run {number} of {len(pairs)}: {_describe(title, spec)}"
         folder = _folder(title, spec, out)
-        there = folder.exists()
+        exists = folder.exists()
         try:
-            with overall_progress(told, ahead, [] if there else took):
+            with overall_progress(heading, n_remaining, [] if exists else durations):
                 run = finished_run(spec, folder, save, quiet=quiet, purse=purse)
-                if there and (title, run.version) not in recognised:
+                if exists and (title, run.version) not in verified:
                     check_identity(run, spec, purse, quiet=quiet)
-                    recognised.add((title, run.version))
+                    verified.add((title, run.version))
                 runs.append(run)
         except Stopped:
             raise
-        except NoHabit as problem:
-            failures[f"{title} under {spec.change.key}"] = problem
-        except BudgetExceeded as problem:
-            failures[title] = problem
+        except NoHabit as error:
+            failures[f"{title} under {spec.change.key}"] = error
+        except BudgetExceeded as error:
+            failures[title] = error
             break
-        except UserError as problem:
-            failures[title] = problem
+        except UserError as error:
+            failures[title] = error
     return runs, failures
 
 
-def _check(of_model: Sequence[Spec]) -> None:
-    """Refuse what cannot work before anything is asked."""
+def _check_specs(model_specs: Sequence[Spec]) -> None:
+    """Reject invalid specs before any request is sent."""
     try:
-        known = model_info(of_model[0])
+        info = model_info(model_specs[0])
     except UserError:
-        return  # which is said when its turn comes
-    for spec in of_model:
-        plan_for(spec, known)
-    if of_model[0].max_cost is not None:
-        check_price(of_model[0], known)
+        return  # reported when the model's runs start
+    for spec in model_specs:
+        plan_for(spec, info)
+    if model_specs[0].max_cost is not None:
+        check_price(model_specs[0], info)
 
 
-def _check_bills(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool) -> None:
-    """Learn what all of it costs; a dataset that serves several runs is found once.
+def _check_cost(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool) -> None:
+    """Forecast the total cost and require approval; a dataset shared by several runs counts once.
 
-    Each model is asked for a few answers, and for a few more at each other effort.
+    Each model gets a few requests, and a few more at each other effort.
     """
     finding: dict[object, CostItem] = {}
     measuring: list[CostItem] = []
-    learnt = set()
-    for model, of_model in specs.items():
-        for spec in of_model:
+    probed = set()
+    for model, model_specs in specs.items():
+        for spec in model_specs:
             if _folder(model, spec, out).exists():
                 continue
             try:
-                lesson = model, spec.reasoning_effort
-                bill = forecast_cost_of_spec(spec, quiet=quiet, may_ask=lesson not in learnt)
-                learnt.add(lesson)
+                probe = model, spec.reasoning_effort
+                forecast = forecast_cost_of_spec(spec, quiet=quiet, may_ask=probe not in probed)
+                probed.add(probe)
             except Stopped:
                 raise
             except UserError:
-                break  # which is said when its turn comes
-            if bill:
-                serves = model, spec.eval, spec.change.key, spec.select_effort
-                finding[serves] = max(bill.finding, finding.get(serves, bill.finding))
-                measuring.append(bill.measuring)
+                break  # reported when the model's runs start
+            if forecast:
+                dataset_key = model, spec.eval, spec.change.key, spec.select_effort
+                finding[dataset_key] = max(
+                    forecast.finding, finding.get(dataset_key, forecast.finding)
+                )
+                measuring.append(forecast.measuring)
     require_approval(list(finding.values()), measuring, list(chain(*specs.values())))
 
 
@@ -189,8 +188,8 @@ def _folder(title: str, spec: Spec, out: Path) -> Path:
     return out / "-".join(map(str, parts))
 
 
-def _in_words(title: str, spec: Spec) -> str:
-    """Which run it is: what is as usual goes without saying."""
+def _describe(title: str, spec: Spec) -> str:
+    """Describe a run, without the defaults."""
     parts = [title, spec.eval if spec.eval != USUAL_EVALS[0] else "", spec.change.key]
     return ", ".join(filter(None, [*parts, spec.reasoning_effort, f"seed {spec.seed}"]))
 
@@ -198,25 +197,25 @@ def _in_words(title: str, spec: Spec) -> str:
 def finished_run(
     spec: Spec, folder: Path, save: Save, *, quiet: bool, purse: Budget | None = None
 ) -> Run:
-    """Measure as the spec says, into a folder, or take the run that is there already.
+    """Evaluate a spec and save the run to a folder, or load the run that is already there.
 
     Raises:
-        InvalidInput: if the run that is there is another than the spec asks for.
+        InvalidInput: if the existing run does not match the spec.
         UserError: as `evaluate` does.
     """
     if folder.exists():
         run = load_run(folder)
-        _check_same(run, spec, folder)
+        _check_matches_spec(run, spec, folder)
         return run
     run = evaluate(spec, quiet=quiet, purse=purse)
     save(run, folder)
     return replace(run, folder=folder)
 
 
-def _check_same(run: Run, spec: Spec, folder: Path) -> None:
-    """Refuse a run that the spec would not make."""
-    known = model_info(spec)
-    plan = plan_for(spec, known)
+def _check_matches_spec(run: Run, spec: Spec, folder: Path) -> None:
+    """Reject an existing run that does not match the spec."""
+    info = model_info(spec)
+    plan = plan_for(spec, info)
     differences = plan.differences(run.plan)
     if plan.wanted != run.plan.wanted:
         differences.append("number of samples")
@@ -224,7 +223,7 @@ def _check_same(run: Run, spec: Spec, folder: Path) -> None:
         differences.append("precision")
     if run.protocol != PROTOCOL:
         differences.append("protocol")
-    if json.loads(json.dumps(dict(known.identity))) != run.identity:
+    if json.loads(json.dumps(dict(info.identity))) != run.identity:
         differences.append("model, its address or its arguments")
     if not differences and not _has_positions_of(spec, plan, run):
         differences.append("positions")
@@ -236,13 +235,13 @@ def _check_same(run: Run, spec: Spec, folder: Path) -> None:
 
 
 def _has_positions_of(spec: Spec, plan: Plan, run: Run) -> bool:
-    """Whether a run has the positions that the spec gives, or some of the pool that it gives."""
+    """Whether a run has the positions of the spec's dataset, or some of the spec's pool."""
     measured_ids = [sample.position.id for sample in run.samples]
-    at_hand = positions_for(spec)
-    if isinstance(at_hand, Dataset):
-        all_ids = [position.id for position in positions_drawn(at_hand, spec, plan)]
+    source = positions_for(spec)
+    if isinstance(source, Dataset):
+        all_ids = [position.id for position in positions_drawn(source, spec, plan)]
         return measured_ids == (all_ids[: len(measured_ids)] if plan.precision else all_ids)
-    same_pool = run.dataset.pool_name == at_hand.display_name(spec.change)
-    pool = {position.id for position in at_hand.positions}
+    same_pool = run.dataset.pool_name == source.display_name(spec.change)
+    pool = {position.id for position in source.positions}
     own = is_own(run.dataset, versions_of(run.samples), run.endpoint)
     return own and same_pool and pool.issuperset(measured_ids)

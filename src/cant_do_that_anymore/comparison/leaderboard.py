@@ -1,6 +1,4 @@
-"""Leaderboards: which entries are ranked together, in which order, and which leads are
-significant.
-"""
+"""Leaderboards: entries ranked within their category, and which leads are significant."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,17 +12,17 @@ from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES
 from .entries import Contender, Standing, entries_in, rank
 from .pairwise import Comparison, check_comparable, compared, of_measure
 
+# All outcomes that name no move, combined.
 UNUSABLE = "unusable"
-"""All outcomes that name no move, together."""
+# Outcome groups of answers under the changed rules.
 OUTCOMES = ("special", "forbidden", "adapted", "legal", "illegal", UNUSABLE)
-"""What an answer under the changed rules can be, at a glance."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Those of one place, the best first, and every pair of them in every measure.
+    """The entries of one category, best first, and every pairwise comparison in every measure.
 
-    In a pair the second stands higher, so that the difference is its lead.
+    In a pair the second entry ranks higher, so the difference is its lead.
     """
 
     standings: Sequence[Standing]
@@ -32,43 +30,46 @@ class Ranking:
 
     @property
     def contenders(self) -> list[Contender]:
-        """Those that can be compared: records of the original cannot."""
-        return [each.contender for each in self.standings if each.contender]
+        """The models that can be compared, so without records of the original."""
+        return [entry.contender for entry in self.standings if entry.contender]
 
     @property
     def pairs(self) -> list[list[Comparison]]:
-        """Every pair's comparisons, in all measures; those of the best first."""
-        found = groupby(self.comparisons, key=lambda c: (c.first.label, c.second.label))
+        """The comparisons of every pair in all measures; pairs of the best first."""
+        by_pair = groupby(self.comparisons, key=lambda c: (c.first.label, c.second.label))
         order = [standing.label for standing in self.standings]
         return sorted(
-            ([*measures] for _, measures in found),
-            key=lambda each: (order.index(each[0].second.label), order.index(each[0].first.label)),
+            ([*measures] for _, measures in by_pair),
+            key=lambda pair: (order.index(pair[0].second.label), order.index(pair[0].first.label)),
         )
 
     @cached_property
     def leads(self) -> dict[tuple[str, str], Comparison]:
-        """The rule uptake of every pair, by the labels of the higher and the lower."""
-        found = of_measure(self.comparisons, UPTAKE)
-        return {(each.second.label, each.first.label): each for each in found}
+        """The comparison of every pair in rule uptake, by the labels of the higher and lower."""
+        comparisons = of_measure(self.comparisons, UPTAKE)
+        return {
+            (comparison.second.label, comparison.first.label): comparison
+            for comparison in comparisons
+        }
 
-    def between(self, one: Standing, other: Standing) -> Comparison:
-        """The rule uptake of two, whichever stands higher."""
-        pair = one.label, other.label
+    def between(self, first: Standing, second: Standing) -> Comparison:
+        """Return the comparison of two entries in rule uptake, in either order."""
+        pair = first.label, second.label
         return self.leads[pair if pair in self.leads else pair[::-1]]
 
-    def is_ahead(self, one: Standing, other: Standing) -> bool:
-        """Whether the one is significantly ahead of the other where both were asked."""
-        lead = self.between(one, other)
-        return lead.is_significant and lead.ahead[0].label == one.label
+    def is_ahead(self, first: Standing, second: Standing) -> bool:
+        """Whether the first is significantly ahead of the second on the positions they share."""
+        lead = self.between(first, second)
+        return lead.is_significant and lead.ahead[0].label == first.label
 
 
-def rankings(found: Iterable[Standing]) -> list[Ranking]:
-    """Those that stand at one place together, as they come; p is corrected over all of them."""
-    return _ranked([list(group) for _, group in groupby(found, key=lambda each: each.place)])
+def rankings(entries: Iterable[Standing]) -> list[Ranking]:
+    """Rank entries by category; p-values are corrected over all of them."""
+    return _ranked([list(group) for _, group in groupby(entries, key=lambda entry: entry.place)])
 
 
 def ranking_of(runs: Sequence[Run]) -> Ranking:
-    """Those of runs that are to be compared.
+    """Rank runs that are to be compared.
 
     Raises:
         InvalidInput: if there are fewer than two models, or their runs cannot be compared.
@@ -79,12 +80,12 @@ def ranking_of(runs: Sequence[Run]) -> Ranking:
 
 
 def _ranked(groups: Sequence[Sequence[Standing]]) -> list[Ranking]:
-    known = [[each.contender for each in reversed(group) if each.contender] for group in groups]
-    return [Ranking(*each) for each in zip(groups, compared(known), strict=True)]
+    models = [[entry.contender for entry in reversed(group) if entry.contender] for group in groups]
+    return [Ranking(*ranked) for ranked in zip(groups, compared(models), strict=True)]
 
 
 def changed_outcomes(standing: Standing) -> dict[str, int]:
-    """How many answers under the changed rules were what; nothing where that is not known."""
+    """Count the answers under the changed rules by outcome; empty if unknown."""
     counts: Counter[str] = Counter()
     for outcome, count in standing.results.outcomes.get(CHANGED_CONDITION, {}).items():
         counts[UNUSABLE if outcome in UNUSABLE_OUTCOMES else outcome] += count

@@ -11,31 +11,33 @@ from ..runs.results import Run
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """The model's version, with as much more as tells those of one name apart."""
-    found = [run.version for run in runs]
-    for name in dict.fromkeys(found):
-        same = [index for index, label in enumerate(found) if label == name]
-        for index, more in zip(same, _told_apart([runs[index] for index in same]), strict=True):
-            found[index] += more
-    return apart(found)
+    """Return a display name per run: the model's version, plus settings if several share it."""
+    names = [run.version for run in runs]
+    for name in dict.fromkeys(names):
+        same = [index for index, label in enumerate(names) if label == name]
+        for index, suffix in zip(
+            same, _distinguishing_suffixes([runs[index] for index in same]), strict=True
+        ):
+            names[index] += suffix
+    return apart(names)
 
 
 def apart(names: Sequence[str]) -> list[str]:
-    """The names, with a number behind those that several have.
+    """Number the names that occur more than once.
 
     >>> apart(["a", "b", "a"])
     ['a #1', 'b', 'a #2']
     """
-    found = list(names)
-    while len(set(found)) < len(found):
-        found = [
-            f"{name} #{found[: place + 1].count(name)}" if found.count(name) > 1 else name
-            for place, name in enumerate(found)
+    unique = list(names)
+    while len(set(unique)) < len(unique):
+        unique = [
+            f"{name} #{unique[: index + 1].count(name)}" if unique.count(name) > 1 else name
+            for index, name in enumerate(unique)
         ]
-    return found
+    return unique
 
 
-def _told_apart(runs: Sequence[Run]) -> list[str]:
+def _distinguishing_suffixes(runs: Sequence[Run]) -> list[str]:
     if len(runs) == 1:
         return [""]
     facts = [dict(_facts(run)) for run in runs]
@@ -44,7 +46,7 @@ def _told_apart(runs: Sequence[Run]) -> list[str]:
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
-    """What may tell runs of one version apart, in words, by name."""
+    """Yield what may distinguish runs of one version: name and text."""
     plan = run.plan
     yield "model", run.model
     yield "endpoint", run.endpoint
@@ -60,14 +62,14 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     elsewhere = run.dataset.asked and plan.select_effort != effort
     yield "selected", f"selected at {effort_in_words(plan.select_effort)}" if elsewhere else ""
     yield "selection", f"selected {run.dataset.selection}" if run.dataset.selection else ""
-    for each in fields(plan.settings):
-        if each.name != "reasoning_effort" and not each.metadata.get("incidental"):
-            value = getattr(plan.settings, each.name)
-            yield each.name, f"{each.name.replace('_', ' ')} {shown(value)}"
+    for field in fields(plan.settings):
+        if field.name != "reasoning_effort" and not field.metadata.get("incidental"):
+            value = getattr(plan.settings, field.name)
+            yield field.name, f"{field.name.replace('_', ' ')} {shown(value)}"
 
 
 def effort_in_words(effort: Effort | None) -> str:
-    """How much a model was asked to think; "none" is an effort, and not asking is another thing.
+    """Format a reasoning effort; "none" is an effort, None means that none was requested.
 
     >>> effort_in_words("none"), effort_in_words(None)
     ('effort none', 'its own effort')
@@ -76,52 +78,52 @@ def effort_in_words(effort: Effort | None) -> str:
 
 
 def shown(value: object) -> str:
-    """A setting as text; what is not set is the model's or the provider's own."""
+    """Format a setting; None is the default of the model or the provider."""
     return f"{value:g}" if isinstance(value, float) else "its own" if value is None else str(value)
 
 
+# Display name of a server's only model.
 _SERVED = "served"
-"""What the only model of a server is called."""
+# Fields of a spec by name: model, address, the model's own settings, and its ``efforts``.
 Entrant = dict[str, Any]
-"""Fields of a spec by name: model, address, what is set for it alone, and its ``efforts``."""
 
 
 def unique_names(
     given: Sequence[str | Entrant | None], base_url: str | None = None
 ) -> dict[str, Entrant]:
-    """Models, by what they are called among each other.
+    """Return the models by unique display name.
 
-    That is the name, with the address where several share the name, and with the settings where
+    That is the model's name, with the address if several share the name, and with the settings if
     they share both.
 
     Args:
-        given: names as `split_address` takes them, None for the only model of a server, or fields.
+        given: names as `split_address` takes them, None for a server's only model, or fields.
         base_url: the server of all of them.
 
     >>> list(unique_names(["a", "b@http://x", "b@http://y"]))
     ['a', 'b@http://x', 'b@http://y']
 
     Raises:
-        InvalidInput: if one has two addresses, or one that is none or holds a secret.
+        InvalidInput: if a model has two addresses, or one that is invalid or contains a secret.
     """
-    told = [dict(one) if isinstance(one, dict) else {"model": one} for one in given]
-    for one in told:
-        address = one.get("base_url") or base_url
-        one["model"], url = split_address(one.get("model"), address)
+    entries = [dict(model) if isinstance(model, dict) else {"model": model} for model in given]
+    for entry in entries:
+        address = entry.get("base_url") or base_url
+        entry["model"], url = split_address(entry.get("model"), address)
         if url:
-            info_by_name(_SERVED, url)  # refuses what may not be told and kept from here on
-        one["base_url"] = url.rstrip("/") if url else None
-    entrants = [one for place, one in enumerate(told) if one not in told[:place]]
+            info_by_name(_SERVED, url)  # rejects addresses that must not be printed or saved
+        entry["base_url"] = url.rstrip("/") if url else None
+    entrants = [entry for index, entry in enumerate(entries) if entry not in entries[:index]]
     levels = list(zip(*map(_titles, entrants), strict=True))
-    found: dict[str, Entrant] = {}
-    for place, one in enumerate(entrants):
-        unique = (titles[place] for titles in levels if titles.count(titles[place]) == 1)
-        found[next(unique, levels[-1][place])] = one
-    return found
+    by_name: dict[str, Entrant] = {}
+    for index, entry in enumerate(entrants):
+        unique = (titles[index] for titles in levels if titles.count(titles[index]) == 1)
+        by_name[next(unique, levels[-1][index])] = entry
+    return by_name
 
 
 def _titles(entrant: Entrant) -> tuple[str, str, str]:
-    """From the shortest on; the last tells it from all others."""
+    """Return the possible names, shortest first; the last is unique."""
     name = entrant["model"] or _SERVED
     at = f"{name}@{entrant['base_url']}" if entrant["base_url"] else name
     own = (f"{key}={entrant[key]}" for key in sorted(entrant.keys() - {"model", "base_url"}))

@@ -12,19 +12,19 @@ from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, board_after
 from ..providers.base import Answer
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Outcome, Sample, ScoredAnswer
 
+# The only rule change of the original.
 CHANGE: Rules = BISHOPS_AS_KNIGHTS
-"""The only change of rules that the original knows."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """One run of the original.
+    """One run of the original eval.
 
     Attributes:
-        model: its name.
-        eval: the eval that it was.
-        samples: with replies that were the special move or, as far as is known, any other answer:
-            only what looks at special moves alone can be measured on them.
+        model: the model's name.
+        eval: the eval.
+        samples: with answers that are either the special move or, as far as known, anything else,
+            so only measures of special moves can be computed.
     """
 
     model: str
@@ -33,25 +33,25 @@ class Record:
 
 
 def records_in(paths: Sequence[Path]) -> list[Record]:
-    """What the files record; a copy of one that came before counts once.
+    """Read the records in these files; copies count once.
 
     Raises:
-        InvalidInput: naming the file and the fault, if one is no record.
+        InvalidInput: naming the file and the problem, if one is not a record.
     """
     read: list[tuple[object, Record]] = []
     for path in paths:
-        if (found := _read(path)) not in read:
-            read.append(found)
+        if (spec_and_record := _read(path)) not in read:
+            read.append(spec_and_record)
     records = [record for _, record in read]
     games = iter(_games([s.position.moves for record in records for s in record.samples]))
     return [
-        replace(record, samples=[_of_game(next(games), sample) for sample in record.samples])
+        replace(record, samples=[_with_game(next(games), sample) for sample in record.samples])
         for record in records
     ]
 
 
 def _read(path: Path) -> tuple[object, Record]:
-    """The spec, which tells runs apart, and the record, whose samples are still of no game."""
+    """Return the spec, which distinguishes runs, and the record, whose samples have no game yet."""
     lines = list(_objects(path))
     try:
         spec = next(line["spec"] for line in lines if "spec" in line)
@@ -62,8 +62,8 @@ def _read(path: Path) -> tuple[object, Record]:
             raise TypeError(f"no name of a model: {model!r}")
     except StopIteration:
         raise InvalidInput(f"{path} is no record file: no line has the key 'spec'") from None
-    except (AttributeError, InvalidInput, LookupError, TypeError, ValueError) as problem:
-        raise InvalidInput(f"{path} is no record file of this eval ({problem!r})") from None
+    except (AttributeError, InvalidInput, LookupError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{path} is no record file of this eval ({error!r})") from None
     if not samples:
         raise InvalidInput(f"{path} records no samples")
     return spec, Record(model, "all_diagonal" if diagonal else "all", samples)
@@ -85,27 +85,27 @@ def _reply(hit: object) -> ScoredAnswer:
     return ScoredAnswer(outcome, None, outcome)
 
 
-def _of_game(game: int, sample: Sample) -> Sample:
+def _with_game(game: int, sample: Sample) -> Sample:
     return replace(sample, position=replace(sample.position, game=game))
 
 
 def _objects(path: Path) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a file, skipping lines that a stopped run left half written."""
+    """Yield the JSON objects of a file, skipping lines that an interrupted run left incomplete."""
     try:
         with path.open("rb") as file:
             for line in file:
                 try:
-                    found = json.loads(line)
+                    data = json.loads(line)
                 except (ValueError, RecursionError):
                     continue
-                if isinstance(found, dict):
-                    yield found
-    except OSError as problem:
-        raise InvalidInput(f"cannot read {path}: {error_reason(problem)}") from None
+                if isinstance(data, dict):
+                    yield data
+    except OSError as error:
+        raise InvalidInput(f"cannot read {path}: {error_reason(error)}") from None
 
 
 def _games(moves: Sequence[tuple[str, ...]]) -> list[int]:
-    """Which samples are of one game: no record says it, but positions of one extend each other."""
+    """Number the games: records do not name them, but positions of one game extend each other."""
     games = [0] * len(moves)
     game, last = 0, None
     for index in sorted(range(len(moves)), key=moves.__getitem__):

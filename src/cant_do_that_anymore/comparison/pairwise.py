@@ -1,8 +1,8 @@
 """Compare models pair by pair on shared positions, with paired intervals and tests.
 
-Numbers on two datasets cannot be subtracted from each other, since every model's dataset holds the
-positions that suit its own habit. On shared positions they can: both models were asked the same
-questions, and the difference is taken sample by sample.
+Numbers on two datasets cannot be subtracted from each other, because every model's dataset contains
+the positions that match its own habit. On shared positions they can: both models got the same
+requests, and the difference is computed sample by sample.
 """
 
 from collections.abc import Hashable, Sequence
@@ -28,17 +28,16 @@ from .entries import Contender, contenders, grouped, one_protocol
 
 @dataclass(frozen=True)
 class Paired:
-    """What two models' answers to the same questions come to in one measure.
+    """The comparison of two models' answers to the same requests in one measure.
 
     Attributes:
-        values: the measure of each; None where it does not exist, or may not, depending on what
-            unusable answers would have said.
-        as_scored: 95 % interval of the second value minus the first, answers taken as they are.
-        interval: the same, but it holds whatever answers without a move would have said.
-        p: the chance of such a difference between equal models; 1 where what those answers would
-            have said decides who is ahead.
-        extremes: the least and the greatest difference over all that they could have said; None
-            where that makes no difference beside the interval.
+        values: the measure of each model; None if it is undefined, or could be, depending on the
+            unusable answers.
+        as_scored: 95% interval of the second value minus the first, for the answers as scored.
+        interval: the same, extended to everything that answers without a move could have been.
+        p: the p-value of equal models; 1 if the unusable answers decide which model is ahead.
+        extremes: the least and the greatest difference over all possibilities; None if they make no
+            difference compared with the interval.
     """
 
     values: tuple[Number, Number]
@@ -55,53 +54,60 @@ def paired(
     critical_factor: float = 1.0,
 ) -> Paired:
     """Compare two models by their samples of the same positions, in the same order."""
-    answered = [both for both in zip(first, second, strict=True) if all(s.answered for s in both)]
-    ours, theirs = ([both[side] for both in answered] for side in (0, 1))
-    values = measure.value(ours), measure.value(theirs)
-    ratios = ratio_of(measure, ours), ratio_of(measure, theirs)
-    found = _difference(*ratios, games_of(ours), critical_factor)
-    if not found:
+    answered = [pair for pair in zip(first, second, strict=True) if all(s.answered for s in pair)]
+    first_answered, second_answered = ([pair[side] for pair in answered] for side in (0, 1))
+    values = measure.value(first_answered), measure.value(second_answered)
+    ratios = ratio_of(measure, first_answered), ratio_of(measure, second_answered)
+    observed = _difference(*ratios, games_of(first_answered), critical_factor)
+    if not observed:
         return Paired(values)
-    as_scored = Paired(values, found.interval, found.interval, found.p)
+    as_scored = Paired(values, observed.interval, observed.interval, observed.p)
     if not any(any_unusable(side, measure.needs) for side in (first, second)):
         return as_scored
-    ours_between, theirs_between = _extremes(measure, first), _extremes(measure, second)
-    if not ours_between or not theirs_between:
-        return Paired((values[0] if ours_between else None, values[1] if theirs_between else None))
-    imagined = [
-        found,
+    first_extremes, second_extremes = _extremes(measure, first), _extremes(measure, second)
+    if not first_extremes or not second_extremes:
+        return Paired(
+            (values[0] if first_extremes else None, values[1] if second_extremes else None)
+        )
+    possible = [
+        observed,
         *(
             difference
-            for one, other in product(ours_between, theirs_between)
-            if (difference := _difference(one, other, games_of(first), critical_factor))
+            for first_ratio, second_ratio in product(first_extremes, second_extremes)
+            if (
+                difference := _difference(
+                    first_ratio, second_ratio, games_of(first), critical_factor
+                )
+            )
         ),
     ]
-    differences = [d.value for d in imagined]
-    if not bounds_apply(found.interval, differences, [d.interval for d in imagined]):
+    differences = [d.value for d in possible]
+    if not bounds_apply(observed.interval, differences, [d.interval for d in possible]):
         return as_scored
     least, greatest = min(differences), max(differences)
-    low = min(d.interval.low for d in imagined)
-    high = max(d.interval.high for d in imagined)
-    one_way = least > 0 or greatest < 0
+    low = min(d.interval.low for d in possible)
+    high = max(d.interval.high for d in possible)
+    same_sign = least > 0 or greatest < 0
     return Paired(
         values,
-        as_scored=found.interval,
-        interval=Interval(low, high, BOUNDED[found.interval.method]),
-        p=max(d.p for d in imagined) if one_way else 1.0,
+        as_scored=observed.interval,
+        interval=Interval(low, high, BOUNDED[observed.interval.method]),
+        p=max(d.p for d in possible) if same_sign else 1.0,
         extremes=(least, greatest),
     )
 
 
 def _extremes(measure: Measure, samples: Sequence[Sample]) -> list[Ratio]:
-    """The measure at its least, at its greatest, and where there is least to divide by.
+    """Return the measure at its minimum, at its maximum, and with the smallest denominator.
 
-    What one model said binds no other. Nothing where only unusable answers are there to divide by.
+    Empty if the denominator depends on unusable answers alone. One model's answers do not constrain
+    the other's.
     """
-    imagined = [ratio_of(measure, guess) for guess in guesses(measure, samples)]
-    fewest = min(imagined, key=lambda ratio: sum(ratio.wholes))
+    possible = [ratio_of(measure, guess) for guess in guesses(measure, samples)]
+    fewest = min(possible, key=lambda ratio: sum(ratio.wholes))
     if not sum(fewest.wholes):
         return []
-    return [min(imagined, key=_value), max(imagined, key=_value), fewest]
+    return [min(possible, key=_value), max(possible, key=_value), fewest]
 
 
 def _value(ratio: Ratio) -> float:
@@ -111,39 +117,39 @@ def _value(ratio: Ratio) -> float:
 def _difference(
     first: Ratio, second: Ratio, games: Sequence[Hashable], critical_factor: float
 ) -> RatioDifference | None:
-    found = ratio_difference(first, second, games, critical_factor)
-    if not found or len({*first.wholes, *second.wholes}) > 1:
-        return found
-    # Wholes that never vary make plain means, and of these the test can be exact.
+    difference = ratio_difference(first, second, games, critical_factor)
+    if not difference or len({*first.wholes, *second.wholes}) > 1:
+        return difference
+    # If the wholes never vary, the ratios are means, and the test can be exact.
     changes = [after - before for before, after in zip(first.parts, second.parts, strict=True)]
-    return replace(found, p=p_value(changes, games))
+    return replace(difference, p=p_value(changes, games))
 
 
 def check_comparable(runs: Sequence[Run]) -> None:
-    """Refuse runs that cannot be compared.
+    """Reject runs that cannot be compared.
 
     Raises:
-        InvalidInput: if there are fewer than two models, or their protocols, rules, evals, ways of
-            selection or pools differ.
+        InvalidInput: if there are fewer than two models, or their protocols, rules, evals, methods
+            of selection or pools differ.
     """
     one_protocol(runs)
-    for what, kinds in (
+    for difference, kinds in (
         ("under different rules", {identity_of(run.plan.change) for run in runs}),
         # all_small draws from the same positions as all
         ("of different evals", {run.plan.eval.removesuffix("_small") for run in runs}),
     ):
         if len(kinds) > 1:
-            raise InvalidInput(f"runs {what} cannot be compared: {', '.join(sorted(kinds))}")
+            raise InvalidInput(f"runs {difference} cannot be compared: {', '.join(sorted(kinds))}")
     union = "cdta dataset union A B -o both.jsonl, then cdta run --dataset both.jsonl"
-    for how, kinds, instead in (
+    for how, kinds, remedy in (
         ("selected", {run.dataset.selection for run in runs}, f"set: {union}"),
         ("chosen from", {run.dataset.chosen_from for run in runs}, "pool"),
     ):
         if len(kinds - {""}) > 1:
-            told = " and ".join(sorted(kinds - {""}))
+            names = " and ".join(sorted(kinds - {""}))
             raise InvalidInput(
-                f"runs on positions {how} {told} cannot be ranked together; measure all on one "
-                f"{instead}"
+                f"runs on positions {how} {names} cannot be ranked together; measure all on one "
+                f"{remedy}"
             )
     if len(grouped(runs)) < 2:
         raise InvalidInput(
@@ -154,29 +160,30 @@ def check_comparable(runs: Sequence[Run]) -> None:
 
 ALPHA = 0.05
 POWER = 0.8
+# Differences below five points are considered irrelevant.
 MATTERS = 0.05
-"""A difference of five points is worth knowing of; a smaller one is not looked for."""
+# Assumed share of differing answers if no samples are shared.
 _DISCORDANT_AT_WORST = 0.5
-"""How often two models are taken to differ where there is no sample to tell."""
 
 Verdict = Literal["different", "equivalent", "inconclusive"]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One measure of two models on the positions they share.
+    """The comparison of two models in one measure on the positions they share.
 
     Attributes:
         first: one model, and ``second`` the other.
-        n_samples: how many answered samples they share, and ``n_games`` of how many games.
-        values: the measure of each on the shared positions; None where it does not exist.
-        interval: 95 % interval of the second value minus the first, paired; it holds whatever
-            answers without a move would have said.
-        p: the chance of such a difference between equal models.
-        corrected_p: the same, corrected for all comparisons that are shown together.
-        extremes: the least and the greatest difference over all that answers without a move could
-            have said; None where that makes no difference beside the interval.
-        enough: how many shared samples would show a difference of `MATTERS`.
+        n_samples: the number of answered samples they share, and ``n_games`` the number of their
+            games.
+        values: the measure of each on the shared positions; None if it is undefined.
+        interval: paired 95% interval of the second value minus the first, extended to everything
+            that answers without a move could have been.
+        p: the p-value of equal models.
+        corrected_p: the same, corrected for all comparisons that are reported together.
+        extremes: the least and the greatest difference over everything that answers without a move
+            could have been; None if it makes no difference compared with the interval.
+        enough: the number of shared samples needed to detect a difference of `MATTERS`.
     """
 
     first: Contender
@@ -199,7 +206,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """What the shared positions say."""
+        """Whether the models are different, equivalent, or the comparison is inconclusive."""
         if not self.interval:
             return "inconclusive"
         low, high = self.interval.low, self.interval.high
@@ -209,26 +216,26 @@ class Comparison:
 
     @property
     def is_significant(self) -> bool:
-        """Whether they differ significantly."""
+        """Whether the models differ significantly."""
         return self.verdict == "different"
 
     @property
     def ahead(self) -> tuple[Contender, Contender]:
-        """Who is better by the measured values, and who is not."""
+        """The better model by the measured values, and the other."""
         better_below = (self.measure.perfect or 0) < 0
         second_is_better = ((self.difference or 0.0) < 0) == better_below
         return (self.second, self.first) if second_is_better else (self.first, self.second)
 
     @property
     def blurred(self) -> bool:
-        """Whether answers without a move make it inconclusive, so that more samples do not help."""
+        """Whether unusable answers make it inconclusive, so that more samples do not help."""
         if self.verdict != "inconclusive" or not self.extremes:
             return False
         return self.extremes[1] - self.extremes[0] > MATTERS
 
     @property
     def size(self) -> str:
-        """How far apart the two are, in words."""
+        """The size of the difference, as text."""
         if not self.extremes:
             return format_points(abs(self.difference or 0.0))
         near, far = sorted(map(abs, self.extremes))
@@ -237,12 +244,12 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """The verdict in plain words."""
+        """The verdict as a sentence."""
         return as_sentence(self.claim, [self.first.label, self.second.label])
 
     @property
     def claim(self) -> str:
-        """The sentence, to go on from."""
+        """The verdict as a clause, without capital and full stop."""
         both = f"{self.first.label} and {self.second.label}"
         on = f"on {pluralize(self.n_samples, 'shared sample')}"
         whether = f"whether {both} differ in {self._title}"
@@ -286,55 +293,67 @@ class Comparison:
 
 
 def compare(runs: Sequence[Run]) -> list[Comparison]:
-    """Compare every pair of models in every measure, on the positions the two share.
+    """Compare every pair of models in every measure, on the positions they share.
 
     Raises:
-        InvalidInput: if there are fewer than two models, or their protocols, rules, evals, ways of
-            selection or pools differ.
+        InvalidInput: if there are fewer than two models, or their protocols, rules, evals, methods
+            of selection or pools differ.
     """
     check_comparable(runs)
-    [found] = compared([contenders(runs)])
-    return found
+    [comparisons] = compared([contenders(runs)])
+    return comparisons
 
 
 def compared(groups: Sequence[Sequence[Contender]]) -> list[list[Comparison]]:
-    """Every pair of models of each group in every measure.
+    """Compare every pair of models within each group in every measure.
 
-    The groups are shown together, so p is corrected for all comparisons of all of them.
+    The groups are reported together, so p-values are corrected for all comparisons of all groups.
     """
     pairs = [list(combinations(models, 2)) for models in groups]
     measures = [measure for measure in MEASURES.values() if measure.compared]
     tests = sum(map(len, pairs)) * len(measures)
-    found = [
-        [each for pair in group for each in _of_pair(*pair, measures, tests)] for group in pairs
+    comparisons = [
+        [comparison for pair in group for comparison in _of_pair(*pair, measures, tests)]
+        for group in pairs
     ]
-    corrected = iter(holm([comparison.p for group in found for comparison in group]))
-    return [[replace(each, corrected_p=next(corrected)) for each in group] for group in found]
+    corrected = iter(holm([comparison.p for group in comparisons for comparison in group]))
+    return [
+        [replace(comparison, corrected_p=next(corrected)) for comparison in group]
+        for group in comparisons
+    ]
 
 
 def as_sentence(claim: str, labels: Sequence[str]) -> str:
-    """With a full stop, and a capital unless it begins with the name of a model."""
+    """Add a full stop, and a capital unless the claim begins with a model's name."""
     named = claim.startswith(tuple(labels))
     return f"{claim if named else claim[0].upper() + claim[1:]}."
 
 
 def of_measure(comparisons: Sequence[Comparison], name: str) -> list[Comparison]:
-    """Every pair in one measure."""
+    """Return the comparisons of every pair in one measure."""
     return [comparison for comparison in comparisons if comparison.measure.name == name]
 
 
 def _of_pair(
     first: Contender, second: Contender, measures: Sequence[Measure], tests: int
 ) -> list[Comparison]:
-    mine, yours = first.by_position(), second.by_position()
-    shared = [key for key in mine if key in yours]
-    ours, theirs = [mine[key] for key in shared], [yours[key] for key in shared]
-    answered = [key for key in shared if mine[key].answered and yours[key].answered]
-    n_games = len(set(games_of([mine[key] for key in answered])))
+    first_samples, second_samples = first.by_position(), second.by_position()
+    shared = [key for key in first_samples if key in second_samples]
+    first_shared, second_shared = (
+        [first_samples[key] for key in shared],
+        [second_samples[key] for key in shared],
+    )
+    answered = [
+        key for key in shared if first_samples[key].answered and second_samples[key].answered
+    ]
+    n_games = len(set(games_of([first_samples[key] for key in answered])))
     critical_factor = critical_factor_of(
         *(run.plan for model in (first, second) for run in model.runs)
     )
-    found = [(measure, paired(measure, ours, theirs, critical_factor)) for measure in measures]
+    results = [
+        (measure, paired(measure, first_shared, second_shared, critical_factor))
+        for measure in measures
+    ]
     return [
         Comparison(
             first=first,
@@ -342,22 +361,22 @@ def _of_pair(
             measure=measure,
             n_samples=len(answered),
             n_games=n_games,
-            values=each.values,
-            interval=each.interval,
-            p=each.p,
-            corrected_p=each.p,
-            extremes=each.extremes,
-            enough=_enough(each.as_scored, len(answered), tests),
+            values=result.values,
+            interval=result.interval,
+            p=result.p,
+            corrected_p=result.p,
+            extremes=result.extremes,
+            enough=_enough(result.as_scored, len(answered), tests),
         )
-        for measure, each in found
+        for measure, result in results
     ]
 
 
 def _enough(interval: Interval | None, n: int, tests: int) -> int:
-    """Samples that show a difference of `MATTERS` with the usual power after the correction.
+    """Return the samples needed to detect a difference of `MATTERS` after the correction.
 
-    The variance of one sample is taken from the width of the interval, so it includes that samples
-    of one game tell less than as many of different games.
+    The variance per sample comes from the width of the interval, so it includes the clustering by
+    game.
     """
     normal = NormalDist()
     z = normal.inv_cdf(1 - ALPHA / tests / 2) + normal.inv_cdf(POWER)

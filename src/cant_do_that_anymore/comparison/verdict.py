@@ -19,38 +19,40 @@ UNION = (
     "a fair common set is the union of the models' datasets, never one model's own: "
     "`cdta dataset union A B -o both.jsonl`, then `cdta run --dataset both.jsonl` for each"
 )
-_NAMED = 3
-"""How many models are named before the others are counted."""
+# At most this many models are named, and the others are counted.
+_MAX_NAMED = 3
 _NOT_LEGAL = "no adaptation"
-_NO_ADAPTING: dict[str, frozenset[Outcome]] = {
+# Kinds of drops that are not adaptation, by the outcomes that replaced the habit.
+_NOT_ADAPTING: dict[str, frozenset[Outcome]] = {
     "off-task replies": frozenset(("unreadable",)),
     "cut-off replies": frozenset(("truncated",)),
     "refusals": frozenset(("refused",)),
     _NOT_LEGAL: frozenset(OUTCOMES) - LEGAL_OUTCOMES,
 }
-"""What a drop may be instead of adapting: what came in place of the habit."""
 
 
 def verdict(ranking: Ranking) -> str:
-    """Who adapts most by rule uptake, whether that is significant, and who only seems to.
+    """Describe which model adapts most by rule uptake, and whether its lead is significant.
 
-    Whoever leads does so on the positions that each pair shares. What no interval carries is not
-    said: where a lead is not significant, none is called the better.
+    Models whose drop is mostly not adaptation, or that cannot be ranked, are named as well.
+
+    Leads refer to the positions that each pair shares. If a lead is not significant, the verdict
+    calls neither model better.
     """
-    why_not = {each.label: _why_not(each, ranking) for each in ranking.standings}
-    ranked = [each for each in ranking.standings if not why_not[each.label]]
+    why_not = {entry.label: _unranked_reason(entry, ranking) for entry in ranking.standings}
+    ranked = [entry for entry in ranking.standings if not why_not[entry.label]]
     parts = [_ranked(ranked, ranking) if ranked else "no model can be ranked"]
-    for each in ranking.standings:
-        told = _instead(each) or why_not[each.label]
-        parts += [f"{each.label}{told}"] if told else []
+    for entry in ranking.standings:
+        remark = _drop_explanation(entry) or why_not[entry.label]
+        parts += [f"{entry.label}{remark}"] if remark else []
     return as_sentence("; ".join(parts), list(why_not))
 
 
 def heading(models: Sequence[Contender]) -> str:
-    """What the models are compared on."""
+    """Describe the dataset of the comparison."""
     common = common_dataset(models)
     if not common:
-        pool = models[0].runs[0].dataset.pool_name  # the same for all, or they would not be here
+        pool = models[0].runs[0].dataset.pool_name  # the same for all comparable runs
         chosen = f", all chosen from the pool {pool}" if pool else ""
         return f"On the positions that each pair shares of its own datasets{chosen}"
     whose = f", the dataset of {common.version}" if common.version else ""
@@ -58,7 +60,7 @@ def heading(models: Sequence[Contender]) -> str:
 
 
 def advice(models: Sequence[Contender]) -> str:
-    """What would make the comparison fairer; "" if nothing would."""
+    """Suggest how to make the comparison fairer; "" if it is fair."""
     common = common_dataset(models)
     if not common:
         return f"Positions that are in both datasets suit both habits; {UNION}."
@@ -67,40 +69,40 @@ def advice(models: Sequence[Contender]) -> str:
     return f"The positions were chosen for the habit of {common.version}; {UNION}."
 
 
-def _why_not(standing: Standing, ranking: Ranking) -> str:
-    """Why a model cannot be ranked; "" if it can."""
+def _unranked_reason(standing: Standing, ranking: Ranking) -> str:
+    """Return why a model cannot be ranked; "" if it can."""
     if not standing.is_of_runs:
         return " cannot be ranked: a record of the original does not tell legal moves"
     if not standing.samples:
         return " cannot be ranked: it has no answers"
     if standing.least_uptake is None:
         return " cannot be ranked: no answer under the standard rules is a move that is illegal now"
-    its = [lead for pair, lead in ranking.leads.items() if standing.label in pair]
-    blurred = any(lead.blurred for lead in its) and not any(lead.is_significant for lead in its)
+    leads = [lead for pair, lead in ranking.leads.items() if standing.label in pair]
+    blurred = any(lead.blurred for lead in leads) and not any(lead.is_significant for lead in leads)
     if not blurred or UPTAKE not in standing.results.bounds:
         return ""
     share = _percent(standing.results.metrics[UNUSABLE[CHANGED_CONDITION]])
     return f" cannot be ranked: {share} of its answers under the changed rules contain no move"
 
 
-def _instead(standing: Standing) -> str:
-    """What a drop is, where significantly most of it is no adapting; "" where it is not."""
+def _drop_explanation(standing: Standing) -> str:
+    """Describe a drop that significantly is mostly not adaptation; "" otherwise."""
     drop = standing.results.metrics[IMPACT]
-    # As scored: the interval that is printed allows for the answers that this is about.
+    # As scored, because the reported interval already allows for these answers.
     interval = interval_of(MEASURES[IMPACT], standing.samples, standing.critical_factor)
     if drop is None or drop > -MATTERS or not interval or interval.high >= 0:
         return ""
     counts = changed_outcomes(standing)
-    for kind, outcomes in _NO_ADAPTING.items() if counts else ():
-        of_it = Measure(
+    for kind, outcomes in _NOT_ADAPTING.items() if counts else ():
+        measure = Measure(
             kind, kind, kind, partial(_dropped_for, outcomes), _dropped, pairs=SHARE_OF_SOME
         )
-        share = of_it.value(standing.samples)
-        around = interval_of(of_it, standing.samples, standing.critical_factor)
-        if share and around and around.low > 0.5:
+        share = measure.value(standing.samples)
+        interval_of_share = interval_of(measure, standing.samples, standing.critical_factor)
+        if share and interval_of_share and interval_of_share.low > 0.5:
             no_move = kind != _NOT_LEGAL
-            useless = (NO_MOVE,) if no_move else (NO_MOVE, "illegal", "forbidden")
-            answers = sum(counts[name] for name in useless) / sum(counts.values())
+            not_legal = (NO_MOVE,) if no_move else (NO_MOVE, "illegal", "forbidden")
+            answers = sum(counts[name] for name in not_legal) / sum(counts.values())
             are = "contain no move" if no_move else "are other illegal moves or contain no move"
             mostly = "mostly " if share < 1 else ""
             return f"'s drop is {mostly}{kind}: {_percent(answers)} of its answers {are}"
@@ -127,19 +129,19 @@ def _ranked(ranked: Sequence[Standing], ranking: Ranking) -> str:
         rest = [other for other in ranked if other is not best]
         if all(ranking.is_ahead(best, other) for other in rest):
             lead = _size(ranking.between(best, rest[0]))
-            told = f"{best.label} adapts most; its lead over {rest[0].label} is significant: {lead}"
+            text = f"{best.label} adapts most; its lead over {rest[0].label} is significant: {lead}"
             own = f"; on its own positions {highest.label} has the highest rule uptake"
-            return told if best is highest else told + own
+            return text if best is highest else text + own
     behind = [other for other in others if ranking.is_ahead(other, highest)]
     if behind:
         are = "is" if len(behind) == 1 else "are"
         return (
             f"no model is significantly ahead of all others: {highest.label} has the highest rule "
-            f"uptake, but on the positions that they share {_listed(behind)} {are} ahead of it"
+            f"uptake, but on the positions that they share {_join_names(behind)} {are} ahead of it"
         )
     ahead = [other for other in others if ranking.is_ahead(highest, other)]
     level = [other for other in others if not ranking.is_ahead(highest, other)]
-    also = f"; its lead over {_listed(ahead)} is significant" if ahead else ""
+    also = f"; its lead over {_join_names(ahead)} is significant" if ahead else ""
     leads = [ranking.between(highest, other) for other in level]
     return f"{highest.label} {_not_ahead(level, leads)}{also}"
 
@@ -148,17 +150,17 @@ def _not_ahead(level: Sequence[Standing], leads: Sequence[Comparison]) -> str:
     first = leads[0]
     if all(lead.verdict == "equivalent" for lead in leads):
         within = f"to within {100 * MATTERS:.0f} points"
-        return f"is equivalent to {_listed(level)} in the rule uptake, {within}"
-    more = ""
+        return f"is equivalent to {_join_names(level)} in the rule uptake, {within}"
+    sample_text = ""
     if not first.blurred and first.n_samples < first.enough:
-        more = (
+        sample_text = (
             f"; only {pluralize(first.n_samples, 'sample')} shared, and detecting a difference of "
             f"{100 * MATTERS:.0f} points would take about {first.enough:,}"
         )
     over = f" over {level[0].label}" if len(level) > 1 else ""
     return (
-        f"has the highest rule uptake, but its lead over {_listed(level)} is inconclusive "
-        f"({_why_inconclusive(first)}{over}){more}"
+        f"has the highest rule uptake, but its lead over {_join_names(level)} is inconclusive "
+        f"({_why_inconclusive(first)}{over}){sample_text}"
     )
 
 
@@ -182,7 +184,7 @@ def _adapts(standing: Standing) -> bool:
 
 def _uptake(standing: Standing) -> str:
     results = standing.results
-    interval = results.intervals[UPTAKE]  # whoever is ranked has one
+    interval = results.intervals[UPTAKE]  # every ranked model has one
     value, low, high = map(_brief, (results.metrics[UPTAKE], interval.low, interval.high))
     allowing = ", allowing for answers that contain no move" if UPTAKE in results.bounds else ""
     return f"{value} (95% interval {low} to {high}{allowing})"
@@ -196,9 +198,9 @@ def _percent(share: float | None) -> str:
     return f"{100 * (share or 0.0):.0f}%"
 
 
-def _listed(models: Sequence[Standing]) -> str:
+def _join_names(models: Sequence[Standing]) -> str:
     names = [model.label for model in models]
-    if len(names) > _NAMED + 1:
-        names = [*names[:_NAMED], f"{len(names) - _NAMED} others"]
+    if len(names) > _MAX_NAMED + 1:
+        names = [*names[:_MAX_NAMED], f"{len(names) - _MAX_NAMED} others"]
     *some, last = names
     return f"{', '.join(some)} and {last}" if some else last
