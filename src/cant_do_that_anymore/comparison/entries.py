@@ -187,9 +187,9 @@ def _new_samples(
 ) -> list[Sample]:
     """Return the samples that no earlier run contains; runs with the same seed share answers."""
     new: list[Sample] = getattr(run, kind)
-    for other in earlier:
-        if other.plan.settings == run.plan.settings:
-            known_replies = {(s.position.id, s.draw): s.replies for s in getattr(other, kind)}
+    for earlier_run in earlier:
+        if earlier_run.plan.settings == run.plan.settings:
+            known_replies = {(s.position.id, s.draw): s.replies for s in getattr(earlier_run, kind)}
             repeated = [s for s in new if (s.position.id, s.draw) in known_replies]
             # If some answers differ, all were requested again, including those that agree.
             if all(known_replies[s.position.id, s.draw] == s.replies for s in repeated):

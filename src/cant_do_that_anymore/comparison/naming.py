@@ -125,6 +125,6 @@ def unique_names(
 def _titles(entrant: Entrant) -> tuple[str, str, str]:
     """Return the possible names, shortest first; the last is unique."""
     name = entrant["model"] or _SERVED
-    at = f"{name}@{entrant['base_url']}" if entrant["base_url"] else name
+    with_url = f"{name}@{entrant['base_url']}" if entrant["base_url"] else name
     own = (f"{key}={entrant[key]}" for key in sorted(entrant.keys() - {"model", "base_url"}))
-    return name, at, " ".join((at, *own))
+    return name, with_url, " ".join((with_url, *own))

@@ -141,14 +141,14 @@ def check_comparable(runs: Sequence[Run]) -> None:
         if len(kinds) > 1:
             raise InvalidInput(f"runs {difference} cannot be compared: {', '.join(sorted(kinds))}")
     union = "cdta dataset union A B -o both.jsonl, then cdta run --dataset both.jsonl"
-    for how, kinds, remedy in (
+    for method, kinds, remedy in (
         ("selected", {run.dataset.selection for run in runs}, f"set: {union}"),
         ("chosen from", {run.dataset.chosen_from for run in runs}, "pool"),
     ):
         if len(kinds - {""}) > 1:
             names = " and ".join(sorted(kinds - {""}))
             raise InvalidInput(
-                f"runs on positions {how} {names} cannot be ranked together; measure all on one "
+                f"runs on positions {method} {names} cannot be ranked together; measure all on one "
                 f"{remedy}"
             )
     if len(grouped(runs)) < 2:
@@ -239,8 +239,8 @@ class Comparison:
         if not self.extremes:
             return format_points(abs(self.difference or 0.0))
         near, far = sorted(map(abs, self.extremes))
-        shown = range_in_points(near, far, " to ").replace("+", "")
-        return f"{shown} points, depending on what answers without a move would have said,"
+        text = range_in_points(near, far, " to ").replace("+", "")
+        return f"{text} points, depending on what answers without a move would have said,"
 
     @property
     def sentence(self) -> str:
@@ -285,9 +285,9 @@ class Comparison:
                 f"{self.enough:,} shared samples would be enough"
             )
         pairs = zip((self.first, self.second), self.values, strict=True)
-        who = " and ".join(model.label for model, value in pairs if value is None)
+        models = " and ".join(model.label for model, value in pairs if value is None)
         return (
-            f"on {pluralize(self.n_samples, 'shared sample')} {who} never showed the habit, so "
+            f"on {pluralize(self.n_samples, 'shared sample')} {models} never showed the habit, so "
             f"nothing can be said about {self._title}"
         )
 

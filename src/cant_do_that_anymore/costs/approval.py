@@ -94,27 +94,27 @@ class CostForecast(NamedTuple):
 
 
 async def forecast_cost(
-    spec: Spec, plan: Plan, asking: Client, *, quiet: bool, may_ask: bool = True
+    spec: Spec, plan: Plan, client: Client, *, quiet: bool, may_ask: bool = True
 ) -> CostForecast | None:
     """Forecast the cost of a run; sends a few of its requests first, unless answers are cached.
 
     Returns None without sending anything if a cost limit is set, the price is unknown, or the model
     is free. New answers are cached.
     """
-    price, limit = _price_to_approve(spec, asking.model), spec.ask_above
+    price, limit = _price_to_approve(spec, client.model), spec.ask_above
     if not price or limit is None:
         return None
-    forecast = forecast_with_cache(spec, plan, asking.model, asking.kept)
+    forecast = forecast_with_cache(spec, plan, client.model, client.kept)
     for wanted, max_cost in ((MIN_ANSWERS, inf), (ENOUGH_ANSWERS, MAX_PROBE_SHARE * limit)):
         step = forecast.next_step
         probe = replace(step, to_ask=step.to_ask[: max(0, wanted - step.answered)])
-        if not may_ask or _cost(spec, probe, probe, asking.model, price) > max_cost:
+        if not may_ask or _cost(spec, probe, probe, client.model, price) > max_cost:
             break
         if probe.to_ask:
-            with progress_display(f"the first answers of {asking.model.name}", quiet=quiet):
-                await _ask(probe, asking)
-            forecast = forecast_with_cache(spec, plan, asking.model, asking.kept)
-    return _cost_forecast(spec, forecast, asking.model, price)
+            with progress_display(f"the first answers of {client.model.name}", quiet=quiet):
+                await _ask(probe, client)
+            forecast = forecast_with_cache(spec, plan, client.model, client.kept)
+    return _cost_forecast(spec, forecast, client.model, price)
 
 
 def forecast_cost_of_spec(spec: Spec, *, quiet: bool, may_ask: bool) -> CostForecast | None:
@@ -126,8 +126,8 @@ def forecast_cost_of_spec(spec: Spec, *, quiet: bool, may_ask: bool) -> CostFore
     plan = plan_for(spec, model)
 
     async def forecast() -> CostForecast | None:
-        async with open_client(spec, model) as asking:
-            return await forecast_cost(spec, plan, asking, quiet=quiet, may_ask=may_ask)
+        async with open_client(spec, model) as client:
+            return await forecast_cost(spec, plan, client, quiet=quiet, may_ask=may_ask)
 
     return run_interruptible(forecast(), kept=not spec.fresh)
 
@@ -162,9 +162,9 @@ def _price_to_approve(spec: Spec, model: ModelInfo) -> Price | None:
     return None if price == FREE or spec.max_cost is not None or spec.ask_above is None else price
 
 
-async def _ask(step: RequestStep, asking: Client) -> None:
+async def _ask(step: RequestStep, client: Client) -> None:
     """Send the requests and cache the answers; the run will retry failures and report them."""
-    async with aclosing(asking.answers(step.to_ask, step.settings)) as answers:
+    async with aclosing(client.answers(step.to_ask, step.settings)) as answers:
         async for _ in answers:
             pass
 
@@ -212,7 +212,7 @@ class Cost:
 
 def cost_of(
     price: Price | None,
-    asking: Client,
+    client: Client,
     dataset: Dataset,
     samples: Sequence[Sample],
     versions: Collection[str],
@@ -225,12 +225,12 @@ def cost_of(
         if not answer.error:
             used, n_answers = used + answer.usage, n_answers + 1
             counted &= price.is_metered(answer)
-    own = is_own(dataset, versions, asking.model.endpoint)
+    own = is_own(dataset, versions, client.model.endpoint)
     dataset_metered = own and price.is_metered(Answer(usage=dataset.usage))
     return Cost(
         measuring=price.of(used, n_answers) if counted else None,
         dataset=price.of(dataset.usage, dataset.asked)
         if dataset.asked and dataset_metered
         else None,
-        spent=asking.till.spent,
+        spent=client.till.spent,
     )

@@ -109,7 +109,7 @@ class LatencyModel:
         looks: with batches, how many looks at the precision wait for all of them; else None.
     """
 
-    known: ModelInfo
+    info: ModelInfo
     connections: int
     looks: int | None
 
@@ -117,7 +117,7 @@ class LatencyModel:
         """Return the seconds for this many answers of this length, or for waves of batches."""
         if self.looks:
             return self.looks * waves * SECONDS_PER_BATCH if questions else 0.0
-        if self.known.name in OUR_MODELS:
+        if self.info.name in OUR_MODELS:
             return questions / BUNDLED_ANSWERS_PER_SECOND
         seconds_per_answer = max(SECONDS_PER_ANSWER, tokens / TOKENS_PER_SECOND)
         return questions * seconds_per_answer / self.connections
@@ -129,7 +129,7 @@ class LatencyModel:
             looks = f", for each of {self.looks} looks at the precision" if self.looks > 1 else ""
             text = "a batch takes 24 h at most, and the dataset takes two, one time in five more"
             return text + looks
-        if self.known.name in OUR_MODELS:
+        if self.info.name in OUR_MODELS:
             return f"{BUNDLED_ANSWERS_PER_SECOND:.0f} answers a second are taken for our own models"
         return (
             f"{TOKENS_PER_SECOND:.0f} tokens a second are taken, and {SECONDS_PER_ANSWER:g} s an "
@@ -171,8 +171,8 @@ class RequestForecast:
         """The step whose requests the run sends next, whatever the answers are."""
         if not self.imagined:
             return self.measuring
-        first = [ask for ask in self.dataset.to_ask if not ask.draw]
-        return replace(self.dataset, to_ask=first)
+        first_draws = [request for request in self.dataset.to_ask if not request.draw]
+        return replace(self.dataset, to_ask=first_draws)
 
 
 def forecast_requests(

@@ -171,14 +171,14 @@ class RequestStep:
         """Whether the requests allow for reasoning."""
         return reasoning_budget(self.form, self.settings) > 0
 
-    def add(self, ask: Request, answer: Answer | None) -> None:
+    def add(self, request: Request, answer: Answer | None) -> None:
         """Add a request and its answer, if there is one."""
         if not answer:
-            self.to_ask.append(ask)
+            self.to_ask.append(request)
             return
         self.answered += 1
         if answer.usage.output_tokens:
-            self.kept.append((ask.question, answer.usage))
+            self.kept.append((request.question, answer.usage))
 
 
 def lengths_of(spec: Spec, info: ModelInfo, step: RequestStep, other: RequestStep) -> Lengths:

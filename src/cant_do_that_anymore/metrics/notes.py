@@ -45,9 +45,9 @@ def on_versions(versions: Counter[str]) -> list[str]:
     """Return a note if more than one version answered."""
     if len(versions) < 2:
         return []
-    shown = [f"{version} ({count})" for version, count in versions.most_common(SHOWN)]
-    more = len(versions) - len(shown)
-    text = ", ".join(shown) + f" and {more:,} more" * bool(more)
+    listed = [f"{version} ({count})" for version, count in versions.most_common(SHOWN)]
+    n_others = len(versions) - len(listed)
+    text = ", ".join(listed) + f" and {n_others:,} more" * bool(n_others)
     return [f"more than one model version answered: {text}"]
 
 
@@ -227,11 +227,11 @@ def _on_controls(
 
 
 def _on_reading(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) -> list[str]:
-    other: Reading = "exact" if plan.reading == "lenient" else "lenient"
-    rescored = [sample for sample in rescore(samples, plan, other) if sample.answered]
+    other_reading: Reading = "exact" if plan.reading == "lenient" else "lenient"
+    rescored = [sample for sample in rescore(samples, plan, other_reading) if sample.answered]
     values = {measure.name: measure.value(rescored) for measure in HABIT}
     return [
-        f"read {'exactly, as the original does' if other == 'exact' else 'leniently'}, "
+        f"read {'exactly, as the original does' if other_reading == 'exact' else 'leniently'}, "
         f"{name} would be {_number(value)} instead of {_number(metrics[name])}"
         for name, value in values.items()
         if value != metrics[name]
