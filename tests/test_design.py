@@ -32,7 +32,7 @@ from cant_do_that_anymore.providers.base import (
 from cant_do_that_anymore.providers.catalogue import OUR_MODELS
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report.run_page import page, save_with_page
-from cant_do_that_anymore.runs.evaluate import KEPT
+from cant_do_that_anymore.runs.evaluate import ALL_CACHED
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
@@ -154,7 +154,7 @@ def test_a_wording_is_one_file(tmp_path: Path) -> None:
     )
     standard, changed = (condition.text for condition in run.plan.conditions)
     assert (standard, changed) == ("Play one move.", f"Play one move. {run.plan.change.statement}")
-    assert KEPT not in run.notes  # other texts are other requests
+    assert ALL_CACHED not in run.notes  # other texts are other requests
     assert changed in page(run)
     assert run.plan.differences(usual.plan) == ["wording", "conditions"]
 

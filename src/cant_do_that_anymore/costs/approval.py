@@ -104,7 +104,7 @@ async def forecast_cost(
     price, limit = _price_to_approve(spec, client.model), spec.ask_above
     if not price or limit is None:
         return None
-    forecast = forecast_with_cache(spec, plan, client.model, client.kept)
+    forecast = forecast_with_cache(spec, plan, client.model, client.cache)
     for wanted, max_cost in ((MIN_ANSWERS, inf), (ENOUGH_ANSWERS, MAX_PROBE_SHARE * limit)):
         step = forecast.next_step
         probe = replace(step, to_ask=step.to_ask[: max(0, wanted - step.answered)])
@@ -113,7 +113,7 @@ async def forecast_cost(
         if probe.to_ask:
             with progress_display(f"the first answers of {client.model.name}", quiet=quiet):
                 await _ask(probe, client)
-            forecast = forecast_with_cache(spec, plan, client.model, client.kept)
+            forecast = forecast_with_cache(spec, plan, client.model, client.cache)
     return _cost_forecast(spec, forecast, client.model, price)
 
 
@@ -232,5 +232,5 @@ def cost_of(
         dataset=price.of(dataset.usage, dataset.asked)
         if dataset.asked and dataset_metered
         else None,
-        spent=client.till.spent,
+        spent=client.meter.spent,
     )

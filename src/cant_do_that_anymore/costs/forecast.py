@@ -181,7 +181,7 @@ def forecast_requests(
     """Forecast the requests of a run with this many requests in flight, or a wave of batches."""
 
     def new_step(settings: Settings) -> RequestStep:
-        return RequestStep(settings, cache.form(settings))
+        return RequestStep(settings, cache.variant(settings))
 
     source, measuring = positions_for(spec), new_step(plan.settings)
     controls: list[Position] = []
@@ -273,9 +273,9 @@ def _simulate_search(
 ) -> tuple[Dataset, str]:
     """Return a simulated dataset and the assumption it is based on."""
     search, settings = Search(criteria, criteria.plan.wanted), criteria.settings
-    draws = DRAWS if NO_TEMPERATURE in cache.form(settings) else 1
+    draws = DRAWS if NO_TEMPERATURE in cache.variant(settings) else 1
     basis, plays = "", _evenly_spaced(0.0)
-    for request in search.asks():
+    for request in search.requests():
         answer = cache.answer(request, settings)
         step.add(request, answer)
         if answer:
@@ -290,10 +290,12 @@ def _simulate_search(
         if search.done or (search.is_hopeless and not patient):
             break
     if in_flight is None:
-        expected_requests = positions_in_batches(criteria.plan.wanted, len(search.hits) / search.asked)
+        expected_requests = positions_in_batches(
+            criteria.plan.wanted, len(search.hits) / search.asked
+        )
         in_flight = max(0, expected_requests - search.asked)
     # Requests that are in flight when the last hit arrives.
-    for request in islice(search.asks(), in_flight if basis else 0):
+    for request in islice(search.requests(), in_flight if basis else 0):
         step.add(request, cache.answer(request, settings))
     version = _likely_version(criteria.model)
     hits = search.hits or criteria.ordered[:1]

@@ -212,7 +212,7 @@ async def _measure(
         for trial, conditions in trials
         for request in _requests(trial, client, plan, conditions)
     )
-    person = listener(client.model)
+    person = progress_listener(client.model)
     title = "measuring your habits" if person else f"measuring {client.model.name}"
     with progress(title, len(trials), quiet=quiet, to=person) as advance:
         async with aclosing(
