@@ -171,7 +171,7 @@ def test_every_group_links_to_its_samples(
     bars = opened.page.locator("#why .knowing svg a")
     assert bars.count() == 4
     bars.nth(1).press("Enter")
-    assert opened.place == "1 of 18"
+    opened.expect_place("1 of 18")
     assert opened.page.locator("[name=knowing]").input_value() == "knows and keeps"
 
 
@@ -209,7 +209,7 @@ def test_controls_are_shown_apart_with_what_they_were_asked(
     open_page: Opener,
 ) -> None:
     opened = open_page(saved(typical, tmp_path))
-    assert opened.place == f"1 of {len(typical.samples)}"
+    opened.expect_place(f"1 of {len(typical.samples)}")
     opened.page.locator("#why a", has_text="At control positions").click()
     opened.expect_place("1 of 8")
     assert "which stays legal" in opened.text(".legend .special b")

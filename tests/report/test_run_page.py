@@ -200,7 +200,7 @@ def test_a_third_condition_is_everywhere_on_the_page(
     assert opened.page.locator("#samples .board polygon.other-1").count() == 1
     assert opened.page.locator(".list li:first-child span").count() == 3
     opened.page.select_option("[name=half_told]", "unreadable")
-    assert opened.place == "1 of 1"
+    opened.expect_place("1 of 1")
     assert opened.text(f"article{third} pre") == "<i>no</i>"
     linked = open_page(tmp_path / "report.html", link="#half_told=special")
     assert linked.place == "1 of 1"
@@ -253,14 +253,14 @@ def test_a_new_measure_is_in_the_table_and_among_every_number(
 
 def test_filters_narrow_the_samples(habitual_page: Path, open_page: Opener) -> None:
     opened = open_page(habitual_page)
-    assert opened.place == "1 of 1,000"
+    opened.expect_place("1 of 1,000")
     opened.page.select_option("[name=changed]", "unreadable")
-    assert opened.place == "1 of 250"
+    opened.expect_place("1 of 250")
     assert opened.text("article.changed pre") == "no idea"
     opened.page.select_option("[name=standard]", "special")
-    assert opened.place == "1 of 250"
+    opened.expect_place("1 of 250")
     opened.page.fill("[name=move]", "z9")
-    assert opened.place == "none matches"
+    opened.expect_place("none matches")
     assert opened.page.locator("#samples .board").is_hidden()
 
 
@@ -270,9 +270,9 @@ def test_search_finds_a_move_in_either_notation(
     special = [(s.position.board(), s.position.special_moves[0]) for s in habitual.samples]
     opened = open_page(habitual_page)
     opened.page.fill("[name=move]", "f1b5")
-    assert opened.place == f"1 of {sum(uci == 'f1b5' for _, uci in special)}"
+    opened.expect_place(f"1 of {sum(uci == 'f1b5' for _, uci in special)}")
     opened.page.fill("[name=move]", "bb5")
-    assert opened.place == f"1 of {sum(notate(board, uci) == 'Bb5' for board, uci in special)}"
+    opened.expect_place(f"1 of {sum(notate(board, uci) == 'Bb5' for board, uci in special)}")
     assert opened.text(".legend .special b") == "Bb5"
 
 
@@ -341,16 +341,16 @@ def test_arrow_keys_step_through_samples_and_leave_text_fields_alone(
     opened = open_page(habitual_page)
     keyboard = opened.page.keyboard
     keyboard.press("ArrowLeft")
-    assert opened.place == "1 of 1,000"
+    opened.expect_place("1 of 1,000")
     keyboard.press("ArrowRight")
     keyboard.press("ArrowRight")
-    assert opened.place == "3 of 1,000"
+    opened.expect_place("3 of 1,000")
     assert opened.text(".identity").startswith(f"sample {habitual.samples[2].position.id}")
     opened.page.focus("[name=move]")
     keyboard.press("ArrowRight")
-    assert opened.place == "3 of 1,000"
+    opened.expect_place("3 of 1,000")
     opened.page.click("[name=previous]")
-    assert opened.place == "2 of 1,000"
+    opened.expect_place("2 of 1,000")
 
 
 def test_filters_are_in_the_address_and_back_and_forward_follow_them(
@@ -379,7 +379,7 @@ def test_filters_are_in_the_address_and_back_and_forward_follow_them(
 
 def test_a_link_to_what_no_sample_has_shows_all(habitual_page: Path, open_page: Opener) -> None:
     opened = open_page(habitual_page, link="#changed=refused")
-    assert opened.place == "1 of 1,000"
+    opened.expect_place("1 of 1,000")
     assert opened.page.locator("[name=changed] option:checked").text_content() == "any outcome"
 
 
@@ -506,12 +506,12 @@ def test_samples_are_found_by_what_was_thought(
     options = opened.page.locator("[name=thoughts] option").all_text_contents()
     assert options == ["any thoughts", "thought of the special move (4)", "thought longer (6)"]
     opened.page.select_option("[name=thoughts]", "special")
-    assert opened.place == "1 of 4"
+    opened.expect_place("1 of 4")
     opened.page.select_option("[name=thoughts]", "longer")
-    assert opened.place == "1 of 6"
+    opened.expect_place("1 of 6")
     assert "1,200 tokens" in opened.text("article.changed summary")
     opened.page.select_option("[name=changed]", "unreadable")
-    assert opened.place == "1 of 6"
+    opened.expect_place("1 of 6")
     linked = open_page(tmp_path / "report.html", link="#thoughts=special")
     assert linked.place == "1 of 4"
 
@@ -719,7 +719,7 @@ def test_the_same_position_twice_has_two_links(tmp_path: Path, open_page: Opener
     position = shipped_pool("pool")[0]
     run = run_of([pair(position, "a2a3", "a2a3")] * 2)
     opened = open_page(saved(run, tmp_path), link=f"#sample={position.id}-2")
-    assert opened.place == "2 of 2"
+    opened.expect_place("2 of 2")
 
 
 @pytest.mark.parametrize(
@@ -738,7 +738,7 @@ def test_runs_with_little_in_them_have_a_page(
     position = Position(1, (), ("f1b5",))
     opened = open_page(saved(run_of([pair(position, *both) for both in answers]), tmp_path))
     assert opened.text(".tile .value >> nth=1") == "–"
-    assert opened.place == (f"1 of {len(answers)}" if answers else "none matches")
+    opened.expect_place(f"1 of {len(answers)}" if answers else "none matches")
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])
