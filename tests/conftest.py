@@ -3,8 +3,9 @@
 import gc
 import os
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +14,7 @@ if TYPE_CHECKING:  # few tests need a browser
     from playwright.sync_api import Browser
 
     from browser import Opened, Opener
+    from testing import Loopback, Run, Serve
 
 MORE_THAN_CORES = 1
 """So many processes more than cores: tests wait for servers, browsers and processes, too."""
@@ -63,6 +65,52 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "FIRST_POLL", 0.01)
     monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
     monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
+
+
+@pytest.fixture
+def serve() -> "Iterator[Serve]":
+    """Call it with whatever answers to have it served until the test ends."""
+    from testing import serving
+
+    with ExitStack() as stack:
+
+        def start(answering: Any, **fields: Any) -> Any:
+            return stack.enter_context(serving(answering, **fields))
+
+        yield start
+
+
+@pytest.fixture
+def server(serve: "Serve") -> "Loopback":
+    """A server whose model always plays its habit; set ``server.respond`` to another player."""
+    from testing import habit
+
+    return serve(habit)
+
+
+@pytest.fixture
+def priced() -> Iterator[None]:
+    """The price list knows the model "priced" behind loopback addresses."""
+    from charging import price_list
+
+    with price_list():
+        yield
+
+
+@pytest.fixture
+def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that the shipped pool is not for gets 40 positions, quickly."""
+    from cant_do_that_anymore.game import rule_pool
+
+    monkeypatch.setattr(rule_pool, "POOL_SIZE", 40)
+
+
+@pytest.fixture(scope="session")
+def pocket_run() -> "Run":
+    """A run of the built-in language model over 20 samples, made once."""
+    from testing import measure
+
+    return measure("cdta/pocket", n=20)
 
 
 @pytest.fixture(scope="module")

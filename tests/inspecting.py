@@ -22,3 +22,9 @@ def evaluated(folder: Path, task: Any, model: str | Model, **options: Any) -> Ev
     with patch("inspect_ai._util.package.packages_distributions", LISTED):
         (log,) = inspect_eval(task, model, log_dir=str(folder), **fixed, **options)
     return log
+
+
+def metrics_in(log: EvalLog) -> dict[str, float]:
+    """The metrics of an eval."""
+    assert log.results
+    return {name: metric.value for name, metric in log.results.scores[0].metrics.items()}

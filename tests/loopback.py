@@ -5,9 +5,9 @@ import json
 import re
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 
 from aiohttp import web
 
@@ -106,9 +106,23 @@ class Server(Protocol):
 Served = TypeVar("Served", bound=Server)
 
 
+@overload
+def serving(answering: Served, port: int = 0) -> AbstractContextManager[Served]: ...
+
+
+@overload
+def serving(
+    answering: Responder, port: int = 0, **fields: Any
+) -> AbstractContextManager[Loopback]: ...
+
+
 @contextmanager
-def serving(server: Served, port: int = 0) -> Iterator[Served]:
-    """Serve in a thread while the body runs; ``server.url`` is the base URL."""
+def serving(answering: Any, port: int = 0, **fields: Any) -> Iterator[Any]:
+    """Serve in a thread while the body runs; ``server.url`` is the base URL.
+
+    A function that answers requests is served by a `Loopback` with these fields.
+    """
+    server = answering if hasattr(answering, "add_routes") else Loopback(answering, **fields)
     loop = asyncio.new_event_loop()
     app = web.Application(client_max_size=2**26)
     server.add_routes(app)

@@ -35,14 +35,16 @@ Done = subprocess.CompletedProcess[str]
 PROGRAM = "import sys; sys.argv[0] = 'cdta'; from cant_do_that_anymore.cli.main import main; main()"
 
 
-def cdta(*arguments: object, stdin: bytes = b"", **environment: str) -> Done:
-    """Run ``cdta`` to its end in this process, as its own ``main`` does."""
-    return _called("cdta", cdta_main, arguments, stdin, environment)
+def cdta(
+    *arguments: object, code: int | None = None, stdin: bytes = b"", **environment: str
+) -> Done:
+    """Run ``cdta`` to its end in this process; it must end with the exit code, if one is given."""
+    return _called("cdta", cdta_main, arguments, code, stdin, environment)
 
 
-def oaieval(*arguments: object, **environment: str) -> Done:
-    """Run ``oaieval`` to its end in this process, as its own ``main`` does."""
-    return _called("oaieval", oaieval_main, arguments, b"", environment)
+def oaieval(*arguments: object, code: int | None = None, **environment: str) -> Done:
+    """The same for ``oaieval``."""
+    return _called("oaieval", oaieval_main, arguments, code, b"", environment)
 
 
 def process_of(*arguments: object, **environment: str) -> "subprocess.Popen[str]":
@@ -91,6 +93,7 @@ def _called(
     name: str,
     main: Callable[[], None],
     arguments: tuple[object, ...],
+    expected: int | None,
     stdin: bytes,
     environment: dict[str, str],
 ) -> Done:
@@ -98,7 +101,9 @@ def _called(
     out, err = _stream(), _stream("backslashreplace")
     with _like_a_new_process(argv, environment, stdin, out, err):
         code = _exit_code_of(main)
-    return Done(argv, code, _text_in(out), _text_in(err))
+    done = Done(argv, code, _text_in(out), _text_in(err))
+    assert expected in (None, code), f"{argv} ended with {code}: {done.stderr or done.stdout}"
+    return done
 
 
 @contextmanager

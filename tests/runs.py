@@ -1,6 +1,6 @@
 """Runs made by hand: a plan, samples by what was answered, and what they come to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -31,6 +31,10 @@ Said = Answer | Outcome
 """An answer that is to be judged, or the outcome alone."""
 Asked = tuple[Position, Mapping[str, Said]]
 """A position, and what was said under each condition."""
+Play = Outcome | Sequence[Outcome] | Callable[[int], Outcome]
+"""An outcome for every position, one for each, or a function of its number."""
+
+POOL = shipped_pool("pool")
 
 
 def plan_of(
@@ -54,7 +58,7 @@ def plan_of(
 
 def with_other_forbidden_moves(n: int) -> list[Position]:
     """The first positions of the pool where the change forbids more than the special move."""
-    return list(islice((p for p in shipped_pool("pool") if _others(p)), n))
+    return list(islice((p for p in POOL if _others(p)), n))
 
 
 def _others(position: Position) -> bool:
@@ -104,6 +108,48 @@ def run_of(
     }
     told = {"samples": samples, "controls": controls, "results": results}
     return Run(plan=plan, **usual | told | fields)
+
+
+def played(
+    model: str = "some/model",
+    after: Play = "special",
+    before: Play = "special",
+    positions: Sequence[Position] = POOL[:200],
+    *,
+    settings: Settings | None = None,
+    plan: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> Run:
+    """A run of a model with these outcomes under the changed and the standard rules.
+
+    There are as many samples as outcomes where these are listed, else as many as positions.
+    ``plan`` has other fields of the plan, ``fields`` those of the run.
+    """
+    listed = [len(play) for play in (after, before) if isinstance(play, list | tuple)]
+    asked = [
+        (
+            position,
+            {
+                STANDARD_CONDITION: _outcome(before, number),
+                CHANGED_CONDITION: _outcome(after, number),
+            },
+        )
+        for number, position in enumerate(positions[: min(listed, default=None)])
+    ]
+    given = {"settings": settings or Settings()} | dict(plan or {})
+    usual = {"model": model, "version": model, "identity": {"name": model}}
+    return run_of(asked, plan_of(len(asked), **given), **usual | fields)
+
+
+def keeps(percent: int, otherwise: Outcome = "adapted", first: int = 0) -> Callable[[int], Outcome]:
+    """The habit in so many of a hundred positions, counted from the first one given."""
+    return lambda number: "special" if (number - first) % 100 < percent else otherwise
+
+
+def _outcome(play: Play, number: int) -> Outcome:
+    if callable(play):
+        return play(number)
+    return play if isinstance(play, str) else play[number]
 
 
 _reply = cache(score_answer)  # many tests ask about the same positions

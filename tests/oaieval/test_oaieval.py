@@ -267,7 +267,7 @@ def test_answers_of_an_earlier_run_are_used_unless_the_cache_is_off() -> None:
     ("environment", "most"), [({"EVALS_THREADS": "3"}, 3), ({"EVALS_SEQUENTIAL": "1"}, 1)]
 )
 def test_the_environment_says_how_many_questions_are_asked_at_once(
-    environment: dict[str, str], most: int
+    environment: dict[str, Any], most: int
 ) -> None:
     with openai(mixed, "gpt-4-0314", delay=0.05) as server:
         oaieval("gpt-4", EVAL, "--max_samples", "10", **environment)

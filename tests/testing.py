@@ -1,0 +1,142 @@
+"""What test files share, all to be imported from here; fixtures are in conftest.py.
+
+Measure a model with ``measure(habit, n=30)``: a player (a function from a request to a reply, see
+players.py) is served on the loopback interface, and what comes back is the `Run`. A server that is
+up already, as by ``with serving(perfect, model="m-1") as server`` or the fixtures ``serve`` and
+``server``, is measured by ``measure(server, ...)``, a model by its name with
+``measure("cdta/pocket", ...)``; keywords are those of `Spec`, and ``dataset=positions(30)`` is a
+file with the first positions of ``POOL``. ``ask(model, "e2e4")`` puts one question to a model. Runs
+that need no asking: ``played("m", keeps(40))`` by outcomes, ``run_of`` by answers.
+
+Call commands with ``cdta("run", ..., code=0)``, in this process and with stdout, stderr and the
+exit code checked; ``process_of`` starts a real process, for signals and kills. Fixtures: ``home``
+(always: a fresh CDTA_HOME and no keys), ``serve`` and ``server``, ``impatient`` (no waiting between
+attempts), ``priced`` (a price list), ``small_pools``, ``pocket_run`` (made once),
+``open_page`` (a browser). What few tests need stays in its module: faults.py, thinkers.py,
+charging.py, batches.py, inspecting.py, browser.py, written_games.py, dying.py.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol, overload
+from unittest.mock import patch
+
+from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.game.position import write_positions
+from loopback import (
+    Body,
+    Loopback,
+    Responder,
+    Served,
+    asked_about,
+    is_changed,
+    is_placebo,
+    moves_in,
+    serving,
+)
+from machines import needs_linux, needs_posix
+from players import (
+    SPECIAL,
+    Planted,
+    adapting,
+    habit,
+    legal_under_both,
+    mixed,
+    number_of,
+    perfect,
+    wavering,
+)
+from processes import Done, cdta, oaieval, process_of, results_in, samples_in
+from questions import ask, question
+from runs import POOL, Asked, Play, keeps, plan_of, played, run_of, samples_of
+
+__all__ = [
+    "POOL",
+    "SPECIAL",
+    "Asked",
+    "Body",
+    "Done",
+    "Loopback",
+    "Planted",
+    "Play",
+    "Responder",
+    "Run",
+    "Serve",
+    "Spec",
+    "adapting",
+    "ask",
+    "asked_about",
+    "cdta",
+    "evaluate",
+    "habit",
+    "is_changed",
+    "is_placebo",
+    "keeps",
+    "legal_under_both",
+    "measure",
+    "mixed",
+    "moves_in",
+    "needs_linux",
+    "needs_posix",
+    "number_of",
+    "oaieval",
+    "openai_server",
+    "perfect",
+    "plan_of",
+    "played",
+    "positions",
+    "process_of",
+    "question",
+    "results_in",
+    "run_of",
+    "samples_in",
+    "samples_of",
+    "serving",
+    "wavering",
+]
+
+
+class Serve(Protocol):
+    """What the fixture ``serve`` gives: serve until the test ends."""
+
+    @overload
+    def __call__(self, answering: Served) -> Served: ...
+
+    @overload
+    def __call__(self, answering: Responder, **fields: Any) -> Loopback: ...
+
+
+def measure(whom: Loopback | Responder | str, **spec: Any) -> Run:
+    """Evaluate a server, a player or the model of that name; the model is called "m" by default."""
+    if isinstance(whom, str):
+        return evaluate(Spec(model=whom, **spec), quiet=True)
+    if not isinstance(whom, Loopback):
+        with serving(whom) as server:
+            return measure(server, **spec)
+    return evaluate(Spec(**{"model": "m", "base_url": whom.url} | spec), quiet=True)
+
+
+@cache
+def positions(n: int, first: int = 0) -> Path:
+    """A file with so many positions of the pool, made once; nobody may change it."""
+    path = Path(_FILES.name) / f"{first}-{n}" / "positions.jsonl"
+    path.parent.mkdir()
+    write_positions(path, POOL[first : first + n])
+    return path
+
+
+_FILES = TemporaryDirectory()
+
+
+@contextmanager
+def openai_server(answering: Any, **fields: Any) -> Iterator[Loopback]:
+    """Serve in the place of OpenAI, as the variables say that its users set."""
+    with (
+        serving(answering, **fields) as server,
+        patch.dict(os.environ, OPENAI_BASE_URL=server.url, OPENAI_API_KEY="a-key-for-tests"),
+    ):
+        yield server
