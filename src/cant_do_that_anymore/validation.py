@@ -1,0 +1,136 @@
+"""Validate data from outside with pydantic, and report what is wrong as one sentence.
+
+pydantic is imported with the first value that is validated, so commands without one start quickly.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from reprlib import repr as shortened
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
+
+from .errors import InvalidInput, UserError, unknown_value
+
+if TYPE_CHECKING:
+    from pydantic import ConfigDict, TypeAdapter
+    from pydantic_core import ErrorDetails
+
+T = TypeVar("T")
+
+# What a value must be, by the type of pydantic's error; braces refer to the error's context.
+_EXPECTED = {
+    "string_type": "a text",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    "finite_number": "a finite number",
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a table of values",
+    "dataclass_type": "a table of values",
+    "dataclass_exact_type": "a {class_name}",
+    "path_type": "a path",
+    "literal_error": "{expected}",
+    "is_instance_of": "a {class}",
+    "greater_than": "above {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "below {lt:g}",
+    "less_than_equal": "at most {le:g}",
+}
+_UNKNOWN_KEY = ("unexpected_keyword_argument", "extra_forbidden")
+
+
+def parse(kind: type[T], data: bytes | str | Mapping[str, Any], where: str) -> T:
+    """Return a JSON text, or a mapping of JSON or TOML values, as an instance of a type.
+
+    Unknown keys are ignored unless the type has ``__pydantic_config__ = {"extra": "forbid"}``.
+
+    Raises:
+        InvalidInput: if the data do not fit the type; ``where`` names their file in the message.
+    """
+    from pydantic import ValidationError
+
+    try:
+        values = data if isinstance(data, Mapping) else json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{where} is not JSON: {error}") from None
+    try:
+        return cast(T, _adapter(cast(Any, kind)).validate_python(values))
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+    if errors[0]["type"] in _UNKNOWN_KEY:
+        *above, key = errors[0]["loc"]
+        raise unknown_value(f"key in {where}", str(key), () if above else get_type_hints(kind))
+    raise _error(errors, values, where)
+
+
+def check(hint: Any, value: Any, name: str, *, secret: bool = False) -> Any:
+    """Return a Python value after checking it against a type hint and its constraints.
+
+    Raises:
+        InvalidInput: if it does not fit; the message shows the value unless it is ``secret``.
+    """
+    from pydantic import ValidationError
+
+    try:
+        # Callers may give a list for a tuple.
+        return _adapter(hint, _PYTHON_VALUES).validate_python(
+            tuple(value) if isinstance(value, list) else value
+        )
+    except ValidationError as error:
+        raise _error(error.errors(include_url=False), value, name=name, secret=secret) from None
+
+
+# Values of other types are checked by their class, and no number may be infinite.
+_PYTHON_VALUES = (("arbitrary_types_allowed", True), ("allow_inf_nan", False), ("strict", True))
+
+
+@cache
+def _adapter(hint: Any, config: tuple[tuple[str, bool], ...] = ()) -> "TypeAdapter[Any]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(hint, config=cast("ConfigDict", dict(config)) if config else None)
+
+
+def _error(
+    errors: Sequence["ErrorDetails"],
+    data: Any,
+    where: str = "",
+    *,
+    name: str = "",
+    secret: bool = False,
+) -> UserError:
+    """Return pydantic's errors about one place, one for each type it could have, as one of ours."""
+    first = errors[0]
+    place, value = _find(first["loc"], data)
+    name += place
+    if where:
+        name = f"{name!r} in {where}" if name else where
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, UserError):  # our own constructors say what is wrong themselves
+        return cause
+    if first["type"] == "value_error":
+        return InvalidInput(f"{name} is not valid: {cause}")
+    if first["type"] == "missing":
+        return InvalidInput(f"{name} lacks the key {first['loc'][-1]!r}")
+    if first["type"] == "literal_error" and isinstance(value, str):
+        return unknown_value(name, value, re.findall(r"'([^']*)'", first["ctx"]["expected"]))
+    expected = dict.fromkeys(
+        _EXPECTED.get(error["type"], "valid").format(**error.get("ctx", {}))
+        for error in errors
+        if _find(error["loc"], data)[0] == place
+    )
+    given = "" if secret else f", not {shortened(value)}"
+    return InvalidInput(f"{name} must be {' or '.join(expected)}{given}")
+
+
+def _find(location: Sequence[int | str], data: Any) -> tuple[str, Any]:
+    """Return a place in the data as text, and its value; names of union members are left out."""
+    path = ""
+    for step in location:
+        if isinstance(step, int) and isinstance(data, list | tuple) and step < len(data):
+            path, data = f"{path}[{step}]", data[step]
+        elif isinstance(data, dict) and step in data:
+            path, data = f"{path}.{step}".removeprefix("."), data[step]
+    return path, data
