@@ -31,7 +31,7 @@ class Whole:
 
 
 def test_values_become_an_instance() -> None:
-    text = b'{"name": "x", "share": 1, "parts": [{"number": 2, "newer": 0}]}'
+    text = b'{"name": "x", "share": 1, "parts": [{"number": 2}]}'
     assert parse(Whole, text, "f") == Whole("x", 1.0, None, (Part(2),))
     assert parse(Whole, {"name": "\ud800", "kind": "small"}, "f") == Whole("\ud800", kind="small")
 
@@ -56,6 +56,10 @@ def test_values_become_an_instance() -> None:
         (
             '{"name": "x", "parts": [{"number": -1}]}',
             r"'parts\[0\]' in f is not valid: a negative number",
+        ),
+        (
+            '{"name": "x", "parts": [{"newer": 1}]}',
+            r"unknown key in f: 'parts\[0\].newer'$",
         ),
         ('{"name": "x", "file": 3}', "'file' in f must be a path or a text, not 3"),
         ('{"name": "x", "shares": 3}', r"unknown key in f: 'shares' \(did you mean 'share' or"),

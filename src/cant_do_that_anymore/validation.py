@@ -61,7 +61,9 @@ def parse(kind: type[T], data: bytes | str | Mapping[str, Any], where: str) -> T
         errors = error.errors(include_url=False)
     if errors[0]["type"] in _UNKNOWN_KEY:
         *above, key = errors[0]["loc"]
-        raise unknown_value(f"key in {where}", str(key), () if above else get_type_hints(kind))
+        if not above:
+            raise unknown_value(f"key in {where}", str(key), get_type_hints(kind))
+        raise InvalidInput(f"unknown key in {where}: {_find(errors[0]['loc'], values)[0]!r}")
     raise _error(errors, values, where)
 
 
