@@ -86,7 +86,7 @@ class Mixture:
         return {"name": self.name, "api": "inside"}
 
     async def answer(
-        self, question: Question, settings: Settings, form: RequestVariant = ()
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         knows, heeds, minds = self._of(question)
         if question.about:

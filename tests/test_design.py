@@ -192,7 +192,7 @@ class ReplyModel:
         return {"name": self.name, "endpoint": self.endpoint, "api": "replies"}
 
     async def answer(
-        self, question: Question, settings: Settings, form: RequestVariant = ()
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         task, *turns = (message.content for message in question.messages)
         body = {"task": task, "moves": turns, "warmth": settings.temperature}

@@ -90,7 +90,7 @@ class Comparisons(Ranking):
 
 
 def evaluate(
-    spec: Spec, model: Model | None = None, *, quiet: bool = False, purse: Budget | None = None
+    spec: Spec, model: Model | None = None, *, quiet: bool = False, budget: Budget | None = None
 ) -> Run:
     """Evaluate a model: ``model`` if given, otherwise the one that the spec names.
 
@@ -102,7 +102,7 @@ def evaluate(
         Incomplete: if the run was interrupted or too many answers are missing.
         UserError: if the model cannot be reached, or answers cannot be saved.
     """
-    return _with_methods(evaluation.evaluate(spec, model, quiet=quiet, purse=purse))
+    return _with_methods(evaluation.evaluate(spec, model, quiet=quiet, budget=budget))
 
 
 def load(name: Path | str, rules: Rules | None = None) -> Run:

@@ -51,7 +51,7 @@ class Interrupted(Incomplete):
     """The work ended early; the same command resumes it if its answers are cached.
 
     Attributes:
-        kept: whether the answers are cached; with ``--fresh`` they are not.
+        cached: whether the answers are cached; with ``--fresh`` they are not.
     """
 
     def __init__(
@@ -60,14 +60,14 @@ class Interrupted(Incomplete):
         left: str = "all answers so far are saved",
         go_on: str = "run the same command again to go on",
         *,
-        kept: bool = True,
+        cached: bool = True,
     ) -> None:
         super().__init__(why, left, go_on)
-        self.kept = kept
+        self.cached = cached
 
     def __str__(self) -> str:
         why, left, go_on = self.args
-        if not self.kept:
+        if not self.cached:
             return f"{why}; a fresh run keeps no answers, so it can only begin anew"
         return f"{why}; {left}, {go_on}"
 

@@ -12,12 +12,12 @@ from .errors import Interrupted, Stopped
 T = TypeVar("T")
 
 
-def run_interruptible(work: Coroutine[Any, Any, T], *, kept: bool = True) -> T:
+def run_interruptible(work: Coroutine[Any, Any, T], *, cached: bool = True) -> T:
     """Run a coroutine from synchronous code until it is done or interrupted.
 
     Args:
         work: the coroutine.
-        kept: whether its answers are cached, which the error message says.
+        cached: whether its answers are cached, which the error message says.
 
     Raises:
         Stopped: on Ctrl-C or SIGTERM, once the requests in flight are finished and saved.
@@ -26,7 +26,7 @@ def run_interruptible(work: Coroutine[Any, Any, T], *, kept: bool = True) -> T:
     try:
         return _run(work)
     except Interrupted as end:
-        end.kept = kept
+        end.cached = cached
         raise
 
 

@@ -132,13 +132,13 @@ def test_thinking_aloud_is_two_requests_and_both_are_paid(positions: Path) -> No
 
 def test_two_models_that_share_a_purse_keep_within_it_together(tmp_path: Path) -> None:
     servers = [Charging(habit, delay=0.005), Strict(habit, delay=0.005)]
-    purse = Budget(120.0)
+    budget = Budget(120.0)
     asks = [Request(question(position.moves), "measuring", "standard") for position in POOL]
 
     async def asked(thinker: Charging, store: Store) -> None:
         model = model_named("priced", thinker.url)
         try:
-            together = Client(model, store, 16, purse, price_of(model) or pytest.fail())
+            together = Client(model, store, 16, budget, price_of(model) or pytest.fail())
             async for _ in together.answers(asks, Settings()):
                 pass
         finally:
@@ -208,7 +208,7 @@ def test_no_cost_is_foreseen_of_answers_that_were_not_counted() -> None:
     foreseen = []
     for usage in (Usage(2, 1), Usage(), Usage(2)):
         outlook = RunningCost(Price(1.0, 1.0), 2)
-        outlook.see(Answer("e2e4", usage=usage))
+        outlook.observe(Answer("e2e4", usage=usage))
         foreseen.append(outlook.cost_of(10))
     assert foreseen == ["$30.00", "", ""]
 

@@ -44,7 +44,7 @@ class Scripted:
         self.in_flight = self.most_in_flight = 0
 
     async def answer(
-        self, question: Question, settings: Settings, form: RequestVariant = ()
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         number = int(question.messages[0].content)
         self.asked[number] += 1

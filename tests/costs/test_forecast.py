@@ -334,7 +334,7 @@ def test_a_run_stops_before_passing_its_limit_and_goes_on_when_started_again(lim
 
 @pytest.mark.usefixtures("priced")
 def test_the_limit_of_an_experiment_is_one_for_all_its_runs(tmp_path: Path) -> None:
-    """And not for each: runs that share a purse stop where together they would pass it."""
+    """And not for each: runs that share a budget stop where together they would pass it."""
     command = ["experiment", "--model", "priced", "--eval", "all_diagonal", "-n", "20", "--quiet"]
     with serving(Loopback(lambda _: "a2a3")) as server:
         place = ["--base-url", server.url, "--out", str(tmp_path / "out"), "--max-cost", "1.5"]

@@ -191,7 +191,7 @@ def test_what_spoiled_the_answers_is_said_as_it_is(spoiled: list[Answer], senten
     watch = QualityGuard(Settings())
     with pytest.raises(Incomplete) as problem:
         for answer in MIN_ANSWERS * spoiled:
-            watch.see(answer, usable=False, baseline=True)
+            watch.observe(answer, usable=False, baseline=True)
     assert str(problem.value) == f"20 of the first 20 replies {sentence}"
 
 

@@ -85,7 +85,7 @@ def test_a_record_that_cannot_be_written_says_so_too(tmp_path: Path) -> None:
     path = tmp_path / "record.jsonl"
     spec = record_spec("m", "cant_do_that_anymore.all", {}, "")
     for kept, told in ((True, "saved, run the same command again with another"), (False, NOTHING)):
-        recorder = FileRecorder(path, spec, kept=kept)
+        recorder = FileRecorder(path, spec, cached=kept)
         path.unlink()
         path.mkdir()
         with pytest.raises(UserError, match=told):
@@ -94,7 +94,11 @@ def test_a_record_that_cannot_be_written_says_so_too(tmp_path: Path) -> None:
 
 
 def test_the_sentence_is_the_same_in_another_process() -> None:
-    for problem in (Stopped(), Interrupted("why", "left", "go on"), Interrupted("why", kept=False)):
+    for problem in (
+        Stopped(),
+        Interrupted("why", "left", "go on"),
+        Interrupted("why", cached=False),
+    ):
         assert str(pickle.loads(pickle.dumps(problem))) == str(problem)
 
 

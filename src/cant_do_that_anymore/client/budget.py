@@ -174,7 +174,7 @@ class Meter:
         self._stopping = stopping
 
     async def call(
-        self, model: Model, question: Question, settings: Settings, form: RequestVariant
+        self, model: Model, question: Question, settings: Settings, variant: RequestVariant
     ) -> Answer:
         """Send one request and pay for it: its maximum cost, unless the actual cost is known.
 
@@ -182,13 +182,13 @@ class Meter:
             BudgetExceeded: if the budget does not cover the maximum cost.
             RequestRejected, TransientError, UserError: as the model does.
         """
-        max_cost = self._price.max_cost(question, limit_of(form, settings))
+        max_cost = self._price.max_cost(question, limit_of(variant, settings))
         waited = await self.budget.reserve(max_cost)
         cost = max_cost
         try:
             if waited and self._stopping.is_set():
                 raise TransientError(STOPPED)
-            answer = await model.answer(question, settings, form)
+            answer = await model.answer(question, settings, variant)
             cost = self.record(answer, self._price, max_cost)
             return answer
         except (RequestRejected, UserError):
@@ -229,10 +229,10 @@ class MeteredModel:
         self._meter = meter
 
     async def answer(
-        self, question: Question, settings: Settings, form: RequestVariant = ()
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         """Send one request."""
-        return await self._meter.call(self._model, question, settings, form)
+        return await self._meter.call(self._model, question, settings, variant)
 
     async def close(self) -> None:
         """Close the model."""

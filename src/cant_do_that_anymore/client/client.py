@@ -47,7 +47,7 @@ class Client:
     Attributes:
         model: the model that answers.
         cache: the cached answers of the model.
-        asked: how many answers were new; the others came from the cache.
+        n_new: how many answers were new; the others came from the cache.
         window: how many requests to start ahead of a slow one, where not all may be needed.
         is_batched: whether many requests are answered together, hours later.
         meter: pays for the new answers, including retries.
@@ -64,7 +64,7 @@ class Client:
         price: Price = FREE,
     ) -> None:
         self.model = model
-        self.asked = 0
+        self.n_new = 0
         self._stopping = asyncio.Event()
         self.meter = Meter(budget or Budget(), price, self._stopping)
         max_connections = connections or model.connections
@@ -174,7 +174,7 @@ class Client:
                 self._count_failure(answer.error)
                 return answer
             self._consecutive_failures = 0
-            self.asked += 1
+            self.n_new += 1
             return await self._save(request, settings, answer)
         except UserError as error:
             self._error = error
@@ -246,7 +246,7 @@ class Client:
         if self._consecutive_failures >= max_failures and not self._stopping.is_set():
             raise Interrupted(
                 f"{self.model.name} stopped answering ({error})",
-                f"the {self.asked} answers of this session are saved",
+                f"the {self.n_new} answers of this session are saved",
             )
 
 

@@ -110,7 +110,7 @@ def measured(
         _check_specs(model_specs)
     _check_cost(specs, out, quiet=quiet)
     limit = next(iter(specs.values()))[0].max_cost
-    purse = Budget() if limit is None else Budget(limit)
+    budget = Budget() if limit is None else Budget(limit)
     verified: set[tuple[str, str]] = set()
     pairs = [(title, spec) for title, model_specs in specs.items() for spec in model_specs]
     durations: list[float] = []
@@ -124,9 +124,9 @@ def measured(
         exists = folder.exists()
         try:
             with overall_progress(heading, n_remaining, [] if exists else durations):
-                run = finished_run(spec, folder, save, quiet=quiet, purse=purse)
+                run = finished_run(spec, folder, save, quiet=quiet, budget=budget)
                 if exists and (title, run.version) not in verified:
-                    check_identity(run, spec, purse, quiet=quiet)
+                    check_identity(run, spec, budget, quiet=quiet)
                     verified.add((title, run.version))
                 runs.append(run)
         except Stopped:
@@ -195,7 +195,7 @@ def _describe(title: str, spec: Spec) -> str:
 
 
 def finished_run(
-    spec: Spec, folder: Path, save: Save, *, quiet: bool, purse: Budget | None = None
+    spec: Spec, folder: Path, save: Save, *, quiet: bool, budget: Budget | None = None
 ) -> Run:
     """Evaluate a spec and save the run to a folder, or load the run that is already there.
 
@@ -207,7 +207,7 @@ def finished_run(
         run = load_run(folder)
         _check_matches_spec(run, spec, folder)
         return run
-    run = evaluate(spec, quiet=quiet, purse=purse)
+    run = evaluate(spec, quiet=quiet, budget=budget)
     save(run, folder)
     return replace(run, folder=folder)
 

@@ -39,7 +39,7 @@ class RunningCost:
         self._used = Usage()
         self._counted = True
 
-    def see(self, answer: Answer) -> None:
+    def observe(self, answer: Answer) -> None:
         """Count an answer."""
         self._seen += 1
         self._used += answer.usage
@@ -129,7 +129,7 @@ def forecast_cost_of_spec(spec: Spec, *, quiet: bool, may_ask: bool) -> CostFore
         async with open_client(spec, model) as client:
             return await forecast_cost(spec, plan, client, quiet=quiet, may_ask=may_ask)
 
-    return run_interruptible(forecast(), kept=not spec.fresh)
+    return run_interruptible(forecast(), cached=not spec.fresh)
 
 
 def require_approval(
@@ -186,7 +186,7 @@ def _cost(
 ) -> float:
     """Compute the cost from the tokens so far, or the maximum cost if tokens were not counted."""
     if not step.kept and not other.kept:
-        limit = limit_of(step.form, step.settings)
+        limit = limit_of(step.variant, step.settings)
         return sum(price.max_cost(request.question, limit) for request in step.to_ask)
     lengths = lengths_of(spec, info, step, other)
     return max(

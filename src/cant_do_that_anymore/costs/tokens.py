@@ -154,14 +154,14 @@ class RequestStep:
 
     Attributes:
         settings: the settings of the requests.
-        form: the request variant that the model accepts, as far as known.
+        variant: the request variant that the model accepts, as far as known.
         to_ask: the requests without an answer.
         answered: how many of the requests looked up have a cached answer.
         kept: the cached ones whose tokens were counted, with the tokens.
     """
 
     settings: Settings
-    form: RequestVariant
+    variant: RequestVariant
     to_ask: list[Request] = field(default_factory=list)
     answered: int = 0
     kept: list[tuple[Question, Usage]] = field(default_factory=list)
@@ -169,7 +169,7 @@ class RequestStep:
     @property
     def thinks(self) -> bool:
         """Whether the requests allow for reasoning."""
-        return reasoning_budget(self.form, self.settings) > 0
+        return reasoning_budget(self.variant, self.settings) > 0
 
     def add(self, request: Request, answer: Answer | None) -> None:
         """Add a request and its answer, if there is one."""

@@ -320,7 +320,7 @@ class Search:
                 "the others are saved",
             )
         if guard:
-            guard.see(answer, usable=score.usable, baseline=True)
+            guard.observe(answer, usable=score.usable, baseline=True)
 
     def advance(
         self, hit: bool, draws: int, usage: Usage = NOTHING_USED, *, failed: bool = False

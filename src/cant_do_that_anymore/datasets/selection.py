@@ -192,7 +192,7 @@ async def dataset_for(
                 async for answer in answers:
                     hits_before = len(search.hits)
                     search.observe(answer, guard)
-                    running_cost.see(answer)
+                    running_cost.observe(answer)
                     new_hits = len(search.hits) - hits_before
                     advance(new_hits, remark=partial(_remark, search, running_cost))
                     gave_up = search.is_hopeless and not patient

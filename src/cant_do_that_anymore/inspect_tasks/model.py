@@ -214,11 +214,11 @@ class TaskModel:
         watch_calls(model.api)
 
     async def answer(
-        self, question: Question, settings: Settings, form: RequestVariant = ()
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         """Send one request, and add it to the transcript of the sample, if there is one."""
         name = str(self._model)  # as in Inspect, with the provider
-        chat = as_chat(layout_for(name, question.messages, form))
+        chat = as_chat(layout_for(name, question.messages, variant))
         # For our own models, which need more than the text; other providers never see it.
         chat[0].metadata = {
             "rules": question.rules.key,
@@ -226,9 +226,9 @@ class TaskModel:
             "about": question.about,
             "seed": settings.seed,
         }
-        config = config_for(name, settings, form)
+        config = config_for(name, settings, variant)
         try:
-            answer, output = await generate_once(self._model, chat, config, form)
+            answer, output = await generate_once(self._model, chat, config, variant)
         except TransientError:
             raise
         except Exception as error:  # each provider raises its own exceptions

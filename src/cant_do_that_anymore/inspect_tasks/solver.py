@@ -88,7 +88,7 @@ async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
         if answer.error:  # raised, so that Inspect counts it and eval-retry sends it again
             raise UserError(f"no answer under the {request.condition} rules: {answer.error}")
         score = condition.read(answer, trial.position, condition.rules, plan.reading)
-        model_state.guard.see(answer, usable=score.usable, baseline=condition == conditions[0])
+        model_state.guard.observe(answer, usable=score.usable, baseline=condition == conditions[0])
         state.store.set(request.condition, answer.to_json())
         answers.append(answer)
     if not control:

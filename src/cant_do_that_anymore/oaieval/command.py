@@ -309,7 +309,7 @@ def _record(
     if flags.dry_run:
         return spec, DryRecorder(log_events=flags.dry_run_logging)
     path = _record_path(flags, spec.run_id, solver, eval_name)
-    return spec, FileRecorder(path, spec, kept=flags.cache)
+    return spec, FileRecorder(path, spec, cached=flags.cache)
 
 
 def _record_path(flags: Flags, run_id: str, solver: str, eval_name: str) -> Path:

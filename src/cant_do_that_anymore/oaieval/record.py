@@ -177,10 +177,10 @@ class Recorder(Protocol):
 class FileRecorder:
     """Writes a record to a file, its first line before the first request."""
 
-    def __init__(self, path: Path, spec: RecordSpec, *, kept: bool = True) -> None:
+    def __init__(self, path: Path, spec: RecordSpec, *, cached: bool = True) -> None:
         self.path = path
         self._spec = spec
-        self._kept = kept
+        self._cached = cached
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(_line({"spec": asdict(spec)}), "utf-8", errors=SURROGATE_ERRORS)
@@ -208,7 +208,7 @@ class FileRecorder:
             raise Interrupted(
                 f"cannot write the record to {str(self.path)!r} ({problem.strerror})",
                 go_on="run the same command again with another --record_path",
-                kept=self._kept,
+                cached=self._cached,
             ) from None
 
 

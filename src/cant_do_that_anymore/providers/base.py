@@ -197,9 +197,9 @@ class Model(ModelInfo, Protocol):
     """A model that answers requests."""
 
     async def answer(
-        self, question: Question, settings: Settings, form: RequestVariant = ()
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
-        """Answer one question, sent as the request variant ``form``.
+        """Answer one question, sent in that request variant.
 
         Raises:
             RequestRejected: if the model does not accept this request variant.

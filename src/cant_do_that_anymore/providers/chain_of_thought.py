@@ -49,22 +49,24 @@ class ThinkingModel(Thinker):
         self.inner = inner
 
     async def answer(
-        self, question: Question, settings: Settings, form: RequestVariant = ()
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         """Send two requests, for the reasoning and the reply; one if it is a reasoning model."""
-        if ASKED_ONCE in form:
+        if ASKED_ONCE in variant:
             self.may_think = True
-            reply = await self.inner.answer(question, settings, form)
+            reply = await self.inner.answer(question, settings, variant)
             return replace(reply, version=f"{self.prefix}/{reply.version}")
         think_prompt = with_user_turn(question.messages, THINK)
         longer = replace(settings, max_tokens=max(self.thinking_tokens, settings.max_tokens))
-        reasoning = await self.inner.answer(replace(question, messages=think_prompt), longer, form)
+        reasoning = await self.inner.answer(
+            replace(question, messages=think_prompt), longer, variant
+        )
         silent = reasoning.stop_reason == "length" and not reasoning.text.strip()
         if self._inner_info.may_think and (reasoning.is_thoughtful or silent):
-            return await self.answer(question, settings, (*form, ASKED_ONCE))
+            return await self.answer(question, settings, (*variant, ASKED_ONCE))
         turn = Message("assistant", reasoning.text.strip() or "...")  # some reject an empty turn
         conclude = with_user_turn((*think_prompt, turn), CONCLUDE)
-        reply = await self.inner.answer(replace(question, messages=conclude), settings, form)
+        reply = await self.inner.answer(replace(question, messages=conclude), settings, variant)
         usage = reasoning.usage + reply.usage
         return replace(
             reply,

@@ -73,19 +73,19 @@ def is_base_model(name: str) -> bool:
     return name.split("/")[0] == TEXT_PROVIDER
 
 
-def config_for(name: str, settings: Settings, form: RequestVariant = ()) -> GenerateConfig:
+def config_for(name: str, settings: Settings, variant: RequestVariant = ()) -> GenerateConfig:
     """Return Inspect's configuration for a model, settings and a request variant."""
     extra: dict[str, Any] = json.loads(settings.extra_body or "{}")
-    effort, encoding = settings.reasoning_effort, effort_encoding(form, settings)
+    effort, encoding = settings.reasoning_effort, effort_encoding(variant, settings)
     if effort and encoding != EFFORT_FIELD:  # Inspect has no setting for it
         extra = effort_encodings(effort)[encoding] | extra
         effort = None
-    limit: int | None = limit_of(form, settings)
-    if RENAMED_LIMIT in form:
+    limit: int | None = limit_of(variant, settings)
+    if RENAMED_LIMIT in variant:
         extra, limit = extra | {RENAMED_LIMIT: limit}, None
     return GenerateConfig(
         max_tokens=limit,
-        temperature=None if NO_TEMPERATURE in form else settings.temperature,
+        temperature=None if NO_TEMPERATURE in variant else settings.temperature,
         stop_seqs=list(STOP_SEQUENCES) if is_base_model(name) else None,
         reasoning_effort=effort,
         reasoning_tokens=settings.reasoning_tokens,
@@ -94,13 +94,13 @@ def config_for(name: str, settings: Settings, form: RequestVariant = ()) -> Gene
 
 
 def layout_for(
-    name: str, messages: tuple[Message, ...], form: RequestVariant = ()
+    name: str, messages: tuple[Message, ...], variant: RequestVariant = ()
 ) -> tuple[Message, ...]:
     """Arrange the messages for a model's provider and a request variant."""
     if is_base_model(name):
         return (Message("user", as_text(messages)),)
-    messages = arrange_messages(messages, form)
-    if name in OUR_MODELS or name.split("/")[0] in PROVIDERS or NO_SYSTEM in form:
+    messages = arrange_messages(messages, variant)
+    if name in OUR_MODELS or name.split("/")[0] in PROVIDERS or NO_SYSTEM in variant:
         return messages  # as without Inspect
     return user_first(messages)
 
@@ -191,15 +191,15 @@ class HostedModel:
         self.identity = inspect_identity(name, tag=tag)
 
     async def answer(
-        self, question: Question, settings: Settings, form: RequestVariant = ()
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         """Send one request to the provider."""
-        config = config_for(self.name, settings, form)
+        config = config_for(self.name, settings, variant)
         config.max_connections = 1000  # the client limits concurrency
         config.extra_headers = self._headers or None
-        messages = layout_for(self.name, question.messages, form)
+        messages = layout_for(self.name, question.messages, variant)
         try:
-            answer, output = await generate_once(self._model, as_chat(messages), config, form)
+            answer, output = await generate_once(self._model, as_chat(messages), config, variant)
         except TransientError:
             raise
         except Exception as fault:  # every provider raises its own exceptions
@@ -244,7 +244,7 @@ _CALLS: ContextVar[list[ModelCall]] = ContextVar("calls")
 
 
 async def generate_once(
-    model: Model, chat: list[ChatMessage], config: GenerateConfig, form: RequestVariant
+    model: Model, chat: list[ChatMessage], config: GenerateConfig, variant: RequestVariant
 ) -> tuple[Answer, ModelOutput | None]:
     """Let a model send one request through Inspect, as a request variant.
 
@@ -261,7 +261,7 @@ async def generate_once(
         output = await model.generate(chat, config=config)
     except Exception as fault:
         if _is_out_of_tokens(fault):
-            return Answer("", stop_reason="length", conceded=form), None
+            return Answer("", stop_reason="length", conceded=variant), None
         if isinstance(unwrap_error(fault), _BAD_BODY):
             raise TransientError(
                 f"no completion ({unwrap_error(fault)})", maybe_billed=True
@@ -275,7 +275,7 @@ async def generate_once(
         raise TransientError(answer.error or "the provider calls it an error", maybe_billed=True)
     has_request = config.temperature is not None and calls
     dropped = has_request and not _has_temperature(calls[-1].request)
-    return replace(answer, conceded=(*form, NO_TEMPERATURE) if dropped else form), output
+    return replace(answer, conceded=(*variant, NO_TEMPERATURE) if dropped else variant), output
 
 
 def watch_calls(api: ModelAPI) -> None:

@@ -30,7 +30,7 @@ class RandomModel:
         return {"name": self.name}
 
     async def answer(
-        self, question: Question, settings: Settings, form: RequestVariant = ()
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         """Play one move, or none if there is none; answer yes or no to questions of legality."""
         board = board_after(question.moves)
@@ -70,7 +70,7 @@ class HumanModel:
         self._progress = progress
 
     async def answer(
-        self, question: Question, settings: Settings, form: RequestVariant = ()
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         """Print the question and wait for a move, or for yes or no.
 

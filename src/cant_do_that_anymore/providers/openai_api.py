@@ -148,18 +148,18 @@ class ServerModel:
         }
 
     async def answer(
-        self, question: Question, settings: Settings, form: RequestVariant = ()
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         """Send one request to the server."""
-        time_out = LONG_TIME_OUT if limit_of(form, settings) > MIN_REASONING_TOKENS else TIME_OUT
-        request = self.request(question, settings, form)
+        time_out = LONG_TIME_OUT if limit_of(variant, settings) > MIN_REASONING_TOKENS else TIME_OUT
+        request = self.request(question, settings, variant)
         response = await self.send(
             "POST", self.path, time_out=time_out, longest=MAX_RESPONSE_BYTES, json=request
         )
         if response.status == 404:
             with suppress(UserError):
                 self._suggestion = suggestion(await self._cards(), self._served_as)
-        return self.answer_in(response, form)
+        return self.answer_in(response, variant)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -192,20 +192,24 @@ class ServerModel:
             ) from None
 
     def request(
-        self, question: Question, settings: Settings, form: RequestVariant
+        self, question: Question, settings: Settings, variant: RequestVariant
     ) -> dict[str, Any]:
         """Build the request body for a question, settings and a request variant."""
-        messages = arrange_messages(question.messages, form)
+        messages = arrange_messages(question.messages, variant)
         request: dict[str, Any] = {"model": self._served_as}
         if self.api == "completions":
             request |= {"prompt": as_text(messages), "stop": list(STOP_SEQUENCES)}
         else:
             request["messages"] = [{"role": m.role, "content": m.content} for m in messages]
-        if settings.temperature is not None and NO_TEMPERATURE not in form:
+        if settings.temperature is not None and NO_TEMPERATURE not in variant:
             request["temperature"] = settings.temperature
-        request[RENAMED_LIMIT if RENAMED_LIMIT in form else "max_tokens"] = limit_of(form, settings)
+        request[RENAMED_LIMIT if RENAMED_LIMIT in variant else "max_tokens"] = limit_of(
+            variant, settings
+        )
         if settings.reasoning_effort:
-            request |= effort_encodings(settings.reasoning_effort)[effort_encoding(form, settings)]
+            request |= effort_encodings(settings.reasoning_effort)[
+                effort_encoding(variant, settings)
+            ]
         extra: dict[str, Any] = json.loads(settings.extra_body or "{}")
         return request | extra
 
@@ -247,7 +251,7 @@ class ServerModel:
             message = f"{type(fault).__name__}: {self.without_key(str(fault))}"
             raise TransientError(message, maybe_billed=not not_sent) from None
 
-    def answer_in(self, response: Response, form: RequestVariant) -> Answer:
+    def answer_in(self, response: Response, variant: RequestVariant) -> Answer:
         """Parse the response to a request of that variant.
 
         Raises:
@@ -255,7 +259,7 @@ class ServerModel:
         """
         if response.is_success:
             try:
-                answer = parse_completion(response.body, self.api, self._served_as, form)
+                answer = parse_completion(response.body, self.api, self._served_as, variant)
             except ValueError:
                 received = self.without_key(error_message(response.body)) or "an empty body"
                 message = f"a reply that is no completion: {received}"
@@ -266,9 +270,9 @@ class ServerModel:
             self._fingerprint = self._redact(fingerprint_in(response.body))
             return answer
         if response.status == 400 and b'"content_filter"' in response.body:  # as a code, not prose
-            return Answer("", stop_reason="refused", version=self._version, conceded=form)
+            return Answer("", stop_reason="refused", version=self._version, conceded=variant)
         if response.status == 400 and OUT_OF_TOKENS in response.body:
-            return Answer("", stop_reason="length", version=self._version, conceded=form)
+            return Answer("", stop_reason="length", version=self._version, conceded=variant)
         raise self.fault(response)
 
     def fault(self, response: Response) -> TransientError | UserError | RequestRejected:

@@ -126,7 +126,7 @@ class PocketModel:
         self._workers = asyncio.Semaphore(WORKERS)
 
     async def answer(
-        self, question: Question, settings: Settings, form: RequestVariant = ()
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         """Play the most likely move, or sample one; reply "" if there is no legal move.
 

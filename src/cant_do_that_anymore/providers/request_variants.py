@@ -110,39 +110,41 @@ _NOTES = {
 }
 
 
-def fallbacks(words: str, form: RequestVariant, settings: Settings) -> Iterator[RequestVariant]:
+def fallbacks(words: str, variant: RequestVariant, settings: Settings) -> Iterator[RequestVariant]:
     """Yield the request variants that a rejection with this message calls for, likeliest first."""
     message = " ".join(words.lower().split())
     for change, pattern in _REJECTION_PATTERNS.items():
-        if change not in form and pattern.search(message):
-            yield (*form, change)
-    budget = reasoning_budget(form, settings)
+        if change not in variant and pattern.search(message):
+            yield (*variant, change)
+    budget = reasoning_budget(variant, settings)
     if budget and _LARGER_BUDGET.search(message):
-        yield with_reasoning_budget(form, REASONING_GROWTH * budget)
+        yield with_reasoning_budget(variant, REASONING_GROWTH * budget)
     elif budget // 2 >= MIN_REASONING_TOKENS and _ABOUT_LIMIT.search(message):
-        yield with_reasoning_budget(form, budget // 2)
+        yield with_reasoning_budget(variant, budget // 2)
     effort = settings.reasoning_effort
     if effort and (_ABOUT_EFFORT.search(message) or f"'{effort}'" in message):
-        yield from later_effort_encodings(form, settings)
+        yield from later_effort_encodings(variant, settings)
 
 
-def later_effort_encodings(form: RequestVariant, settings: Settings) -> Iterator[RequestVariant]:
+def later_effort_encodings(variant: RequestVariant, settings: Settings) -> Iterator[RequestVariant]:
     """Yield the request variants with the effort encodings that come after the current one."""
     if settings.reasoning_effort:
         encodings = list(effort_encodings(settings.reasoning_effort))
-        for encoding in encodings[encodings.index(effort_encoding(form, settings)) + 1 :]:
-            yield (*(name for name in form if not name.startswith(_EFFORT)), _EFFORT + encoding)
+        for encoding in encodings[encodings.index(effort_encoding(variant, settings)) + 1 :]:
+            yield (*(name for name in variant if not name.startswith(_EFFORT)), _EFFORT + encoding)
 
 
-def effort_encoding(form: RequestVariant, settings: Settings) -> str:
+def effort_encoding(variant: RequestVariant, settings: Settings) -> str:
     """Return the name of the effort encoding that a request variant uses."""
-    names = [change.removeprefix(_EFFORT) for change in form if change.startswith(_EFFORT)]
+    names = [change.removeprefix(_EFFORT) for change in variant if change.startswith(_EFFORT)]
     return names[0] if names else next(iter(effort_encodings(settings.reasoning_effort or "none")))
 
 
-def reasoning_budget(form: RequestVariant, settings: Settings) -> int:
+def reasoning_budget(variant: RequestVariant, settings: Settings) -> int:
     """Return the token limit of the reasoning, which is added to that of the reply."""
-    budgets = [int(change.removeprefix(_BUDGET)) for change in form if change.startswith(_BUDGET)]
+    budgets = [
+        int(change.removeprefix(_BUDGET)) for change in variant if change.startswith(_BUDGET)
+    ]
     if budgets:
         return budgets[0]
     if settings.reasoning_tokens is not None:
@@ -150,21 +152,21 @@ def reasoning_budget(form: RequestVariant, settings: Settings) -> int:
     return 0 if settings.reasoning_effort in (None, "none") else DEFAULT_REASONING_TOKENS
 
 
-def with_reasoning_budget(form: RequestVariant, tokens: int) -> RequestVariant:
+def with_reasoning_budget(variant: RequestVariant, tokens: int) -> RequestVariant:
     """Return the request variant with another token limit of the reasoning."""
-    return (*(change for change in form if not change.startswith(_BUDGET)), f"{_BUDGET}{tokens}")
+    return (*(change for change in variant if not change.startswith(_BUDGET)), f"{_BUDGET}{tokens}")
 
 
-def arrange_messages(messages: tuple[Message, ...], form: RequestVariant) -> tuple[Message, ...]:
+def arrange_messages(messages: tuple[Message, ...], variant: RequestVariant) -> tuple[Message, ...]:
     """Arrange the messages for a request variant."""
-    if NO_SYSTEM in form:
+    if NO_SYSTEM in variant:
         return without_system(messages)
-    return user_first(messages) if USER_FIRST in form else messages
+    return user_first(messages) if USER_FIRST in variant else messages
 
 
-def limit_of(form: RequestVariant, settings: Settings) -> int:
+def limit_of(variant: RequestVariant, settings: Settings) -> int:
     """Return the token limit to send: reply plus reasoning."""
-    return settings.max_tokens + reasoning_budget(form, settings)
+    return settings.max_tokens + reasoning_budget(variant, settings)
 
 
 def variant_notes(variant: Iterable[str]) -> list[str]:

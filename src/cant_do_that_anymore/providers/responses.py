@@ -170,7 +170,7 @@ class Response(NamedTuple):
         return 200 <= self.status < 300
 
 
-def parse_completion(body: bytes, api: Api, served_as: str, form: RequestVariant) -> Answer:
+def parse_completion(body: bytes, api: Api, served_as: str, variant: RequestVariant) -> Answer:
     """Parse the body of a successful response.
 
     Raises:
@@ -196,7 +196,7 @@ def parse_completion(body: bytes, api: Api, served_as: str, form: RequestVariant
             usage=_usage(reply.get("usage"), reasoning, text),
             version=str(reply.get("model") or served_as),
             reasoning=reasoning,
-            conceded=form,
+            conceded=variant,
         )
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as fault:
         raise ValueError(f"no completion: {fault}") from None

@@ -46,7 +46,7 @@ ALL_CACHED = "every answer was kept from an earlier run; another seed asks anew"
 
 
 def evaluate(
-    spec: Spec, model: Model | None = None, *, quiet: bool = False, purse: Budget | None = None
+    spec: Spec, model: Model | None = None, *, quiet: bool = False, budget: Budget | None = None
 ) -> Run:
     """Evaluate a model: the one that the spec names, unless another is given.
 
@@ -60,8 +60,8 @@ def evaluate(
     """
     model = model or create_model(spec)
     plan, source = plan_for(spec, model), positions_for(spec, quiet=quiet)
-    run = _run(spec, plan, source, model, quiet=quiet, purse=purse)
-    return run_interruptible(run, kept=not spec.fresh)
+    run = _run(spec, plan, source, model, quiet=quiet, budget=budget)
+    return run_interruptible(run, cached=not spec.fresh)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def select(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Se
             await verify_identity(spec, plan, source, client, quiet=quiet)
             return await select_async(spec, plan, source, client, billed=plan, quiet=quiet)
 
-    return run_interruptible(selected(), kept=not spec.fresh)
+    return run_interruptible(selected(), cached=not spec.fresh)
 
 
 async def select_async(
@@ -103,13 +103,13 @@ async def _run(
     model: Model,
     *,
     quiet: bool,
-    purse: Budget | None,
+    budget: Budget | None,
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    async with open_client(spec, model, purse) as client:
+    async with open_client(spec, model, budget) as client:
         identity_notes = await verify_identity(spec, plan, source, client, quiet=quiet)
         # A caller that passes a budget has already approved the cost.
-        if not purse and (forecast := await forecast_cost(spec, plan, client, quiet=quiet)):
+        if not budget and (forecast := await forecast_cost(spec, plan, client, quiet=quiet)):
             require_approval([forecast.finding], [forecast.measuring], [spec])
         requests_per_sample = len(plan.conditions) + (
             len(ASKED_OF_CONTROLS) if spec.diagnose else 0
@@ -147,13 +147,13 @@ async def _run(
             *notes_on(samples, results, plan, controls),
             *([] if spec.dataset else on_moved_alias(dataset, versions)),
             *notes_on_dataset(dataset),
-            *([] if client.asked else [ALL_CACHED]),
+            *([] if client.n_new else [ALL_CACHED]),
         ],
         started_at=started_at,
         seconds=round(time.monotonic() - started, 2),
         cost=cost_of(price, client, dataset, all_samples, versions),
         controls=controls,
-        kept=not spec.fresh,
+        cached=not spec.fresh,
     )
 
 
@@ -223,8 +223,8 @@ async def _measure(
                 sample = trial.sample(replies, conditions, plan.reading)
                 for name, answer in sample.answers.items():
                     usable, baseline = sample.replies[name].usable, name == plan.baseline.name
-                    guard.see(answer, usable=usable, baseline=baseline)
-                    running_cost.see(answer)
+                    guard.observe(answer, usable=usable, baseline=baseline)
+                    running_cost.observe(answer)
                 samples.append(replace(sample, said=spill.spill(sample.answers)))
                 remaining -= len(conditions)
                 advance(remark=partial(running_cost.in_all, remaining))

@@ -86,7 +86,7 @@ async def verify_identity_in(
     return await _verify(cached, plan.settings, spec, plan, client, quiet=quiet)
 
 
-def check_identity(run: Run, spec: Spec, purse: Budget, *, quiet: bool) -> None:
+def check_identity(run: Run, spec: Spec, budget: Budget, *, quiet: bool) -> None:
     """Verify the identity before a saved run is reused for a spec.
 
     It compares the cached temperature-0 answers that selected the positions, or else the run's own
@@ -100,7 +100,7 @@ def check_identity(run: Run, spec: Spec, purse: Budget, *, quiet: bool) -> None:
         return
 
     async def probed() -> list[str]:
-        async with open_client(spec, create_model(spec), purse) as client:
+        async with open_client(spec, create_model(spec), budget) as client:
             requests, settings = _first_requests(spec, run.plan, positions_for(spec), client.model)
             cached = _cached(requests, settings, client)
             versions = versions_of(run.samples)
@@ -117,7 +117,7 @@ def check_identity(run: Run, spec: Spec, purse: Budget, *, quiet: bool) -> None:
                 return await _probe(cached[:MAX_PROBES], settings, client, versions)
 
     try:
-        notes = run_interruptible(probed(), kept=not spec.fresh)
+        notes = run_interruptible(probed(), cached=not spec.fresh)
     except ModelChanged as changed:
         raise ModelChanged(f"{changed}, both with a new folder for --out") from None
     except Stopped:
@@ -154,7 +154,7 @@ def _unreachable_note(error: Exception) -> str:
 
 async def save_fingerprint(client: Client) -> None:
     """Save the server's fingerprint of the model with its cached answers."""
-    if client.asked:
+    if client.n_new:
         client.cache.save_fingerprints(await _fingerprints(client.model))
 
 

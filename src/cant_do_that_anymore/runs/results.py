@@ -40,7 +40,7 @@ class Run:
         samples: every position with all its answers.
         notes: warnings and remarks for readers of the numbers, one sentence each.
         folder: the folder of the run, if it was saved.
-        kept: whether its answers are cached elsewhere, so that they need not be requested again.
+        cached: whether its answers are cached elsewhere, so that they need not be requested again.
         controls: positions whose habit stays legal, with their answers; only in a diagnosis.
         protocol: runs of different protocols cannot be compared.
         versions: of the software that computed the run.
@@ -59,7 +59,7 @@ class Run:
     seconds: float
     cost: Cost = field(default_factory=Cost)
     folder: Path | None = field(default=None, compare=False)
-    kept: bool = field(default=True, compare=False)
+    cached: bool = field(default=True, compare=False)
     controls: list[Sample] = field(repr=False, default_factory=list)
     protocol: str = PROTOCOL
     versions: dict[str, str] = field(default_factory=versions_here)

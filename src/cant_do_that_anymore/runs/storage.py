@@ -382,5 +382,5 @@ def unwritable(run: Run, folder: Path, error: OSError) -> UserError:
         f"cannot write the run to {str(folder)!r} ({error.strerror})",
         "its answers are saved",
         "run the same command again with another --out",
-        kept=run.kept,
+        cached=run.cached,
     )

@@ -24,7 +24,7 @@ class QualityGuard:
         self._standard = 0
         self._unreadable = 0
 
-    def see(self, answer: Answer, *, usable: bool, baseline: bool) -> None:
+    def observe(self, answer: Answer, *, usable: bool, baseline: bool) -> None:
         """Count one answer, and whether it was usable.
 
         Raises:
