@@ -13,8 +13,8 @@ from aiohttp import web
 
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.providers.access import Access
 from cant_do_that_anymore.providers.catalogue import model_named
-from cant_do_that_anymore.providers.http import Access
 from cant_do_that_anymore.providers.openai_api import ServerModel
 from cant_do_that_anymore.providers.redact import PIECE_LENGTH, Redactor
 from cant_do_that_anymore.providers.responses import Response

@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from cant_do_that_anymore import Spec
+from cant_do_that_anymore.cli.help import HEADINGS, Option
 from cant_do_that_anymore.cli.main import COMMANDS, DATASET_COMMANDS, cdta
-from cant_do_that_anymore.cli.options import HEADINGS, OPTIONS, Option
+from cant_do_that_anymore.cli.options import OPTIONS
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.inspect_tasks import model as tasks
 from cant_do_that_anymore.oaieval.command import COMPLETION_ARGS

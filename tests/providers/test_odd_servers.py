@@ -12,9 +12,10 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.providers import http as http_module
+from cant_do_that_anymore.providers.access import Access
 from cant_do_that_anymore.providers.base import Answer, Message, Question, Settings, Usage
 from cant_do_that_anymore.providers.catalogue import model_named
-from cant_do_that_anymore.providers.http import Access, unreachable
+from cant_do_that_anymore.providers.http import unreachable
 from cant_do_that_anymore.providers.openai_api import ServerModel
 from cant_do_that_anymore.providers.responses import parse_completion, parse_retry_after
 from loopback import Loopback, serving

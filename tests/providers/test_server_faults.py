@@ -15,9 +15,9 @@ from cant_do_that_anymore.client import client
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers import http, openai_api
+from cant_do_that_anymore.providers.access import Access
 from cant_do_that_anymore.providers.base import TransientError
 from cant_do_that_anymore.providers.catalogue import model_named
-from cant_do_that_anymore.providers.http import Access
 from cant_do_that_anymore.providers.openai_api import ServerModel
 from cant_do_that_anymore.providers.responses import Response
 from cant_do_that_anymore.runs.results import Run

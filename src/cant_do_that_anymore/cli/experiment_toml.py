@@ -15,8 +15,9 @@ import click
 from ..comparison.naming import Entrant
 from ..errors import InvalidInput, unknown_value
 from ..files import atomic_write_text
-from ..providers.http import ENV_PREFIX
-from .options import MODEL, OPTIONS, several
+from ..providers.access import ENV_PREFIX
+from .help import MODEL
+from .options import OPTIONS, several
 
 NAME = "experiment.toml"
 NOT_IN_FILES = ("init", "plots_only", "help")

@@ -1,4 +1,4 @@
-"""Options that commands share, each declared once, and help by heading.
+"""Options that commands share, each declared once.
 
 Options only parse numbers and paths; `Spec` validates them. A new field of `Spec` is one entry in
 `OPTIONS`, and its name in the commands that take it.
@@ -13,36 +13,7 @@ import click
 from ..errors import InvalidInput
 from ..providers.base import EFFORTS
 from ..task.spec import DEFAULT_MODEL, SAMPLES, Spec
-
-MODEL, TASK, LIMITS, OUTPUT = "Model", "What is asked", "Limits and cost", "Output"
-HEADINGS = (MODEL, TASK, LIMITS, OUTPUT)
-WIDEST_NAME = 28
-
-
-class Option(click.Option):
-    """An option with its heading in the help."""
-
-    def __init__(self, *args: Any, heading: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.heading = heading
-
-
-class Command(click.Command):
-    """A command whose help lists the options by heading."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options by heading, in aligned columns."""
-        rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record and isinstance(parameter, click.Option):
-                rows[getattr(parameter, "heading", OUTPUT)].append(record)
-        names = [name for group in rows.values() for name, _ in group]
-        width = min(WIDEST_NAME, max(map(len, names)))
-        for heading, group in rows.items():
-            if group:
-                with formatter.section(heading):
-                    formatter.write_dl([(name.ljust(width), text) for name, text in group])
+from .help import LIMITS, MODEL, OUTPUT, TASK, Option
 
 
 def _of_spec(heading: str, flag: str, **attributes: Any) -> Option:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
+from ..providers.access import split_address
 from ..providers.base import Effort
 from ..providers.catalogue import info_by_name
-from ..providers.http import split_address
 from ..runs.results import Run
 
 

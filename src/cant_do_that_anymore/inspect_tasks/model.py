@@ -38,13 +38,13 @@ from ..providers.base import (
     TransientError,
 )
 from ..providers.catalogue import OUR_MODELS, Unreached, info_by_name, model_named
-from ..providers.http import unwrap_error
 from ..providers.inspect_api import (
     as_chat,
     config_for,
     generate_once,
     layout_for,
     rejection_text,
+    unwrap_error,
     watch_calls,
 )
 from ..task.spec import Spec

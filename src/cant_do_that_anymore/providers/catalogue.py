@@ -19,9 +19,9 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import InvalidInput, shortlist, unknown_value
 from ..interrupts import run_interruptible
+from .access import Access, resolve_headers, split_address
 from .base import CHAT_TOKENS, Model, ModelInfo
 from .chain_of_thought import THINKING_TOKENS, Thinker, ThinkingModel
-from .http import Access, resolve_headers, split_address
 from .local import HumanModel, RandomModel
 from .openai_api import BASE_MODEL_TOKENS, TEXT_PREFIX, ServerModel
 from .request_variants import STOP_SEQUENCES

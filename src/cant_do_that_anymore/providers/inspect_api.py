@@ -1,6 +1,11 @@
-"""Adapter for every provider that Inspect AI reaches."""
+"""Adapter for every provider that Inspect AI reaches.
+
+Retries belong to this package's client. The OpenAI and Anthropic SDK clients that Inspect AI
+creates would also retry by themselves, unseen but billed, and time out after ten minutes.
+"""
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -37,10 +42,10 @@ from .base import (
     Usage,
 )
 from .catalogue import EXTRAS, OUR_MODELS, PROVIDERS, TEXT_PROVIDER, inspect_identity
-from .http import disable_client_retries, raise_inspect_timeout, unwrap_error, was_sent
 from .openai_api import (
     BASE_MODEL_TOKENS,
     GATEWAY_TIMEOUT_STATUSES,
+    MAX_RESPONSE_SECONDS,
     OUT_OF_TOKENS,
     OVERLOAD_STATUSES,
     REJECTED_STATUSES,
@@ -148,6 +153,7 @@ def _usage(usage: ModelUsage | None, reasoning: str, text: str) -> Usage:
     return Usage(prompt, output, thinking, usage.input_tokens_cache_read or 0)
 
 
+_NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ClientConnectorError"}
 _PACKAGE = re.compile(rf"pip install (?:--upgrade )?({'|'.join(EXTRAS)})\b(?!=)")
 # What Inspect's providers raise for a malformed response body, such as one with null choices.
 _BAD_BODY = (TypeError, LookupError, AttributeError, ValidationError)
@@ -165,7 +171,8 @@ class HostedModel:
         self.provider = name.split("/")[0]
         self.max_tokens = BASE_MODEL_TOKENS if is_base_model(name) else CHAT_TOKENS
         self.may_think = not is_base_model(name)
-        raise_inspect_timeout()
+        # for the clients that Inspect creates from now on, unless the user set it
+        os.environ.setdefault("INSPECT_HTTP_REQUEST_TIMEOUT", str(MAX_RESPONSE_SECONDS))
         try:
             self._model = get_model(
                 name,
@@ -186,7 +193,9 @@ class HostedModel:
             self._model.api.api_key or "", *self._headers.values(), shown=self.name
         )
         self._version = self.name.partition("/")[2]
-        disable_client_retries(self._model.api)
+        client: Any = getattr(self._model.api, "client", None)
+        if hasattr(client, "max_retries"):
+            client.max_retries = 0
         watch_calls(self._model.api)
         self.identity = inspect_identity(name, tag=tag)
 
@@ -229,7 +238,7 @@ class HostedModel:
         if (decision or overloaded) and not out_of_credit:
             retry_after = getattr(decision, "retry_after", None)
             answered = isinstance(status, int)
-            maybe_billed = status in GATEWAY_TIMEOUT_STATUSES if answered else was_sent(fault)
+            maybe_billed = status in GATEWAY_TIMEOUT_STATUSES if answered else _was_sent(fault)
             return TransientError(
                 message, retry_after=retry_after, overloaded=overloaded, maybe_billed=maybe_billed
             )
@@ -326,3 +335,18 @@ def _plain(text: str) -> str:
     """Return a text as one line without Inspect's markup."""
     unmarked = re.sub(r"\[/?[a-z ]+\]", "", text).replace("ERROR: ", "")
     return " ".join(unmarked.split())[:400]
+
+
+def _was_sent(fault: BaseException) -> bool:
+    """Whether a failed request may have reached the provider."""
+    return not {type(error).__name__ for error in (fault, fault.__cause__)} & _NOT_SENT
+
+
+def unwrap_error(fault: Exception) -> Exception:
+    """Return the provider's exception that Inspect may have wrapped in its own."""
+    last_attempt = getattr(fault, "last_attempt", None)
+    if last_attempt:
+        fault = last_attempt.exception()
+    if type(fault).__module__.startswith("inspect_ai") and isinstance(fault.__cause__, Exception):
+        return fault.__cause__
+    return fault

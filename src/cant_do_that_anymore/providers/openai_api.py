@@ -5,11 +5,12 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 
 from ..errors import UserError, nearest
+from .access import Access, normalize_address, url_for
 from .base import (
     CHAT_TOKENS,
     Answer,
@@ -19,17 +20,7 @@ from .base import (
     Settings,
     TransientError,
 )
-from .http import (
-    MAX_RESPONSE_SECONDS,
-    Access,
-    Connector,
-    keepalive_socket,
-    normalize_address,
-    proxy_for,
-    same_origin_only,
-    unreachable,
-    url_for,
-)
+from .http import Connector, keepalive_socket, proxy_for, unreachable
 from .redact import Redactor
 from .request_variants import (
     MIN_REASONING_TOKENS,
@@ -89,6 +80,7 @@ def suggestion(cards: Sequence[Card], name: str) -> str:
 
 BASE_MODEL_TOKENS = 4
 TEXT_PREFIX = "completions/"  # marks a base model, which gets one text over the completions API
+MAX_RESPONSE_SECONDS = 1800  # some models reason for ten minutes and more
 TIME_OUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
 LONG_TIME_OUT = aiohttp.ClientTimeout(total=MAX_RESPONSE_SECONDS, sock_connect=30)
 OVERLOAD_STATUSES = {429, 503, 529}
@@ -226,13 +218,16 @@ class ServerModel:
 
         Raises:
             TransientError: if no complete response arrives, or it is longer than ``longest``.
-            UserError: if the server never answered, or redirects to another one.
+            UserError: if the server never answered, or redirects.
         """
+        url = url_for(self.endpoint, path)
         request = self._client().request(
-            method, url_for(self.endpoint, path), timeout=time_out, **body
+            method, url, timeout=time_out, allow_redirects=False, **body
         )
         try:
             async with request as response:
+                if 300 <= response.status < 400 and "Location" in response.headers:
+                    raise self._redirect(urljoin(url, response.headers["Location"]), path)
                 received = bytearray()
                 async for chunk in response.content.iter_any():
                     received += chunk
@@ -250,6 +245,16 @@ class ServerModel:
                 raise unreachable(self.endpoint, fault) from None
             message = f"{type(fault).__name__}: {self.without_key(str(fault))}"
             raise TransientError(message, maybe_billed=not not_sent) from None
+
+    def _redirect(self, url: str, path: str) -> UserError:
+        """Return the error for a redirect, with the address to use instead of the endpoint."""
+        parts = urlsplit(url)
+        target = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
+        address = self.without_key(target.geturl().removesuffix(path))
+        return UserError(
+            f"{self.endpoint} redirects to {address}, to which nothing was sent; "
+            "if that one is meant, --base-url takes its address"
+        )
 
     def answer_in(self, response: Response, variant: RequestVariant) -> Answer:
         """Parse the response to a request of that variant.
@@ -313,7 +318,6 @@ class ServerModel:
                 headers=self._access.sent,
                 timeout=TIME_OUT,
                 proxy=proxy_for(self.endpoint),
-                middlewares=[same_origin_only(self.endpoint, self.path, self.without_key)],
             )
         return self._session
 

@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from ..client.batch.client import check_batch
 from ..errors import InvalidInput, unknown_value
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, resolve_rules
+from ..providers.access import split_address, validate_headers
 from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
-from ..providers.http import split_address, validate_headers
 from .conditions import ASKED, check, conditions_for
 from .prompts import DEFAULT, wording_named
 from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Plan, Reading

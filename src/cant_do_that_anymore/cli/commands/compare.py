@@ -13,7 +13,8 @@ from ...report.tables import comparison_table
 from ...runs.lookup import find_runs
 from ...runs.storage import load_run
 from ..console import console
-from ..options import Command, markdown_option, output_option, shared
+from ..help import Command
+from ..options import markdown_option, output_option, shared
 
 
 @click.command(

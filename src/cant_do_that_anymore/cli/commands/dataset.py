@@ -23,7 +23,8 @@ from ...task.conditions import question
 from ...task.spec import Spec
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from ..approval import with_approval
-from ..options import REASONING, Command, shared
+from ..help import Command
+from ..options import REASONING, shared
 
 POSITIONS_SHOWN = 5
 _PATH = click.Path(path_type=Path)

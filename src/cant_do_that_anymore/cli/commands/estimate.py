@@ -16,7 +16,8 @@ from ...progress import duration
 from ...task.spec import Spec
 from ...task.types import Eval
 from ..console import console
-from ..options import REASONING, Command, several, several_models, shared
+from ..help import Command
+from ..options import REASONING, several, several_models, shared
 
 NO_FOLDING = 200  # columns
 NOTHING = "nothing left"

@@ -28,17 +28,8 @@ from ...task.types import Eval
 from ..approval import with_approval
 from ..console import console
 from ..experiment_toml import NAME, file_in, take_defaults, write_example
-from ..options import (
-    OUTPUT,
-    TASK,
-    Command,
-    Option,
-    markdown_option,
-    out_option,
-    several,
-    several_models,
-    shared,
-)
+from ..help import OUTPUT, TASK, Command, Option
+from ..options import markdown_option, out_option, several, several_models, shared
 
 OUT = Path("experiment")
 

@@ -16,9 +16,9 @@ from ...errors import Incomplete, InvalidInput, error_reason, pluralize
 from ...files import atomic_write
 from ...game import mining
 from ...game.position import gzip_if_named
-from ...game.rules import rules_named
+from ...game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from ...progress import Show, progress_display
-from ..options import LIMITS, OUTPUT, TASK, Command, Option, shared
+from ..help import LIMITS, OUTPUT, TASK, Command, Option
 
 MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
 
@@ -26,7 +26,14 @@ MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
 @click.command(
     cls=Command,
     params=[
-        *shared("rules"),
+        Option(
+            ["--rules"],
+            heading=TASK,
+            default=BISHOPS_AS_KNIGHTS.key,
+            show_default=True,
+            metavar="KEY",
+            help="One of cdta rules.",
+        ),
         Option(
             ["--first/--every"],
             heading=TASK,

@@ -32,7 +32,8 @@ from ...runs.lookup import (
 )
 from ...runs.storage import load_run
 from ..console import console
-from ..options import Command, output_option, shared
+from ..help import Command
+from ..options import output_option, shared
 
 
 @click.command(

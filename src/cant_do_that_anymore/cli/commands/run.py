@@ -17,7 +17,8 @@ from ...task.spec import Spec
 from ...task.types import Reading
 from ..approval import with_approval
 from ..console import console
-from ..options import REASONING, TASK, Command, Option, out_option, shared
+from ..help import TASK, Command, Option
+from ..options import REASONING, out_option, shared
 
 RUN_OPTIONS = shared(
     *("model", "base_url", "tag", "header", "temperature", "max_tokens"),

@@ -1,0 +1,35 @@
+"""Commands whose help lists the options by heading."""
+
+from typing import Any
+
+import click
+
+MODEL, TASK, LIMITS, OUTPUT = "Model", "What is asked", "Limits and cost", "Output"
+HEADINGS = (MODEL, TASK, LIMITS, OUTPUT)
+WIDEST_NAME = 28
+
+
+class Option(click.Option):
+    """An option with its heading in the help."""
+
+    def __init__(self, *args: Any, heading: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.heading = heading
+
+
+class Command(click.Command):
+    """A command whose help lists the options by heading."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options by heading, in aligned columns."""
+        rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record and isinstance(parameter, click.Option):
+                rows[getattr(parameter, "heading", OUTPUT)].append(record)
+        names = [name for group in rows.values() for name, _ in group]
+        width = min(WIDEST_NAME, max(map(len, names)))
+        for heading, group in rows.items():
+            if group:
+                with formatter.section(heading):
+                    formatter.write_dl([(name.ljust(width), text) for name, text in group])
