@@ -37,7 +37,7 @@ def likeliest_moves(positions: list[Position]) -> dict[Position, str]:
 
 
 def legal_share(played: dict[Position, str], rules: Rules) -> float:
-    """How much of what is played the rules allow."""
+    """Share of the played moves that the rules allow."""
     return sum(
         rules.is_legal(position.board(), chess.Move.from_uci(move))
         for position, move in played.items()
@@ -45,12 +45,12 @@ def legal_share(played: dict[Position, str], rules: Rules) -> float:
 
 
 def special_share(played: dict[Position, str]) -> float:
-    """How much of what is played is a special move."""
+    """Share of the played moves that are special moves."""
     return sum(move in position.special_moves for position, move in played.items()) / len(played)
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.2f} %"
+    return f"{100 * share:.2f}%"
 
 
 def figures() -> str:
@@ -71,7 +71,7 @@ def figures() -> str:
             "the same before rounding to eight bits",
             percent(record["heldout_top1_before_rounding"]),
         ),
-        ("cross-entropy on held-out games", f"{heldout['loss']:.3f} nats a move"),
+        ("cross-entropy on held-out games", f"{heldout['loss']:.3f} nats per move"),
         ("legal moves on the pool", f"{percent(legal_share(pool, STANDARD))} of {len(pool):,}"),
         ("special move played on the pool", percent(special_share(pool))),
         (
@@ -88,7 +88,7 @@ def figures() -> str:
         "| --- | --- |",
         *(f"| {what} | {figure} |" for what, figure in rows),
         "",
-        "Top-1 on held-out games by ply, in per cent:",
+        "Top-1 on held-out games by ply, in percent:",
         "",
         "| ply | " + " | ".join(f"+{place}" for place in range(1, ROW + 1)) + " |",
         "| --- |" + " --- |" * ROW,
