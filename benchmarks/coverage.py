@@ -3,7 +3,7 @@
     python benchmarks/coverage.py --quick --jobs 2             # fewer experiments, no n of 1,000
     python benchmarks/coverage.py --jobs 16 --out tables       # a Markdown file for each part
     python benchmarks/coverage.py --jobs 16 --part precision   # one part, to standard output
-    python benchmarks/coverage.py --insert tables docs/protocol.md    # put them into the document
+    python benchmarks/coverage.py --insert tables docs/coverage.md    # put them into the document
 
 The same cell has the same numbers in every part, on every machine and with any number of jobs.
 The models that are made up for this are in `known_models.py`.
