@@ -20,10 +20,12 @@ def cluster() -> Iterator[str]:
     """The address of a cluster of two machines, as far as Ray can tell."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.delenv("TMPDIR", raising=False)  # its logs need no memory
         from ray.cluster_utils import Cluster
 
         machine: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
-        two = Cluster(initialize_head=True, head_node_args=machine)
+        head = machine | {"include_dashboard": False}
+        two = Cluster(initialize_head=True, head_node_args=head)
         try:
             two.add_node(**machine)
             yield two.address
