@@ -121,6 +121,9 @@ COMMANDS = {
     },
     "Look at results": {
         "runs": Entry("commands.report:list_runs", "List runs, the newest first."),
+        "show": Entry(
+            "commands.show:show", "Show samples of a run: the board, the prompts and the replies."
+        ),
         "view": Entry("commands.report:view", "Open the page of a run in the browser."),
         "report": Entry("commands.report:report", "Write the page of each run again."),
         "compare": Entry(
@@ -142,6 +145,7 @@ COMMANDS = {
             "List the rule changes, each with a move that is illegal now.",
         ),
         "legal": Entry("commands.legal:legal", "Print the legal moves of a position."),
+        "prompt": Entry("commands.show:prompt", "Print the messages that a model gets."),
     },
     "The original's command": {
         "oaieval": Entry(".oaieval.command:oaieval", "Measure SOLVER by EVAL."),

@@ -1,0 +1,128 @@
+"""The commands ``cdta show`` and ``cdta prompt``: samples of a run, and what a model is sent."""
+
+import json
+from collections.abc import Sequence
+from itertools import islice
+
+import click
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from ...errors import InvalidInput, pluralize
+from ...game.notation import notate, notate_game, with_move_numbers
+from ...game.rule_pool import example_of
+from ...game.rules import rules_named
+from ...providers.base import Message
+from ...providers.catalogue import parse_name
+from ...providers.local import draw_board
+from ...providers.request_variants import as_text
+from ...runs.lookup import LATEST, find_run
+from ...runs.storage import load_run
+from ...task.conditions import CONDITIONS, question, suffix_for
+from ...task.prompts import wording_named
+from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample
+from ..console import console
+from ..help import OUTPUT, TASK, Command, Option
+from ..options import shared
+
+LONGEST_REPLY = 1500  # characters; `cdta view` shows all of it
+
+
+@click.command(
+    cls=Command,
+    params=[
+        Option(["--failed"], heading=OUTPUT, is_flag=True, help="Only those that break the rule."),
+        Option(["-n"], heading=OUTPUT, type=click.IntRange(1), default=3, show_default=True,
+               metavar="N", help="How many samples."),
+    ],
+)  # fmt: skip
+@click.argument("name", metavar="[RUN]", default=LATEST)
+def show(name: str, failed: bool, n: int) -> None:
+    """Show samples of a run: the board, the prompts and the replies.
+
+    \b
+    cdta show                        the first three samples of the latest run
+    cdta show gpt-4o --failed -n 5   five answers that are not legal under the changed rules
+
+    RUN is a folder, part of its name, a model's name, or latest (the default).
+    """
+    run = load_run(find_run(name))
+    screen, conditions = console(), run.plan.conditions
+    breaks = [sample for sample in run.samples if sample.breaks(CHANGED_CONDITION)]
+    chosen = breaks if failed else run.samples
+    rule = run.plan.change.title
+    screen.print(
+        f"{run.version}: {pluralize(len(run.samples), 'sample')}; in {len(breaks)} the answer is "
+        f"not legal when {rule[0].lower()}{rule[1:]}. The prompt says: {run.plan.change.statement}"
+    )
+    for place, sample in enumerate(islice(chosen, n), 1):
+        screen.print(f"\n{place} of {len(chosen)}: sample {sample.position.id}", style="bold")
+        _print_sample(sample, conditions, screen)
+
+
+def _print_sample(sample: Sample, conditions: Sequence[Condition], screen: Console) -> None:
+    position, board = sample.position, sample.position.board()
+    moves = " or ".join(notate(board, move) for move in position.special_moves)
+    screen.print(with_move_numbers(notate_game(position.moves)) or "The game begins.")
+    screen.print(Text(draw_board(board)))
+    screen.print(f"{'White' if board.turn else 'Black'} to move. Special: {moves}")
+    for condition in conditions:
+        if condition.name not in sample.replies:
+            continue
+        score, answer = sample.replies[condition.name], sample.answers[condition.name]
+        move = f" ({notate(board, score.move)})" if score.move else ""
+        screen.print(f"{condition.name}: {score.outcome}{move}", style="bold")
+        if suffix := suffix_for(position, condition):
+            screen.print(f"  {suffix}", style="italic")
+        text = answer.text.strip() or answer.error or "(an empty reply)"
+        if len(text) > LONGEST_REPLY:
+            text = f"{text[:LONGEST_REPLY]} ... ({len(text):,} characters)"
+        screen.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
+
+
+@click.command(
+    cls=Command,
+    params=[
+        Option(["--condition", "names"], heading=TASK, multiple=True, metavar="C",
+               default=(STANDARD_CONDITION, CHANGED_CONDITION), show_default=True,
+               help=f"One of {', '.join(CONDITIONS)}; repeatable."),
+        *shared("rules", "wording", "model", "as_json"),
+    ],
+)  # fmt: skip
+def prompt(
+    names: tuple[str, ...], rules: str, wording: str, model: str | None, as_json: bool
+) -> None:
+    """Print the messages that a model gets for one position, as they are sent.
+
+    \b
+    cdta prompt
+    cdta prompt --rules no-castling --condition placebo
+    cdta prompt --model completions/davinci-002
+
+    It sends nothing. The position is from a game that has a special move under the rules.
+    """
+    change = rules_named(rules)
+    position = example_of(change)
+    if not position:
+        raise InvalidInput(f"{rules!r} forbids no move, so there is nothing to ask")
+    texts = wording_named(wording)
+    prompts = {name: question(position, change, name, texts).messages for name in names}
+    is_text = bool(model and parse_name(model).as_text)
+    if as_json:
+        sent = {name: _payload(messages, is_text) for name, messages in prompts.items()}
+        click.echo(json.dumps(sent, indent=2, ensure_ascii=False))
+        return
+    screen = console()
+    for place, (name, messages) in enumerate(prompts.items()):
+        screen.print(f"{chr(10) if place else ''}== {name} ==", style="bold")
+        for line in (
+            [as_text(messages)] if is_text else [f"{m.role}: {m.content}" for m in messages]
+        ):
+            screen.print(line, soft_wrap=True, highlight=False)
+
+
+def _payload(messages: Sequence[Message], is_text: bool) -> object:
+    if is_text:
+        return as_text(tuple(messages))
+    return [{"role": message.role, "content": message.content} for message in messages]
