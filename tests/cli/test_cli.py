@@ -63,17 +63,26 @@ def test_the_package_is_a_program_of_its_own() -> None:
     assert done.stdout == command("rules").stdout
 
 
-def test_the_catalogue_is_listed() -> None:
-    *rows, source = command("rules").stdout.splitlines()
-    cells = {row.split("|")[1].strip(): row.split("|")[2:-1] for row in rows if "|" in row}
-    assert cells.keys() > CATALOGUE.keys()
-    assert [cell.strip() for cell in cells["no-castling"]] == [
-        "Nobody castles",
-        "12. O-O-O",
-        "r3kb1r/p2nqppp/5n2/1B2p1B1/4P3/1Q6/PPP2PPP/R3K2R w KQkq - 1 12",
-    ]
-    assert cells["bishops-as-queens"][1].strip() == "nothing"
-    assert "opera game" in source
+def test_rules_are_listed_with_what_the_model_is_told() -> None:
+    listed = {entry["key"]: entry for entry in json.loads(command("rules", "--json").stdout)}
+    assert [*listed] == [key for key, rules in CATALOGUE.items() if rules.forbids_something]
+    assert listed["no-castling"] == {
+        "key": "no-castling",
+        "title": "Nobody castles",
+        "statement": CATALOGUE["no-castling"].statement,
+        "illegal": "12. O-O-O",
+        "fen": "r3kb1r/p2nqppp/5n2/1B2p1B1/4P3/1Q6/PPP2PPP/R3K2R w KQkq - 1 12",
+    }
+    shown = command("rules").stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    for entry in listed.values():
+        assert f"{entry['key']} {entry['statement']} Example: {entry['illegal']}" in " ".join(
+            shown.split()
+        )
+
+
+def test_an_unknown_command_gets_a_suggestion() -> None:
+    assert "did you mean 'run'" in command("rnu").stderr
 
 
 def test_run_prints_a_table_and_writes_the_folder(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TextIO, cast
 
 import click
 
-from ..errors import InvalidInput, UserError, error_reason, visible
+from ..errors import InvalidInput, UserError, error_reason, unknown_value, visible
 
 
 class Entry(NamedTuple):
@@ -42,6 +42,14 @@ class LazyGroup(click.Group):
                 )
                 return command
         return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name; an unknown one gets a suggestion."""
+        if args and args[0] not in self.list_commands(ctx):
+            raise unknown_value("command", args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by heading, in aligned columns."""

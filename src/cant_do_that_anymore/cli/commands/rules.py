@@ -1,34 +1,34 @@
 """The command ``cdta rules``: list the rule changes."""
 
-import sys
+import json
 
 import click
-from rich.box import MARKDOWN
-from rich.table import Table
 
 from ...game.notation import move_number_prefix, notate
 from ...game.rule_pool import EXAMPLE_GAME, example_of
 from ...game.rules import CATALOGUE, Rules
 from ..console import console
+from ..options import shared
 
 
-@click.command("rules")
-def list_rules() -> None:
-    """List the rule changes, each with a move that is illegal now."""
-    table = Table(box=MARKDOWN, pad_edge=True)
-    for heading in ("rules", "title", "illegal then", "in the position"):
-        table.add_column(heading, overflow="fold")
-    for rules in CATALOGUE.values():
-        table.add_row(rules.key, rules.title, *_example(rules))
-    # Lines are not wrapped in files, such as a README.
-    terminal = console(width=None if sys.stdout.isatty() else 200)
-    terminal.print(table)
-    terminal.print(f"The positions are those of {EXAMPLE_GAME}.", highlight=False)
+@click.command("rules", params=shared("as_json"))
+def list_rules(as_json: bool) -> None:
+    """List the rule changes: what the model is told, and a move that is now illegal."""
+    entries = [_entry(rules) for rules in CATALOGUE.values() if rules.forbids_something]
+    if as_json:
+        click.echo(json.dumps(entries, indent=2))
+        return
+    terminal = console()
+    for entry in entries:
+        terminal.print(entry["key"], style="bold", highlight=False)
+        terminal.print(f"{entry['statement']} Example: {entry['illegal']}\n", highlight=False)
+    terminal.print(f"The examples are from {EXAMPLE_GAME}.", highlight=False)
 
 
-def _example(rules: Rules) -> tuple[str, str]:
+def _entry(rules: Rules) -> dict[str, str]:
     example = example_of(rules)
-    if not example:
-        return "nothing", ""
+    assert example, "every rule of the catalogue forbids a move of the example game"
     board = example.board()
-    return move_number_prefix(board) + notate(board, example.special_moves[0]), board.fen()
+    move = move_number_prefix(board) + notate(board, example.special_moves[0])
+    facts = {"key": rules.key, "title": rules.title, "statement": rules.statement}
+    return facts | {"illegal": move, "fen": board.fen()}
