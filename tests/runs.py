@@ -8,6 +8,8 @@ from typing import Any
 
 import chess
 
+from cant_do_that_anymore.comparison.entries import pool_runs
+from cant_do_that_anymore.comparison.pairwise import Comparison, check_comparable, compared
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
@@ -150,6 +152,13 @@ def _outcome(play: Play, number: int) -> Outcome:
     if callable(play):
         return play(number)
     return play if isinstance(play, str) else play[number]
+
+
+def comparisons_of(runs: Sequence[Run]) -> list[Comparison]:
+    """Every pair of models in every measure, in the order of the runs."""
+    check_comparable(runs)
+    [comparisons] = compared([pool_runs(runs)])
+    return comparisons
 
 
 _reply = cache(score_answer)  # many tests ask about the same positions

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.comparison.entries import contenders
+from cant_do_that_anymore.comparison.entries import pool_runs
 from cant_do_that_anymore.datasets.storage import import_dataset
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
@@ -340,7 +340,7 @@ def test_runs_on_other_positions_are_not_taken_together(tmp_path: Path) -> None:
     with serving(Loopback(habit)) as server:
         runs = [measured(server, dataset=tmp_path / f"{name}.jsonl", n=30) for name in "ab"]
         runs += [measured(server, pool=tmp_path / f"{name}.jsonl", n=30) for name in "ab"]
-    assert len(contenders(runs)) == 4
+    assert len(pool_runs(runs)) == 4
 
 
 def test_a_question_that_failed_when_a_dataset_was_found_is_asked_again_and_that_is_said(

@@ -125,7 +125,7 @@ def compare(*runs: results.Run) -> Comparisons:
             eval, selection or pool.
     """
     ranking = ranking_of(runs)
-    return Comparisons(ranking.standings, ranking.comparisons)
+    return Comparisons(ranking.entries, ranking.comparisons)
 
 
 def _with_methods(run: results.Run) -> Run:

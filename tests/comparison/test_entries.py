@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore.comparison.entries import (
-    METRICS,
-    contenders,
-    differences_in_plan,
-    standings,
-    standings_in,
+    entries_at,
+    entries_of,
+    pool_runs,
 )
+from cant_do_that_anymore.comparison.leaderboard import differences_in_plan
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, Rules, rules_named
@@ -58,18 +57,18 @@ JUNK: list[Outcome] = ["unreadable"] * 20
 
 def test_value_and_interval_are_those_of_the_samples_of_all_runs() -> None:
     runs = [run("m", HALF, seed=1), run("m", ADAPTS, seed=2), run("m", KEEPS, seed=3)]
-    (found,) = standings(runs)
+    (found,) = entries_of(runs)
     samples = [sample for each in runs for sample in each.samples]
     assert len(found.runs) == 3
-    for name in METRICS:
+    for name in (UPTAKE, IMPACT, "adaptation_rate"):
         assert found.results.metrics[name] == MEASURES[name].value(samples)
         assert found.results.intervals[name] == interval_of(MEASURES[name], samples)
     assert found.error_over_seeds(IMPACT) == pytest.approx(0.5 / 3**0.5)
 
 
 def test_asking_the_same_again_makes_no_interval_narrower() -> None:
-    (once,) = standings([run("m", HALF, seed=1)])
-    (thrice,) = standings([run("m", HALF, seed=seed) for seed in (1, 2, 3)])
+    (once,) = entries_of([run("m", HALF, seed=1)])
+    (thrice,) = entries_of([run("m", HALF, seed=seed) for seed in (1, 2, 3)])
     one, three = (each.results.intervals[IMPACT] for each in (once, thrice))
     assert three.high - three.low >= one.high - one.low
     assert thrice.error_over_seeds(IMPACT) == 0
@@ -85,20 +84,19 @@ def test_what_two_runs_of_one_seed_share_is_counted_once_everywhere() -> None:
     }
     added = [replace(sample, said=thought) for sample in longer.samples[20:]]
     second = replace(first, samples=[*first.samples[10:], *added])
-    (found,) = standings([first, second])
+    (found,) = entries_of([first, second])
     assert len(found.samples) == found.results.metrics["n_samples"] == 30
-    assert [len(samples) for samples in found.runs] == [20, 10]
+    assert [len(samples) for samples in found.samples_by_run] == [20, 10]
     assert found.thinking_tokens(CHANGED_CONDITION) == 100
     assert found.error_over_seeds(IMPACT) is None
-    assert found.contender and found.contender.wanted == 30
-    (apart,) = standings([first, replace(second, plan=run("m", KEEPS, seed=2).plan)])
+    (apart,) = entries_of([first, replace(second, plan=run("m", KEEPS, seed=2).plan)])
     assert len(apart.samples) == 40
     assert apart.error_over_seeds(IMPACT) == pytest.approx(0.5 / 2)
 
 
 def test_without_a_habit_there_is_no_impact_factor_and_no_error_of_it() -> None:
     none: list[Outcome] = ["legal"] * 20
-    (found,) = standings([run("m", ADAPTS, before=none, seed=s) for s in (1, 2)])
+    (found,) = entries_of([run("m", ADAPTS, before=none, seed=s) for s in (1, 2)])
     assert found.results.metrics[IMPACT] is None
     assert found.error_over_seeds(IMPACT) is None
     assert found.results.metrics[UPTAKE] is None
@@ -109,7 +107,7 @@ def test_useless_answers_never_make_a_model_the_best() -> None:
     models = {"chatty": JUNK, "wrong": illegal, "half": HALF, "keeps": KEEPS, "adapts": ADAPTS}
     runs = [run(model, after) for model, after in models.items()]
     runs.append(run("shy", ADAPTS, before=JUNK))  # nobody knows what it dropped
-    found = standings(runs)
+    found = entries_of(runs)
     assert [each.model for each in found[:2]] == ["adapts", "half"]
     assert found[-1].model == "shy"
     assert {each.model for each in found if each.is_suspect} == {"chatty", "wrong", "shy"}
@@ -126,7 +124,7 @@ def test_runs_under_different_rules_are_never_taken_together() -> None:
         run("m", HALF, seed=2),
         run("m", KEEPS, seed=1, eval="all_diagonal"),
     ]
-    found = standings(runs)
+    found = entries_of(runs)
     assert [(each.eval, each.change.key, len(each.runs)) for each in found] == [
         ("all", "bishops-as-knights", 2),
         ("all", "queens-as-knights", 1),
@@ -137,7 +135,7 @@ def test_runs_under_different_rules_are_never_taken_together() -> None:
 def test_runs_that_differ_in_more_than_the_seed_have_names_that_tell_them_apart() -> None:
     cold = run("m", HALF)
     cold = replace(cold, plan=replace(cold.plan, settings=Settings(temperature=0.0)))
-    names = [each.model for each in standings([run("m", HALF), cold, run("other", KEEPS)])]
+    names = [each.model for each in entries_of([run("m", HALF), cold, run("other", KEEPS)])]
     assert names == ["m temperature 0", "m temperature 1", "other"]
 
 
@@ -150,15 +148,15 @@ def at(effort: Effort | None, before: Run, **fields: Any) -> Run:
 def test_every_effort_of_a_model_stands_for_itself_under_one_name() -> None:
     once, again = run("m", HALF, seed=1), run("m", KEEPS, seed=2)
     runs = [at(effort, each) for effort in ("none", None, "high") for each in (once, again)]
-    found = standings([*runs, at("none", run("other", ADAPTS))])
+    found = entries_of([*runs, at("none", run("other", ADAPTS))])
     assert [(each.model, each.effort, each.label, len(each.runs)) for each in found] == [
         ("other", "none", "other effort none", 1),
         ("m", "none", "m effort none", 2),
         ("m", "high", "m effort high", 2),
         ("m", None, "m its own effort", 2),
     ]
-    assert [each.label for each in standings(runs[:2])] == ["m"]
-    compared = contenders(runs)
+    assert [each.label for each in entries_of(runs[:2])] == ["m"]
+    compared = pool_runs(runs)
     assert [each.label for each in compared] == [
         "m effort none",
         "m its own effort",
@@ -176,7 +174,7 @@ def test_efforts_on_positions_selected_at_different_efforts_are_not_of_one_line(
         (Dataset("", "both.jsonl"), ["m", "m"]),
     ):
         plain = replace(run("m", HALF), dataset=dataset)
-        found = standings([at(effort, plain, select_effort=effort) for effort in ("low", "high")])
+        found = entries_of([at(effort, plain, select_effort=effort) for effort in ("low", "high")])
         assert [each.model for each in found] == names
 
 
@@ -185,12 +183,12 @@ def test_what_was_selected_in_two_ways_is_never_ranked_together() -> None:
     models = {"low": KEEPS, "high": ADAPTS, "middle": HALF}
     runs = [run(model, after) for model, after in models.items()]
     runs[1] = replace(runs[1], dataset=drawn)
-    found = standings(runs)
+    found = entries_of(runs)
     assert [each.model for each in found] == ["middle", "low", "high"]
     assert [each.selection for each in found] == ["", "", drawn.selection]
-    assert len({each.place for each in found}) == 2
+    assert len({each.category for each in found}) == 2
     seeds = [run("m", HALF, seed=1), replace(run("m", HALF, seed=2), dataset=drawn)]
-    assert [len(each.runs) for each in standings(seeds)] == [1, 1]
+    assert [len(each.runs) for each in entries_of(seeds)] == [1, 1]
 
 
 def test_thinking_is_the_mean_over_the_samples_of_all_runs() -> None:
@@ -205,7 +203,7 @@ def test_thinking_is_the_mean_over_the_samples_of_all_runs() -> None:
         )
         for n, p in enumerate(POOL[:2])
     ]
-    (found,) = standings([run_of(asked)])
+    (found,) = entries_of([run_of(asked)])
     assert (
         found.thinking_tokens(STANDARD_CONDITION),
         found.thinking_tokens(CHANGED_CONDITION),
@@ -214,7 +212,7 @@ def test_thinking_is_the_mean_over_the_samples_of_all_runs() -> None:
 
 def test_notes_are_about_all_runs_together() -> None:
     fails: list[Outcome] = ["error", *HALF[1:]]
-    (found,) = standings([run("m", fails, seed=seed) for seed in (1, 2)])
+    (found,) = entries_of([run("m", fails, seed=seed) for seed in (1, 2)])
     assert found.results.metrics["n_samples"] == 38
     assert any("2 samples without an answer" in note for note in found.notes)
 
@@ -228,7 +226,7 @@ def test_the_same_folder_twice_a_copy_and_a_half_written_one_are_no_more_runs(
     half = tmp_path / "runs" / ".part-1"
     half.mkdir()
     shutil.copy(folder / "samples.jsonl", half)
-    (found,) = standings_in([tmp_path / "runs", folder, folder / ".." / "one"])
+    (found,) = entries_at([tmp_path / "runs", folder, folder / ".." / "one"])
     assert len(found.runs) == 1
     assert found.results.metrics == load_run(folder).results.metrics
 

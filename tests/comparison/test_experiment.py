@@ -18,7 +18,7 @@ from rich.console import Console, RenderableType
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.comparison import experiment
-from cant_do_that_anymore.comparison.entries import Standing, contenders, standings, standings_in
+from cant_do_that_anymore.comparison.entries import Entry, entries_at, entries_of, pool_runs
 from cant_do_that_anymore.comparison.experiment import evals_and_rules
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.comparison.openai_records import records_in
@@ -216,7 +216,7 @@ def test_a_model_that_calls_itself_something_else_every_time_goes_by_the_name_it
         for _ in range(2):
             runs, failures = measured(server, tmp_path, 2, eval="all", pool="common", price=(1, 1))
             assert not failures
-            [model] = contenders(runs)
+            [model] = pool_runs(runs)
             assert (model.label, len(model.runs)) == ("other", 2)
             for run in runs:
                 assert run.version == "other"
@@ -489,7 +489,7 @@ def test_a_file_that_is_no_record_is_named_with_its_fault(
 def test_an_empty_or_missing_folder_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(InvalidInput, match="holds no run and no record file"):
-            standings_in([path])
+            entries_at([path])
 
 
 def test_paths_without_plots_only_and_the_reverse_are_refused(tmp_path: Path) -> None:
@@ -584,7 +584,7 @@ def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path
         assert f"<!-- {other} -->" not in picture
 
 
-def standing(model: str) -> Standing:
+def standing(model: str) -> Entry:
     """Of a model that drops the habit in one of two positions."""
     said: Any = [
         {STANDARD_CONDITION: "special", CHANGED_CONDITION: after}
@@ -592,10 +592,10 @@ def standing(model: str) -> Standing:
     ]
     positions = shipped_pool("diagonal")[:2]
     run = run_of(list(zip(positions, said, strict=True)), plan_of(eval="all_diagonal"), model=model)
-    return standings([run])[0]
+    return entries_of([run])[0]
 
 
-def shifting() -> Standing:
+def shifting() -> Entry:
     """Of a model that puts another forbidden move in the habit's place in half of all positions."""
     said: Any = [
         {STANDARD_CONDITION: "special", CHANGED_CONDITION: after}
@@ -603,16 +603,16 @@ def shifting() -> Standing:
     ]
     asked = [(p, said[n % 2]) for n, p in enumerate(with_other_forbidden_moves(40))]
     run = run_of(asked, model="provider-of-models/a-model-with-a-name-2026-11-15-preview")
-    return standings([run])[0]
+    return entries_of([run])[0]
 
 
-def of_the_original(folder: Path) -> Standing:
+def of_the_original(folder: Path) -> Entry:
     path = folder / "record.jsonl"
     record(path, "m", [sample(GAME, before=True, after=False)], diagonal_variation=True)
-    return standings_in([path])[0]
+    return entries_at([path])[0]
 
 
-def shown(group: list[Standing]) -> RenderableType:
+def shown(group: list[Entry]) -> RenderableType:
     ranked = rankings(group)
     return experiment_table(ranked, build_document(ranked, Path()))
 
@@ -673,7 +673,7 @@ def test_the_bars_axis_is_cut_to_the_data_and_says_so(tmp_path: Path) -> None:
         {STANDARD_CONDITION: "special" if n < 2 else "legal", CHANGED_CONDITION: "legal"}
         for n in range(40)
     ]
-    weak = standings([run_of(list(zip(shipped_pool("pool")[:40], said, strict=True)))])
+    weak = entries_of([run_of(list(zip(shipped_pool("pool")[:40], said, strict=True)))])
     cut, whole = (
         written_in(bar_chart(group, tmp_path / name)[1])
         for name, group in (("cut", weak), ("whole", [shifting()]))
@@ -686,7 +686,7 @@ def test_the_bars_axis_is_cut_to_the_data_and_says_so(tmp_path: Path) -> None:
 
 def test_runs_without_any_answer_have_pictures_without_a_bar(tmp_path: Path) -> None:
     said: Any = {STANDARD_CONDITION: "error", CHANGED_CONDITION: "error"}
-    nothing = standings([run_of([(shipped_pool("pool")[0], said)])])
+    nothing = entries_of([run_of([(shipped_pool("pool")[0], said)])])
     for draw in (bar_chart, headline_chart, line_chart):
         assert draw(nothing, tmp_path / "nothing")[1].exists()
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.comparison.entries import contenders, differences_in_plan, standings
-from cant_do_that_anymore.comparison.pairwise import Comparison, compare, of_measure
+from cant_do_that_anymore.comparison.entries import entries_of, pool_runs
+from cant_do_that_anymore.comparison.leaderboard import differences_in_plan
+from cant_do_that_anymore.comparison.pairwise import Comparison, of_measure
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import identity_of, rules_named
@@ -20,6 +21,7 @@ from cant_do_that_anymore.providers.base import Answer, Settings, Usage
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from own_rules import NoEnPassant
+from runs import comparisons_of as compare
 from runs import plan_of
 from runs import run_of as run_that_said
 
@@ -346,7 +348,7 @@ def test_seeds_of_one_model_are_taken_together() -> None:
     ]
     found = impact(compare(runs))
     assert found.n_samples == 300
-    assert [model.seeds for model in (found.first, found.second)] == [[0, 1, 2], [0, 1, 2]]
+    assert [run.plan.settings.seed for run in found.first.runs] == [0, 1, 2]
     assert found.values == (-0.7, -0.4)
 
 
@@ -371,19 +373,19 @@ def test_a_run_that_is_given_twice_or_repeats_kept_answers_counts_once() -> None
     assert compare([a, b]) == compare([a, a, again, b])
     longer = run_of("a", POOL[:150], keeps(30))
     for order in ([a, longer], [longer, a]):
-        [model] = contenders(order)
+        [model] = pool_runs(order)
         assert len(model.samples) == 150
         assert len(model.runs) == 1
 
 
 def test_answers_asked_anew_with_one_seed_are_another_run() -> None:
-    [model] = contenders([run_of("a", POOL[:100], keeps(30)), run_of("a", POOL[:100], keeps(31))])
+    [model] = pool_runs([run_of("a", POOL[:100], keeps(30)), run_of("a", POOL[:100], keeps(31))])
     assert (len(model.runs), len(model.samples)) == (2, 200)
 
 
 def test_a_repeat_that_found_more_positions_adds_only_those() -> None:
     one, other = (run_of("a", POOL[start : start + 100], keeps(100)) for start in (0, 50))
-    [model] = contenders([one, other])
+    [model] = pool_runs([one, other])
     assert (len(model.runs), len(model.samples)) == (2, 150)
 
 
@@ -417,8 +419,8 @@ def test_rules_of_ones_own_that_changed_under_one_key_are_other_rules() -> None:
         InvalidInput, match=f"different rules .*{', '.join(sorted((first, second)))}"
     ):
         compare(runs)
-    assert len({standing.place for standing in standings(runs)}) == 2
-    assert differences_in_plan(contenders(runs)) == [
+    assert len({standing.category for standing in entries_of(runs)}) == 2
+    assert differences_in_plan(pool_runs(runs)) == [
         "the runs differ in change, which may be why they score apart "
         f"(NoEnPassant: {first}; Changed: {second})"
     ]

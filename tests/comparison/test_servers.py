@@ -13,7 +13,7 @@ import pytest
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.client.session import model_info
 from cant_do_that_anymore.comparison.experiment import measured, specs_of
-from cant_do_that_anymore.comparison.naming import unique_names
+from cant_do_that_anymore.comparison.naming import entrants_by_name
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run, save_run
@@ -97,8 +97,8 @@ def test_a_folder_made_with_one_server_is_refused_for_another(
 ) -> None:
     for server, fits in ((servers[0], True), (servers[1], False)):
         for entrants in (
-            unique_names([f"alpha@{server.url}"]),
-            unique_names(["alpha"], server.url),
+            entrants_by_name([f"alpha@{server.url}"]),
+            entrants_by_name(["alpha"], server.url),
         ):
             specs = specs_of(entrants, [("all", "bishops-as-knights")], [None], [1], n=3)
             runs, failures = measured(specs, tmp_path / "out", save_run, quiet=True)
@@ -145,7 +145,7 @@ def test_an_estimate_tells_servers_of_one_name_apart() -> None:
 
 def test_models_are_called_by_as_much_as_tells_them_apart() -> None:
     two = [{"model": "a", "temperature": heat} for heat in (0.0, 1.0)]
-    assert list(unique_names([*two, "b", "b", "b@http://x/", None], "http://x")) == [
+    assert list(entrants_by_name([*two, "b", "b", "b@http://x/", None], "http://x")) == [
         "a@http://x temperature=0.0",
         "a@http://x temperature=1.0",
         "b",

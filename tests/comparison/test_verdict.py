@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore.comparison.entries import (
-    common_dataset,
-    contenders,
-    differences_in_plan,
-    standings,
+    entries_of,
+    pool_runs,
 )
-from cant_do_that_anymore.comparison.leaderboard import ranking_of, rankings
+from cant_do_that_anymore.comparison.leaderboard import differences_in_plan, ranking_of, rankings
 from cant_do_that_anymore.comparison.openai_records import Record
-from cant_do_that_anymore.comparison.verdict import UNION, advice, heading, verdict
+from cant_do_that_anymore.comparison.verdict import UNION, advice, common_dataset, heading, verdict
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import Position, shipped_pool
@@ -53,7 +51,7 @@ def keeps(percent: int, otherwise: Outcome = "adapted") -> Callable[[int], Outco
 
 
 def said(*runs: Run) -> str:
-    [ranking] = rankings(standings(runs))
+    [ranking] = rankings(entries_of(runs))
     return verdict(ranking)
 
 
@@ -235,7 +233,7 @@ def test_efforts_of_one_model_are_told_apart_like_models() -> None:
 def test_every_place_has_a_verdict_of_its_own() -> None:
     runs = [run_of("a", keeps(60)), run_of("b", keeps(40))]
     others = [replace(each, plan=replace(each.plan, eval="all_diagonal")) for each in runs[:1]]
-    told = [verdict(ranking) for ranking in rankings(standings([*runs, *others]))]
+    told = [verdict(ranking) for ranking in rankings(entries_of([*runs, *others]))]
     assert told[0].startswith("b adapts most; its lead over a is significant")
     assert told[1].startswith("a adapts: its rule uptake is 0.40 ")
 
@@ -254,7 +252,7 @@ def test_a_lead_over_answers_without_a_move_holds_whatever_they_would_have_said(
 
 def test_runs_of_one_name_are_told_apart_by_what_differs() -> None:
     def labels(*runs: Run) -> list[str]:
-        return [model.label for model in contenders(runs)]
+        return [model.label for model in pool_runs(runs)]
 
     one = run_of("a")
     cold, own = Settings(temperature=0.0), Settings(temperature=None)
@@ -278,10 +276,10 @@ def test_no_two_are_called_the_same() -> None:
     assert said(served, other, named).startswith(
         "c adapts most; its lead over b is significant: 40.0"
     )
-    [ranking] = rankings(standings([served, other, named]))
+    [ranking] = rankings(entries_of([served, other, named]))
     assert len(ranking.leads) == 3
     record = Record("a", "all", run_of("a").samples)
-    [ranking] = rankings(standings([run_of("a", keeps(10)), run_of("b", keeps(50))], [record]))
+    [ranking] = rankings(entries_of([run_of("a", keeps(10)), run_of("b", keeps(50))], [record]))
     assert verdict(ranking) == (
         "a adapts most; its lead over b is significant: 40.0 points, p < 0.001; a (record) cannot "
         "be ranked: a record of the original does not tell legal moves."
@@ -294,21 +292,21 @@ def test_no_two_are_called_the_same() -> None:
 def test_whatever_was_not_the_same_is_named_with_who_had_what() -> None:
     one = run_of("a")
     plan = replace(one.plan, reading="exact", wording="other", settings=Settings(0.0, 32))
-    [*notes] = differences_in_plan(contenders([one, run_of("b"), replace(run_of("c"), plan=plan)]))
+    [*notes] = differences_in_plan(pool_runs([one, run_of("b"), replace(run_of("c"), plan=plan)]))
     assert len(notes) == 4
     assert notes[0] == (
         "the runs differ in max tokens, which may be why they score apart (a: 16; b: 16; c: 32)"
     )
     for what in ("reading", "wording", "the temperature that was used"):
         assert any(f"differ in {what}, " in note for note in notes)
-    assert differences_in_plan(contenders([one, run_of("b")])) == []
+    assert differences_in_plan(pool_runs([one, run_of("b")])) == []
 
 
 def test_an_experiment_tells_what_was_not_the_same_but_for_the_efforts_that_it_is_about() -> None:
     efforts: tuple[Effort, ...] = ("low", "high")
     runs = [run_of("a", settings=Settings(reasoning_effort=effort)) for effort in efforts]
-    assert not group_notes(standings(runs))
-    assert group_notes(standings([*runs, run_of("b", settings=Settings(0.0))])) == [
+    assert not group_notes(entries_of(runs))
+    assert group_notes(entries_of([*runs, run_of("b", settings=Settings(0.0))])) == [
         "all: the runs differ in the temperature that was used, which may be why they score apart "
         "(a effort low: 1; a effort high: 1; b its own effort: 0)"
     ]
@@ -318,8 +316,8 @@ def test_a_temperature_that_was_not_taken_is_a_difference() -> None:
     answer = Answer("e2e4", conceded=(NO_TEMPERATURE,))
     asked = [(POOL[0], {STANDARD_CONDITION: answer, CHANGED_CONDITION: answer})]
     own = run_that_said(asked, version="b", identity={"name": "b"})
-    [note] = differences_in_plan(contenders([run_of("a"), own]))
-    assert "(a: 1; b: the provider's own)" in note
+    [note] = differences_in_plan(pool_runs([run_of("a"), own]))
+    assert "(a: 1; some/model: the provider's own)" in note
 
 
 @pytest.mark.parametrize(
@@ -341,14 +339,14 @@ def test_datasets_that_were_selected_in_other_ways_are_a_difference(
     dataset: Dataset, told: str
 ) -> None:
     runs = [run_of("a"), run_of("b", dataset=dataset)]
-    [note] = differences_in_plan(contenders(runs))
+    [note] = differences_in_plan(pool_runs(runs))
     assert note.startswith("the runs differ in how their datasets were selected")
     assert told in note
 
 
 def test_runs_of_two_protocols_are_never_ranked_together() -> None:
     runs = [run_of("a"), run_of("b", protocol="2")]
-    for rank in (standings, ranking_of):
+    for rank in (entries_of, ranking_of):
         with pytest.raises(InvalidInput, match=r"protocols 2 and 3 cannot .*`cdta rescore RUN`"):
             rank(runs)
 
@@ -358,29 +356,29 @@ def test_runs_of_two_protocols_are_never_ranked_together() -> None:
 
 def test_one_given_dataset_is_said_to_be_the_same_for_all() -> None:
     given = Dataset("", "both.jsonl")
-    models = contenders([run_of(name, dataset=given) for name in "ab"])
+    models = pool_runs([run_of(name, dataset=given) for name in "ab"])
     assert common_dataset(models) == given
     assert heading(models) == "All on one dataset: both.jsonl"
     assert advice(models) == ""
 
 
 def test_one_models_own_dataset_is_not_fair_to_others() -> None:
-    models = contenders([run_of(name, dataset=Dataset("a", "shipped")) for name in "ab"])
+    models = pool_runs([run_of(name, dataset=Dataset("a", "shipped")) for name in "ab"])
     assert heading(models) == "All on one dataset: shipped, the dataset of a"
     assert advice(models) == f"The positions were chosen for the habit of a; {UNION}."
     twice = [run_of("a", dataset=Dataset("a", "shipped"), settings=Settings(t)) for t in (0.0, 1.0)]
-    assert advice(contenders(twice)) == ""
+    assert advice(pool_runs(twice)) == ""
 
 
 def test_datasets_of_their_own_are_said_to_be_so_with_advice() -> None:
     own = [run_of(name, dataset=Dataset(name, "built", asked=900)) for name in "ab"]
-    models = contenders(own)
+    models = pool_runs(own)
     assert common_dataset(models) is None
     assert heading(models) == "On the positions that each pair shares of its own datasets"
     assert UNION in advice(models)
     given = Dataset("", "both.jsonl")
     apart = [run_of(n, positions=p, dataset=given) for n, p in (("a", POOL[:9]), ("b", POOL[9:]))]
-    assert common_dataset(contenders(apart)) is None
+    assert common_dataset(pool_runs(apart)) is None
 
 
 # Notes
@@ -392,9 +390,12 @@ def test_notes_of_several_seeds_are_one_note_on_all_of_them() -> None:
 
     runs = [run_of("a", cut, POOL[:99], Settings(seed=seed)) for seed in range(3)]
     kept = replace(runs[0], notes=[*runs[0].notes, "every answer was kept"])
-    [model] = contenders([kept, *runs[1:]])
-    assert len([note for note in model.notes if note.startswith("answers that name no move")]) == 1
-    assert any("198 truncated" in note for note in model.notes)
-    assert "every answer was kept" in model.notes
-    [alone] = contenders([kept])
-    assert alone.notes == kept.notes
+    [model] = pool_runs([kept, *runs[1:]])
+    assert (
+        len([note for note in model.notes_of_runs if note.startswith("answers that name no move")])
+        == 1
+    )
+    assert any("198 truncated" in note for note in model.notes_of_runs)
+    assert "every answer was kept" in model.notes_of_runs
+    [alone] = pool_runs([kept])
+    assert alone.notes_of_runs == kept.notes

@@ -5,16 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore import Spec, evaluate, load
-from cant_do_that_anymore.comparison.entries import standings
+from cant_do_that_anymore import Spec, compare, evaluate, load
+from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.experiment import finished_run
-from cant_do_that_anymore.comparison.pairwise import compare
+from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.pools import Pool, positions_for
 from cant_do_that_anymore.datasets.storage import rates_on_common, shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.report.columns import title_of
 from cant_do_that_anymore.report.run_page import headline
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import save_run
@@ -104,7 +103,7 @@ def test_a_model_that_it_was_chosen_by_is_asked_like_any_other_and_told(
     with pytest.raises(
         InvalidInput, match="from the default pool and the pool common cannot be ranked"
     ):
-        compare([shipped, chosen])
+        compare(shipped, chosen)
 
 
 def test_nobody_is_ranked_across_pools(tmp_path: Path) -> None:
@@ -114,14 +113,15 @@ def test_nobody_is_ranked_across_pools(tmp_path: Path) -> None:
     with serving(Loopback(perfect)) as server:
         other = measured(server.url, pool="common")
     with pytest.raises(InvalidInput, match="chosen from the default pool and the pool common"):
-        compare([usual, common])
+        compare(usual, common)
     with pytest.raises(InvalidInput, match="measure all on one pool"):
-        compare([given, common])
-    compare([common, other])
-    found = standings([usual, common, other])
+        compare(given, common)
+    compare(common, other)
+    found = entries_of([usual, common, other])
     assert [each.pool for each in found] == ["", "common", "common"]
-    assert title_of(found[1:]).endswith("(positions from the pool common)")
-    assert "pool" not in title_of(found[:1])
+    alone, together = rankings(found)
+    assert together.title.endswith("(positions from the pool common)")
+    assert "pool" not in alone.title
 
 
 def test_an_experiment_does_not_take_a_run_on_another_pool_for_its_own(

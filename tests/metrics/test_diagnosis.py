@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.comparison.entries import contenders
+from cant_do_that_anymore.comparison.entries import pool_runs
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.search import ORDER_SEED
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
@@ -381,7 +381,7 @@ def test_controls_that_were_changed_are_refused(upset: Run, tmp_path: Path) -> N
 
 def test_seeds_of_one_model_are_taken_together_with_their_controls(upset: Run) -> None:
     other = replace(upset.plan, settings=replace(upset.plan.settings, seed=1))
-    (together,) = contenders([upset, replace(upset, plan=other), upset])
+    (together,) = pool_runs([upset, replace(upset, plan=other), upset])
     assert together.results.metrics["n_controls"] == 2 * N
     once, twice = (each.results.intervals["specific_impact_factor"] for each in (upset, together))
     assert twice.high - twice.low == pytest.approx(once.high - once.low, rel=0.35)
@@ -458,7 +458,7 @@ def test_controls_that_another_version_answered_in_another_form_are_noted(upset:
     told = f"planted ({of_samples}), another ({of_controls})"
     assert notes[-2:] == [*on_form([NO_SYSTEM]), f"more than one model version answered: {told}"]
     seeds = [replace(upset.plan, settings=Settings(0.0, seed=seed)) for seed in (1, 2)]
-    (together,) = contenders([replace(upset, plan=plan, controls=controls) for plan in seeds])
+    (together,) = pool_runs([replace(upset, plan=plan, controls=controls) for plan in seeds])
     assert on_form([NO_SYSTEM])[0] in together.notes
 
 

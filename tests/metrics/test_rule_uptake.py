@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore import Spec, compare, evaluate
-from cant_do_that_anymore.comparison.entries import standings
+from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.metrics.measures import IMPACT, UPTAKE
@@ -115,8 +115,8 @@ def test_p_is_corrected_for_all_tables_that_are_shown_together() -> None:
             for run in [said(pairs, identity={"name": name})]
         ]
 
-    [alone] = rankings(standings(two(9, "all")))
-    several = rankings(standings([*two(9, "all"), *two(0, "all_small"), *two(0, "all_diagonal")]))
+    [alone] = rankings(entries_of(two(9, "all")))
+    several = rankings(entries_of([*two(9, "all"), *two(0, "all_small"), *two(0, "all_diagonal")]))
     assert [len(each.comparisons) for each in several] == [3, 3, 3]
     for one, among in zip(alone.comparisons, several[0].comparisons, strict=True):
         assert one.p == among.p

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.comparison.entries import contenders, standings
-from cant_do_that_anymore.comparison.pairwise import compare
+from cant_do_that_anymore.comparison.entries import entries_of, pool_runs
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.pools import positions_drawn
 from cant_do_that_anymore.datasets.storage import shipped_datasets
@@ -38,7 +37,7 @@ from loopback import Body, Loopback, Responder, is_changed, serving
 from machines import needs_posix
 from players import PERFECT, habit, in_every_second, perfect
 from processes import cdta, killed, samples_in
-from runs import plan_of
+from runs import comparisons_of, plan_of
 
 CONNECTIONS = 2
 AHEAD = 4 * CONNECTIONS
@@ -248,20 +247,20 @@ def test_every_interval_allows_for_having_been_looked_at(server: Loopback, tmp_p
 
 def test_runs_of_one_model_are_one_whatever_their_precision(server: Loopback) -> None:
     rough, fine = (measured(server, drops_half, precision=w) for w in (0.2, 0.15))
-    (one,) = contenders([rough, fine])
+    (one,) = pool_runs([rough, fine])
     assert one.results.intervals == fine.results.intervals
     plain = measured(server, drops_half, precision=None, seed=7, n=60)
-    (both,) = contenders([plain, fine])
+    (both,) = pool_runs([plain, fine])
     assert both.results.intervals[IMPACT] == interval_of(
         MEASURES[IMPACT], both.samples, CRITICAL_FACTOR
     )
     assert not any("there are no more positions" in note for note in both.notes)
-    (standing,) = standings([plain, fine])
+    (standing,) = entries_of([plain, fine])
     assert standing.notes[0] == "stopped at a precision of 0.15; intervals allow for that"
     assert rescored(fine, fine.plan.reading).notes == fine.notes
     other = measured(server, perfect, model="other")
-    (first, *_) = compare([fine, other])
-    (usual, *_) = compare([as_if_all_were_measured(each) for each in (fine, other)])
+    (first, *_) = comparisons_of([fine, other])
+    (usual, *_) = comparisons_of([as_if_all_were_measured(each) for each in (fine, other)])
     assert first.interval
     assert usual.interval
     assert first.interval.low < usual.interval.low

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore.comparison.entries import standings, standings_in
+from cant_do_that_anymore.comparison.entries import entries_at, entries_of
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Answer, Effort, Settings, Usage
@@ -93,7 +93,7 @@ def test_the_measured_curve_is_the_planted_one(measured: Measured) -> None:
 
 def test_every_point_of_the_picture_is_planted(measured: Measured) -> None:
     rows = table(measured.out)
-    figure = curve_figure(standings_in([measured.out]))
+    figure = curve_figure(entries_at([measured.out]))
     models = [text.get_text() for text in figure.legends[0].get_texts()]
     assert sorted(models) == sorted(KEPT)
     for axes, name in zip(figure.axes, PANELS, strict=True):
@@ -228,20 +228,20 @@ def run(model: str, effort: Effort, tokens: int) -> Run:
 
 def test_a_curve_needs_two_efforts_on_the_same_positions() -> None:
     none, low = run("m", "none", 0), run("m", "low", 500)
-    assert has_curve(standings([none, low]))
-    assert not has_curve(standings([none, run("other", "low", 500)]))
+    assert has_curve(entries_of([none, low]))
+    assert not has_curve(entries_of([none, run("other", "low", 500)]))
     shorter = replace(low, samples=low.samples[:1])
-    assert not has_curve(standings([none, shorter]))
+    assert not has_curve(entries_of([none, shorter]))
     stopped = replace(shorter, plan=replace(low.plan, precision=0.1))
-    assert has_curve(standings([none, stopped]))
-    assert not has_curve(standings([none, replace(none, version="m-2")]))
+    assert has_curve(entries_of([none, stopped]))
+    assert not has_curve(entries_of([none, replace(none, version="m-2")]))
 
 
 @pytest.mark.parametrize("tokens", [(0, 0, 0), (0, 700, 9_000), (650, 700, 900), (1, 5, 100_000)])
 def test_every_point_is_in_the_picture_whatever_the_tokens(tokens: tuple[int, ...]) -> None:
     efforts: tuple[Effort, ...] = ("none", "low", "high")
     runs = [run("m", effort, n) for effort, n in zip(efforts, tokens, strict=True)]
-    for axes in curve_figure(standings(runs)).axes:
+    for axes in curve_figure(entries_of(runs)).axes:
         left, right = axes.get_xlim()
         ticks = [tick for tick in axes.get_xticks() if left <= tick <= right]
         assert left < min(tokens) <= max(tokens) < right
@@ -258,13 +258,13 @@ def test_labels_of_two_models_do_not_collide_and_more_have_a_legend_of_efforts()
         [run(model, effort, n) for effort, n in zip(efforts, tokens, strict=True)]
         for model in ("a", "b", "c")
     ]
-    two = curve_figure(standings([*of_models[0], *of_models[1]]))
+    two = curve_figure(entries_of([*of_models[0], *of_models[1]]))
     two.draw_without_rendering()
     for axes in two.axes:
         boxes = [text.get_window_extent() for text in axes.texts]
         assert len(boxes) == 2 * len(efforts)
         assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
-    three = curve_figure(standings(chain(*of_models)))
+    three = curve_figure(entries_of(chain(*of_models)))
     assert not any(axes.texts for axes in three.axes)
     told = [text.get_text() for text in three.legends[0].get_texts()]
     assert told == ["a", "b", "c", "effort: low", "effort: medium", "effort: high"]

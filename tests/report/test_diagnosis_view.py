@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from browser import Opener, saved
-from cant_do_that_anymore.comparison.entries import standings
+from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.metrics.groups import by_usualness, read_usualness, usualness
@@ -279,11 +279,11 @@ def test_without_the_network_the_page_comes_without_that_axis(
 
 def test_an_experiment_tells_who_knows_the_rule(typical: Run) -> None:
     plain = run_of([(POOL[0], {"standard": "special", "changed": "special"})], version="model-2")
-    rows = {str(row["model"]): row for row in as_rows(standings([typical, plain]))}
+    rows = {str(row["model"]): row for row in as_rows(entries_of([typical, plain]))}
     assert [row["rule_knowledge"] for row in rows.values()].count(None) == 1
-    assert "rule_knowledge" not in as_rows(standings([plain]))[0]
+    assert "rule_knowledge" not in as_rows(entries_of([plain]))[0]
     console = Console(width=100, record=True, file=StringIO())
-    ranked = rankings(standings([typical]))
+    ranked = rankings(entries_of([typical]))
     console.print(experiment_table(ranked, build_document(ranked, Path())))
     assert "why the habit stays J" in console.export_text()
     made = made_of(typical, plain)
@@ -298,5 +298,5 @@ def test_an_experiment_tells_who_knows_the_rule(typical: Run) -> None:
 
 
 def made_of(*runs: Run) -> str:
-    ranked = rankings(standings(runs))
+    ranked = rankings(entries_of(runs))
     return experiment_page(ranked, build_document(ranked, Path()))

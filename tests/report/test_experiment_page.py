@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from browser import browser_or_skip
-from cant_do_that_anymore.comparison.entries import standings, standings_in
+from cant_do_that_anymore.comparison.entries import entries_at, entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.errors import visible
 from cant_do_that_anymore.game.position import shipped_pool
@@ -230,7 +230,7 @@ def test_names_stay_text_in_page_and_pictures(browser: Browser, tmp_path: Path) 
         run_of(asked, plan_of(2, settings=Settings(reasoning_effort=effort)), model=EVIL)
         for effort in efforts
     ]
-    ranked = rankings(standings(runs))
+    ranked = rankings(entries_of(runs))
     write(ranked, build_document(ranked, tmp_path), tmp_path)
     page = opened(browser, tmp_path / "index.html", 390)
     page.get_by_role("button", name="model").click()
@@ -248,7 +248,7 @@ def test_a_run_without_a_page_has_no_link_and_one_elsewhere_is_linked(
     shutil.copytree(experiment, copy)
     *_, first = sorted(copy.glob("*/report.html"))
     first.unlink()
-    ranked = rankings(standings_in([copy]))
+    ranked = rankings(entries_at([copy]))
     text = experiment_page(ranked, build_document(ranked, tmp_path / "elsewhere"))
     board, _, every_run = text.partition("</section>")
     for part in (board, every_run):

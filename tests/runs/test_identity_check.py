@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.comparison.entries import contenders
+from cant_do_that_anymore.comparison.entries import pool_runs
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
@@ -132,7 +132,7 @@ def test_a_tag_keeps_two_checkpoints_apart_everywhere(server: Server, tmp_path: 
     assert second.dataset.built_now
     values = [run.results.metrics["variant_impact_factor"] for run in (first, second)]
     assert values == [0, -1]
-    assert [each.label for each in contenders([first, second])] == ["m", "m step-2000"]
+    assert [each.label for each in pool_runs([first, second])] == ["m", "m step-2000"]
     folder = tmp_path / "run"
     command = ["run", "--base-url", server.url, "--model", "m", "--pool", "common", "-n", N]
     assert cdta(*command, "--tag", "step-2000", "--out", folder).returncode == 0

@@ -1,4 +1,4 @@
-"""Unique display names for runs and models."""
+"""Unique display names for the models of runs and of experiments."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -10,43 +10,49 @@ from ..providers.catalogue import info_by_name
 from ..runs.results import Run
 
 
-def labels(runs: Sequence[Run]) -> list[str]:
-    """Return a display name per run: the model's version, plus settings if several share it."""
-    names = [run.version for run in runs]
-    for name in dict.fromkeys(names):
-        same = [index for index, label in enumerate(names) if label == name]
-        for index, suffix in zip(
-            same, _distinguishing_suffixes([runs[index] for index in same]), strict=True
-        ):
-            names[index] += suffix
-    return apart(names)
+def unique_names(*levels: Sequence[str]) -> list[str]:
+    """Return a unique name per item: the first of its names that no other item has.
 
+    Each level has one name per item, shorter ones first. Names that several items share in the last
+    level are numbered.
 
-def apart(names: Sequence[str]) -> list[str]:
-    """Number the names that occur more than once.
-
-    >>> apart(["a", "b", "a"])
-    ['a #1', 'b', 'a #2']
+    >>> unique_names(["a", "b", "b"], ["a 1", "b 1", "b 2"]), unique_names(["a", "b", "a"])
+    (['a', 'b 1', 'b 2'], ['a #1', 'b', 'a #2'])
     """
-    unique = list(names)
-    while len(set(unique)) < len(unique):
-        unique = [
-            f"{name} #{unique[: index + 1].count(name)}" if unique.count(name) > 1 else name
-            for index, name in enumerate(unique)
+    last = list(levels[-1])
+    while len(set(last)) < len(last):
+        last = [
+            f"{name} #{last[: index + 1].count(name)}" if last.count(name) > 1 else name
+            for index, name in enumerate(last)
         ]
-    return unique
+    levels = (*levels[:-1], last)
+    names = [
+        next(name for level, name in zip(levels, of_item, strict=True) if level.count(name) == 1)
+        for of_item in zip(*levels, strict=True)
+    ]
+    return names if len(set(names)) == len(names) else last
 
 
-def _distinguishing_suffixes(runs: Sequence[Run]) -> list[str]:
-    if len(runs) == 1:
-        return [""]
-    facts = [dict(_facts(run)) for run in runs]
-    names = [name for name in facts[0] if len({fact[name] for fact in facts}) > 1]
-    return ["".join(f" {fact[name]}" for name in names if fact[name]) for fact in facts]
+def model_names(runs: Sequence[Run]) -> list[str]:
+    """Return a display name per run: the requested one, unless other models share it.
+
+    Else it is the model's version, with settings if several share that.
+    """
+    return unique_names([run.model for run in runs], _versions_with_settings(runs))
+
+
+def _versions_with_settings(runs: Sequence[Run]) -> list[str]:
+    names = []
+    for run in runs:
+        same = [dict(_facts(other)) for other in runs if other.version == run.version]
+        facts = dict(_facts(run)).items()
+        differing = (text for name, text in facts if len({fact[name] for fact in same}) > 1)
+        names.append(" ".join((run.version, *filter(None, differing))))
+    return names
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield what may distinguish runs of one version: name and text."""
+    """Yield what may distinguish runs of one version, except the effort: name and text."""
     plan = run.plan
     yield "model", run.model
     yield "endpoint", run.endpoint
@@ -57,10 +63,8 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "reading", f"{plan.reading} reading"
     yield "protocol", f"protocol {run.protocol}"
     yield "positions", f"on {run.dataset.origin} positions {run.dataset.pool}".strip()
-    effort = plan.settings.reasoning_effort
-    yield "effort", effort_in_words(effort)
-    elsewhere = run.dataset.asked and plan.select_effort != effort
-    yield "selected", f"selected at {effort_in_words(plan.select_effort)}" if elsewhere else ""
+    at_effort = plan.select_effort if run.dataset.asked else None
+    yield "selected", f"selected at {effort_in_words(at_effort)}" if at_effort else ""
     yield "selection", f"selected {run.dataset.selection}" if run.dataset.selection else ""
     for field in fields(plan.settings):
         if field.name != "reasoning_effort" and not field.metadata.get("incidental"):
@@ -88,7 +92,7 @@ _SERVED = "served"
 Entrant = dict[str, Any]
 
 
-def unique_names(
+def entrants_by_name(
     given: Sequence[str | Entrant | None], base_url: str | None = None
 ) -> dict[str, Entrant]:
     """Return the models by unique display name.
@@ -100,30 +104,28 @@ def unique_names(
         given: names as `split_address` takes them, None for a server's only model, or fields.
         base_url: the server of all of them.
 
-    >>> list(unique_names(["a", "b@http://x", "b@http://y"]))
+    >>> list(entrants_by_name(["a", "b@http://x", "b@http://y"]))
     ['a', 'b@http://x', 'b@http://y']
 
     Raises:
         InvalidInput: if a model has two addresses, or one that is invalid or contains a secret.
     """
-    entries = [dict(model) if isinstance(model, dict) else {"model": model} for model in given]
-    for entry in entries:
-        address = entry.get("base_url") or base_url
-        entry["model"], url = split_address(entry.get("model"), address)
+    entrants: list[Entrant] = []
+    for model in given:
+        entrant = dict(model) if isinstance(model, dict) else {"model": model}
+        address = entrant.get("base_url") or base_url
+        entrant["model"], url = split_address(entrant.get("model"), address)
         if url:
             info_by_name(_SERVED, url)  # rejects addresses that must not be printed or saved
-        entry["base_url"] = url.rstrip("/") if url else None
-    entrants = [entry for index, entry in enumerate(entries) if entry not in entries[:index]]
-    levels = list(zip(*map(_titles, entrants), strict=True))
-    by_name: dict[str, Entrant] = {}
-    for index, entry in enumerate(entrants):
-        unique = (titles[index] for titles in levels if titles.count(titles[index]) == 1)
-        by_name[next(unique, levels[-1][index])] = entry
-    return by_name
+        entrant["base_url"] = url.rstrip("/") if url else None
+        if entrant not in entrants:
+            entrants.append(entrant)
+    names = unique_names(*zip(*map(_titles, entrants), strict=True))
+    return dict(zip(names, entrants, strict=True))
 
 
 def _titles(entrant: Entrant) -> tuple[str, str, str]:
-    """Return the possible names, shortest first; the last is unique."""
+    """Return the possible names, shortest first."""
     name = entrant["model"] or _SERVED
     with_url = f"{name}@{entrant['base_url']}" if entrant["base_url"] else name
     own = (f"{key}={entrant[key]}" for key in sorted(entrant.keys() - {"model", "base_url"}))

@@ -9,6 +9,9 @@ from typing import Any
 from ..errors import InvalidInput, error_reason
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, board_after
+from ..metrics.bounds import interval_of
+from ..metrics.measures import HABIT
+from ..metrics.types import Results
 from ..providers.base import Answer
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Outcome, Sample, ScoredAnswer
 
@@ -67,6 +70,15 @@ def _read(path: Path) -> tuple[object, Record]:
     if not samples:
         raise InvalidInput(f"{path} records no samples")
     return spec, Record(model, "all_diagonal" if diagonal else "all", samples)
+
+
+def results_of_records(runs: Sequence[Sequence[Sample]]) -> Results:
+    """Compute the measures of special moves, the only ones that records allow."""
+    samples = [sample for samples in runs for sample in samples]
+    values = {measure.name: measure.value(samples) for measure in HABIT}
+    intervals = {measure.name: interval_of(measure, samples) for measure in HABIT}
+    known = {name: interval for name, interval in intervals.items() if interval}
+    return Results({**values, "n_samples": len(samples)}, known, {}, {}, {})
 
 
 def _sample(data: dict[str, Any]) -> Sample:

@@ -19,11 +19,10 @@ from ..metrics.bounds import any_unusable, bounds_apply, games_of, guesses, rati
 from ..metrics.measures import MEASURES
 from ..metrics.stats.intervals import BOUNDED, Interval, Ratio, RatioDifference, ratio_difference
 from ..metrics.stats.tests import holm, p_value
-from ..metrics.stopping import critical_factor_of
 from ..metrics.types import Measure
 from ..runs.results import Run
 from ..task.types import Sample
-from .entries import Contender, contenders, grouped, one_protocol
+from .entries import Entry, grouped, one_protocol
 
 
 @dataclass(frozen=True)
@@ -69,18 +68,12 @@ def paired(
         return Paired(
             (values[0] if first_extremes else None, values[1] if second_extremes else None)
         )
-    possible = [
-        observed,
-        *(
-            difference
-            for first_ratio, second_ratio in product(first_extremes, second_extremes)
-            if (
-                difference := _difference(
-                    first_ratio, second_ratio, games_of(first), critical_factor
-                )
-            )
-        ),
-    ]
+    games = games_of(first)
+    guessed = (
+        _difference(*ratios, games, critical_factor)
+        for ratios in product(first_extremes, second_extremes)
+    )
+    possible = [observed, *filter(None, guessed)]
     differences = [d.value for d in possible]
     if not bounds_apply(observed.interval, differences, [d.interval for d in possible]):
         return as_scored
@@ -168,34 +161,24 @@ _DISCORDANT_AT_WORST = 0.5
 Verdict = Literal["different", "equivalent", "inconclusive"]
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Paired):
     """The comparison of two models in one measure on the positions they share.
 
     Attributes:
         first: one model, and ``second`` the other.
         n_samples: the number of answered samples they share, and ``n_games`` the number of their
             games.
-        values: the measure of each on the shared positions; None if it is undefined.
-        interval: paired 95% interval of the second value minus the first, extended to everything
-            that answers without a move could have been.
-        p: the p-value of equal models.
-        corrected_p: the same, corrected for all comparisons that are reported together.
-        extremes: the least and the greatest difference over everything that answers without a move
-            could have been; None if it makes no difference compared with the interval.
+        corrected_p: the p-value, corrected for all comparisons that are reported together.
         enough: the number of shared samples needed to detect a difference of `MATTERS`.
     """
 
-    first: Contender
-    second: Contender
+    first: Entry
+    second: Entry
     measure: Measure
     n_samples: int
     n_games: int
-    values: tuple[Number, Number]
-    interval: Interval | None
-    p: float
     corrected_p: float
-    extremes: tuple[float, float] | None
     enough: int
 
     @property
@@ -220,7 +203,7 @@ class Comparison:
         return self.verdict == "different"
 
     @property
-    def ahead(self) -> tuple[Contender, Contender]:
+    def ahead(self) -> tuple[Entry, Entry]:
         """The better model by the measured values, and the other."""
         better_below = (self.measure.perfect or 0) < 0
         second_is_better = ((self.difference or 0.0) < 0) == better_below
@@ -292,19 +275,7 @@ class Comparison:
         )
 
 
-def compare(runs: Sequence[Run]) -> list[Comparison]:
-    """Compare every pair of models in every measure, on the positions they share.
-
-    Raises:
-        InvalidInput: if there are fewer than two models, or their protocols, rules, evals, methods
-            of selection or pools differ.
-    """
-    check_comparable(runs)
-    [comparisons] = compared([contenders(runs)])
-    return comparisons
-
-
-def compared(groups: Sequence[Sequence[Contender]]) -> list[list[Comparison]]:
+def compared(groups: Sequence[Sequence[Entry]]) -> list[list[Comparison]]:
     """Compare every pair of models within each group in every measure.
 
     The groups are reported together, so p-values are corrected for all comparisons of all groups.
@@ -335,41 +306,30 @@ def of_measure(comparisons: Sequence[Comparison], name: str) -> list[Comparison]
 
 
 def _of_pair(
-    first: Contender, second: Contender, measures: Sequence[Measure], tests: int
+    first: Entry, second: Entry, measures: Sequence[Measure], tests: int
 ) -> list[Comparison]:
-    first_samples, second_samples = first.by_position(), second.by_position()
-    shared = [key for key in first_samples if key in second_samples]
-    first_shared, second_shared = (
-        [first_samples[key] for key in shared],
-        [second_samples[key] for key in shared],
-    )
-    answered = [
-        key for key in shared if first_samples[key].answered and second_samples[key].answered
-    ]
-    n_games = len(set(games_of([first_samples[key] for key in answered])))
-    critical_factor = critical_factor_of(
-        *(run.plan for model in (first, second) for run in model.runs)
-    )
-    results = [
-        (measure, paired(measure, first_shared, second_shared, critical_factor))
-        for measure in measures
-    ]
-    return [
-        Comparison(
-            first=first,
-            second=second,
-            measure=measure,
-            n_samples=len(answered),
-            n_games=n_games,
-            values=result.values,
-            interval=result.interval,
-            p=result.p,
-            corrected_p=result.p,
-            extremes=result.extremes,
-            enough=_enough(result.as_scored, len(answered), tests),
+    ours, theirs = first.by_position(), second.by_position()
+    shared = [(ours[key], theirs[key]) for key in ours if key in theirs]
+    sides = [sample for sample, _ in shared], [sample for _, sample in shared]
+    answered = [one for one, other in shared if one.answered and other.answered]
+    n_games = len(set(games_of(answered)))
+    critical_factor = max(first.critical_factor, second.critical_factor)
+    comparisons = []
+    for measure in measures:
+        result = paired(measure, *sides, critical_factor)
+        comparisons.append(
+            Comparison(
+                **vars(result),
+                first=first,
+                second=second,
+                measure=measure,
+                n_samples=len(answered),
+                n_games=n_games,
+                corrected_p=result.p,
+                enough=_enough(result.as_scored, len(answered), tests),
+            )
         )
-        for measure, result in results
-    ]
+    return comparisons
 
 
 def _enough(interval: Interval | None, n: int, tests: int) -> int:

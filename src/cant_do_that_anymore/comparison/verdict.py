@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 
+from ..datasets.storage import Dataset
 from ..errors import pluralize
 from ..formatting import Number, format_p, format_points
 from ..metrics.bounds import interval_of
@@ -10,7 +12,7 @@ from ..metrics.measures import IMPACT, MEASURES, UNUSABLE, UPTAKE
 from ..metrics.stats.intervals import SHARE_OF_SOME
 from ..metrics.types import Measure
 from ..task.types import CHANGED_CONDITION, LEGAL_OUTCOMES, OUTCOMES, Outcome, Sample
-from .entries import Contender, Standing, common_dataset
+from .entries import Entry
 from .leaderboard import UNUSABLE as NO_MOVE
 from .leaderboard import Ranking, changed_outcomes
 from .pairwise import MATTERS, Comparison, as_sentence
@@ -39,66 +41,80 @@ def verdict(ranking: Ranking) -> str:
     Leads refer to the positions that each pair shares. If a lead is not significant, the verdict
     calls neither model better.
     """
-    why_not = {entry.label: _unranked_reason(entry, ranking) for entry in ranking.standings}
-    ranked = [entry for entry in ranking.standings if not why_not[entry.label]]
+    why_not = {entry.label: _unranked_reason(entry, ranking) for entry in ranking.entries}
+    ranked = [entry for entry in ranking.entries if not why_not[entry.label]]
     parts = [_ranked(ranked, ranking) if ranked else "no model can be ranked"]
-    for entry in ranking.standings:
+    for entry in ranking.entries:
         remark = _drop_explanation(entry) or why_not[entry.label]
         parts += [f"{entry.label}{remark}"] if remark else []
     return as_sentence("; ".join(parts), list(why_not))
 
 
-def heading(models: Sequence[Contender]) -> str:
+def heading(entries: Sequence[Entry]) -> str:
     """Describe the dataset of the comparison."""
-    common = common_dataset(models)
+    common = common_dataset(entries)
     if not common:
-        pool = models[0].runs[0].dataset.pool_name  # the same for all comparable runs
+        pool = entries[0].runs[0].dataset.pool_name  # the same for all comparable runs
         chosen = f", all chosen from the pool {pool}" if pool else ""
         return f"On the positions that each pair shares of its own datasets{chosen}"
     whose = f", the dataset of {common.version}" if common.version else ""
     return f"All on one dataset: {common.origin}{whose}"
 
 
-def advice(models: Sequence[Contender]) -> str:
+def advice(entries: Sequence[Entry]) -> str:
     """Suggest how to make the comparison fairer; "" if it is fair."""
-    common = common_dataset(models)
+    common = common_dataset(entries)
     if not common:
         return f"Positions that are in both datasets suit both habits; {UNION}."
-    if not common.version or all(run.version == common.version for m in models for run in m.runs):
+    versions = {run.version for entry in entries for run in entry.runs}
+    if not common.version or versions == {common.version}:
         return ""
     return f"The positions were chosen for the habit of {common.version}; {UNION}."
 
 
-def _unranked_reason(standing: Standing, ranking: Ranking) -> str:
+def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
+    """Return the dataset that all models were evaluated on, or None if it differs.
+
+    A run with a target precision may use only the beginning of it.
+    """
+    datasets = [run.dataset for entry in entries for run in entry.runs]
+    same = len({(data.version, data.origin, data.endpoint) for data in datasets}) == 1
+    by_size = sorted((entry.positions for entry in entries), key=len)
+    stops = any(entry.stops for entry in entries)
+    beginnings = stops and all(fewer <= more for fewer, more in pairwise(by_size))
+    return datasets[0] if same and (beginnings or len(set(by_size)) == 1) else None
+
+
+def _unranked_reason(entry: Entry, ranking: Ranking) -> str:
     """Return why a model cannot be ranked; "" if it can."""
-    if not standing.is_of_runs:
+    if not entry.runs:
         return " cannot be ranked: a record of the original does not tell legal moves"
-    if not standing.samples:
+    if not entry.answered:
         return " cannot be ranked: it has no answers"
-    if standing.least_uptake is None:
+    if entry.least_uptake is None:
         return " cannot be ranked: no answer under the standard rules is a move that is illegal now"
-    leads = [lead for pair, lead in ranking.leads.items() if standing.label in pair]
+    leads = [lead for pair, lead in ranking.leads.items() if entry.label in pair]
     blurred = any(lead.blurred for lead in leads) and not any(lead.is_significant for lead in leads)
-    if not blurred or UPTAKE not in standing.results.bounds:
+    if not blurred or UPTAKE not in entry.results.bounds:
         return ""
-    share = _percent(standing.results.metrics[UNUSABLE[CHANGED_CONDITION]])
+    share = _percent(entry.results.metrics[UNUSABLE[CHANGED_CONDITION]])
     return f" cannot be ranked: {share} of its answers under the changed rules contain no move"
 
 
-def _drop_explanation(standing: Standing) -> str:
+def _drop_explanation(entry: Entry) -> str:
     """Describe a drop that significantly is mostly not adaptation; "" otherwise."""
-    drop = standing.results.metrics[IMPACT]
+    drop = entry.results.metrics[IMPACT]
     # As scored, because the reported interval already allows for these answers.
-    interval = interval_of(MEASURES[IMPACT], standing.samples, standing.critical_factor)
+    interval = interval_of(MEASURES[IMPACT], entry.answered, entry.critical_factor)
     if drop is None or drop > -MATTERS or not interval or interval.high >= 0:
         return ""
-    counts = changed_outcomes(standing)
+    counts = changed_outcomes(entry)
     for kind, outcomes in _NOT_ADAPTING.items() if counts else ():
         measure = Measure(
             kind, kind, kind, partial(_dropped_for, outcomes), _dropped, pairs=SHARE_OF_SOME
         )
-        share = measure.value(standing.samples)
-        interval_of_share = interval_of(measure, standing.samples, standing.critical_factor)
+        share = measure.value(entry.answered)
+        interval_of_share = interval_of(measure, entry.answered, entry.critical_factor)
         if share and interval_of_share and interval_of_share.low > 0.5:
             no_move = kind != _NOT_LEGAL
             not_legal = (NO_MOVE,) if no_move else (NO_MOVE, "illegal", "forbidden")
@@ -117,7 +133,7 @@ def _dropped_for(outcomes: frozenset[Outcome], sample: Sample) -> bool:
     return _dropped(sample) and sample.replies[CHANGED_CONDITION].outcome in outcomes
 
 
-def _ranked(ranked: Sequence[Standing], ranking: Ranking) -> str:
+def _ranked(ranked: Sequence[Entry], ranking: Ranking) -> str:
     highest, *others = ranked
     if not any(map(_adapts, ranked)):
         none = "no model adapts significantly: the highest rule uptake, that of {}, is {}"
@@ -146,7 +162,7 @@ def _ranked(ranked: Sequence[Standing], ranking: Ranking) -> str:
     return f"{highest.label} {_not_ahead(level, leads)}{also}"
 
 
-def _not_ahead(level: Sequence[Standing], leads: Sequence[Comparison]) -> str:
+def _not_ahead(level: Sequence[Entry], leads: Sequence[Comparison]) -> str:
     first = leads[0]
     if all(lead.verdict == "equivalent" for lead in leads):
         within = f"to within {100 * MATTERS:.0f} points"
@@ -176,14 +192,14 @@ def _size(lead: Comparison) -> str:
     return f"{lead.size.rstrip(',')}, {format_p(lead.corrected_p)}"
 
 
-def _adapts(standing: Standing) -> bool:
+def _adapts(entry: Entry) -> bool:
     """Whether the rule uptake is significantly above 0."""
-    interval = standing.results.intervals.get(UPTAKE)
+    interval = entry.results.intervals.get(UPTAKE)
     return interval is not None and interval.low > 0
 
 
-def _uptake(standing: Standing) -> str:
-    results = standing.results
+def _uptake(entry: Entry) -> str:
+    results = entry.results
     interval = results.intervals[UPTAKE]  # every ranked model has one
     value, low, high = map(_brief, (results.metrics[UPTAKE], interval.low, interval.high))
     allowing = ", allowing for answers that contain no move" if UPTAKE in results.bounds else ""
@@ -198,8 +214,8 @@ def _percent(share: float | None) -> str:
     return f"{100 * (share or 0.0):.0f}%"
 
 
-def _join_names(models: Sequence[Standing]) -> str:
-    names = [model.label for model in models]
+def _join_names(entries: Sequence[Entry]) -> str:
+    names = [entry.label for entry in entries]
     if len(names) > _MAX_NAMED + 1:
         names = [*names[:_MAX_NAMED], f"{len(names) - _MAX_NAMED} others"]
     *some, last = names

@@ -6,8 +6,8 @@ from functools import partial
 
 from markupsafe import Markup
 
-from ..comparison.entries import Contender, Standing, differences_in_plan
-from ..comparison.leaderboard import OUTCOMES, Ranking
+from ..comparison.entries import Entry
+from ..comparison.leaderboard import OUTCOMES, Ranking, differences_in_plan
 from ..comparison.verdict import advice, heading
 from ..formatting import dollars, in_points, number
 from ..metrics.diagnosis import (
@@ -43,30 +43,21 @@ DIAGNOSIS_LEGEND = (
 )
 BOUNDS_LEGEND = "; intervals allow for every reading of them."
 
-Columns = dict[str, Callable[[Standing], str]]
+Columns = dict[str, Callable[[Entry], str]]
 
 
-def marked(standing: Standing) -> str:
+def marked(entry: Entry) -> str:
     """Return the model's label, with a mark if its numbers are suspect."""
-    return standing.label + (" (!)" if standing.is_suspect else "")
+    return entry.label + (" (!)" if entry.is_suspect else "")
 
 
-def title_of(group: Sequence[Standing]) -> str:
-    """Return the eval, the rules, and any non-default pool or selection, as a heading."""
-    first = group[0]
-    chosen = f" from the pool {first.pool}" if first.pool else ""
-    selected = f" selected {first.selection}" if first.selection else ""
-    remark = f" (positions{chosen}{selected})" if chosen or selected else ""
-    return f"{first.eval}: {first.change.title}{remark}"
-
-
-def group_notes(group: Sequence[Standing]) -> list[str]:
+def group_notes(group: Sequence[Entry]) -> list[str]:
     """Return the notes of a leaderboard, each once, with the models that it is about."""
     models_by_note: dict[str, list[str]] = {}
-    for standing in group:
-        for note in standing.notes:
-            models_by_note.setdefault(note, []).append(marked(standing))
-    models = [standing.contender for standing in group if standing.contender]
+    for entry in group:
+        for note in entry.notes:
+            models_by_note.setdefault(note, []).append(marked(entry))
+    models = [entry for entry in group if entry.runs]
     of_all = differences_in_plan(models, but=["reasoning effort"]) if models else []
     return [
         *(f"{', '.join(names)}: {note}" for note, names in models_by_note.items()),
@@ -74,78 +65,72 @@ def group_notes(group: Sequence[Standing]) -> list[str]:
     ]
 
 
-def all_notes(models: Sequence[Contender]) -> list[str]:
+def all_notes(models: Sequence[Entry]) -> list[str]:
     """Return the notes of all runs, and the settings that differ between models."""
     return [
-        *(f"{model.label}: {note}" for model in models for note in model.notes),
+        *(f"{model.label}: {note}" for model in models for note in model.notes_of_runs),
         *differences_in_plan(models),
     ]
 
 
-def legend(standings: Sequence[Standing]) -> list[str]:
+def legend(entries: Sequence[Entry]) -> list[str]:
     """Explain the columns that are shown."""
-    thinks = REASONING_LEGEND if any(map(has_reasoning, standings)) else ""
+    thinks = REASONING_LEGEND if any(map(has_reasoning, entries)) else ""
     return [
         f"{LEGEND}{thinks}.",
-        *([DIAGNOSIS_LEGEND] if any(standing.is_diagnosed for standing in standings) else []),
-        *(
-            [SUSPECT_LEGEND + BOUNDS_LEGEND]
-            if any(standing.is_suspect for standing in standings)
-            else []
-        ),
+        *([DIAGNOSIS_LEGEND] if any(entry.is_diagnosed for entry in entries) else []),
+        *([SUSPECT_LEGEND + BOUNDS_LEGEND] if any(entry.is_suspect for entry in entries) else []),
     ]
 
 
-def columns(standings: Sequence[Standing]) -> Columns:
+def columns(entries: Sequence[Entry]) -> Columns:
     """Return the leaderboard columns by heading; reasoning tokens only if any model has some.
 
     A heading and its cells may have a second line.
     """
     return {
-        "runs": lambda standing: str(len(standing.runs)),
-        "n": lambda standing: f"{standing.results.metrics['n_samples']:,}",
-        "habit\nany": lambda standing: _special_and_forbidden(standing, STANDARD_CONDITION),
-        "kept\nany": lambda standing: _special_and_forbidden(standing, CHANGED_CONDITION),
-        "rule uptake": lambda standing: _value_and_interval(UPTAKE, standing),
-        "impact factor": lambda standing: _value_and_interval(IMPACT, standing),
-        "adapts": lambda standing: brief(standing.results.metrics.get("adaptation_rate")),
-        "no\nmove": lambda standing: _percent(
-            standing.results.metrics.get(UNUSABLE[CHANGED_CONDITION])
-        ),
-        **({"thinks": _reasoning_tokens} if any(map(has_reasoning, standings)) else {}),
+        "runs": lambda entry: str(len(entry.samples_by_run)),
+        "n": lambda entry: f"{entry.results.metrics['n_samples']:,}",
+        "habit\nany": lambda entry: _special_and_forbidden(entry, STANDARD_CONDITION),
+        "kept\nany": lambda entry: _special_and_forbidden(entry, CHANGED_CONDITION),
+        "rule uptake": lambda entry: _value_and_interval(UPTAKE, entry),
+        "impact factor": lambda entry: _value_and_interval(IMPACT, entry),
+        "adapts": lambda entry: brief(entry.results.metrics.get("adaptation_rate")),
+        "no\nmove": lambda entry: _percent(entry.results.metrics.get(UNUSABLE[CHANGED_CONDITION])),
+        **({"thinks": _reasoning_tokens} if any(map(has_reasoning, entries)) else {}),
     }
 
 
-def has_reasoning(standing: Standing) -> bool:
+def has_reasoning(entry: Entry) -> bool:
     """Whether the model returned reasoning tokens or was given a reasoning effort."""
-    has_effort = standing.effort is not None
+    has_effort = entry.effort is not None
     return has_effort or any(
-        standing.thinking_tokens(name) for name in (STANDARD_CONDITION, CHANGED_CONDITION)
+        entry.thinking_tokens(name) for name in (STANDARD_CONDITION, CHANGED_CONDITION)
     )
 
 
-def _reasoning_tokens(standing: Standing) -> str:
-    tokens = standing.thinking_tokens(CHANGED_CONDITION)
+def _reasoning_tokens(entry: Entry) -> str:
+    tokens = entry.thinking_tokens(CHANGED_CONDITION)
     return "–" if tokens is None else f"{tokens:,.0f}"
 
 
-def _special_and_forbidden(standing: Standing, condition: str) -> str:
+def _special_and_forbidden(entry: Entry, condition: str) -> str:
     """Format the share of special moves, and below it the share of all forbidden moves."""
-    metrics = standing.results.metrics
+    metrics = entry.results.metrics
     any_forbidden = brief(metrics.get(FORBIDDEN[condition]))
     return f"{brief(metrics[SHARES[condition]])}\n{any_forbidden}"
 
 
-def _value(name: str, standing: Standing) -> str:
+def _value(name: str, entry: Entry) -> str:
     """Format a metric without its interval."""
-    return brief(standing.results.metrics.get(name))
+    return brief(entry.results.metrics.get(name))
 
 
-def _value_and_interval(name: str, standing: Standing) -> str:
+def _value_and_interval(name: str, entry: Entry) -> str:
     """Format a metric, and below it its interval."""
-    interval = standing.results.intervals.get(name)
+    interval = entry.results.intervals.get(name)
     interval_text = f"\n[{brief(interval.low)}, {brief(interval.high)}]" if interval else ""
-    return brief(standing.results.metrics.get(name)) + interval_text
+    return brief(entry.results.metrics.get(name)) + interval_text
 
 
 def brief(value: float | None) -> str:
@@ -173,11 +158,11 @@ DIAGNOSIS_MEASURES = {
 WITH_INTERVAL = ("J", "corrected", "specific")
 
 
-def _diagnosed(heading: str, standing: Standing) -> str:
+def _diagnosed(heading: str, entry: Entry) -> str:
     name = DIAGNOSIS_MEASURES[heading]
-    if name in unclaimed(standing.results):
+    if name in unclaimed(entry.results):
         return "–"
-    return (_value_and_interval if heading in WITH_INTERVAL else _value)(name, standing)
+    return (_value_and_interval if heading in WITH_INTERVAL else _value)(name, entry)
 
 
 DIAGNOSIS_COLUMNS: Columns = {
@@ -241,14 +226,14 @@ def boards(
     rows, pairs = enumerate(document["results"]), enumerate(document["pairs"])
     return [
         Board(
-            title=title_of(ranking.standings),
+            title=ranking.title,
             number=number,
-            labels=[contender.label for contender in ranking.contenders],
-            rows=[next(rows) for _ in ranking.standings],
+            labels=[entry.label for entry in ranking.comparable],
+            rows=[next(rows) for _ in ranking.entries],
             pairs=[[next(pairs) for _ in pair] for pair in ranking.pairs],
-            compared_on=heading(ranking.contenders) if ranking.pairs else "",
-            advice=advice(ranking.contenders) if ranking.pairs else "",
-            notes=group_notes(ranking.standings),
+            compared_on=heading(ranking.comparable) if ranking.pairs else "",
+            advice=advice(ranking.comparable) if ranking.pairs else "",
+            notes=group_notes(ranking.entries),
             plots=plots[number] if plots else (),
         )
         for number, ranking in enumerate(ranked)
@@ -258,7 +243,7 @@ def boards(
 def shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, object]:
     """Return the template variables that experiment and comparison reports share."""
     results, runs = document["results"], document["runs"]
-    standings = [standing for ranking in ranked for standing in ranking.standings]
+    entries = [entry for ranking in ranked for entry in ranking.entries]
     return {
         "document": document,
         "axes": {name: _axis(results, name) for name in (UPTAKE, IMPACT)},
@@ -277,7 +262,7 @@ def shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, obj
         "of_placebo": OF_PLACEBO,
         "why": DIAGNOSIS_HEADING,
         "verdicts": VERDICTS,
-        "legend": legend(standings)[1:],
+        "legend": legend(entries)[1:],
         "dates": " to ".join(_first_and_last(str(run["started_at"])[:10] for run in runs))
         or "unknown",
         "in_common": {

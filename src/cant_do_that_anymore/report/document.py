@@ -9,19 +9,23 @@ from pathlib import Path
 from typing import TypedDict
 from urllib.parse import quote
 
-from ..comparison.entries import METRICS, OF_DIAGNOSIS, Standing
+from ..comparison.entries import Entry
 from ..comparison.leaderboard import OUTCOMES, Ranking, changed_outcomes
 from ..comparison.pairwise import Comparison
 from ..comparison.verdict import verdict
 from ..formatting import Number, format_setting, named_fields
-from ..metrics.diagnosis import placebo_moved
-from ..metrics.measures import IMPACT, UNUSABLE, UPTAKE
+from ..metrics.diagnosis import CONTRASTS, DIAGNOSIS, placebo_moved
+from ..metrics.measures import FORBIDDEN, IMPACT, SHARES, UNUSABLE, UPTAKE
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from .html import PAGE_NAME
 
 Value = str | bool | Number | list[str]
 Row = dict[str, Value]
+# Reported for every model.
+METRICS = (UPTAKE, IMPACT, "adaptation_rate", *SHARES.values(), *FORBIDDEN.values(), "delta")
+# Reported if any model was diagnosed.
+OF_DIAGNOSIS = (*(measure.name for measure in DIAGNOSIS), *CONTRASTS)
 
 
 class Total(TypedDict):
@@ -61,30 +65,26 @@ class Document(TypedDict):
 
 def build_document(ranked: Sequence[Ranking], out: Path) -> Document:
     """Build the document of all rankings, with links to reports relative to ``out``."""
-    standings = [standing for ranking in ranked for standing in ranking.standings]
-    contenders = [contender for ranking in ranked for contender in ranking.contenders]
+    entries = [entry for ranking in ranked for entry in ranking.entries]
+    comparable = [entry for ranking in ranked for entry in ranking.comparable]
     return {
         "verdicts": [
-            {**_category(ranking.standings[0]), "verdict": verdict(ranking)} for ranking in ranked
+            {**_category(ranking.entries[0]), "verdict": verdict(ranking)} for ranking in ranked
         ],
-        "results": as_rows(standings),
+        "results": as_rows(entries),
         "pairs": [
-            {**_category(ranking.standings[0]), **pair_row(comparison)}
+            {**_category(ranking.entries[0]), **pair_row(comparison)}
             for ranking in ranked
             for comparison in chain(*ranking.pairs)
         ],
-        "runs": [row for standing in standings for row in _runs(standing, out)],
+        "runs": [row for entry in entries for row in _runs(entry, out)],
         "total": {
-            "runs": sum(len(standing.runs) for standing in standings),
-            "samples": sum(
-                int(standing.results.metrics["n_samples"] or 0) for standing in standings
-            ),
-            "tokens": sum(contender.tokens for contender in contenders),
-            "dollars": _sum(contender.dollars for contender in contenders),
-            "spent_dollars": _sum(
-                run.cost.spent for contender in contenders for run in contender.runs
-            ),
-            "seconds": sum(contender.seconds for contender in contenders),
+            "runs": sum(len(entry.samples_by_run) for entry in entries),
+            "samples": sum(int(entry.results.metrics["n_samples"] or 0) for entry in entries),
+            "tokens": sum(entry.tokens or 0 for entry in comparable),
+            "dollars": _sum(entry.dollars for entry in comparable),
+            "spent_dollars": _sum(run.cost.spent for entry in comparable for run in entry.runs),
+            "seconds": sum(entry.seconds or 0.0 for entry in comparable),
         },
     }
 
@@ -96,29 +96,29 @@ def _sum(amounts: Iterable[float | None]) -> float | None:
     return sum(known) if known and len(known) == len(every) else None
 
 
-def _category(standing: Standing) -> Row:
-    eval_, rules, selection, pool = standing.place
+def _category(entry: Entry) -> Row:
+    eval_, rules, selection, pool = entry.category
     return {"eval": eval_, "rules": rules, "selection": selection, "pool": pool}
 
 
-def as_rows(standings: Sequence[Standing]) -> list[Row]:
+def as_rows(entries: Sequence[Entry]) -> list[Row]:
     """Return one row per model: every metric with its 95% interval and its error over seeds."""
-    diagnosed = any(standing.is_diagnosed for standing in standings)
+    diagnosed = any(entry.is_diagnosed for entry in entries)
     names = (*METRICS, *(OF_DIAGNOSIS if diagnosed else ()))
-    return [_row(standing, names) for standing in standings]
+    return [_row(entry, names) for entry in entries]
 
 
-def _row(standing: Standing, names: Sequence[str]) -> Row:
-    results = standing.results
+def _row(entry: Entry, names: Sequence[str]) -> Row:
+    results = entry.results
     row: Row = {
-        "model": standing.model,
-        "label": standing.label,
-        "eval": standing.eval,
-        "rules": standing.change.key,
-        "reasoning_effort": standing.effort,
-        "selection": standing.selection,
-        "pool": standing.pool,
-        "runs": len(standing.runs),
+        "model": entry.model,
+        "label": entry.label,
+        "eval": entry.eval,
+        "rules": entry.change.key,
+        "reasoning_effort": entry.effort,
+        "selection": entry.selection,
+        "pool": entry.pool,
+        "runs": len(entry.samples_by_run),
         "samples": results.metrics["n_samples"],
     }
     for name in names:
@@ -126,10 +126,10 @@ def _row(standing: Standing, names: Sequence[str]) -> Row:
         row[name] = results.metrics.get(name)
         row[f"{name}_low"] = interval.low if interval else None
         row[f"{name}_high"] = interval.high if interval else None
-        row[f"{name}_standard_error_over_seeds"] = standing.error_over_seeds(name)
+        row[f"{name}_standard_error_over_seeds"] = entry.error_over_seeds(name)
     row |= {name: results.metrics.get(name) for name in UNUSABLE.values()}
     standard, changed = (
-        standing.thinking_tokens(condition) for condition in (STANDARD_CONDITION, CHANGED_CONDITION)
+        entry.thinking_tokens(condition) for condition in (STANDARD_CONDITION, CHANGED_CONDITION)
     )
     row["standard_thinking_tokens"], row["changed_thinking_tokens"] = standard, changed
     difference = None if standard is None or changed is None else changed - standard
@@ -138,15 +138,14 @@ def _row(standing: Standing, names: Sequence[str]) -> Row:
         bounds = results.bounds.get(name)
         row[f"{name}_bounds_low"] = bounds.low if bounds else None
         row[f"{name}_bounds_high"] = bounds.high if bounds else None
-    counts = changed_outcomes(standing)
+    counts = changed_outcomes(entry)
     row |= {f"changed_{outcome}": counts.get(outcome) for outcome in OUTCOMES}
-    contender = standing.contender
-    row["tokens"] = contender.tokens if contender else None
-    row["dollars"] = contender.dollars if contender else None
-    row["seconds"] = contender.seconds if contender else None
+    row["tokens"] = entry.tokens
+    row["dollars"] = entry.dollars
+    row["seconds"] = entry.seconds
     if OF_DIAGNOSIS[0] in names:
         row["placebo_moved"] = placebo_moved(results)
-    return row | {"suspect": standing.is_suspect, "notes": list(standing.notes)}
+    return row | {"suspect": entry.is_suspect, "notes": list(entry.notes)}
 
 
 def pair_row(comparison: Comparison) -> Row:
@@ -179,7 +178,7 @@ def comparison_facts(ranking: Ranking) -> dict[str, object]:
     The first model of a pair ranks higher; the difference is its value minus the other's.
     """
     return {
-        "ranking": [standing.label for standing in ranking.standings],
+        "ranking": [entry.label for entry in ranking.entries],
         "pairs": [
             {
                 "models": [comparison.second.label, comparison.first.label],
@@ -197,11 +196,10 @@ def comparison_facts(ranking: Ranking) -> dict[str, object]:
     }
 
 
-def _runs(standing: Standing, out: Path) -> Iterator[Row]:
+def _runs(entry: Entry, out: Path) -> Iterator[Row]:
     """Yield a row for each run; record files of the original have none."""
-    if standing.contender:
-        for run in standing.contender.runs:
-            yield {"label": standing.label, **_category(standing), **_run_row(run, out)}
+    for run in entry.runs:
+        yield {"label": entry.label, **_category(entry), **_run_row(run, out)}
 
 
 def _run_row(run: Run, out: Path) -> Row:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from ..comparison.entries import Standing
+from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
 from ..comparison.pairwise import of_measure
 from ..comparison.verdict import verdict
@@ -12,7 +12,7 @@ from ..formatting import dollars, in_points, number, p_value, percentage, range_
 from ..metrics.measures import UNUSABLE, UPTAKE
 from ..progress import duration
 from ..task.types import CHANGED_CONDITION
-from .columns import VERDICTS, columns, marked, title_of
+from .columns import VERDICTS, columns, marked
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~!&$])")
 
@@ -44,21 +44,20 @@ def comparison_in_markdown(ranking: Ranking) -> str:
 
 def _of_ranking(ranking: Ranking) -> str:
     headings = ("model", "runs", "n", "rule uptake", "impact factor", "adapts", "no move")
-    rows = [tuple(_cells(standing)) for standing in ranking.standings]
+    rows = [tuple(_cells(entry)) for entry in ranking.entries]
     table = _table((*headings, "tokens", "dollars", "time"), rows)
-    return f"**{_escape(title_of(ranking.standings))}.** {_escape(verdict(ranking))}\n\n{table}"
+    return f"**{_escape(ranking.title)}.** {_escape(verdict(ranking))}\n\n{table}"
 
 
-def _cells(standing: Standing) -> Iterator[str]:
-    yield marked(standing)
-    formats = columns([standing])
+def _cells(entry: Entry) -> Iterator[str]:
+    yield marked(entry)
+    formats = columns([entry])
     for name in ("runs", "n", "rule uptake", "impact factor", "adapts"):
-        yield formats[name](standing).replace("\n", " ")
-    yield percentage(standing.results.metrics.get(UNUSABLE[CHANGED_CONDITION]))
-    contender = standing.contender
-    yield number(contender.tokens) if contender else "–"
-    yield dollars(contender.dollars) if contender and contender.dollars is not None else "–"
-    yield duration(contender.seconds) if contender else "–"
+        yield formats[name](entry).replace("\n", " ")
+    yield percentage(entry.results.metrics.get(UNUSABLE[CHANGED_CONDITION]))
+    yield number(entry.tokens)
+    yield "–" if entry.dollars is None else dollars(entry.dollars)
+    yield "–" if entry.seconds is None else duration(entry.seconds)
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

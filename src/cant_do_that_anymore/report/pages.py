@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from ..comparison.entries import Standing
+from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
 from ..errors import UserError, error_reason, pluralize
 from ..files import atomic_write_text, safe_name
@@ -79,7 +79,7 @@ def experiment_page(
         "experiment.html",
         of_rules=_embed(of_rules),
         boards=boards(ranked, document, [_embed(files) for files in plots]),
-        size=_size([standing for ranking in ranked for standing in ranking.standings]),
+        size=_size([entry for ranking in ranked for entry in ranking.entries]),
         **shared_parts(ranked, document),
     )
 
@@ -94,13 +94,13 @@ def _embed(files: Sequence[Path]) -> list[Markup]:
     return embedded
 
 
-def _size(standings: Sequence[Standing]) -> str:
+def _size(entries: Sequence[Entry]) -> str:
     """Return the numbers of models, efforts and runs, as text."""
-    parts = [pluralize(len({standing.model for standing in standings}), "model")]
-    efforts = len({standing.effort for standing in standings})
+    parts = [pluralize(len({entry.model for entry in entries}), "model")]
+    efforts = len({entry.effort for entry in entries})
     if efforts > 1:
         parts.append(pluralize(efforts, "effort"))
-    parts.append(pluralize(sum(len(standing.runs) for standing in standings), "run"))
+    parts.append(pluralize(sum(len(entry.samples_by_run) for entry in entries), "run"))
     return ", ".join(parts)
 
 
@@ -110,7 +110,7 @@ def comparison_page(ranking: Ranking, out: Path) -> str:
     return render(
         "comparison.html",
         boards=boards([ranking], document),
-        remarks=all_notes(ranking.contenders),
+        remarks=all_notes(ranking.comparable),
         **shared_parts([ranking], document),
     )
 
@@ -137,8 +137,8 @@ def write(ranked: Sequence[Ranking], document: Document, out: Path) -> list[Path
     Raises:
         UserError: if they cannot be written.
     """
-    of_rules = list(_plot_by_rules(list(chain(*(ranking.standings for ranking in ranked))), out))
-    plots = [list(_plot(ranking.standings, out)) for ranking in ranked]
+    of_rules = list(_plot_by_rules(list(chain(*(ranking.entries for ranking in ranked))), out))
+    plots = [list(_plot(ranking.entries, out)) for ranking in ranked]
     texts = {
         TABLE: as_csv(document["results"]),
         DOCUMENT: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
@@ -152,17 +152,17 @@ def write(ranked: Sequence[Ranking], document: Document, out: Path) -> list[Path
     return [out / TABLE, out / DOCUMENT, *of_rules, *chain(*plots), out / INDEX]
 
 
-def _plot_by_rules(standings: Sequence[Standing], out: Path) -> Iterator[Path]:
+def _plot_by_rules(entries: Sequence[Entry], out: Path) -> Iterator[Path]:
     """Plot each eval that was measured under several rules."""
-    groups: dict[tuple[str, str], list[Standing]] = {}
-    for standing in standings:
-        groups.setdefault((standing.eval, standing.selection), []).append(standing)
+    groups: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault((entry.eval, entry.selection), []).append(entry)
     for (eval_, _), group in groups.items():
-        if len({standing.change.key for standing in group}) > 1:
+        if len({entry.change.key for entry in group}) > 1:
             yield from rules_chart(group, out / f"rules-{eval_}{_selection_suffix(group[0])}")
 
 
-def _plot(group: Sequence[Standing], out: Path) -> Iterator[Path]:
+def _plot(group: Sequence[Entry], out: Path) -> Iterator[Path]:
     """Plot one leaderboard: bars, headline measures, and the curves that apply.
 
     These are the thinking curve if a model has several efforts, and for positions from games under
@@ -180,5 +180,5 @@ def _plot(group: Sequence[Standing], out: Path) -> Iterator[Path]:
         yield from line_chart(group, out / f"diagonal-{rules}")
 
 
-def _selection_suffix(standing: Standing) -> str:
-    return "-drawn" if standing.selection else ""
+def _selection_suffix(entry: Entry) -> str:
+    return "-drawn" if entry.selection else ""

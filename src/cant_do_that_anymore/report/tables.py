@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..comparison.entries import Standing
+from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
 from ..comparison.pairwise import Comparison, of_measure
 from ..comparison.verdict import advice, heading, verdict
@@ -36,7 +36,6 @@ from .columns import (
     group_notes,
     legend,
     marked,
-    title_of,
 )
 from .document import Document
 from .html import interval
@@ -185,13 +184,13 @@ _LEFT_ALIGNED = ("rule uptake", "impact factor", *WITH_INTERVAL)
 
 def experiment_table(ranked: Sequence[Ranking], document: Document) -> RenderableType:
     """Return the verdicts, a leaderboard for each ranking, the legend and the totals."""
-    standings = [standing for ranking in ranked for standing in ranking.standings]
-    parts = [part for ranking in ranked for part in (*_of_ranking(ranking.standings), Text())]
+    entries = [entry for ranking in ranked for entry in ranking.entries]
+    parts = [part for ranking in ranked for part in (*_of_ranking(ranking), Text())]
     return Group(
         *verdict_lines(ranked, document),
         Text(),
         *parts,
-        *(Text(line, style="dim") for line in legend(standings)),
+        *(Text(line, style="dim") for line in legend(entries)),
         *_totals(document),
     )
 
@@ -199,19 +198,20 @@ def experiment_table(ranked: Sequence[Ranking], document: Document) -> Renderabl
 def verdict_lines(ranked: Sequence[Ranking], document: Document) -> Iterator[Text]:
     """Yield the verdict of each ranking, with its title if there are several."""
     for ranking, row in zip(ranked, document["verdicts"], strict=True):
-        title = f"{title_of(ranking.standings)}: " if len(ranked) > 1 else ""
+        title = f"{ranking.title}: " if len(ranked) > 1 else ""
         yield Text(f"{title}{row['verdict']}", style="bold")
 
 
-def standings_table(group: Sequence[Standing]) -> Table:
+def leaderboard_table(group: Sequence[Entry]) -> Table:
     """Return the leaderboard of one ranking, two lines per model."""
     return _table("model", group, columns(group))
 
 
-def _of_ranking(group: Sequence[Standing]) -> list[RenderableType]:
+def _of_ranking(ranking: Ranking) -> list[RenderableType]:
+    group = ranking.entries
     notes = (Text(f"note on {note}", style="yellow") for note in group_notes(group))
-    parts: list[RenderableType] = [Text(title_of(group), style="bold"), standings_table(group)]
-    if diagnosed := [standing for standing in group if standing.is_diagnosed]:
+    parts: list[RenderableType] = [Text(ranking.title, style="bold"), leaderboard_table(group)]
+    if diagnosed := [entry for entry in group if entry.is_diagnosed]:
         parts += [Text(), _table(DIAGNOSIS_HEADING, diagnosed, DIAGNOSIS_COLUMNS)]
     return [*parts, *notes]
 
@@ -226,7 +226,7 @@ def _totals(document: Document) -> Iterator[Text]:
         yield Text(f"All answers: {answers}{spent}; all runs: {took}.", style="dim")
 
 
-def _table(name: str, group: Sequence[Standing], formats: Columns) -> Table:
+def _table(name: str, group: Sequence[Entry], formats: Columns) -> Table:
     """Return a table with two lines per model, which fits 80 columns."""
     # One space between columns, since model names are long.
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
@@ -237,9 +237,9 @@ def _table(name: str, group: Sequence[Standing], formats: Columns) -> Table:
             justify="left" if column in _LEFT_ALIGNED else "right",
             no_wrap=True,
         )
-    for standing in group:
-        cells = (_cell(*text_of(standing).split("\n")) for text_of in formats.values())
-        table.add_row(Text(marked(standing)), *cells, style="yellow" if standing.is_suspect else "")
+    for entry in group:
+        cells = (_cell(*text_of(entry).split("\n")) for text_of in formats.values())
+        table.add_row(Text(marked(entry)), *cells, style="yellow" if entry.is_suspect else "")
     return table
 
 
@@ -249,7 +249,7 @@ def _cell(value: str, below: str = "") -> Text:
 
 def comparison_table(ranking: Ranking) -> RenderableType:
     """Return the verdict, one row for each pair, the leaderboard, and the notes."""
-    models = ranking.contenders
+    models = ranking.comparable
     hint = advice(models)
     return Group(
         Text(verdict(ranking), style="bold"),
@@ -265,8 +265,8 @@ def comparison_table(ranking: Ranking) -> RenderableType:
         ),
         Text(),
         Text("Each model alone, on all its positions", style="bold"),
-        standings_table(ranking.standings),
-        *(Text(line, style="dim") for line in legend(ranking.standings)),
+        leaderboard_table(ranking.entries),
+        *(Text(line, style="dim") for line in legend(ranking.entries)),
         *([Text(hint)] if hint else []),
         *(Text(f"note: {note}", style="yellow") for note in all_notes(models)),
     )

@@ -8,7 +8,7 @@ import click
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from ...comparison.naming import unique_names
+from ...comparison.naming import entrants_by_name
 from ...costs.forecast import AnswerMode, Estimate, estimate
 from ...costs.tokens import Span
 from ...formatting import dollars
@@ -46,7 +46,7 @@ def estimate_command(
     cdta estimate --model openai/gpt-4o --model anthropic/claude-sonnet-4-5
     cdta estimate --model openai/o4-mini --reasoning-effort low
     """
-    titles = unique_names(models, rest["base_url"]) if models else {"": {}}
+    titles = entrants_by_name(models, rest["base_url"]) if models else {"": {}}
     specs = [
         (title, Spec(eval=eval_, **rest | options))
         for title, options in titles.items()

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from ...comparison.entries import Standing, standings, standings_in
+from ...comparison.entries import Entry, entries_at, entries_of
 from ...comparison.experiment import evals_and_rules, measured, specs_of
 from ...comparison.leaderboard import rankings
-from ...comparison.naming import Entrant, unique_names
+from ...comparison.naming import Entrant, entrants_by_name
 from ...errors import Incomplete, InvalidInput, UserError
 from ...files import atomic_write_text, check_new_dir
 from ...game.rules import BISHOPS_AS_KNIGHTS
@@ -127,13 +127,13 @@ def experiment(
         )
     out = out or OUT
     if plots_only:
-        _show(standings_in(_resolve(paths)), out, as_json=as_json, as_markdown=as_markdown)
+        _show(entries_at(_resolve(paths)), out, as_json=as_json, as_markdown=as_markdown)
         return
     own_pool = rest["pool"] is not None
     tasks = evals_and_rules(filter(None, evals), filter(None, changes), own_pool=own_pool)
     seeds = range(seed, seed + runs)
     names = models or ((None,) if rest["base_url"] else (DEFAULT_MODEL,))
-    entrants = unique_names(names, rest["base_url"])
+    entrants = entrants_by_name(names, rest["base_url"])
 
     def run_all(above: float | None) -> tuple[list[Run], dict[str, UserError]]:
         options = rest | {"ask_above": above}
@@ -145,7 +145,7 @@ def experiment(
 
     finished, failures = with_approval(rest["ask_above"], run_all)
     if finished:
-        _show(standings(finished), out, as_json=as_json, as_markdown=as_markdown)
+        _show(entries_of(finished), out, as_json=as_json, as_markdown=as_markdown)
     if failures:
         reasons = "; ".join(f"{model}: {problem}" for model, problem in failures.items())
         raise Incomplete(f"not everything could be measured: {reasons}")
@@ -172,7 +172,7 @@ def _create(out: Path) -> None:
         raise InvalidInput(f"cannot write to {str(out)!r} ({problem.strerror})") from None
 
 
-def _show(entries: Sequence[Standing], out: Path, *, as_json: bool, as_markdown: bool) -> None:
+def _show(entries: Sequence[Entry], out: Path, *, as_json: bool, as_markdown: bool) -> None:
     _create(out)
     ranked = rankings(entries)
     document = build_document(ranked, out)

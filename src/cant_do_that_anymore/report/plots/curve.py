@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from ...comparison.entries import Standing
+from ...comparison.entries import Entry
 from ...metrics.measures import MEASURES, SHARES
 from ...providers.base import EFFORTS, Effort
 from ...task.types import CHANGED_CONDITION
@@ -42,51 +42,51 @@ _SIDES: tuple[tuple[int, int, Literal["left", "right"]], ...]
 _SIDES = ((-6, 4, "right"), (6, -11, "left"))
 _ORDER: tuple[Effort | None, ...] = (None, *EFFORTS)  # the greater the effort, the larger the mark
 
-Line = list[Standing]
+Line = list[Entry]
 
 
-def has_curve(group: Sequence[Standing]) -> bool:
+def has_curve(group: Sequence[Entry]) -> bool:
     """Whether a model was measured at two efforts on the same positions."""
     return any(len(line) > 1 for of_model in _lines(group).values() for line in of_model)
 
 
-def _lines(group: Sequence[Standing]) -> dict[str, list[Line]]:
+def _lines(group: Sequence[Entry]) -> dict[str, list[Line]]:
     """Group entries by model and by set of positions, sorted by reasoning tokens."""
     by_model: dict[str, list[Line]] = {}
-    for standing in group:
-        if standing.is_of_runs:
-            lines = by_model.setdefault(standing.model, [])
-            line = next((line for line in lines if _have_same_positions(line[0], standing)), None)
+    for entry in group:
+        if entry.runs:
+            lines = by_model.setdefault(entry.model, [])
+            line = next((line for line in lines if _have_same_positions(line[0], entry)), None)
             if line is None:
-                lines.append([standing])
+                lines.append([entry])
             else:
-                line.append(standing)
+                line.append(entry)
     return {
         model: [sorted(line, key=_tokens) for line in lines] for model, lines in by_model.items()
     }
 
 
-def _have_same_positions(first: Standing, second: Standing) -> bool:
+def _have_same_positions(first: Entry, second: Entry) -> bool:
     """Whether two entries have the same positions; one that stopped early has a prefix."""
     smaller, larger = sorted((first.positions, second.positions), key=len)
     return smaller <= larger if first.stops or second.stops else smaller == larger
 
 
-def _tokens(standing: Standing) -> float:
-    return standing.thinking_tokens(CHANGED_CONDITION) or 0.0
+def _tokens(entry: Entry) -> float:
+    return entry.thinking_tokens(CHANGED_CONDITION) or 0.0
 
 
-def curve_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
+def curve_chart(group: Sequence[Entry], stem: Path) -> list[Path]:
     """Plot rule uptake, impact factor and special moves by reasoning tokens, a line per model."""
     with mpl.rc_context(STYLE):
         return save_figure(curve_figure(group), stem)
 
 
-def curve_figure(group: Sequence[Standing]) -> Figure:
+def curve_figure(group: Sequence[Entry]) -> Figure:
     """Draw the figure of the thinking curve."""
     lines = _lines(group)
-    drawn = [standing for of_model in lines.values() for line in of_model for standing in line]
-    tokens = [_tokens(standing) for standing in drawn]
+    drawn = [entry for of_model in lines.values() for line in of_model for entry in line]
+    tokens = [_tokens(entry) for entry in drawn]
     least, most = _ends(tokens)
     figure = Figure(figsize=(11.0, 4.2 + 0.1 * len(lines)), layout="constrained")
     panels = figure.subplots(1, len(PANELS))
@@ -103,7 +103,7 @@ def curve_figure(group: Sequence[Standing]) -> Figure:
         _finish(axes, name)
         _scale(axes, least, most, from_zero=min(tokens) < least)
     title(figure, "The thinking curve", drawn)
-    sizes = [] if labelled else _sizes({standing.effort for standing in drawn})
+    sizes = [] if labelled else _sizes({entry.effort for entry in drawn})
     legend(figure, [*handles, *sizes, *bounds_handles(drawn)], drawn)
     return figure
 
@@ -111,24 +111,24 @@ def curve_figure(group: Sequence[Standing]) -> Figure:
 def _draw(axes: Axes, name: str, line: Line, number: int, offset: float, *, labelled: bool) -> None:
     color, marker = mark(number)
     xs, ys = [], []
-    for standing in line:
-        value, interval = value_and_interval(standing, name)
+    for entry in line:
+        value, interval = value_and_interval(entry, name)
         if value is None or interval is None:
             continue
-        x = _tokens(standing) or offset
+        x = _tokens(entry) or offset
         xs.append(x)
         ys.append(value)
-        bounds = standing.results.bounds.get(name)
+        bounds = entry.results.bounds.get(name)
         if bounds and bounds.low is not None and bounds.high is not None:
             axes.vlines(x, bounds.low, bounds.high, BAND["facecolor"], linewidth=5, zorder=1)
         axes.vlines(x, interval.low, interval.high, color, linewidth=1)
-        face = "white" if standing.is_suspect else color
-        size = _size(standing.effort) ** 2  # here an area
+        face = "white" if entry.is_suspect else color
+        size = _size(entry.effort) ** 2  # here an area
         axes.scatter(x, value, size, face, marker=marker, edgecolors=color, zorder=3)
-        if labelled or standing.is_suspect:
+        if labelled or entry.is_suspect:
             right, up, side = _SIDES[number % len(_SIDES)]
             axes.annotate(
-                _label(standing) if labelled else "(!)",
+                _label(entry) if labelled else "(!)",
                 (x, value),
                 (right, up),
                 textcoords="offset points",
@@ -156,12 +156,12 @@ def _sizes(efforts: Container[Effort | None]) -> list[Line2D]:
     ]
 
 
-def _label(standing: Standing) -> str:
+def _label(entry: Entry) -> str:
     """Return the effort; without reasoning it is empty, since the axis shows that."""
-    mark = " (!)" if standing.is_suspect else ""
-    if standing.effort in (None, "none") and not _tokens(standing):
+    mark = " (!)" if entry.is_suspect else ""
+    if entry.effort in (None, "none") and not _tokens(entry):
         return mark
-    return (standing.effort or "its own") + mark
+    return (entry.effort or "its own") + mark
 
 
 def _finish(axes: Axes, name: str) -> None:

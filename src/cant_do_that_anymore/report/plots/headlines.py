@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ...comparison.entries import Standing
+from ...comparison.entries import Entry
 from ...formatting import minus
 from ...metrics.measures import MEASURES
 from ..columns import marked
@@ -34,45 +34,45 @@ from .style import (
 _ROW_HEIGHT = 0.7  # share of the distance between two rules that the marks of the models fill
 
 
-def headline_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
+def headline_chart(group: Sequence[Entry], stem: Path) -> list[Path]:
     """Plot the headline measures, a row for each model."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.0, 1.9 + 0.5 * len(group)), layout="constrained")
         for axes, name in _panels(figure):
-            for y, standing in enumerate(group):
-                _point(axes, standing, name, y, COLORS[1 if standing.is_suspect else 0])
-                _number(axes, standing, name, y)
-            label_rows(axes, [marked(standing) for standing in group])
+            for y, entry in enumerate(group):
+                _point(axes, entry, name, y, COLORS[1 if entry.is_suspect else 0])
+                _number(axes, entry, name, y)
+            label_rows(axes, [marked(entry) for entry in group])
             _finish(axes, name)
         title(figure, "Headline measures", group)
         legend(figure, bounds_handles(group), group)
         return save_figure(figure, stem)
 
 
-def rules_chart(standings: Sequence[Standing], stem: Path) -> list[Path]:
+def rules_chart(entries: Sequence[Entry], stem: Path) -> list[Path]:
     """Plot the headline measures, a row for each rule with a mark for each model."""
-    changes = list(dict.fromkeys(map(_rules_label, standings)))
-    models = list(dict.fromkeys(standing.label for standing in standings))
+    changes = list(dict.fromkeys(map(_rules_label, entries)))
+    models = list(dict.fromkeys(entry.label for entry in entries))
     step = _ROW_HEIGHT / len(models)
     with mpl.rc_context(STYLE):
         height = len(changes) * (0.2 + 0.12 * len(models))
         figure = Figure(figsize=(9.0, 1.9 + height), layout="constrained")
         for axes, name in _panels(figure):
-            for standing in standings:
-                number = models.index(standing.label)
+            for entry in entries:
+                number = models.index(entry.label)
                 offset = step * (number - (len(models) - 1) / 2)
-                y = changes.index(_rules_label(standing)) + offset
-                _point(axes, standing, name, y, *mark(number), thickness=0.8 * step)
+                y = changes.index(_rules_label(entry)) + offset
+                _point(axes, entry, name, y, *mark(number), thickness=0.8 * step)
             label_rows(axes, changes)
             _finish(axes, name)
-        title(figure, "Headline measures by rules", standings)
-        legend(figure, [*_marks(models), *bounds_handles(standings)], standings)
+        title(figure, "Headline measures by rules", entries)
+        legend(figure, [*_marks(models), *bounds_handles(entries)], entries)
         return save_figure(figure, stem)
 
 
-def _rules_label(standing: Standing) -> str:
+def _rules_label(entry: Entry) -> str:
     """Return the title of the rules, and the pool if it is not the default."""
-    return standing.change.title + (f" (pool {standing.pool})" if standing.pool else "")
+    return entry.change.title + (f" (pool {entry.pool})" if entry.pool else "")
 
 
 def _panels(figure: Figure) -> list[tuple[Axes, str]]:
@@ -90,26 +90,26 @@ def _marks(models: Sequence[str]) -> list[Line2D]:
 
 def _point(
     axes: Axes,
-    standing: Standing,
+    entry: Entry,
     name: str,
     y: float,
     color: str,
     marker: str = "o",
     thickness: float = 0.5,
 ) -> None:
-    value, interval = value_and_interval(standing, name)
-    bounds = standing.results.bounds.get(name)
+    value, interval = value_and_interval(entry, name)
+    bounds = entry.results.bounds.get(name)
     if value is None or interval is None:
         return
     if bounds and bounds.low is not None and bounds.high is not None:
         axes.barh(y, bounds.high - bounds.low, thickness, bounds.low, **BAND)
     whisker(axes, value, interval, y, color)
-    face = "white" if standing.is_suspect else color
+    face = "white" if entry.is_suspect else color
     axes.plot(value, y, marker, markersize=6, color=color, markerfacecolor=face)
 
 
-def _number(axes: Axes, standing: Standing, name: str, y: float) -> None:
-    value, interval = value_and_interval(standing, name)
+def _number(axes: Axes, entry: Entry, name: str, y: float) -> None:
+    value, interval = value_and_interval(entry, name)
     if value is None or interval is None:
         return
     axes.annotate(

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from ...comparison.entries import Standing
+from ...comparison.entries import Entry
 from ...metrics.groups import EARLIER, Share, by_affected_moves
 from ...metrics.measures import FORBIDDEN, SHARES, UNUSABLE
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
@@ -39,18 +39,18 @@ _PALE = 0.3  # opacity of forbidden moves other than the special move
 _COLUMN = 0.2  # width of a column of numbers beside the bars
 
 
-def bar_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
+def bar_chart(group: Sequence[Entry], stem: Path) -> list[Path]:
     """Plot the shares of special, forbidden and unusable answers under both rule sets."""
     columns = {"special": SHARES, "any\nforbidden": FORBIDDEN}
-    if any(_share(standing, name) for standing in group for name in UNUSABLE.values()):
+    if any(_share(entry, name) for entry in group for name in UNUSABLE.values()):
         columns["no\nmove"] = UNUSABLE
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 2.0 + 0.6 * len(group)), layout="constrained")
         axes = figure.subplots()
         for condition, color, offset in _BARS:
-            for row, standing in enumerate(group):
-                _bar(axes, standing, condition, color, row + offset)
-        label_rows(axes, [marked(standing) for standing in group])
+            for row, entry in enumerate(group):
+                _bar(axes, entry, condition, color, row + offset)
+        label_rows(axes, [marked(entry) for entry in group])
         end, cut = end_of_axis(axes.dataLim.x1)
         _numbers(axes, group, columns, end)
         axes.set_xlim(-0.01 * end, (1.03 + _COLUMN * len(columns)) * end)
@@ -67,13 +67,13 @@ def bar_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
         return save_figure(figure, stem)
 
 
-def _bar(axes: Axes, standing: Standing, condition: str, color: str, y: float) -> None:
-    share, interval = value_and_interval(standing, SHARES[condition])
+def _bar(axes: Axes, entry: Entry, condition: str, color: str, y: float) -> None:
+    share, interval = value_and_interval(entry, SHARES[condition])
     if share is None or interval is None:
         return
     # Record files of the original have special moves only.
-    forbidden = max(share, _share(standing, FORBIDDEN[condition]))
-    unusable = _share(standing, UNUSABLE[condition])
+    forbidden = max(share, _share(entry, FORBIDDEN[condition]))
+    unusable = _share(entry, UNUSABLE[condition])
     # A border, so that a bar of length 0 is visible.
     axes.barh(y, share, 0.34, color=color, edgecolor=color, linewidth=2)
     axes.barh(y, forbidden - share, 0.38, share, color=color, alpha=_PALE, linewidth=0)
@@ -83,33 +83,31 @@ def _bar(axes: Axes, standing: Standing, condition: str, color: str, y: float) -
 
 
 def _numbers(
-    axes: Axes, group: Sequence[Standing], columns: Mapping[str, Mapping[str, str]], end: float
+    axes: Axes, group: Sequence[Entry], columns: Mapping[str, Mapping[str, str]], end: float
 ) -> None:
     """Write the shares in percent, in columns to the right of the axis."""
     for number, (heading, names) in enumerate(columns.items(), 1):
         x = (1.02 + _COLUMN * number) * end
         axes.text(x, -0.6, heading, ha="right", va="bottom", fontsize=8)
         for condition, _, offset in _BARS:
-            for row, standing in enumerate(group):
-                share = standing.results.metrics.get(names[condition])
+            for row, entry in enumerate(group):
+                share = entry.results.metrics.get(names[condition])
                 text = "–" if share is None else f"{100 * share:.0f} %"
                 axes.text(x, row + offset, text, ha="right", va="center", fontsize=8)
 
 
-def _share(standing: Standing, name: str) -> float:
-    return standing.results.metrics.get(name) or 0.0
+def _share(entry: Entry, name: str) -> float:
+    return entry.results.metrics.get(name) or 0.0
 
 
-def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
+def line_chart(group: Sequence[Entry], stem: Path) -> list[Path]:
     """Plot the share of special moves by earlier moves of the changed piece."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9.0, 4.2 + 0.08 * len(group)), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
         handles: list[Artist] = []
-        for number, standing in enumerate(group):
-            by_count = by_affected_moves(
-                standing.samples, standing.change, standing.critical_factor
-            )
+        for number, entry in enumerate(group):
+            by_count = by_affected_moves(entry.answered, entry.change, entry.critical_factor)
             # Side by side, so that equal shares do not hide each other.
             offset = 0.7 * ((number + 0.5) / len(group) - 0.5)
             xs = [EARLIER.index(bucket.label) + offset for bucket in by_count]
@@ -117,10 +115,10 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
                 panels, (STANDARD_CONDITION, CHANGED_CONDITION), strict=True
             ):
                 shares = [bucket.shares[condition] for bucket in by_count]
-                if FORBIDDEN[condition] in standing.results.metrics:
+                if FORBIDDEN[condition] in entry.results.metrics:
                     _forbidden_line(axes, xs, shares, number)
                 line = _line(axes, xs, shares, number)
-            line.set_label(wrap_label(marked(standing)))
+            line.set_label(wrap_label(marked(entry)))
             handles.append(line)
         for axes, condition in zip(panels, (STANDARD_CONDITION, CHANGED_CONDITION), strict=True):
             axes.set_title(f"{condition} rules", loc="left", fontsize=10)
@@ -131,7 +129,7 @@ def line_chart(group: Sequence[Standing], stem: Path) -> list[Path]:
         panels[0].set_ylim(-0.03 * end, 1.03 * end)
         panels[0].set_ylabel(f"share of special moves{cut}")
         title(figure, "Special moves", group)
-        if any(FORBIDDEN[CHANGED_CONDITION] in standing.results.metrics for standing in group):
+        if any(FORBIDDEN[CHANGED_CONDITION] in entry.results.metrics for entry in group):
             handles.append(Line2D([], [], linestyle=":", color=INK, label="any forbidden move"))
         legend(figure, handles, group)
         return save_figure(figure, stem)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.patches import Patch
 
-from ...comparison.entries import Standing
+from ...comparison.entries import Entry
 from ...errors import UserError, error_reason, spelled, visible
 from ...files import atomic_write
 from ...formatting import Number, minus
@@ -80,9 +80,9 @@ def end_of_axis(highest: float) -> tuple[float, str]:
     return end, "" if end == 1 else f" (the axis ends at {end})"
 
 
-def value_and_interval(standing: Standing, name: str) -> tuple[Number, Interval | None]:
+def value_and_interval(entry: Entry, name: str) -> tuple[Number, Interval | None]:
     """Return a metric and its interval, None where missing."""
-    return standing.results.metrics.get(name), standing.results.intervals.get(name)
+    return entry.results.metrics.get(name), entry.results.intervals.get(name)
 
 
 def whisker(axes: Axes, value: float, interval: Interval, y: float, color: str) -> None:
@@ -103,23 +103,23 @@ def grid(axes: Axes, across: Literal["x", "y"]) -> None:
     axes.set_axisbelow(True)
 
 
-def title(figure: Figure, subject: str, group: Sequence[Standing]) -> None:
+def title(figure: Figure, subject: str, group: Sequence[Entry]) -> None:
     """Set the title: the subject, the rules if they are the same, and the number of samples."""
-    changes = {standing.change.key: standing.change.title for standing in group}
-    numbers = sorted({int(standing.results.metrics["n_samples"] or 0) for standing in group})
+    changes = {entry.change.key: entry.change.title for entry in group}
+    numbers = sorted({int(entry.results.metrics["n_samples"] or 0) for entry in group})
     n = f"{numbers[0]:,}" + (f" to {numbers[-1]:,}" if len(numbers) > 1 else "")
     (change,) = changes.values() if len(changes) == 1 else ("",)
     condition = f" when {change[0].lower()}{change[1:]}" if change else ""
     selected = ", selected by draws" if group[0].selection else ""
-    (pool,) = {standing.pool for standing in group} if len(changes) == 1 else ("",)
+    (pool,) = {entry.pool for entry in group} if len(changes) == 1 else ("",)
     chosen = f", pool {pool}" if pool else ""
     text = f"{subject}{condition} ({group[0].eval}, n = {n}{selected}{chosen}; 95 % intervals)"
     figure.suptitle(text, fontsize=11, x=0.01, ha="left")
 
 
-def legend(figure: Figure, handles: Sequence[Artist], group: Sequence[Standing]) -> None:
+def legend(figure: Figure, handles: Sequence[Artist], group: Sequence[Entry]) -> None:
     """Draw the legend below the plot."""
-    if any(standing.is_suspect for standing in group):
+    if any(entry.is_suspect for entry in group):
         handles = [*handles, Patch(fill=False, linewidth=0, label=SUSPECT_LEGEND)]
     if handles:
         columns = 2 if len(handles) == 4 else 3
@@ -127,9 +127,9 @@ def legend(figure: Figure, handles: Sequence[Artist], group: Sequence[Standing])
         figure.legend(handles=handles, loc="outside lower center", **style)
 
 
-def bounds_handles(group: Sequence[Standing]) -> list[Artist]:
+def bounds_handles(group: Sequence[Entry]) -> list[Artist]:
     """Return the legend entry of the bounds, if any are drawn."""
-    if not any(IMPACT in standing.results.bounds for standing in group):
+    if not any(IMPACT in entry.results.bounds for entry in group):
         return []
     return [Patch(**BAND, label="bounds: whatever answers without a move had said")]
 
