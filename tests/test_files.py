@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.files import (
-    atomic_new_dir,
-    atomic_replace_dir,
+    atomic_dir,
     atomic_write,
     atomic_write_text,
 )
@@ -121,10 +120,10 @@ def test_a_new_file_may_be_read_by_whom_the_user_lets_read_files(tmp_path: Path)
 
 def test_of_two_who_make_the_same_folder_at_once_the_last_is_right(tmp_path: Path) -> None:
     for name in ("old", "second", "first"):
-        with atomic_replace_dir(tmp_path / "x") as half:
+        with atomic_dir(tmp_path / "x", replace=True) as half:
             (half / name).touch()
             if name == "first":
-                with atomic_replace_dir(tmp_path / "x") as other:
+                with atomic_dir(tmp_path / "x", replace=True) as other:
                     (other / "second").touch()
         assert names_in(tmp_path / "x") == {name}
     assert names_in(tmp_path) == {"x"}
@@ -141,7 +140,7 @@ def test_two_who_write_the_same_file_do_not_meet(tmp_path: Path) -> None:
 
 def test_a_folder_appears_when_the_body_has_ended(tmp_path: Path) -> None:
     path = tmp_path / "runs" / "one"
-    with atomic_new_dir(path) as half:
+    with atomic_dir(path) as half:
         (half / "x").write_text("text")
         assert half.parent == path.parent
         assert not path.exists()
@@ -150,7 +149,7 @@ def test_a_folder_appears_when_the_body_has_ended(tmp_path: Path) -> None:
 
 
 def test_a_folder_whose_body_fails_never_appears(tmp_path: Path) -> None:
-    with pytest.raises(Stop), atomic_new_dir(tmp_path / "one") as half:
+    with pytest.raises(Stop), atomic_dir(tmp_path / "one") as half:
         (half / "x").write_text("text")
         raise Stop
     assert names_in(tmp_path) == set()
@@ -158,10 +157,10 @@ def test_a_folder_whose_body_fails_never_appears(tmp_path: Path) -> None:
 
 def test_a_folder_takes_the_place_of_an_empty_one_only(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with atomic_new_dir(tmp_path / "empty") as half:
+    with atomic_dir(tmp_path / "empty") as half:
         (half / "x").touch()
     assert names_in(tmp_path / "empty") == {"x"}
-    with pytest.raises(OSError), atomic_new_dir(tmp_path / "empty") as half:
+    with pytest.raises(OSError), atomic_dir(tmp_path / "empty") as half:
         (half / "y").touch()
     assert names_in(tmp_path / "empty") == {"x"}
     assert names_in(tmp_path) == {"empty"}

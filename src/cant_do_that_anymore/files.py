@@ -16,6 +16,9 @@ import platformdirs
 
 from .errors import UserError
 
+# Names of files and folders that are not complete begin with this.
+PARTIAL = ".part-"
+
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
@@ -52,11 +55,12 @@ def atomic_write_text(path: Path, text: str) -> None:
 
 
 @contextmanager
-def atomic_new_dir(path: Path) -> Iterator[Path]:
+def atomic_dir(path: Path, *, replace: bool = False) -> Iterator[Path]:
     """Yield a temporary folder that becomes ``path`` if the body ends without an exception.
 
     Raises:
-        OSError: if it cannot be created, or ``path`` exists and is not an empty folder.
+        OSError: if it cannot be created, or a folder with contents is there that may not be
+            replaced.
     """
     target = _resolved(path)
     temporary = _temporary_path(target)
@@ -65,10 +69,24 @@ def atomic_new_dir(path: Path) -> Iterator[Path]:
         yield temporary
         with suppress(OSError):  # Windows cannot rename onto an empty folder
             target.rmdir()
-        temporary.rename(target)
+        while not _renamed(temporary, target, replace=replace):
+            with suppress(FileNotFoundError):  # another process has moved it first
+                target.rename(moved := _temporary_path(target))
+                shutil.rmtree(moved, ignore_errors=True)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def _renamed(temporary: Path, target: Path, *, replace: bool) -> bool:
+    """Rename a folder; return False if one with contents is there and may be replaced."""
+    try:
+        temporary.rename(target)
+    except OSError as error:
+        if not replace or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    return True
 
 
 def check_new_dir(path: Path) -> None:
@@ -94,38 +112,7 @@ def _resolved(path: Path) -> Path:
 
 def _temporary_path(path: Path) -> Path:
     """Return a temporary name in the same folder, different for each writer."""
-    return path.with_name(f".part-{uuid4().hex}")
-
-
-@contextmanager
-def atomic_replace_dir(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder that replaces ``path`` if the body ends without an exception.
-
-    Raises:
-        OSError: if it cannot be created.
-    """
-    temporary = _temporary_path(path)
-    temporary.mkdir(parents=True)
-    try:
-        yield temporary
-        while not _rename_over(temporary, path):
-            with suppress(FileNotFoundError):  # another process has moved it first
-                path.rename(moved := _temporary_path(path))
-                shutil.rmtree(moved, ignore_errors=True)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-
-
-def _rename_over(temporary: Path, path: Path) -> bool:
-    """Rename a folder to ``path``; return False if a non-empty folder is there."""
-    try:
-        temporary.rename(path)
-    except OSError as problem:
-        if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
-        return False
-    return True
+    return path.with_name(f"{PARTIAL}{uuid4().hex}")
 
 
 # Mode of the folders created here: answers, and what a server repeats in them, are private.

@@ -104,7 +104,7 @@ def test_a_list_has_the_newest_first_and_names_what_is_damaged(runs: dict[str, P
     facts = json.loads((runs["beta"] / "run.json").read_text())
     (runs["beta"] / "run.json").write_text(json.dumps(facts | {"metrics": []}))
     number = made("number", 5, Path("mine/number"))
-    (number / "run.json").write_text(json.dumps(facts | {"cost": {"measuring": "1"}}))
+    (number / "run.json").write_text(json.dumps(facts | {"cost": {"measuring": "x"}}))
     shutil.copytree(runs["alpha again"], "mine/.part-1")
     found, damaged = listed(known_folders())
     assert [run.model for run in found] == ["openai/gpt-4o-mini", "alpha", "openai/gpt-4o"]

@@ -172,8 +172,8 @@ class Store:
         rows = self.run("SELECT answer, checksum FROM saved_answers WHERE key = ?", key)
         for text, checksum in rows:
             if is_intact(key, text, checksum):
-                with suppress(ValueError, KeyError, TypeError):
-                    return Answer.from_json(json.loads(text))
+                with suppress(ValueError):
+                    return Answer.from_json(text)
             self.run("DELETE FROM saved_answers WHERE key = ?", key)
         return None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput, UserError, error_reason, pluralize, unknown_value
-from ..files import atomic_replace_dir, atomic_write_text, home, safe_name
+from ..files import atomic_dir, atomic_write_text, home, safe_name
 from ..game.position import (
     DATA,
     Position,
@@ -229,7 +229,7 @@ def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> No
     metadata |= {"digest": _digest(dataset.positions)}
     metadata |= {"saved_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     try:
-        with atomic_replace_dir(folder) as temporary:
+        with atomic_dir(folder, replace=True) as temporary:
             write_positions(temporary / "positions.jsonl", dataset.positions)
             atomic_write_text(temporary / "dataset.json", json.dumps(metadata, indent=2) + "\n")
     except OSError as error:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, get_args
 import chess
 
 from ..game.rules import Rules, board_after, identity_of
+from ..validation import parse
 
 CHAT_TOKENS = 16  # enough for any move in any tokenizer, promotions included
 MAX_PLAUSIBLE_TOKENS = 10**15  # a server that reports more is wrong
@@ -99,17 +100,6 @@ class Usage:
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(*map(add, _counts(self), _counts(other)))
 
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> "Usage":
-        """Parse the usage of a cached answer, ignoring fields of newer versions.
-
-        Raises:
-            KeyError: if a field other than ``cached_tokens`` is missing; old answers lack that one.
-            ValueError: if a field is not a number.
-        """
-        counts = {"cached_tokens": 0} | dict(fields)
-        return cls(**{name: int(counts[name]) for name in cls.__dataclass_fields__})
-
 
 _counts: Callable[[Usage], tuple[int, ...]] = attrgetter(*Usage.__slots__)
 
@@ -147,22 +137,13 @@ class Answer:
         return values | {"usage": dict(zip(Usage.__slots__, _counts(self.usage), strict=True))}
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> "Answer":
-        """Parse a cached answer, ignoring fields of newer versions.
+    def from_json(cls, data: str | Mapping[str, Any]) -> "Answer":
+        """Parse a saved answer, as text or as JSON values; unknown fields are ignored.
 
         Raises:
-            KeyError: if a field is missing.
-            ValueError: if a field has the wrong type.
+            InvalidInput: if it is not an answer.
         """
-        conceded = tuple(fields["conceded"])
-        names = ("text", "stop_reason", "version", "reasoning", "error")
-        texts = {name: fields[name] for name in names}
-        for text in (*texts.values(), *conceded):
-            if not isinstance(text, str):
-                raise ValueError(f"expected a text, got {text!r}")
-        if texts["stop_reason"] not in get_args(StopReason):
-            raise ValueError(f"no reason to stop: {texts['stop_reason']!r}")
-        return cls(usage=Usage.from_json(fields["usage"]), conceded=conceded, **texts)
+        return parse(cls, data, "an answer")
 
 
 class ModelInfo(Protocol):

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from glob import glob
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
 
 from ..errors import InvalidInput
-from ..files import check_new_dir, home, safe_name
+from ..files import PARTIAL, check_new_dir, home, safe_name
 from ..formatting import Number
 from ..metrics.measures import IMPACT
 from ..metrics.stats.intervals import Interval
 from ..providers.base import Effort
 from .results import Run
-from .storage import DAMAGE, facts_in, unwritable
+from .storage import FACTS, RunFile, read_facts, unwritable
 
 
 def new_run_dir(run: Run) -> Path:
@@ -71,7 +70,6 @@ def check_writable(out: Path | None) -> None:
 
 
 LATEST = "latest"
-FACTS = "run.json"
 _NEARBY = (FACTS, f"*/{FACTS}", f"*/*/{FACTS}")
 # At most this many runs are listed if a name is ambiguous.
 _MAX_LISTED = 5
@@ -151,7 +149,7 @@ def folders_in(path: Path) -> list[Path]:
 
 def is_half_written(file: Path) -> bool:
     """Whether the file is in a folder that is still being written."""
-    return any(part.startswith(".part-") for part in file.parts)
+    return any(part.startswith(PARTIAL) for part in file.parts)
 
 
 def known_folders() -> list[Path]:
@@ -168,36 +166,24 @@ def listed(folders: Iterable[Path]) -> tuple[list[RunSummary], list[InvalidInput
     summaries, damaged = [], []
     for folder in folders:
         try:
-            summaries.append(_summary(folder, facts_in(folder)))
+            summaries.append(_summary(folder, read_facts(folder)))
         except InvalidInput as error:
             damaged.append(error)
-        except DAMAGE as error:
-            damaged.append(InvalidInput(f"{folder / FACTS} is damaged: {error!r}"))
     summaries.sort(key=lambda run: (run.started_at, run.folder.name), reverse=True)
     return summaries, damaged
 
 
-def _summary(folder: Path, facts: dict[str, Any]) -> RunSummary:
-    interval = facts["intervals"].get(IMPACT)
-    copied = ("started_at", "model", "version", "endpoint", "rules", "eval")
+def _summary(folder: Path, file: RunFile) -> RunSummary:
+    copied = ("started_at", "model", "version", "endpoint", "rules", "eval", "notes")
     return RunSummary(
         folder=folder,
-        **{name: str(facts[name]) for name in copied},
-        effort=facts["settings"].get("reasoning_effort"),
-        samples=int(facts["metrics"]["n_samples"]),
-        impact=_number(facts["metrics"][IMPACT]),
-        interval=Interval(**interval | {end: float(interval[end]) for end in ("low", "high")})
-        if interval
-        else None,
-        notes=list(facts["notes"]),
-        cost=_number(facts["cost"]["measuring"]),
+        **{name: getattr(file, name) for name in copied},
+        effort=file.settings.reasoning_effort,
+        samples=int(file.metrics.get("n_samples") or 0),
+        impact=file.metrics.get(IMPACT),
+        interval=file.intervals.get(IMPACT),
+        cost=file.cost.measuring,
     )
-
-
-def _number(value: object) -> float | None:
-    if value is None or isinstance(value, int | float):
-        return value
-    raise TypeError(f"no number: {value!r}")
 
 
 def _matching_runs(name: str | Path) -> Sequence[Path]:

@@ -15,8 +15,11 @@ from .scorer import names_special, outcome_of
 from .spill import Answers
 from .types import CHANGED_CONDITION, Condition, Plan, Reading, Sample, ScoredAnswer
 
-# Shares equal values: many answers have few distinct scores.
-interned = cache(ScoredAnswer)
+
+@cache
+def interned(reply: ScoredAnswer) -> ScoredAnswer:
+    """Return the first of all equal scores: many answers have few distinct ones."""
+    return reply
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def score_answer(
     if score.move is not None and condition.rules != change:
         under_change = outcome_of(chess.Move.from_uci(score.move), position, change)
     thought_of_special = names_special(answer.reasoning, position)
-    return interned(score.outcome, score.move, under_change, thought_of_special)
+    return interned(ScoredAnswer(score.outcome, score.move, under_change, thought_of_special))
 
 
 def trials_of(positions: Iterable[Position]) -> Iterator[Trial]:

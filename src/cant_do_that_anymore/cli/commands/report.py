@@ -21,7 +21,6 @@ from ...report.html import PAGE_NAME
 from ...report.pages import INDEX
 from ...report.run_page import write_page
 from ...runs.lookup import (
-    FACTS,
     LATEST,
     RunSummary,
     find_run,
@@ -30,7 +29,7 @@ from ...runs.lookup import (
     known_folders,
     listed,
 )
-from ...runs.storage import load_run
+from ...runs.storage import FACTS, load_run
 from ..console import console
 from ..help import Command
 from ..options import output_option, shared

@@ -57,8 +57,8 @@ class BatchJournal:
             if not answer:
                 return JournalEntry(file, None)
             for text in texts_with_valid_checksum(key, [(answer,)]):
-                with suppress(ValueError, KeyError, TypeError):
-                    return JournalEntry(file, Answer.from_json(json.loads(text)))
+                with suppress(ValueError):
+                    return JournalEntry(file, Answer.from_json(text))
             self.forget([key])  # damaged on disk
         return None
 
