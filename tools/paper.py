@@ -94,7 +94,7 @@ def interval(found: Mapping[str, float | None]) -> str:
 
 def percent(share: float) -> str:
     """A share as the docs write it."""
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}%"
 
 
 def rules() -> list[dict[str, Any]]:
