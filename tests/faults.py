@@ -1,10 +1,13 @@
 """Everything that can go wrong on the way to an answer, for the loopback server and the proxy."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
+
+Body = dict[str, Any]
 
 
 class Reset(web.Response):
@@ -54,6 +57,17 @@ def _is_gone(request: web.BaseRequest) -> bool:
 
 def error(status: int, message: str) -> web.Response:
     return web.json_response({"error": {"message": message}}, status=status)
+
+
+def fails(
+    when: Callable[[Body, int], object], message: str = "no", status: int = 500
+) -> Callable[[Body, int], Awaitable[web.StreamResponse | None]]:
+    """A server's fault where this holds of a request and its number: an error with that message."""
+
+    async def fault(request: Body, number: int) -> web.StreamResponse | None:
+        return error(status, message) if when(request, number) else None
+
+    return fault
 
 
 def _chat(**message: object) -> web.Response:

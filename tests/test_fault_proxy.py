@@ -1,51 +1,32 @@
 """The proxy that injects faults: what it does to a run, and that it does so again."""
 
 import asyncio
-from pathlib import Path
 
 import aiohttp
 import pytest
 
-from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.client import client
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from fault_proxy import PASSED_ON, FaultProxy, Schedule, main
 from faults import FAULTS
-from loopback import Loopback, serving
-from players import wavering
+from testing import Serve, measure, positions, serving, wavering
 
-POSITIONS = shipped_pool("pool")[:30]
-
-
-def measured(url: str, home: Path, monkeypatch: pytest.MonkeyPatch, connections: int = 8) -> Run:
-    monkeypatch.setenv("CDTA_HOME", str(home))
-    file = home / "positions.jsonl"
-    write_positions(file, POSITIONS)
-    spec = Spec(model="m", base_url=url, dataset=file, max_connections=connections)
-    return evaluate(spec, quiet=True)
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
-    monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
+pytestmark = pytest.mark.usefixtures("impatient")
+SAMPLES = 30
 
 
 def test_a_run_through_the_proxy_is_the_run_without_and_the_schedule_repeats_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Serve,
 ) -> None:
-    met = []
-    with serving(Loopback(wavering)) as loopback:
-        faultless = measured(loopback.url, tmp_path / "without", monkeypatch)
-        for number, (seed, connections) in enumerate([(1, 8), (1, 1), (2, 8)]):
-            schedule = Schedule(0.3, seed)
-            with serving(FaultProxy(loopback.url, schedule, patience=0.01)) as proxy:
-                run = measured(proxy.url, tmp_path / str(number), monkeypatch, connections)
-            assert run.samples == faultless.samples
-            assert run.results == faultless.results
-            assert proxy.done.pop(PASSED_ON) == 2 * len(POSITIONS)
-            met.append(proxy.done)
-    assert len(loopback.requests) == (1 + len(met)) * 2 * len(POSITIONS)
+    met, loopback = [], serve(wavering)
+    faultless = measure(loopback, dataset=positions(SAMPLES))
+    for seed, connections in [(1, 8), (1, 1), (2, 8)]:
+        with serving(FaultProxy(loopback.url, Schedule(0.3, seed), patience=0.01)) as proxy:
+            options = {"base_url": proxy.url, "fresh": True, "max_connections": connections}
+            run = measure(loopback, dataset=positions(SAMPLES), **options)
+        assert run.samples == faultless.samples
+        assert run.results == faultless.results
+        assert proxy.done.pop(PASSED_ON) == 2 * SAMPLES
+        met.append(proxy.done)
+    assert len(loopback.requests) == (1 + len(met)) * 2 * SAMPLES
     assert met[0] == met[1] != met[2]
 
 
@@ -71,7 +52,7 @@ def test_what_is_passed_on_stays_as_it_is() -> None:
                 return other.status, said, await models.json()
 
     with (
-        serving(Loopback(lambda _: "e7e5")) as loopback,
+        serving(lambda _: "e7e5") as loopback,
         serving(FaultProxy(loopback.url, Schedule(0))) as proxy,
     ):
         assert asyncio.run(asked(proxy.url)) == asyncio.run(asked(loopback.url))
@@ -85,7 +66,7 @@ def test_before_a_server_that_is_not_there_it_says_so() -> None:
         async with aiohttp.ClientSession() as session, session.post(url, data=b"x") as reply:
             return f"{reply.status} {await reply.text()}"
 
-    with serving(Loopback(wavering)) as loopback:
+    with serving(wavering) as loopback:
         pass
     with serving(FaultProxy(loopback.url, Schedule(0))) as proxy:
         said = asyncio.run(told(proxy.url))

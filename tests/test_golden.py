@@ -6,18 +6,15 @@ protocol and to the changelog.
 
 import gzip
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
-from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.task.types import Eval
-from loopback import Body, Loopback, is_changed, moves_in, serving
+from testing import Body, Run, is_changed, measure, moves_in, number_of, serving
 
 FILE = Path(__file__).parent / "golden.json.gz"
 MODELS = ("cdta/pocket", "cdta/random", "a server")
@@ -28,22 +25,16 @@ REPLIES = ("a2a3", "", "I play Nf3.", "e7e5", "Bb5", "**g1f3**", "castle", "f1g3
 def respond(request: Body) -> str:
     """A habit that yields in some positions, to replies of all kinds, by a fixed function."""
     moves = moves_in(request)
-    fate = sum(map(ord, "".join(moves))) % 10
+    fate = number_of(moves) % 10
     return SPECIAL[moves] if fate < (3 if is_changed(request) else 8) else REPLIES[fate]
 
 
-@contextmanager
-def whom(model: str) -> Iterator[dict[str, Any]]:
-    if model != "a server":
-        yield {"model": model}
-        return
-    with serving(Loopback(respond, model="served")) as server:
-        yield {"base_url": server.url}
-
-
 def measured(model: str, eval: Eval) -> Run:
-    with whom(model) as options:
-        return evaluate(Spec(eval=eval, n=None if eval == "all_small" else 300, **options))
+    options: dict[str, Any] = {"eval": eval, "n": None if eval == "all_small" else 300}
+    if model != "a server":
+        return measure(model, **options)
+    with serving(respond, model="served") as server:
+        return measure(server, model=None, **options)
 
 
 def told(run: Run) -> dict[str, Any]:

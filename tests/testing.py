@@ -27,6 +27,7 @@ from unittest.mock import patch
 
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.game.position import write_positions
+from faults import fails
 from loopback import (
     Body,
     Loopback,
@@ -72,6 +73,7 @@ __all__ = [
     "asked_about",
     "cdta",
     "evaluate",
+    "fails",
     "habit",
     "is_changed",
     "is_placebo",
