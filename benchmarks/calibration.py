@@ -25,11 +25,12 @@ from measuring import print_heading, print_row
 from cant_do_that_anymore import Position, Run, Spec, evaluate
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import (
-    CHAT_TOKENS,
     Answer,
+    Model,
     Question,
     RequestVariant,
     Settings,
+    local_info,
 )
 from cant_do_that_anymore.providers.pocket import POCKET, POCKET_RULES, PocketModel, load_network
 
@@ -68,22 +69,13 @@ class Numbers:
         return self.low <= self.planted <= self.high
 
 
-class Mixture:
+class Mixture(Model):
     """Heeds and knows the changed rules in a planted share of the positions."""
 
-    endpoint = provider = ""
-    max_tokens = CHAT_TOKENS
-    may_think = False
-
     def __init__(self, share: float) -> None:
-        self.name = f"mixture-{share:g}"
         self._share = share
         self._habit, self._rules = PocketModel(POCKET), PocketModel(POCKET_RULES)
-        self.connections = self._habit.connections
-
-    @property
-    def identity(self) -> Mapping[str, object]:
-        return {"name": self.name, "api": "inside"}
+        self.info = local_info(f"mixture-{share:g}", self._habit.info.connections)
 
     async def answer(
         self, question: Question, settings: Settings, variant: RequestVariant = ()
@@ -91,18 +83,15 @@ class Mixture:
         knows, heeds, minds = self._of(question)
         if question.about:
             said = "yes" if question.is_legal == knows else "no"
-            return Answer(said, version=self.name)
+            return Answer(said, version=self.info.name)
         reminded = "Remember" in question.messages[-1].content and minds
         adapts = question.rules == BISHOPS_AS_KNIGHTS and (heeds or reminded)
         answer = await (self._rules if adapts else self._habit).answer(question, settings)
-        return Answer(answer.text, version=self.name)
+        return Answer(answer.text, version=self.info.name)
 
     def _of(self, question: Question) -> tuple[bool, bool, bool]:
-        coin = Random(f"{self.name} {' '.join(question.moves)}")
+        coin = Random(f"{self.info.name} {' '.join(question.moves)}")
         return coin.random() < self._share, coin.random() < self._share, coin.random() < REMINDED
-
-    async def close(self) -> None:
-        """Nothing to let go of."""
 
 
 def planted(share: float, run: Run) -> dict[str, float]:

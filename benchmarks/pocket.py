@@ -44,12 +44,12 @@ def network_rate(positions: Sequence[Position]) -> float:
 async def model_rate(name: str, positions: Sequence[Position]) -> float:
     """Positions a second through the protocol, as many at once as suit the model."""
     model = PocketModel(name)
-    at_once = asyncio.Semaphore(model.connections)
+    at_once = asyncio.Semaphore(model.info.connections)
 
     async def asked(position: Position) -> None:
         async with at_once:
             question = Question(BISHOPS_AS_KNIGHTS, position.moves, ())
-            await model.answer(question, Settings(0.0, model.max_tokens))
+            await model.answer(question, Settings(0.0, model.info.max_tokens))
 
     begun = time.perf_counter()
     await asyncio.gather(*map(asked, positions))

@@ -17,19 +17,23 @@ from cant_do_that_anymore import Position, Spec, evaluate
 from cant_do_that_anymore.client.cache import request_key
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import SelectionConfig
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD
 from cant_do_that_anymore.metrics import measures
 from cant_do_that_anymore.metrics.types import Measure
+from cant_do_that_anymore.providers.access import Access
 from cant_do_that_anymore.providers.base import (
     Answer,
+    Model,
+    ModelInfo,
     Question,
     Request,
     RequestVariant,
     Settings,
     Usage,
 )
-from cant_do_that_anymore.providers.catalogue import OUR_MODELS
+from cant_do_that_anymore.providers.catalogue import PROVIDERS, Provider
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report.run_page import page, save_with_page
 from cant_do_that_anymore.runs.evaluate import ALL_CACHED
@@ -117,7 +121,7 @@ def test_a_setting_is_one_field() -> None:
 
     A field of `Spec` with the same name lets users set it.
     """
-    model = RandomModel()
+    model = RandomModel.info
     plan = replace(plan_for(Spec(), model), settings=MoreSettings())
     high = replace(plan, settings=MoreSettings(haste="high"))
     ask = Request(question(("e2e4",)), "measuring", "standard")
@@ -139,7 +143,9 @@ def test_no_field_of_the_settings_can_be_forgotten(name: str, tmp_path: Path) ->
     assert escape(str(value)) in page(run)
     ask = Request(question(("e2e4",)), "measuring", "standard")
     changed = replace(Settings(), **options)
-    assert request_key(RandomModel(), ask, changed) != request_key(RandomModel(), ask, Settings())
+    assert request_key(RandomModel.info, ask, changed) != request_key(
+        RandomModel.info, ask, Settings()
+    )
 
 
 def test_a_wording_is_one_file(tmp_path: Path) -> None:
@@ -176,32 +182,21 @@ class ReplyServer:
         app.router.add_post("/v1/replies", self.reply)
 
 
-@dataclass
-class ReplyModel:
+class ReplyModel(Model):
     """The adapter for that server."""
 
-    endpoint: str
-    name: str = "other/parrot"
-    provider: str = "other"
-    connections: int = 4
-    max_tokens: int = 16
-    may_think: bool = False
-
-    @property
-    def identity(self) -> dict[str, object]:
-        return {"name": self.name, "endpoint": self.endpoint, "api": "replies"}
+    def __init__(self, info: ModelInfo, access: Access) -> None:
+        self.info = info
 
     async def answer(
         self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         task, *turns = (message.content for message in question.messages)
         body = {"task": task, "moves": turns, "warmth": settings.temperature}
-        async with ClientSession() as http, http.post(f"{self.endpoint}/replies", json=body) as got:
+        address = f"{self.info.endpoint}/replies"
+        async with ClientSession() as http, http.post(address, json=body) as got:
             reply = await got.json()
         return Answer(reply["said"], usage=Usage(*reply["tokens"]), version=reply["by"])
-
-    async def close(self) -> None:
-        pass
 
 
 def test_a_model_with_another_api_is_an_adapter_and_one_entry(
@@ -209,14 +204,19 @@ def test_a_model_with_another_api_is_an_adapter_and_one_entry(
 ) -> None:
     write_positions(tmp_path / "few.jsonl", POOL)
     with serving(ReplyServer()) as server:
-        monkeypatch.setitem(OUR_MODELS, "other/parrot", lambda _: ReplyModel(server.url))
+        monkeypatch.setenv("PARROT_KEY", "polly")
+        refusal = "parrots answer one by one; leave out --batch"
+        parrots = Provider(server.url, "", "PARROT_KEY", load=ReplyModel, no_batches=refusal)
+        monkeypatch.setitem(PROVIDERS, "parrots", parrots)
 
-        spec = Spec(model="other/parrot", dataset=tmp_path / "few.jsonl", n=12, price="1,2")
+        spec = Spec(model="parrots/grey", dataset=tmp_path / "few.jsonl", n=12, price="1,2")
         run = saved_and_loaded(evaluate(spec, quiet=True), tmp_path / "run")
         first = len(server.requests)
         again = evaluate(spec, quiet=True)
+        with pytest.raises(InvalidInput, match=refusal):
+            evaluate(replace(spec, batch=True), quiet=True)
     assert run.results.metrics["rule_uptake"] == 0
-    assert (run.model, run.version, run.endpoint) == ("other/parrot", "parrot-2", server.url)
+    assert (run.model, run.version, run.endpoint) == ("grey", "parrot-2", server.url)
     assert run.cost.measuring == pytest.approx(24 * (100 * 1 + 4 * 2) / 1_000_000)
     assert {request["warmth"] for request in server.requests} == {1.0}
     assert again.samples == run.samples and len(server.requests) - first <= 1  # same model?

@@ -14,7 +14,7 @@ from aiohttp import web
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.access import Access
-from cant_do_that_anymore.providers.catalogue import model_named
+from cant_do_that_anymore.providers.catalogue import model_named, server_info
 from cant_do_that_anymore.providers.openai_api import ServerModel
 from cant_do_that_anymore.providers.redact import PIECE_LENGTH, Redactor
 from cant_do_that_anymore.providers.responses import Response
@@ -82,7 +82,7 @@ FORMS = [
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_key_is_hidden_in_whatever_form_it_comes_back(form: str) -> None:
-    model = ServerModel("m", "http://localhost/v1", Access("CDTA_API_KEY", ODD))
+    model = ServerModel(server_info("m", "http://localhost/v1"), Access("CDTA_API_KEY", ODD))
     message = {"content": f"e2e4 {form}.", "reasoning_content": f"I saw {form}."}
     body = {"model": f"m {form}", "choices": [{"message": message, "finish_reason": "stop"}]}
     answer = model.answer_in(Response(200, None, json.dumps(body).encode()), ())
@@ -103,7 +103,7 @@ def test_what_is_no_key_stays_as_it_is(words: str) -> None:
 
 def test_a_header_that_names_the_model_hides_no_name() -> None:
     access = Access("CDTA_API_KEY", headers={"X-Model": "long-name-7b", "X-Gateway": ODD})
-    model = ServerModel("long-name-7b", "http://localhost/v1", access)
+    model = ServerModel(server_info("long-name-7b", "http://localhost/v1"), access)
     message = {"content": f"e2e4 {ODD}"}
     body = {"model": "long-name-7b", "choices": [{"message": message, "finish_reason": "stop"}]}
     answer = model.answer_in(Response(200, None, json.dumps(body).encode()), ())

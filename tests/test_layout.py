@@ -1,6 +1,8 @@
 """The layout: imports point one way, rooms stay small, and no module is a splinter of another."""
 
 import ast
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +28,6 @@ EDGES = ("api", "cli", "inspect_tasks", "oaieval")
 ALLOWED = {
     ("datasets.selection", "costs.approval"),  # until selection reports to a callback
     ("metrics.groups", "runs.results"),  # until groups take samples and plan
-    ("task.spec", "client.batch.client"),  # until the session checks whether a model takes batches
     ("oaieval.command", "cli.main"),  # it reports errors as `cdta` does
     ("oaieval.command", "cli.options"),
 }
@@ -119,3 +120,21 @@ def test_a_short_module_has_more_than_one_user() -> None:
         and not name.startswith(ENTRIES)
     }
     assert short == set()
+
+
+@pytest.mark.parametrize(
+    ("statement", "heavy"),
+    [
+        ("from cant_do_that_anymore import Spec", {"aiohttp", "httpx", "numpy", "matplotlib"}),
+        (
+            "import cant_do_that_anymore.cli.commands.mine",
+            {"aiohttp", "httpx", "numpy", "matplotlib", "pydantic", "jinja2"},
+        ),
+    ],
+)
+def test_options_and_mining_load_no_heavy_library(statement: str, heavy: set[str]) -> None:
+    code = f"{statement}\nimport sys\nprint(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert heavy.intersection(loaded.stdout.split()) == set()

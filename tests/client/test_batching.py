@@ -102,9 +102,9 @@ def test_a_run_without_batches_takes_the_answers_of_one_with_them(positions: Pat
 
 
 def test_of_hits_that_are_drawn_no_more_are_asked_again_than_are_needed() -> None:
-    plan = plan_for(Spec(n=50), RandomModel())
+    plan = plan_for(Spec(n=50), RandomModel.info)
     search = Search(
-        SelectionConfig(RandomModel(), Pool("pool", shipped_pool("pool")[:2_000]), plan), 50
+        SelectionConfig(RandomModel.info, Pool("pool", shipped_pool("pool")[:2_000]), plan), 50
     )
     first = search.next_batch_size
     assert len(list(islice(search.requests(), first))) == first

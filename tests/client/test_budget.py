@@ -138,7 +138,7 @@ def test_two_models_that_share_a_purse_keep_within_it_together(tmp_path: Path) -
     async def asked(thinker: Charging, store: Store) -> None:
         model = model_named("priced", thinker.url)
         try:
-            together = Client(model, store, 16, budget, price_of(model) or pytest.fail())
+            together = Client(model, store, 16, budget, price_of(model.info) or pytest.fail())
             async for _ in together.answers(asks, Settings()):
                 pass
         finally:

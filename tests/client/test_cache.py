@@ -10,7 +10,14 @@ import pytest
 from cant_do_that_anymore.client.cache import ModelCache, with_request_seed
 from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.game.rules import STANDARD
-from cant_do_that_anymore.providers.base import Answer, Message, Question, Request, Settings
+from cant_do_that_anymore.providers.base import (
+    Answer,
+    Message,
+    Question,
+    Request,
+    Settings,
+    local_info,
+)
 from cant_do_that_anymore.providers.local import RandomModel
 
 QUESTION = Question(STANDARD, ("e2e4",), (Message("user", "e2e4"),))
@@ -20,10 +27,7 @@ SMALL, MIDDLE, LARGE = (Settings(max_tokens=limit) for limit in (50, 80, 100))
 WHOLE, CUT_OFF = Answer("e7e5"), Answer("e7", "length")
 
 
-class Other(RandomModel):
-    """Another model, for whom nothing counts that is kept of the first."""
-
-    name = "other"
+MODEL, OTHER = RandomModel.info, local_info("other", connections=4)
 
 
 @pytest.fixture
@@ -41,7 +45,7 @@ def save(kept: ModelCache, ask: Request, settings: Settings, answer: Answer) -> 
 
 
 def test_of_smaller_limits_the_largest_counts_unless_it_cut_the_answer_off(store: Store) -> None:
-    kept = ModelCache(RandomModel(), store)
+    kept = ModelCache(MODEL, store)
     whole, cut, grown, cut_later = (replace(ASK, draw=draw) for draw in range(4))
     for ask, at_small, at_middle in (
         (whole, WHOLE, None),
@@ -61,7 +65,7 @@ def test_of_smaller_limits_the_largest_counts_unless_it_cut_the_answer_off(store
 
 
 def test_room_to_think_is_part_of_the_limit(store: Store) -> None:
-    kept = ModelCache(RandomModel(), store)
+    kept = ModelCache(MODEL, store)
     save(kept, ASK, Settings(max_tokens=60, reasoning_tokens=20), WHOLE)
     for max_tokens, reasoning_tokens, found in ((50, 30, WHOLE), (50, 31, WHOLE), (50, 29, None)):
         settings = Settings(max_tokens=max_tokens, reasoning_tokens=reasoning_tokens)
@@ -69,7 +73,7 @@ def test_room_to_think_is_part_of_the_limit(store: Store) -> None:
 
 
 def test_under_its_own_limit_an_answer_counts_however_it_ended(store: Store) -> None:
-    kept = ModelCache(RandomModel(), store)
+    kept = ModelCache(MODEL, store)
     save(kept, ASK, SMALL, CUT_OFF)
     assert kept.answer(ASK, SMALL) == CUT_OFF
     assert not kept.had_truncation([ASK], SMALL)
@@ -77,7 +81,7 @@ def test_under_its_own_limit_an_answer_counts_however_it_ended(store: Store) -> 
 
 
 def test_a_larger_limit_and_for_who_asks_anew_a_smaller_one_does_not_count(store: Store) -> None:
-    kept = ModelCache(RandomModel(), store)
+    kept = ModelCache(MODEL, store)
     save(kept, ASK, MIDDLE, WHOLE)
     assert kept.answer(ASK, SMALL) is None
     assert kept.answer(ASK, LARGE) == WHOLE
@@ -86,57 +90,55 @@ def test_a_larger_limit_and_for_who_asks_anew_a_smaller_one_does_not_count(store
 
 
 def test_an_answer_counts_in_whatever_form_it_was_asked(store: Store) -> None:
-    kept = ModelCache(RandomModel(), store)
+    kept = ModelCache(MODEL, store)
     bare = replace(WHOLE, conceded=("no temperature",))
     save(kept, ASK, SMALL, bare)
     save(kept, replace(ASK, draw=1), LARGE, WHOLE)
     assert kept.answer(ASK, SMALL) == bare
     assert kept.variants(SMALL) == [(), ("no temperature",)]
-    assert ModelCache(Other(), store).answer(ASK, SMALL) is None
+    assert ModelCache(OTHER, store).answer(ASK, SMALL) is None
 
 
 def test_the_form_of_a_model_is_known_by_model_effort_and_body(store: Store) -> None:
-    ModelCache(RandomModel(), store).set_variant(SMALL, ("no system",))
-    later = ModelCache(RandomModel(), store)
+    ModelCache(MODEL, store).set_variant(SMALL, ("no system",))
+    later = ModelCache(MODEL, store)
     assert later.variant(SMALL) == later.variant(LARGE) == ("no system",)
     assert later.variant(replace(SMALL, reasoning_effort="high")) == ()
     assert later.variant(replace(SMALL, extra_body='{"a": 1}')) == ()
-    assert ModelCache(Other(), store).variant(SMALL) == ()
+    assert ModelCache(OTHER, store).variant(SMALL) == ()
     later.set_variant(SMALL, ())
-    assert later.variant(SMALL) == ModelCache(RandomModel(), store).variant(SMALL) == ()
+    assert later.variant(SMALL) == ModelCache(MODEL, store).variant(SMALL) == ()
 
 
 def test_what_a_server_said_is_known_by_name_and_model(store: Store) -> None:
-    ModelCache(RandomModel(), store).save_fingerprints({"fingerprint": "a", "owner": "b"})
-    ModelCache(RandomModel(), store).save_fingerprints({"fingerprint": "c"})
-    later = ModelCache(RandomModel(), store)
+    ModelCache(MODEL, store).save_fingerprints({"fingerprint": "a", "owner": "b"})
+    ModelCache(MODEL, store).save_fingerprints({"fingerprint": "c"})
+    later = ModelCache(MODEL, store)
     assert later.fingerprints("fingerprint") == {"a", "c"}
     assert later.fingerprints("owner") == {"b"}
-    assert ModelCache(Other(), store).fingerprints("owner") == set()
+    assert ModelCache(OTHER, store).fingerprints("owner") == set()
 
 
 def test_the_answer_that_was_first_is_the_one_that_counts(store: Store) -> None:
-    kept = ModelCache(RandomModel(), store)
+    kept = ModelCache(MODEL, store)
     assert save(kept, ASK, SMALL, WHOLE) is WHOLE
     assert save(kept, ASK, SMALL, CUT_OFF) == WHOLE
 
 
 def test_the_seed_of_a_question_is_the_same_in_every_version() -> None:
     settings = Settings(0.5, 16, 7)
-    assert with_request_seed(RandomModel(), ASK, settings) == replace(
-        settings, seed=269961778539680
-    )
+    assert with_request_seed(MODEL, ASK, settings) == replace(settings, seed=269961778539680)
     seeds = {
         with_request_seed(model, ask, each).seed
         for model, ask, each in (
-            (RandomModel(), ASK, settings),
-            (Other(), ASK, settings),
-            (RandomModel(), replace(ASK, question=OTHER_QUESTION), settings),
-            (RandomModel(), replace(ASK, purpose="selection"), settings),
-            (RandomModel(), replace(ASK, draw=1), settings),
-            (RandomModel(), ASK, replace(settings, temperature=0.0)),
-            (RandomModel(), ASK, replace(settings, max_tokens=17)),
-            (RandomModel(), ASK, replace(settings, seed=8)),
+            (MODEL, ASK, settings),
+            (OTHER, ASK, settings),
+            (MODEL, replace(ASK, question=OTHER_QUESTION), settings),
+            (MODEL, replace(ASK, purpose="selection"), settings),
+            (MODEL, replace(ASK, draw=1), settings),
+            (MODEL, ASK, replace(settings, temperature=0.0)),
+            (MODEL, ASK, replace(settings, max_tokens=17)),
+            (MODEL, ASK, replace(settings, seed=8)),
         )
     }
     assert len(seeds) == 8

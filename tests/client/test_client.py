@@ -19,27 +19,27 @@ from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.providers.base import (
     Answer,
     Message,
+    Model,
     Question,
     Request,
     RequestVariant,
     Settings,
     TransientError,
     Usage,
+    local_info,
 )
 
 SETTINGS = Settings(1.0, 16)
 
 
-class Scripted:
+class Scripted(Model):
     """A model that does what the script says of a question's number and of how often it came."""
 
-    name, endpoint, provider, connections, max_tokens = "scripted", "", "", 4, 16
-    may_think = False
+    info = local_info("scripted", connections=4)
 
     def __init__(self, script: Callable[[int, int], float | Exception] = lambda *_: 0.0) -> None:
         self.script = script
         self.says, self.usage = "answer", Usage()
-        self.identity: dict[str, object] = {"name": self.name}
         self.asked: Counter[int] = Counter()
         self.in_flight = self.most_in_flight = 0
 
@@ -58,9 +58,6 @@ class Scripted:
             return Answer(f"{self.says} {number}", usage=self.usage)
         finally:
             self.in_flight -= 1
-
-    async def close(self) -> None:
-        pass
 
 
 @pytest.fixture
@@ -154,8 +151,7 @@ def test_of_two_who_ask_at_once_the_first_to_save_is_right(tmp_path: Path, store
 
 
 def test_whatever_can_change_the_answer_changes_the_key() -> None:
-    model, other = Scripted(), Scripted()
-    other.identity = {"name": "other"}
+    model, other = Scripted.info, local_info("other", connections=4)
     ask, different = asks(2)
     variations = [
         (model, ask, SETTINGS),
@@ -222,7 +218,7 @@ def test_a_consumer_that_has_enough_begins_nothing_more(store: Store) -> None:
     assert texts(asyncio.run(first(10))) == in_order(10)
     asked = len(model.asked)
     assert asked < 10 + 3 * 4
-    assert all(store.get(request_key(model, ask, SETTINGS)) for ask in asks(asked))
+    assert all(store.get(request_key(model.info, ask, SETTINGS)) for ask in asks(asked))
 
 
 def test_one_interruption_finishes_and_saves_what_is_in_flight(store: Store) -> None:
@@ -238,7 +234,7 @@ def test_one_interruption_finishes_and_saves_what_is_in_flight(store: Store) -> 
 
     asyncio.run(interrupted())
     assert len(model.asked) == 8
-    assert all(store.get(request_key(model, ask, SETTINGS)) for ask in asks(8))
+    assert all(store.get(request_key(model.info, ask, SETTINGS)) for ask in asks(8))
 
 
 def test_an_interruption_after_the_consumer_had_enough_saves_what_is_in_flight(
@@ -262,7 +258,7 @@ def test_an_interruption_after_the_consumer_had_enough_saves_what_is_in_flight(
             await task
 
     asyncio.run(interrupted())
-    assert all(store.get(request_key(model, ask, SETTINGS)) for ask in asks(len(model.asked)))
+    assert all(store.get(request_key(model.info, ask, SETTINGS)) for ask in asks(len(model.asked)))
 
 
 def test_after_an_interruption_money_that_comes_free_is_spent_on_nothing(store: Store) -> None:
@@ -281,7 +277,7 @@ def test_after_an_interruption_money_that_comes_free_is_spent_on_nothing(store: 
 
     asyncio.run(interrupted())
     assert len(model.asked) == model.most_in_flight == 2
-    assert all(store.get(request_key(model, ask, SETTINGS)) for ask in asks(2))
+    assert all(store.get(request_key(model.info, ask, SETTINGS)) for ask in asks(2))
 
 
 def test_an_interruption_does_not_wait_for_a_server_that_said_when_to_come_back(
@@ -319,7 +315,7 @@ def test_a_model_that_is_gone_ends_the_asking_and_the_answers_are_kept(store: St
     with pytest.raises(Incomplete, match=r"scripted stopped answering \(gone\); the 20 answers"):
         asyncio.run(all_answers(Client(model, store), 1000))
     assert len(model.asked) < 60
-    assert all(store.get(request_key(model, ask, SETTINGS)) for ask in asks(20))
+    assert all(store.get(request_key(model.info, ask, SETTINGS)) for ask in asks(20))
 
 
 def test_a_problem_that_no_further_try_will_mend_ends_the_asking_at_once(store: Store) -> None:

@@ -140,7 +140,7 @@ def test_what_came_of_a_batch_and_changed_on_disk_is_not_believed(
     tmp_path: Path, change: str
 ) -> None:
     with closing(Store(tmp_path / "answers.sqlite")) as store:
-        ledger = BatchJournal(store, RandomModel())
+        ledger = BatchJournal(store, RandomModel().info)
         ledger.enter("file", {"key": ("e2e4",)})
         assert ledger.variants_in("file") == {"key": ("e2e4",)}
         assert ledger.find("key") == JournalEntry("file", None)

@@ -158,10 +158,10 @@ def test_where_asking_is_free_it_goes_to_the_end(pool: Path) -> None:
 
 def test_questions_that_failed_say_nothing_about_the_pool() -> None:
     model = RandomModel()
-    plan = plan_for(Spec(n=1_000), model)
+    plan = plan_for(Spec(n=1_000), model.info)
 
     def search_of(*, failed: bool) -> Search:
-        search = Search(SelectionConfig(model, Pool("some", POOL[:1_200]), plan), 1_000)
+        search = Search(SelectionConfig(model.info, Pool("some", POOL[:1_200]), plan), 1_000)
         for number, _ in enumerate(search.requests()):
             search.advance(False, 1, failed=failed)
             if number == 100:

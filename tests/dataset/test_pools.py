@@ -52,9 +52,12 @@ def test_a_pool_is_mined_once_and_kept(home: Path, monkeypatch: pytest.MonkeyPat
 def test_a_pool_of_games_is_in_random_order_already() -> None:
     spec = Spec(rules="no-castling")
     pool, model = pool_of(rules="no-castling"), RandomModel()
-    assert SelectionConfig(model, pool, plan_for(spec, model)).ordered == pool.positions
+    assert SelectionConfig(model.info, pool, plan_for(spec, model.info)).ordered == pool.positions
     shipped = pool_of()
-    assert SelectionConfig(model, shipped, plan_for(spec, model)).ordered != shipped.positions
+    assert (
+        SelectionConfig(model.info, shipped, plan_for(spec, model.info)).ordered
+        != shipped.positions
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ from cant_do_that_anymore.datasets.selection import prefix_if_sufficient
 from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import rules_named
-from cant_do_that_anymore.providers.base import Answer, Request, Usage
+from cant_do_that_anymore.providers.base import Answer, Request, Usage, local_info
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
 from cant_do_that_anymore.task.spec import plan_for
 
 POOL = Pool("some", shipped_pool("pool")[:100])
-CRITERIA = SelectionConfig(RandomModel(), POOL, plan_for(Spec(), RandomModel()))
+CRITERIA = SelectionConfig(RandomModel.info, POOL, plan_for(Spec(), RandomModel.info))
 ORDERED = CRITERIA.ordered
 FAILED = Answer("", "error", error="gone")
 Says = Callable[[int, int], bool]
@@ -197,14 +197,10 @@ def test_habits_are_found_at_temperature_0_by_the_effort_for_that_whatever_the_s
     assert replace(CRITERIA, plan=plan).settings == wanted
 
 
-class Other(RandomModel):
-    name = "other"
-
-
 def test_whatever_makes_another_dataset_changes_its_digest() -> None:
     plan, (baseline, *more) = CRITERIA.plan, CRITERIA.plan.conditions
     others = [
-        replace(CRITERIA, model=Other()),
+        replace(CRITERIA, model=local_info("other", connections=4)),
         replace(CRITERIA, pool=Pool("some", POOL.positions[:50])),
         replace(CRITERIA, plan=replace(plan, change=rules_named("no-castling"))),
         replace(CRITERIA, plan=replace(plan, reading="exact")),

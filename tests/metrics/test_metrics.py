@@ -26,7 +26,7 @@ from cant_do_that_anymore.task.types import Condition, Sample
 
 POOL = shipped_pool("pool")[:40]
 Reply = Callable[[Position], str]
-PLAN = plan_for(Spec(), RandomModel())
+PLAN = plan_for(Spec(), RandomModel.info)
 OF_MOVES = ["special", "forbidden", "adapted", "legal", "illegal"]
 UNUSABLE = ["unreadable", "truncated", "refused", "error"]
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
@@ -193,13 +193,13 @@ def test_the_measures_are_those_of_the_protocol() -> None:
 
 
 def test_moves_and_answers_about_knowledge_are_counted_by_kinds_of_their_own() -> None:
-    for condition in plan_for(Spec(diagnose=True), RandomModel()).conditions:
+    for condition in plan_for(Spec(diagnose=True), RandomModel.info).conditions:
         kinds = ["right", "wrong"] if condition.name.startswith("knows_") else OF_MOVES
         assert condition.outcomes == [*kinds, *UNUSABLE]
 
 
 def test_numbers_over_controls_are_made_of_their_answers_and_others_are_not() -> None:
-    plan = plan_for(Spec(diagnose=True), RandomModel())
+    plan = plan_for(Spec(diagnose=True), RandomModel.info)
     few = [each for each in plan.conditions if each.name in ASKED_OF_CONTROLS]
 
     def asked(position: Position, conditions: Sequence[Condition], placebo: str) -> Sample:

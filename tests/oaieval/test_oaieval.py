@@ -251,8 +251,10 @@ def test_chain_of_thought_asks_twice_and_the_reply_is_the_second_answer(tmp_path
 def test_a_solver_thinks_first_if_its_model_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     for solver in ("cot/openai/gpt-4", "cot-50/openai/gpt-4"):
-        assert solver_named(solver).load().identity == info_by_name(solver).identity
-    assert solver_named("openai/gpt-4").load().identity == info_by_name("openai/gpt-4").identity
+        assert solver_named(solver).load().info.identity == info_by_name(solver).identity
+    assert (
+        solver_named("openai/gpt-4").load().info.identity == info_by_name("openai/gpt-4").identity
+    )
 
 
 def test_answers_of_an_earlier_run_are_used_unless_the_cache_is_off() -> None:

@@ -7,7 +7,6 @@ import pytest
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.oaieval.solvers import Solver, solver_named
 from cant_do_that_anymore.providers.chain_of_thought import THINKING_TOKENS
-from cant_do_that_anymore.providers.openai_api import ServerModel
 
 CHAIN_OF_THOUGHT = """
 thinker:
@@ -78,8 +77,8 @@ def test_with_a_base_url_the_model_goes_by_the_name_that_the_server_knows() -> N
     assert solver_named("generation/direct/org/m", base_url=url).model == "org/m"
     assert solver_named("generation/cot/m", base_url=url).thinking_tokens == THINKING_TOKENS
     base = solver_named("chess/generation/direct/m", base_url=url).load()
-    assert isinstance(base, ServerModel)
-    assert (base.name, base.endpoint, base.api) == ("completions/m", url, "completions")
+    assert (base.info.name, base.info.endpoint) == ("completions/m", url)
+    assert base.info.identity["api"] == "completions"
 
 
 @pytest.mark.parametrize(
@@ -96,9 +95,8 @@ def test_base_models_of_openai_are_known_by_their_names(monkeypatch: pytest.Monk
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     instruct = solver_named("generation/direct/gpt-3.5-turbo-instruct-0914").load()
     chat = solver_named("generation/direct/gpt-3.5-turbo").load()
-    assert isinstance(instruct, ServerModel) and isinstance(chat, ServerModel)
-    assert (instruct.api, instruct.max_tokens) == ("completions", 4)
-    assert (chat.api, chat.max_tokens) == ("chat", 16)
+    assert (instruct.info.identity["api"], instruct.info.max_tokens) == ("completions", 4)
+    assert (chat.info.identity["api"], chat.info.max_tokens) == ("chat", 16)
 
 
 def test_a_registry_adds_solvers_and_comes_first(tmp_path: Path) -> None:

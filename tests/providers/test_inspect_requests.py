@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.providers.base import Answer, Settings, TransientError
-from cant_do_that_anymore.providers.inspect_api import HostedModel
+from cant_do_that_anymore.providers.catalogue import model_named
 from faults import FAULTS
 from loopback import Body, Loopback, serving
 from questions import question
@@ -24,8 +25,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
 
 def answer(name: str, *moves: str) -> Answer:
     async def asked() -> Answer:
-        model = HostedModel(name)
-        settings = Settings(0.0, model.max_tokens)
+        model = model_named(f"inspect/{name}")
+        settings = Settings(0.0, model.info.max_tokens)
         try:
             return await model.answer(question(moves), settings)
         finally:
@@ -110,5 +111,6 @@ def test_a_provider_may_think_for_half_an_hour(
     server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("INSPECT_HTTP_REQUEST_TIMEOUT", raising=False)
-    client = HostedModel("openai-api/loop/someone")._model.api.client  # type: ignore[attr-defined]
+    model: Any = model_named("openai-api/loop/someone")
+    client = model._model.api.client
     assert client.timeout.read >= 1800

@@ -12,11 +12,9 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.providers import http as http_module
-from cant_do_that_anymore.providers.access import Access
 from cant_do_that_anymore.providers.base import Answer, Message, Question, Settings, Usage
 from cant_do_that_anymore.providers.catalogue import model_named
 from cant_do_that_anymore.providers.http import unreachable
-from cant_do_that_anymore.providers.openai_api import ServerModel
 from cant_do_that_anymore.providers.responses import parse_completion, parse_retry_after
 from loopback import Loopback, serving
 from players import habit
@@ -141,7 +139,7 @@ class Echo:
         """To as many numbered questions, one after another."""
         async with await asyncio.start_server(self, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            model, texts = ServerModel("m", f"http://127.0.0.1:{port}/v1", Access("")), []
+            model, texts = model_named("m", f"http://127.0.0.1:{port}/v1"), list[str]()
             for number in range(count):
                 question = Question(STANDARD, (), (Message("user", str(number)),))
                 texts.append((await model.answer(question, Settings())).text)

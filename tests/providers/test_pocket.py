@@ -260,7 +260,7 @@ class TestShippedFiles:
         load_network.cache_clear()
 
     def test_an_intact_copy_loads(self, data: Path) -> None:
-        assert model_named(POCKET).name == POCKET
+        assert model_named(POCKET).info.name == POCKET
 
     @pytest.mark.parametrize("name", ["pocket.onnx", "pocket.json"])
     def test_a_missing_file_is_one_sentence(self, data: Path, name: str) -> None:

@@ -17,7 +17,7 @@ from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers import http, openai_api
 from cant_do_that_anymore.providers.access import Access
 from cant_do_that_anymore.providers.base import TransientError
-from cant_do_that_anymore.providers.catalogue import model_named
+from cant_do_that_anymore.providers.catalogue import model_named, server_info
 from cant_do_that_anymore.providers.openai_api import ServerModel
 from cant_do_that_anymore.providers.responses import Response
 from cant_do_that_anymore.runs.results import Run
@@ -83,7 +83,7 @@ PASSING: dict[str, web.Response] = {
 
 @pytest.mark.parametrize("name", PASSING)
 def test_a_status_in_passing_is_retried_and_what_may_be_paid_is(name: str) -> None:
-    model = ServerModel("m", "http://localhost/v1", Access("KEY"))
+    model = ServerModel(server_info("m", "http://localhost/v1"), Access("KEY"))
     response = PASSING[name]
     body = response.body if isinstance(response.body, bytes) else b""
     with pytest.raises(TransientError) as fault:

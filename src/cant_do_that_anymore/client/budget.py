@@ -17,7 +17,6 @@ from ..providers.base import (
     TransientError,
     Usage,
 )
-from ..providers.chain_of_thought import ThinkingModel
 from ..providers.request_variants import limit_of
 
 # No chat template wraps a message in more tokens than this.
@@ -214,17 +213,11 @@ class Meter:
         return cost
 
 
-class MeteredModel:
+class MeteredModel(Model):
     """A model whose requests a meter pays for."""
 
     def __init__(self, model: Model, meter: Meter) -> None:
-        self.name = model.name
-        self.endpoint = model.endpoint
-        self.provider = model.provider
-        self.connections = model.connections
-        self.max_tokens = model.max_tokens
-        self.identity = model.identity
-        self.may_think = model.may_think
+        self.info = model.info
         self._model = model
         self._meter = meter
 
@@ -233,17 +226,3 @@ class MeteredModel:
     ) -> Answer:
         """Send one request."""
         return await self._meter.call(self._model, question, settings, variant)
-
-    async def close(self) -> None:
-        """Close the model."""
-        await self._model.close()
-
-
-def metered(model: Model, meter: Meter) -> Model:
-    """Return the same model with its requests metered.
-
-    A chain-of-thought model sends two requests per question; each is metered.
-    """
-    if isinstance(model, ThinkingModel):
-        return ThinkingModel(metered(model.inner, meter), model.thinking_tokens)
-    return MeteredModel(model, meter)

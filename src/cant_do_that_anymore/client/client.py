@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from ..errors import Interrupted, UserError
 from ..progress import duration
 from ..providers.base import Answer, Model, Request, RequestVariant, Settings, TransientError
-from .budget import FREE, STOPPED, Budget, Meter, Price, metered
+from .budget import FREE, STOPPED, Budget, Meter, MeteredModel, Price
 from .cache import ModelCache, with_request_seed
 from .limiter import AdaptiveLimiter
 from .negotiator import Negotiator
@@ -67,10 +67,11 @@ class Client:
         self.n_new = 0
         self._stopping = asyncio.Event()
         self.meter = Meter(budget or Budget(), price, self._stopping)
-        max_connections = connections or model.connections
+        max_connections = connections or model.info.connections
         self.window = WINDOW * max_connections
-        self.cache = ModelCache(model, store)
-        self._negotiator = Negotiator(metered(model, self.meter), self.cache)
+        self.cache = ModelCache(model.info, store)
+        metered = model.wrap(lambda sending: MeteredModel(sending, self.meter))
+        self._negotiator = Negotiator(metered, self.cache)
         self._in_flight: dict[tuple[str, Settings], asyncio.Task[Answer]] = {}
         # As many again may wait for a retry or for the disk, so that connections stay busy. A model
         # with one connection gets each request only after the previous answer is counted.
@@ -142,7 +143,7 @@ class Client:
             TransientError, UserError: as the model does.
         """
         return await self._negotiator.answer(
-            request.question, with_request_seed(self.model, request, settings), variant
+            request.question, with_request_seed(self.model.info, request, settings), variant
         )
 
     async def _start(self, request: Request, settings: Settings) -> "asyncio.Future[Answer]":
@@ -189,7 +190,7 @@ class Client:
         self, request: Request, settings: Settings, variant: RequestVariant | None
     ) -> Answer:
         """Return one answer, retrying as often as it makes sense."""
-        seeded = with_request_seed(self.model, request, settings)
+        seeded = with_request_seed(self.model.info, request, settings)
         started, attempts, failures = time.monotonic(), 0, 0
         while not self._stopping.is_set():
             async with self._limiter as entered:
@@ -220,7 +221,7 @@ class Client:
             self._last_logged = now
             retry_after = fault.retry_after
             advice = f", which asks to wait {duration(retry_after)}" if retry_after else ""
-            log.warning("waiting for %s%s (%s)", self.model.name, advice, fault)
+            log.warning("waiting for %s%s (%s)", self.model.info.name, advice, fault)
 
     def _on_interrupt(self) -> None:
         """Log what happens after Ctrl-C."""
@@ -245,7 +246,7 @@ class Client:
         )
         if self._consecutive_failures >= max_failures and not self._stopping.is_set():
             raise Interrupted(
-                f"{self.model.name} stopped answering ({error})",
+                f"{self.model.info.name} stopped answering ({error})",
                 f"the {self.n_new} answers of this session are saved",
             )
 

@@ -149,7 +149,7 @@ class Negotiator:
     def _next_variant(self, answer: Answer, settings: Settings) -> RequestVariant | None:
         """Return another variant for the same request, if the answer calls for one."""
         variant, current = answer.conceded, self._store.variant(settings)
-        if not self._model.may_think or answer.stop_reason == "error":
+        if not self._model.info.may_think or answer.stop_reason == "error":
             return None
         cut_off, reasons = answer.stop_reason == "length", _reasons(answer)
         if settings.reasoning_effort == "none":
@@ -202,8 +202,9 @@ class Negotiator:
         for alternative in later_effort_encodings(variant, settings):
             return alternative
         raise InvalidInput(
-            f"{self._model.name} thinks although --reasoning-effort none was asked for, in every "
-            "way that is known; say it in the model's own way by --extra-body, or leave it out"
+            f"{self._model.info.name} thinks although --reasoning-effort none was asked for, in "
+            "every way that is known; say it in the model's own way by --extra-body, or leave it "
+            "out"
         )
 
 

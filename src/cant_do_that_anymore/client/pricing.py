@@ -4,15 +4,12 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..providers.base import ModelInfo
-from ..providers.catalogue import OUR_MODELS
 from ..task.spec import Spec
 from .budget import FREE, Budget, Price
 
 MILLION = 1_000_000
 # Number of tokens to price at once: far below where long prompts cost more.
 _TOKENS_PRICED = 1000
-# Providers that Inspect AI and the price list name differently.
-_PROVIDERS = {"grok": "x-ai", "azureai": "azure"}
 
 
 def price_for(spec: Spec, model: ModelInfo) -> Price | None:
@@ -23,21 +20,16 @@ def price_for(spec: Spec, model: ModelInfo) -> Price | None:
 
 
 def price_of(model: ModelInfo) -> Price | None:
-    """Return the list price of a model by its endpoint or its provider; None if unknown."""
-    if model.name in OUR_MODELS:
+    """Return the list price of a model that the price list has; None if unknown."""
+    if model.is_local:
         return FREE
     from genai_prices import Usage as Tokens  # takes half a second to import
     from genai_prices import calc_price
 
-    name = str(model.identity["name"])
-    if model.identity["api"] == "inspect":
-        provider, _, name = name.partition("/")
-        provider_of: dict[str, Any] = {"provider_id": _PROVIDERS.get(provider, provider)}
-    else:
-        provider_of = {"provider_api_url": model.endpoint}
+    query: dict[str, Any] = dict(model.price_query)
 
     def dollars(**tokens: int) -> float:
-        return float(calc_price(Tokens(**tokens), name, **provider_of).total_price)
+        return float(calc_price(Tokens(**tokens), **query).total_price)
 
     try:
         request = dollars()

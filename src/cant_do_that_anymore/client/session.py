@@ -8,9 +8,8 @@ from dataclasses import replace
 from ..errors import pluralize
 from ..providers.base import Model, ModelInfo
 from ..providers.catalogue import Name, parse_name
-from ..providers.openai_api import ServerModel
-from ..task.spec import DEFAULT_MODEL, Spec
-from .batch.client import BatchClient, check_batch
+from ..task.spec import DEFAULT_MODEL, Spec, check_batch
+from .batch.client import BatchClient
 from .batch.jobs import BatchJournal
 from .budget import FREE, Budget
 from .client import Client
@@ -28,13 +27,8 @@ def model_info(spec: Spec) -> ModelInfo:
 def create_model(spec: Spec) -> Model:
     """Create the spec's model, ready to answer."""
     if spec.batch and not spec.base_url:  # before the model is loaded or a key is required
-        check_batch(model_info(spec), fresh=spec.fresh)
+        check_batch(spec, model_info(spec))
     return _name_in(spec).load()
-
-
-def is_remote(model: ModelInfo) -> bool:
-    """Whether a provider decides which model answers to the name, and may change it."""
-    return "api" in model.identity
 
 
 def _name_in(spec: Spec) -> Name:
@@ -50,11 +44,12 @@ async def open_client(
     """Open a client for the model, as the spec describes it; close the model afterwards."""
     try:
         with opened_store(fresh=spec.fresh) as store:
-            budget, price = budget or budget_for(spec, model), price_for(spec, model) or FREE
-            if spec.batch and isinstance(model, ServerModel):
+            budget = budget or budget_for(spec, model.info)
+            price = price_for(spec, model.info) or FREE
+            if spec.batch:
                 yield BatchClient(model, store, spec.max_connections, budget, price)
                 return
-            if pending := BatchJournal(store, model).under_way():
+            if pending := BatchJournal(store, model.info).under_way():
                 questions = pluralize(pending, "question")
                 log.warning(
                     "a batch with %s is under way; --batch waits for its answers", questions

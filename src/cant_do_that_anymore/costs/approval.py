@@ -101,20 +101,20 @@ async def forecast_cost(
     Returns None without sending anything if a cost limit is set, the price is unknown, or the model
     is free. New answers are cached.
     """
-    price, limit = _price_to_approve(spec, client.model), spec.ask_above
+    price, limit = _price_to_approve(spec, client.model.info), spec.ask_above
     if not price or limit is None:
         return None
-    forecast = forecast_with_cache(spec, plan, client.model, client.cache)
+    forecast = forecast_with_cache(spec, plan, client.model.info, client.cache)
     for wanted, max_cost in ((MIN_ANSWERS, inf), (ENOUGH_ANSWERS, MAX_PROBE_SHARE * limit)):
         step = forecast.next_step
         probe = replace(step, to_ask=step.to_ask[: max(0, wanted - step.answered)])
-        if not may_ask or _cost(spec, probe, probe, client.model, price) > max_cost:
+        if not may_ask or _cost(spec, probe, probe, client.model.info, price) > max_cost:
             break
         if probe.to_ask:
-            with progress_display(f"the first answers of {client.model.name}", quiet=quiet):
+            with progress_display(f"the first answers of {client.model.info.name}", quiet=quiet):
                 await _ask(probe, client)
-            forecast = forecast_with_cache(spec, plan, client.model, client.cache)
-    return _cost_forecast(spec, forecast, client.model, price)
+            forecast = forecast_with_cache(spec, plan, client.model.info, client.cache)
+    return _cost_forecast(spec, forecast, client.model.info, price)
 
 
 def forecast_cost_of_spec(spec: Spec, *, quiet: bool, may_ask: bool) -> CostForecast | None:
@@ -123,7 +123,7 @@ def forecast_cost_of_spec(spec: Spec, *, quiet: bool, may_ask: bool) -> CostFore
         return None
     positions_for(spec, quiet=quiet)  # mines the pool on first use
     model = create_model(spec)
-    plan = plan_for(spec, model)
+    plan = plan_for(spec, model.info)
 
     async def forecast() -> CostForecast | None:
         async with open_client(spec, model) as client:
@@ -225,7 +225,7 @@ def cost_of(
         if not answer.error:
             used, n_answers = used + answer.usage, n_answers + 1
             counted &= price.is_metered(answer)
-    own = is_own(dataset, versions, client.model.endpoint)
+    own = is_own(dataset, versions, client.model.info.endpoint)
     dataset_metered = own and price.is_metered(Answer(usage=dataset.usage))
     return Cost(
         measuring=price.of(used, n_answers) if counted else None,

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import median
 
-from ..client.batch.client import check_batch
 from ..client.budget import Price
 from ..client.cache import ModelCache
 from ..client.pricing import rate_for, searches_whole_pool
-from ..client.session import is_remote, model_info
+from ..client.session import model_info
 from ..client.store import opened_store, store_to_read
 from ..datasets.pools import given_dataset, positions_drawn, positions_for
 from ..datasets.search import BUILT, DRAWS, Query, Search, SelectionConfig, positions_in_batches
@@ -43,12 +42,10 @@ from ..metrics.stopping import (
     stages,
 )
 from ..providers.base import ModelInfo, Settings, Usage
-from ..providers.catalogue import OUR_MODELS
-from ..providers.chain_of_thought import Thinker
 from ..providers.request_variants import NO_TEMPERATURE
 from ..task.conditions import ASKED, ASKED_OF_CONTROLS
 from ..task.samples import trials_for
-from ..task.spec import COMMON, Spec, plan_for
+from ..task.spec import COMMON, Spec, check_batch, plan_for
 from ..task.types import Eval, Plan, Sample
 from .tokens import Lengths, RequestStep, Span, lengths_of
 
@@ -87,7 +84,7 @@ def _supports_batches(spec: Spec) -> bool:
     if spec.base_url:
         return False
     try:
-        check_batch(model_info(spec), fresh=spec.fresh)
+        check_batch(spec, model_info(spec))
     except UserError:
         return False
     return True
@@ -117,7 +114,7 @@ class LatencyModel:
         """Return the seconds for this many answers of this length, or for waves of batches."""
         if self.looks:
             return self.looks * waves * SECONDS_PER_BATCH if questions else 0.0
-        if self.info.name in OUR_MODELS:
+        if self.info.is_local:
             return questions / BUNDLED_ANSWERS_PER_SECOND
         seconds_per_answer = max(SECONDS_PER_ANSWER, tokens / TOKENS_PER_SECOND)
         return questions * seconds_per_answer / self.connections
@@ -129,7 +126,7 @@ class LatencyModel:
             looks = f", for each of {self.looks} looks at the precision" if self.looks > 1 else ""
             text = "a batch takes 24 h at most, and the dataset takes two, one time in five more"
             return text + looks
-        if self.info.name in OUR_MODELS:
+        if self.info.is_local:
             return f"{BUNDLED_ANSWERS_PER_SECOND:.0f} answers a second are taken for our own models"
         return (
             f"{TOKENS_PER_SECOND:.0f} tokens a second are taken, and {SECONDS_PER_ANSWER:g} s an "
@@ -390,7 +387,7 @@ def cost(questions: int, lengths: Lengths, tokens: float, info: ModelInfo, price
 
 
 def _requests(questions: int, info: ModelInfo) -> int:
-    return 2 * questions if isinstance(info, Thinker) else questions
+    return questions * info.requests_per_answer
 
 
 @dataclass(frozen=True)
@@ -482,7 +479,7 @@ def estimate(spec: Spec) -> Estimate:
             f"time: {latency.basis}",
             *on_expected_samples(spec.precision, spec.to_draw, forecast.samples),
             *([_diagnosis_sizes()] if spec.diagnose else []),
-            *([SAME_MODEL] if is_remote(info) and dataset.kept + measuring.kept else []),
+            *([SAME_MODEL] if not info.is_local and dataset.kept + measuring.kept else []),
         ),
     )
 

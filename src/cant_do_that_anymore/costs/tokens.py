@@ -18,7 +18,6 @@ from ..providers.base import (
     Settings,
     Usage,
 )
-from ..providers.chain_of_thought import Thinker
 from ..providers.request_variants import reasoning_budget
 from ..task.spec import Spec
 
@@ -201,7 +200,7 @@ def _input(info: ModelInfo, step: RequestStep, cached: _Cached) -> tuple[int, st
     if used_tokens:
         counted_tokens = sum(count(question) for question, _ in cached)
         return round(tokens * used_tokens / counted_tokens), "as many tokens as in the kept answers"
-    if isinstance(info, Thinker):  # two requests per answer, the second with the reasoning
+    if info.thinking_tokens:  # two requests per answer, the second with the reasoning
         tokens = 2 * tokens + len(step.to_ask) * info.thinking_tokens
     if exact:
         return tokens, "tokens counted with the model's tokenizer"
@@ -213,7 +212,7 @@ def _expected(spec: Spec, info: ModelInfo, step: RequestStep) -> tuple[dict[str,
     move_text = (
         f"all {reply:,} tokens allowed" if spec.max_tokens else f"a bare move, {reply} tokens"
     )
-    if isinstance(info, Thinker):
+    if info.thinking_tokens:
         reply += info.thinking_tokens
         return {AT_ONCE: Span(reply, reply)}, (
             f"taken to be all {info.thinking_tokens:,} tokens for thinking aloud, and {move_text}"

@@ -106,13 +106,13 @@ async def version_of(client: Client, config: SelectionConfig, *, quiet: bool) ->
         Incomplete: if the model does not answer.
     """
     if progress_listener(client.model):
-        return client.model.name
+        return client.model.info.name
     request = config.request(Query(0, 0))
-    with progress_display(f"the first answer of {client.model.name}", quiet=quiet):
+    with progress_display(f"the first answer of {client.model.info.name}", quiet=quiet):
         async with aclosing(client.answers([request], config.settings)) as answers:
             answer = await anext(answers)
     if answer.stop_reason == "error":
-        raise Incomplete(f"{client.model.name} does not answer ({answer.error})")
+        raise Incomplete(f"{client.model.info.name} does not answer ({answer.error})")
     return answer.version
 
 

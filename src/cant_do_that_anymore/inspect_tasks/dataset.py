@@ -88,11 +88,11 @@ class SearchedSamples(SampleSource):
         if selection := known_selection(spec, get_model(), self._available):
             return selection
         model = TaskModel(get_model())
-        plan = plan_for(spec, model)
+        plan = plan_for(spec, model.info)
         step = replace(plan, wanted=size)
         billed = step if size <= ENOUGH_ANSWERS else plan
         # Few connections, so that few requests are sent that are not needed.
-        connections = min(model.connections, max(MIN_ANSWERS, size // 4))
+        connections = min(model.info.connections, max(MIN_ANSWERS, size // 4))
         async with open_client(replace(spec, max_connections=connections), model) as client:
             return await select_async(
                 spec, step, self._available, client, billed=billed, quiet=True
@@ -110,10 +110,10 @@ def known_selection(
     if not task_model:
         return None
     model = TaskModel(task_model)
-    plan = plan_for(spec, model)
-    config = SelectionConfig(model, available, plan)
+    plan = plan_for(spec, model.info)
+    config = SelectionConfig(model.info, available, plan)
     with closing(Store(answers_file())) as store:
-        cache = ModelCache(model, store)
+        cache = ModelCache(model.info, store)
         first = cache.answer(config.request(Query(0, 0)), config.settings)
         dataset = (
             prefix_if_sufficient(find_dataset(first.version, config), plan.wanted)

@@ -13,7 +13,6 @@ import click
 from inspect_ai.model import (
     ChatMessage,
     GenerateConfig,
-    Model,
     ModelAPI,
     ModelOutput,
     ModelUsage,
@@ -30,6 +29,7 @@ from ..game.rules import rules_named
 from ..providers.base import (
     Answer,
     Message,
+    Model,
     ModelInfo,
     Question,
     RequestRejected,
@@ -37,12 +37,11 @@ from ..providers.base import (
     Settings,
     TransientError,
 )
-from ..providers.catalogue import OUR_MODELS, Unreached, info_by_name, model_named
+from ..providers.catalogue import OUR_MODELS, info_by_name, inspect_info, model_named
 from ..providers.inspect_api import (
-    as_chat,
+    chat_for,
     config_for,
     generate_once,
-    layout_for,
     rejection_text,
     unwrap_error,
     watch_calls,
@@ -77,7 +76,7 @@ class Arguments(TypedDict, total=False):
     keep_looking: bool
 
 
-def active_model() -> Model | None:
+def active_model() -> InspectModel | None:
     """Return the model of the task, or None if there is none yet."""
     try:
         return get_model()
@@ -85,7 +84,7 @@ def active_model() -> Model | None:
         return None
 
 
-def spec_for(eval: Eval, arguments: Arguments, model: Model | None) -> Spec:
+def spec_for(eval: Eval, arguments: Arguments, model: InspectModel | None) -> Spec:
     """Build the spec of a task, converting the types that ``-T`` guesses from the text.
 
     Options of ``inspect eval`` apply where the arguments are silent.
@@ -165,7 +164,7 @@ class OurModelAPI(ModelAPI):
             InvalidInput: if the request is not from one of our tasks.
         """
         question, seed = _question_in(input)
-        max_tokens = config.max_tokens or self._model.max_tokens
+        max_tokens = config.max_tokens or self._model.info.max_tokens
         answer = await self._model.answer(question, Settings(config.temperature, max_tokens, seed))
         output = ModelOutput.from_content(answer.version, answer.text)
         tokens = answer.usage
@@ -178,7 +177,7 @@ class OurModelAPI(ModelAPI):
 
     def max_connections(self) -> int:
         """Return the number of concurrent requests that suit the model."""
-        return self._model.connections
+        return self._model.info.connections
 
     async def aclose(self) -> None:
         """Close the model."""
@@ -197,20 +196,17 @@ class Transcript:
 TRANSCRIPT: ContextVar[Transcript] = ContextVar("exchange")
 
 
-class TaskModel:
+class TaskModel(Model):
     """Adapter for the model of a task, to build its dataset and to evaluate it.
 
-    Inspect applies its settings, logs, counts tokens, retries, and limits concurrency.
+    Inspect applies its settings, logs, counts tokens, retries, limits concurrency, and closes it.
     """
 
     def __init__(self, model: InspectModel) -> None:
         self._model = model
-        info = _model_info(model)
-        self.name, self.endpoint, self.provider = info.name, info.endpoint, info.provider
-        self.connections, self.max_tokens = info.connections, info.max_tokens
-        self.may_think = info.may_think
-        settings = _other_settings(config_of(model))
-        self.identity = {**info.identity, **({"config": settings} if settings else {})}
+        info, settings = _model_info(model), _other_settings(config_of(model))
+        config = {"config": settings} if settings else {}
+        self.info = replace(info, identity={**info.identity, **config})
         watch_calls(model.api)
 
     async def answer(
@@ -218,7 +214,7 @@ class TaskModel:
     ) -> Answer:
         """Send one request, and add it to the transcript of the sample, if there is one."""
         name = str(self._model)  # as in Inspect, with the provider
-        chat = as_chat(layout_for(name, question.messages, variant))
+        chat = chat_for(name, question, variant)
         # For our own models, which need more than the text; other providers never see it.
         chat[0].metadata = {
             "rules": question.rules.key,
@@ -237,14 +233,11 @@ class TaskModel:
                 raise
             raise RequestRejected(f"{name} cannot answer ({error})", reason) from None
         if not output:
-            return replace(answer, version=self.name)
+            return replace(answer, version=self.info.name)
         if transcript := TRANSCRIPT.get(None):
             transcript.output = output
             transcript.messages += [*chat, *(choice.message for choice in output.choices)]
         return answer
-
-    async def close(self) -> None:
-        """Do nothing, since Inspect closes the model."""
 
 
 @dataclass
@@ -278,7 +271,7 @@ def _other_settings(config: GenerateConfig) -> dict[str, object]:
 def _model_info(model: InspectModel) -> ModelInfo:
     name, address, args = str(model), model.api.base_url, model.model_args
     if (address or args) and name not in OUR_MODELS:
-        return Unreached(name, address or "", args)
+        return inspect_info(name, address or "", args)
     return info_by_name(name)
 
 

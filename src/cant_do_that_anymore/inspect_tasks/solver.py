@@ -35,9 +35,9 @@ class ModelState:
 
     def __init__(self, eval: Eval, arguments: Arguments, model: Model) -> None:
         self.model = TaskModel(model)
-        self.plan = plan_for(spec_for(eval, arguments, model), self.model)
+        self.plan = plan_for(spec_for(eval, arguments, model), self.model.info)
         with closing(Store(answers_file())) as store:  # known if its dataset was built
-            variant = ModelCache(self.model, store).variant(self.plan.settings)
+            variant = ModelCache(self.model.info, store).variant(self.plan.settings)
         self.negotiator = Negotiator(self.model, TaskVariants(variant))
         self.guard = QualityGuard(self.plan.settings)
         self.drops = DropMonitor()
@@ -75,7 +75,7 @@ async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
     for condition, request in zip(conditions, trial.requests(conditions), strict=True):
         transcript = Transcript()
         TRANSCRIPT.set(transcript)
-        settings = with_request_seed(model_state.model, request, plan.settings)
+        settings = with_request_seed(model_state.model.info, request, plan.settings)
         async with span(condition.name):
             try:
                 answer = await negotiator.ask_until_accepted(

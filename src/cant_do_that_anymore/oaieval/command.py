@@ -227,7 +227,7 @@ def _run(solver_name: str, eval_name: str, flags: Flags) -> None:
     solver = solver_named(solver_name, flags.registry_path, args.get("base_url"))
     spec = _spec(solver, split, params, args, flags)
     model = solver.load()
-    plan_for(spec, model)  # raises for an invalid spec, before anything is written
+    plan_for(spec, model.info)  # raises for an invalid spec, before anything is written
     if not flags.dry_run:
         check_writable(None)
     record, recorder = _record(solver_name, eval_name, split, params, flags)

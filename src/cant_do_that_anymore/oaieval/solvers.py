@@ -21,9 +21,8 @@ import yaml
 from ..errors import InvalidInput, error_reason, unknown_value
 from ..game.position import DATA
 from ..providers.base import Model
-from ..providers.catalogue import OUR_MODELS, parse_name
+from ..providers.catalogue import OUR_MODELS, TEXT_PREFIX, parse_name
 from ..providers.chain_of_thought import THINKING_TOKENS
-from ..providers.openai_api import TEXT_PREFIX
 
 Fields = dict[str, Any]
 

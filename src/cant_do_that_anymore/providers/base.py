@@ -1,12 +1,13 @@
 """The provider protocol: settings, question, answer, usage, and the errors of a request."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
 from operator import add, attrgetter
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import chess
 
@@ -14,6 +15,7 @@ from ..game.rules import Rules, board_after, identity_of
 from ..validation import parse
 
 CHAT_TOKENS = 16  # enough for any move in any tokenizer, promotions included
+BASE_MODEL_TOKENS = 4
 MAX_PLAUSIBLE_TOKENS = 10**15  # a server that reports more is wrong
 DEFAULT_REASONING_TOKENS = 16_000  # limit for a reasoning model, unless the user sets one
 
@@ -21,6 +23,7 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[Effort, ...] = get_args(Effort)  # lowest first
 # How a request differs from the default one; see `request_variants`.
 RequestVariant = tuple[str, ...]
+Api = Literal["chat", "completions"]
 Role = Literal["system", "user", "assistant"]
 StopReason = Literal["stop", "length", "refused", "error"]
 
@@ -146,41 +149,66 @@ class Answer:
         return parse(cls, data, "an answer")
 
 
-class ModelInfo(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class ModelInfo:
     """What is known about a model before the first request.
 
     Attributes:
         name: the name that the user gave.
+        identity: everything about the model that can change an answer, by name; part of the cache
+            key.
         endpoint: its address, or "" if it has none.
+        provider: the provider in the model's name, or "" for the user's own server.
         connections: the default concurrency limit.
+        max_tokens: the default token limit of a reply.
         may_think: whether it may turn out to be a reasoning model.
+        thinking_tokens: the token limit of a chain of thought, which takes a request of its own; 0
+            for none.
+        is_local: whether it answers on this machine and for nothing.
+        price_query: how the price list finds it, as arguments of ``genai_prices.calc_price``.
+        no_batches: why it cannot answer in batches, as a sentence; "" if it can.
     """
 
     name: str
-    endpoint: str
-    connections: int
-    may_think: bool
+    identity: Mapping[str, object]
+    endpoint: str = ""
+    provider: str = ""
+    connections: int = 16
+    max_tokens: int = CHAT_TOKENS
+    may_think: bool = True
+    thinking_tokens: int = 0
+    is_local: bool = False
+    price_query: Mapping[str, str] = field(default_factory=dict)
+    no_batches: str = ""
 
     @property
-    def max_tokens(self) -> int:
-        """The default token limit of a reply."""
-
-    @property
-    def provider(self) -> str:
-        """The provider in the model's name, or "" for the user's own server."""
-
-    @property
-    def identity(self) -> Mapping[str, object]:
-        """Everything about the model that can change an answer, by name; part of the cache key."""
+    def requests_per_answer(self) -> int:
+        """How many requests one answer takes."""
+        return 2 if self.thinking_tokens else 1
 
 
-class Model(ModelInfo, Protocol):
+def local_info(name: str, connections: int, **identity: object) -> ModelInfo:
+    """Return what is known about a model that answers on this machine."""
+    return ModelInfo(
+        name=name,
+        identity={"name": name, **identity},
+        connections=connections,
+        may_think=False,
+        is_local=True,
+        no_batches=f"{name} answers here and for nothing; leave out --batch",
+    )
+
+
+class Model(ABC):
     """A model that answers requests."""
 
+    info: ModelInfo
+
+    @abstractmethod
     async def answer(
         self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
-        """Answer one question, sent in that request variant.
+        """Answer one question, sent as a request variant.
 
         Raises:
             RequestRejected: if the model does not accept this request variant.
@@ -188,8 +216,17 @@ class Model(ModelInfo, Protocol):
             UserError: if no retry can succeed.
         """
 
+    async def fingerprints(self) -> dict[str, str]:
+        """Return what identifies the weights behind the name, as far as the provider reports it."""
+        return {}
+
+    def wrap(self, wrapper: Callable[["Model"], "Model"]) -> "Model":
+        """Return the model with every request sent through the wrapper of whatever sends it."""
+        return wrapper(self)
+
     async def close(self) -> None:
-        """Close the connections; the model cannot answer afterwards."""
+        """Close the connections, if there are any; the model cannot answer afterwards."""
+        return
 
 
 class RequestRejected(Exception):

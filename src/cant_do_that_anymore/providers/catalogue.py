@@ -15,30 +15,42 @@
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ..errors import InvalidInput, shortlist, unknown_value
 from ..interrupts import run_interruptible
-from .access import Access, resolve_headers, split_address
-from .base import CHAT_TOKENS, Model, ModelInfo
-from .chain_of_thought import THINKING_TOKENS, Thinker, ThinkingModel
+from .access import Access, normalize_address, resolve_headers, split_address
+from .base import BASE_MODEL_TOKENS, CHAT_TOKENS, Api, Model, ModelInfo
+from .chain_of_thought import THINKING_TOKENS, ThinkingModel, with_thinking
 from .local import HumanModel, RandomModel
-from .openai_api import BASE_MODEL_TOKENS, TEXT_PREFIX, ServerModel
 from .request_variants import STOP_SEQUENCES
-from .responses import Api
 
 # Packages of providers, and the extras of this package that install them and Inspect AI.
 EXTRAS = {"anthropic": "anthropic", "google-genai": "google", "openai": "openai"}
 
 
+def _openai_api(info: ModelInfo, access: Access) -> Model:
+    from .openai_api import ServerModel  # imports an HTTP client
+
+    return ServerModel(info, access)
+
+
 @dataclass(frozen=True)
 class Provider:
-    """A provider with an OpenAI-compatible API, which needs no Inspect AI."""
+    """A provider that needs no Inspect AI.
+
+    Attributes:
+        headers: header names and their environment variables.
+        load: creates the adapter of a model.
+        no_batches: why none of its models can answer in batches; "" if they can.
+    """
 
     address: str
     address_variable: str
     key_variable: str
-    headers: tuple[tuple[str, str], ...] = ()  # header names and their environment variables
+    headers: tuple[tuple[str, str], ...] = ()
+    load: Callable[[ModelInfo, Access], Model] = _openai_api
+    no_batches: str = ""
 
     def own_headers(self) -> dict[str, str]:
         """Return the headers whose environment variables are set."""
@@ -68,7 +80,7 @@ def inspect_missing(model: str) -> InvalidInput:
     return InvalidInput(f"{model} needs Inspect AI: pip install 'cant-do-that-anymore[{extra}]'")
 
 
-_PROVIDERS = ("openai", "anthropic", "google")
+_LARGE_PROVIDERS = ("openai", "anthropic", "google")
 
 
 def with_provider(name: str) -> str:
@@ -79,7 +91,7 @@ def with_provider(name: str) -> str:
     """
     from genai_prices import Usage, calc_price  # takes half a second to import
 
-    for provider in _PROVIDERS:
+    for provider in _LARGE_PROVIDERS:
         try:
             calc_price(Usage(), name, provider_id=provider)
         except LookupError:
@@ -92,8 +104,11 @@ SERVER_KEY_VARIABLE = "CDTA_API_KEY"
 # Names of OpenAI's base models start like this; they need no ``completions/`` prefix.
 OPENAI_BASE_MODELS = ("gpt-3.5-turbo-instruct", "gpt-4-base", "babbage-", "davinci-")
 TEXT_PROVIDER = "openai-api-completions"  # Inspect's provider of base models: one user message
+TEXT_PREFIX = "completions/"  # marks a base model, which gets one text over the completions API
 INSPECT_PREFIX = "inspect/"
 _THINKING = re.compile(r"cot(?:-(\d+))?/")
+# Providers that Inspect AI and the price list name differently.
+_PRICE_LIST_NAMES = {"grok": "x-ai", "azureai": "azure"}
 
 
 def _pocket(name: str) -> Model:
@@ -108,6 +123,74 @@ OUR_MODELS: dict[str, Callable[[str], Model]] = {
     "cdta/random": lambda _: RandomModel(),
     "human": lambda _: HumanModel(),
 }
+
+
+def server_info(
+    name: str,
+    address: str,
+    *,
+    api: Api = "chat",
+    provider: str = "",
+    tag: str = "",
+    no_batches: str = "",
+) -> ModelInfo:
+    """Return what is known about a model on a server, by its name there.
+
+    Raises:
+        InvalidInput: if the address is invalid.
+    """
+    endpoint, is_chat = normalize_address(address), api == "chat"
+    return ModelInfo(
+        name=name if is_chat else f"{TEXT_PREFIX}{name}",
+        identity={
+            "name": name,
+            "endpoint": endpoint,
+            "api": api,
+            "stop": [] if is_chat else list(STOP_SEQUENCES),
+            **({"tag": tag} if tag else {}),
+        },
+        endpoint=endpoint,
+        provider=provider,
+        connections=32,
+        max_tokens=CHAT_TOKENS if is_chat else BASE_MODEL_TOKENS,
+        may_think=is_chat,
+        price_query={"model_ref": name, "provider_api_url": endpoint},
+        no_batches=no_batches,
+    )
+
+
+def inspect_info(
+    name: str,
+    base_url: str = "",
+    model_args: Mapping[str, object] | None = None,
+    tag: str = "",
+) -> ModelInfo:
+    """Return what is known about an Inspect model from its name, address and arguments alone."""
+    provider, service, *_ = name.split("/")
+    vendor = service if provider.startswith("openai-api") else provider
+    variable = f"{vendor.upper().replace('-', '_')}_BASE_URL"
+    is_chat = provider != TEXT_PROVIDER
+    return ModelInfo(
+        name=name,
+        identity={
+            "name": name,
+            "endpoint": base_url or os.environ.get(variable, ""),
+            "api": "inspect",
+            "stop": list(STOP_SEQUENCES),
+            "model_args": {key: str(value) for key, value in (model_args or {}).items()},
+            **({"tag": tag} if tag else {}),
+        },
+        endpoint=base_url,
+        provider=provider,
+        max_tokens=CHAT_TOKENS if is_chat else BASE_MODEL_TOKENS,
+        may_think=is_chat,
+        price_query={
+            "model_ref": name.partition("/")[2],
+            "provider_id": _PRICE_LIST_NAMES.get(provider, provider),
+        },
+        no_batches=f"{name} is reached by Inspect AI, which has batches of its own: inspect eval "
+        f"cant_do_that_anymore/all --model {name} --batch",
+    )
 
 
 @dataclass(frozen=True)
@@ -143,13 +226,49 @@ class Name:
         Raises:
             InvalidInput: if there is no such model, or a key is missing.
         """
-        model = self._server(with_key=True) or self._own() or self._hosted()
+        if service := self._service():
+            model = service.load(self._server_info(service), self._access(service))
+        else:
+            model = self._own() or self._hosted()
         return ThinkingModel(model, self.thinking_tokens) if self.thinking_tokens else model
 
     def info(self) -> ModelInfo:
         """Return the information about the model that needs no key and no request."""
-        info = self._server(with_key=False) or self._own() or self._inspect_info()
-        return Thinker(info, self.thinking_tokens) if self.thinking_tokens else info
+        if service := self._service():
+            info = self._server_info(service)
+        else:
+            own = self._own()
+            info = own.info if own else inspect_info(str(self.model), tag=self.tag)
+        return with_thinking(info, self.thinking_tokens) if self.thinking_tokens else info
+
+    def _service(self) -> Provider | None:
+        """Return the server or the provider that needs no Inspect AI, if it is one."""
+        if self.base_url:
+            return Provider(self.base_url, "", SERVER_KEY_VARIABLE)
+        another_service = self.provider == "openai" and str(self.model).count("/") > 1
+        return None if another_service or self.by_inspect else PROVIDERS.get(self.provider)
+
+    def _access(self, service: Provider) -> Access:
+        key = os.environ.get(service.key_variable, "")
+        if not key and not self.base_url:
+            raise InvalidInput(f"{self.model} needs a key: set {service.key_variable}")
+        headers = service.own_headers() | resolve_headers(self.headers)
+        return Access(service.key_variable, key, headers)
+
+    def _server_info(self, service: Provider) -> ModelInfo:
+        if self.base_url:
+            name = self.model or _only_model_at(self.base_url, self._access(service))
+        else:
+            name = str(self.model).partition("/")[2]
+        base_model = self.provider == "openai" and name.startswith(OPENAI_BASE_MODELS)
+        return server_info(
+            name,
+            os.environ.get(service.address_variable) or service.address,
+            api="completions" if self.as_text or base_model else "chat",
+            provider=self.provider,
+            tag=self.tag,
+            no_batches=service.no_batches,
+        )
 
     def _own(self) -> Model | None:
         create = OUR_MODELS.get(self.model or "")
@@ -157,40 +276,13 @@ class Name:
             raise InvalidInput(f"{self.model} is behind no address; leave out --tag and --header")
         return create(str(self.model)) if create else None
 
-    def _inspect_info(self) -> ModelInfo:
-        return Unreached(str(self.model), tag=self.tag)
-
     def _hosted(self) -> Model:
         try:
             from .inspect_api import HostedModel  # takes 2 s to import
         except ModuleNotFoundError:
             raise inspect_missing(str(self.model)) from None
-        return HostedModel(str(self.model), tag=self.tag, headers=resolve_headers(self.headers))
-
-    def _server(self, *, with_key: bool) -> ServerModel | None:
-        headers = resolve_headers(self.headers)
-        if self.base_url:
-            key = os.environ.get(SERVER_KEY_VARIABLE, "")
-            access = Access(SERVER_KEY_VARIABLE, key, headers)
-            name = self.model or _only_model_at(self.base_url, access)
-            api: Api = "completions" if self.as_text else "chat"
-            return ServerModel(name, self.base_url, access, api=api, tag=self.tag)
-        provider = PROVIDERS.get(self.provider)
-        name = str(self.model).partition("/")[2]
-        another_service = self.provider == "openai" and "/" in name
-        if not provider or another_service or self.by_inspect:
-            return None
-        base_model = self.provider == "openai" and name.startswith(OPENAI_BASE_MODELS)
-        key = os.environ.get(provider.key_variable, "") if with_key else ""
-        if with_key and not key:
-            raise InvalidInput(f"{self.model} needs a key: set {provider.key_variable}")
-        return ServerModel(
-            name,
-            os.environ.get(provider.address_variable) or provider.address,
-            Access(provider.key_variable, key, provider.own_headers() | headers),
-            api="completions" if self.as_text or base_model else "chat",
-            provider=self.provider,
-            tag=self.tag,
+        return HostedModel(
+            inspect_info(str(self.model), tag=self.tag), resolve_headers(self.headers)
         )
 
 
@@ -242,58 +334,11 @@ def info_by_name(name: str | None, base_url: str | None = None) -> ModelInfo:
     return parse_name(name, base_url).info()
 
 
-@dataclass
-class Unreached:
-    """Information about an Inspect model from its name, address and arguments alone."""
-
-    name: str
-    endpoint: str = ""
-    model_args: Mapping[str, object] = field(default_factory=dict)
-    connections: int = 16
-    tag: str = ""
-
-    def __post_init__(self) -> None:
-        self.may_think = self.provider != TEXT_PROVIDER
-
-    @property
-    def max_tokens(self) -> int:
-        """The default token limit of a reply, smaller for base models."""
-        return BASE_MODEL_TOKENS if self.provider == TEXT_PROVIDER else CHAT_TOKENS
-
-    @property
-    def provider(self) -> str:
-        """The first part of the Inspect name."""
-        return self.name.split("/")[0]
-
-    @property
-    def identity(self) -> Mapping[str, object]:
-        """The same identity that the created model has."""
-        return inspect_identity(self.name, self.endpoint, self.model_args, self.tag)
-
-
-def inspect_identity(
-    name: str,
-    base_url: str | None = None,
-    model_args: Mapping[str, object] | None = None,
-    tag: str = "",
-) -> dict[str, object]:
-    """Return the identity of an Inspect model, which needs no request."""
-    provider, service, *_ = name.split("/")
-    vendor = service if provider.startswith("openai-api") else provider
-    variable = f"{vendor.upper().replace('-', '_')}_BASE_URL"
-    return {
-        "name": name,
-        "endpoint": base_url or os.environ.get(variable, ""),
-        "api": "inspect",
-        "stop": STOP_SEQUENCES,
-        "model_args": {key: str(value) for key, value in (model_args or {}).items()},
-        **({"tag": tag} if tag else {}),
-    }
-
-
 def _only_model_at(base_url: str, access: Access) -> str:
+    from .openai_api import ServerModel
+
     async def served() -> list[str]:
-        server = ServerModel("", base_url, access)
+        server = ServerModel(server_info("", base_url), access)
         try:
             return await server.models_served()
         finally:

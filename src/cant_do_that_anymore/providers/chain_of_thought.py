@@ -1,6 +1,6 @@
 """Chain of thought for any model: one request to reason, one for the move."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from .base import Answer, Message, Model, ModelInfo, Question, RequestVariant, Settings
@@ -15,66 +15,70 @@ THINK = (
 CONCLUDE = "Now give your reply, in exactly the form that was asked for."
 
 
-class Thinker:
-    """Information about a model with chain of thought.
+def with_thinking(inner: ModelInfo, thinking_tokens: int = THINKING_TOKENS) -> ModelInfo:
+    """Return what is known about a model with chain of thought.
 
     It has its own name and versions, since its moves may differ from those of the model without
-    chain of thought.
+    chain of thought, and no provider, so that it gets no dataset of that model.
     """
-
-    provider = ""  # so that no dataset of the inner model is used for this one
-
-    def __init__(self, inner: ModelInfo, thinking_tokens: int = THINKING_TOKENS) -> None:
-        self.prefix = "cot" if thinking_tokens == THINKING_TOKENS else f"cot-{thinking_tokens}"
-        self.name = f"{self.prefix}/{inner.name}"
-        self.endpoint = inner.endpoint
-        self.connections = inner.connections
-        self.max_tokens = inner.max_tokens
-        self.thinking_tokens = thinking_tokens
-        self.may_think = False  # until the inner model turns out to be a reasoning model
-        self._inner_info = inner
-
-    @property
-    def identity(self) -> Mapping[str, object]:
-        """The inner model's identity, with the token limit and prompts of the chain of thought."""
-        thinking = {"thinking_tokens": self.thinking_tokens, "think": THINK, "conclude": CONCLUDE}
-        return {**self._inner_info.identity, **thinking}
+    prefix = "cot" if thinking_tokens == THINKING_TOKENS else f"cot-{thinking_tokens}"
+    name = f"{prefix}/{inner.name}"
+    thinking = {"thinking_tokens": thinking_tokens, "think": THINK, "conclude": CONCLUDE}
+    return replace(
+        inner,
+        name=name,
+        identity={**inner.identity, **thinking},
+        provider="",
+        may_think=False,  # until the inner model turns out to be a reasoning model
+        thinking_tokens=thinking_tokens,
+        no_batches=f"{name} is asked twice, the second time by what it said the first time, which "
+        "a batch cannot do; leave out --batch, or cot/",
+    )
 
 
-class ThinkingModel(Thinker):
+class ThinkingModel(Model):
     """A model with chain of thought: one request for the reasoning, one for the reply."""
 
     def __init__(self, inner: Model, thinking_tokens: int = THINKING_TOKENS) -> None:
-        super().__init__(inner, thinking_tokens)
-        self.inner = inner
+        self.info = with_thinking(inner.info, thinking_tokens)
+        self._inner = inner
+        self._prefix = self.info.name.partition("/")[0]
 
     async def answer(
         self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         """Send two requests, for the reasoning and the reply; one if it is a reasoning model."""
         if ASKED_ONCE in variant:
-            self.may_think = True
-            reply = await self.inner.answer(question, settings, variant)
-            return replace(reply, version=f"{self.prefix}/{reply.version}")
+            self.info = replace(self.info, may_think=True)
+            reply = await self._inner.answer(question, settings, variant)
+            return replace(reply, version=f"{self._prefix}/{reply.version}")
         think_prompt = with_user_turn(question.messages, THINK)
-        longer = replace(settings, max_tokens=max(self.thinking_tokens, settings.max_tokens))
-        reasoning = await self.inner.answer(
+        longer = replace(settings, max_tokens=max(self.info.thinking_tokens, settings.max_tokens))
+        reasoning = await self._inner.answer(
             replace(question, messages=think_prompt), longer, variant
         )
         silent = reasoning.stop_reason == "length" and not reasoning.text.strip()
-        if self._inner_info.may_think and (reasoning.is_thoughtful or silent):
+        if self._inner.info.may_think and (reasoning.is_thoughtful or silent):
             return await self.answer(question, settings, (*variant, ASKED_ONCE))
         turn = Message("assistant", reasoning.text.strip() or "...")  # some reject an empty turn
         conclude = with_user_turn((*think_prompt, turn), CONCLUDE)
-        reply = await self.inner.answer(replace(question, messages=conclude), settings, variant)
+        reply = await self._inner.answer(replace(question, messages=conclude), settings, variant)
         usage = reasoning.usage + reply.usage
         return replace(
             reply,
             reasoning=reasoning.text,
             usage=replace(usage, thinking_tokens=reasoning.usage.output_tokens),
-            version=f"{self.prefix}/{reply.version}",
+            version=f"{self._prefix}/{reply.version}",
         )
+
+    async def fingerprints(self) -> dict[str, str]:
+        """Return what identifies the inner model's weights."""
+        return await self._inner.fingerprints()
+
+    def wrap(self, wrapper: Callable[[Model], Model]) -> Model:
+        """Return the model with the requests of the inner model wrapped: two per answer."""
+        return ThinkingModel(self._inner.wrap(wrapper), self.info.thinking_tokens)
 
     async def close(self) -> None:
         """Close the inner model's connections."""
-        await self.inner.close()
+        await self._inner.close()

@@ -19,20 +19,21 @@ from inspect_ai.model import (
     ChatMessageUser,
     ContentReasoning,
     GenerateConfig,
-    Model,
     ModelAPI,
     ModelCall,
     ModelOutput,
     ModelUsage,
     get_model,
 )
+from inspect_ai.model import Model as InspectModel
 from pydantic import ValidationError
 
 from ..errors import InvalidInput, UserError
 from .base import (
-    CHAT_TOKENS,
     Answer,
     Message,
+    Model,
+    ModelInfo,
     Question,
     RequestRejected,
     RequestVariant,
@@ -41,9 +42,8 @@ from .base import (
     TransientError,
     Usage,
 )
-from .catalogue import EXTRAS, OUR_MODELS, PROVIDERS, TEXT_PROVIDER, inspect_identity
+from .catalogue import EXTRAS, OUR_MODELS, PROVIDERS, TEXT_PROVIDER
 from .openai_api import (
-    BASE_MODEL_TOKENS,
     GATEWAY_TIMEOUT_STATUSES,
     MAX_RESPONSE_SECONDS,
     OUT_OF_TOKENS,
@@ -73,6 +73,13 @@ _STOP_REASONS: dict[str, StopReason] = {
 }
 
 
+_CLASSES = {
+    "system": ChatMessageSystem,
+    "user": ChatMessageUser,
+    "assistant": ChatMessageAssistant,
+}
+
+
 def is_base_model(name: str) -> bool:
     """Whether an Inspect name is that of a base model."""
     return name.split("/")[0] == TEXT_PROVIDER
@@ -98,26 +105,15 @@ def config_for(name: str, settings: Settings, variant: RequestVariant = ()) -> G
     )
 
 
-def layout_for(
-    name: str, messages: tuple[Message, ...], variant: RequestVariant = ()
-) -> tuple[Message, ...]:
-    """Arrange the messages for a model's provider and a request variant."""
+def chat_for(name: str, question: Question, variant: RequestVariant = ()) -> list[ChatMessage]:
+    """Return the messages for a model's provider and a request variant, as Inspect's classes."""
+    messages = arrange_messages(question.messages, variant)
+    as_without_inspect = name in OUR_MODELS or name.split("/")[0] in PROVIDERS
     if is_base_model(name):
-        return (Message("user", as_text(messages)),)
-    messages = arrange_messages(messages, variant)
-    if name in OUR_MODELS or name.split("/")[0] in PROVIDERS or NO_SYSTEM in variant:
-        return messages  # as without Inspect
-    return user_first(messages)
-
-
-def as_chat(messages: tuple[Message, ...]) -> list[ChatMessage]:
-    """Convert messages to Inspect's classes."""
-    classes = {
-        "system": ChatMessageSystem,
-        "user": ChatMessageUser,
-        "assistant": ChatMessageAssistant,
-    }
-    return [classes[message.role](content=message.content) for message in messages]
+        messages = (Message("user", as_text(question.messages)),)
+    elif not as_without_inspect and NO_SYSTEM not in variant:
+        messages = user_first(messages)
+    return [_CLASSES[message.role](content=message.content) for message in messages]
 
 
 def answer_in(output: ModelOutput) -> Answer:
@@ -159,18 +155,11 @@ _PACKAGE = re.compile(rf"pip install (?:--upgrade )?({'|'.join(EXTRAS)})\b(?!=)"
 _BAD_BODY = (TypeError, LookupError, AttributeError, ValidationError)
 
 
-class HostedModel:
+class HostedModel(Model):
     """A hosted provider's model, by its Inspect name such as ``anthropic/claude-...``."""
 
-    connections = 16
-
-    def __init__(
-        self, name: str, *, tag: str = "", headers: Mapping[str, str] | None = None
-    ) -> None:
-        self.name = name
-        self.provider = name.split("/")[0]
-        self.max_tokens = BASE_MODEL_TOKENS if is_base_model(name) else CHAT_TOKENS
-        self.may_think = not is_base_model(name)
+    def __init__(self, info: ModelInfo, headers: Mapping[str, str]) -> None:
+        name = info.name
         # for the clients that Inspect creates from now on, unless the user set it
         os.environ.setdefault("INSPECT_HTTP_REQUEST_TIMEOUT", str(MAX_RESPONSE_SECONDS))
         try:
@@ -187,28 +176,25 @@ class HostedModel:
         except Exception as problem:  # Inspect raises its own ones for missing keys and packages
             message = _PACKAGE.sub(_extra, _plain(str(problem)))
             raise InvalidInput(f"cannot use {name!r}: {message}") from None
-        self.endpoint = self._model.api.base_url or ""
-        self._headers = dict(headers or {})
-        self._redact = Redactor(
-            self._model.api.api_key or "", *self._headers.values(), shown=self.name
-        )
-        self._version = self.name.partition("/")[2]
+        self.info = replace(info, endpoint=self._model.api.base_url or "")
+        self._headers = dict(headers) or None
+        self._redact = Redactor(self._model.api.api_key or "", *headers.values(), shown=name)
+        self._version = name.partition("/")[2]
         client: Any = getattr(self._model.api, "client", None)
         if hasattr(client, "max_retries"):
             client.max_retries = 0
         watch_calls(self._model.api)
-        self.identity = inspect_identity(name, tag=tag)
 
     async def answer(
         self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         """Send one request to the provider."""
-        config = config_for(self.name, settings, variant)
+        config = config_for(self.info.name, settings, variant)
         config.max_connections = 1000  # the client limits concurrency
-        config.extra_headers = self._headers or None
-        messages = layout_for(self.name, question.messages, variant)
+        config.extra_headers = self._headers
+        chat = chat_for(self.info.name, question, variant)
         try:
-            answer, output = await generate_once(self._model, as_chat(messages), config, variant)
+            answer, output = await generate_once(self._model, chat, config, variant)
         except TransientError:
             raise
         except Exception as fault:  # every provider raises its own exceptions
@@ -230,7 +216,7 @@ class HostedModel:
         words = f"{type(fault).__name__}: {fault}"
         message = _plain(self._redact(words))
         if api.is_auth_failure(fault) or status in (401, 403):
-            return UserError(f"the provider of {self.name} refuses the key ({message})")
+            return UserError(f"the provider of {self.info.name} refuses the key ({message})")
         decision = api.should_retry(fault)
         overloaded = status in OVERLOAD_STATUSES or getattr(decision, "kind", "") == "rate_limit"
         message_and_code = f"{message} {getattr(fault, 'code', '')}"
@@ -242,7 +228,7 @@ class HostedModel:
             return TransientError(
                 message, retry_after=retry_after, overloaded=overloaded, maybe_billed=maybe_billed
             )
-        refused = f"{self.name} cannot answer ({message})"
+        refused = f"{self.info.name} cannot answer ({message})"
         if out_of_credit or status == 404:
             return UserError(refused)
         return RequestRejected(refused, rejection_text(fault))
@@ -253,7 +239,7 @@ _CALLS: ContextVar[list[ModelCall]] = ContextVar("calls")
 
 
 async def generate_once(
-    model: Model, chat: list[ChatMessage], config: GenerateConfig, variant: RequestVariant
+    model: InspectModel, chat: list[ChatMessage], config: GenerateConfig, variant: RequestVariant
 ) -> tuple[Answer, ModelOutput | None]:
     """Let a model send one request through Inspect, as a request variant.
 

@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
 
@@ -12,22 +12,13 @@ from ..errors import Stopped
 from ..game.move_parser import move_in
 from ..game.notation import notate_game, with_move_numbers
 from ..game.rules import board_after
-from .base import CHAT_TOKENS, Answer, ModelInfo, Question, RequestVariant, Settings
+from .base import Answer, Model, Question, RequestVariant, Settings, local_info
 
 
-class RandomModel:
+class RandomModel(Model):
     """Plays a seeded, uniformly random move that is legal under the rules of the question."""
 
-    name = "cdta/random"
-    endpoint = provider = ""
-    connections = 64
-    max_tokens = CHAT_TOKENS
-    may_think = False
-
-    @property
-    def identity(self) -> Mapping[str, object]:
-        """Only the name."""
-        return {"name": self.name}
+    info = local_info("cdta/random", connections=64)
 
     async def answer(
         self, question: Question, settings: Settings, variant: RequestVariant = ()
@@ -37,28 +28,16 @@ class RandomModel:
         moves = sorted(move.uci() for move in question.rules.legal_moves(board))
         choices = ["yes", "no"] if question.about else moves
         text = Random(settings.seed).choice(choices) if choices else ""
-        return Answer(text, version=self.name)
-
-    async def close(self) -> None:
-        """Do nothing: there are no connections."""
+        return Answer(text, version=self.info.name)
 
 
-class HumanModel:
+class HumanModel(Model):
     """Asks the person at the terminal, one question at a time.
 
     All prompts go to standard error; standard output is for results.
     """
 
-    name = "human"
-    endpoint = provider = ""
-    connections = 1
-    max_tokens = CHAT_TOKENS
-    may_think = False
-
-    @property
-    def identity(self) -> Mapping[str, object]:
-        """Only the name."""
-        return {"name": self.name}
+    info = local_info("human", connections=1)
 
     def __init__(self) -> None:
         self._printed_tasks: set[str] = set()
@@ -83,12 +62,9 @@ class HumanModel:
             self._print_question(question)
             reply = _prompt_for_yes_or_no() if question.about else _prompt_for_move(question)
             if reply:
-                return Answer(reply, version=self.name)
+                return Answer(reply, version=self.info.name)
             self._has_left = True
         raise Stopped
-
-    async def close(self) -> None:
-        """Do nothing: there are no connections."""
 
     def _print_question(self, question: Question) -> None:
         task = question.messages[0].content
@@ -107,7 +83,7 @@ class HumanModel:
             _print(f"\n{addition}")
 
 
-def progress_listener(model: ModelInfo) -> Callable[[str], None] | None:
+def progress_listener(model: Model) -> Callable[[str], None] | None:
     """Return the function that takes progress texts, for a person; None for other models."""
     return model.set_progress if isinstance(model, HumanModel) else None
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -10,10 +10,12 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 
 from ..errors import UserError, nearest
-from .access import Access, normalize_address, url_for
+from .access import Access, url_for
 from .base import (
-    CHAT_TOKENS,
     Answer,
+    Api,
+    Model,
+    ModelInfo,
     Question,
     RequestRejected,
     RequestVariant,
@@ -34,7 +36,6 @@ from .request_variants import (
     limit_of,
 )
 from .responses import (
-    Api,
     Response,
     error_message,
     fingerprint_in,
@@ -78,8 +79,6 @@ def suggestion(cards: Sequence[Card], name: str) -> str:
     return f"; {nearest(name, served)}" if served and name not in served else ""
 
 
-BASE_MODEL_TOKENS = 4
-TEXT_PREFIX = "completions/"  # marks a base model, which gets one text over the completions API
 MAX_RESPONSE_SECONDS = 1800  # some models reason for ten minutes and more
 TIME_OUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
 LONG_TIME_OUT = aiohttp.ClientTimeout(total=MAX_RESPONSE_SECONDS, sock_connect=30)
@@ -98,46 +97,19 @@ MAX_RESPONSE_BYTES = 2**25
 LIST_TIME_OUT = aiohttp.ClientTimeout(total=60, sock_connect=30)  # for ``/models``
 
 
-class ServerModel:
+class ServerModel(Model):
     """A model on an OpenAI-compatible server."""
 
-    connections = 32
-
-    def __init__(
-        self,
-        name: str,
-        address: str,
-        access: Access,
-        *,
-        api: Api = "chat",
-        provider: str = "",
-        tag: str = "",
-    ) -> None:
-        self.name = name if api == "chat" else f"{TEXT_PREFIX}{name}"
-        self._served_as = self._version = name
-        self.endpoint = normalize_address(address)
-        self.max_tokens = CHAT_TOKENS if api == "chat" else BASE_MODEL_TOKENS
-        self.api: Api = api
-        self.provider = provider
-        self.may_think = api == "chat"
+    def __init__(self, info: ModelInfo, access: Access) -> None:
+        self.info = info
+        self._served_as = self._version = str(info.identity["name"])
+        self._api: Api = "completions" if info.identity["api"] == "completions" else "chat"
         self._access = access
-        self._redact = Redactor(*access.secrets, shown=name)
-        self._tag = tag
+        self._redact = Redactor(*access.secrets, shown=self._served_as)
         self._has_answered = False
         self._fingerprint = self._suggestion = ""
         self._session: aiohttp.ClientSession | None = None
-        self.path = "/chat/completions" if api == "chat" else "/completions"
-
-    @property
-    def identity(self) -> Mapping[str, object]:
-        """The name on the server, the address, the API, the stop sequences and the tag."""
-        return {
-            "name": self._served_as,
-            "endpoint": self.endpoint,
-            "api": self.api,
-            "stop": STOP_SEQUENCES if self.api == "completions" else (),
-            **({"tag": self._tag} if self._tag else {}),
-        }
+        self.path = "/chat/completions" if self._api == "chat" else "/completions"
 
     async def answer(
         self, question: Question, settings: Settings, variant: RequestVariant = ()
@@ -179,8 +151,8 @@ class ServerModel:
             return parse_model_list(self._redact((await response).body.decode("utf-8", "replace")))
         except (ValueError, TransientError):
             raise UserError(
-                f"the server at {self.endpoint} does not list its models; name one with --model"
-                + self._v1_hint
+                f"the server at {self.info.endpoint} does not list its models; name one with "
+                f"--model{self._v1_hint}"
             ) from None
 
     def request(
@@ -189,7 +161,7 @@ class ServerModel:
         """Build the request body for a question, settings and a request variant."""
         messages = arrange_messages(question.messages, variant)
         request: dict[str, Any] = {"model": self._served_as}
-        if self.api == "completions":
+        if self._api == "completions":
             request |= {"prompt": as_text(messages), "stop": list(STOP_SEQUENCES)}
         else:
             request["messages"] = [{"role": m.role, "content": m.content} for m in messages]
@@ -220,7 +192,7 @@ class ServerModel:
             TransientError: if no complete response arrives, or it is longer than ``longest``.
             UserError: if the server never answered, or redirects.
         """
-        url = url_for(self.endpoint, path)
+        url = url_for(self.info.endpoint, path)
         request = self._client().request(
             method, url, timeout=time_out, allow_redirects=False, **body
         )
@@ -238,11 +210,11 @@ class ServerModel:
                 retry_after = parse_retry_after(response.headers.get("Retry-After"))
                 return Response(response.status, retry_after, bytes(received))
         except (aiohttp.InvalidURL, UnicodeError) as fault:  # the address is invalid
-            raise unreachable(self.endpoint, fault) from None
+            raise unreachable(self.info.endpoint, fault) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as fault:
             not_sent = isinstance(fault, aiohttp.ClientConnectorError)
             if not self._has_answered and not_sent:
-                raise unreachable(self.endpoint, fault) from None
+                raise unreachable(self.info.endpoint, fault) from None
             message = f"{type(fault).__name__}: {self.without_key(str(fault))}"
             raise TransientError(message, maybe_billed=not not_sent) from None
 
@@ -252,7 +224,7 @@ class ServerModel:
         target = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
         address = self.without_key(target.geturl().removesuffix(path))
         return UserError(
-            f"{self.endpoint} redirects to {address}, to which nothing was sent; "
+            f"{self.info.endpoint} redirects to {address}, to which nothing was sent; "
             "if that one is meant, --base-url takes its address"
         )
 
@@ -264,7 +236,7 @@ class ServerModel:
         """
         if response.is_success:
             try:
-                answer = parse_completion(response.body, self.api, self._served_as, variant)
+                answer = parse_completion(response.body, self._api, self._served_as, variant)
             except ValueError:
                 received = self.without_key(error_message(response.body)) or "an empty body"
                 message = f"a reply that is no completion: {received}"
@@ -287,7 +259,7 @@ class ServerModel:
         excerpt = self.without_key(words)
         message = f"HTTP {status}: {excerpt}" if excerpt else f"HTTP {status}"
         if status == 402 or b"insufficient_quota" in response.body:
-            return UserError(f"{self.endpoint} wants money ({message})")
+            return UserError(f"{self.info.endpoint} wants money ({message})")
         if status in OVERLOAD_STATUSES:
             return TransientError(message, retry_after=retry_after, overloaded=True)
         if status >= 500 or status in TRANSIENT_STATUSES:
@@ -295,21 +267,23 @@ class ServerModel:
             return TransientError(message, retry_after=retry_after, maybe_billed=maybe_billed)
         if status in (401, 403):
             return UserError(
-                f"{self.endpoint} refuses the key ({message}); "
+                f"{self.info.endpoint} refuses the key ({message}); "
                 f"set {self._access.key_variable} to a valid one"
             )
-        refused = f"{self.endpoint} refuses {self.name!r} ({message})"
+        refused = f"{self.info.endpoint} refuses {self.info.name!r} ({message})"
         if status == 404:
-            if self.provider == "openai" and RESPONSES_API in response.body:
-                return UserError(f"{refused}; ask it by way of Inspect: inspect/openai/{self.name}")
+            if self.info.provider == "openai" and RESPONSES_API in response.body:
+                return UserError(
+                    f"{refused}; ask it by way of Inspect: inspect/openai/{self.info.name}"
+                )
             return UserError(refused + self._suggestion + self._v1_hint)
         return RequestRejected(refused, words if status in REJECTED_STATUSES else "")
 
     @property
     def _v1_hint(self) -> str:
         """A hint at ``/v1`` for an address without a path."""
-        hint = f"; most servers answer below /v1: try {url_for(self.endpoint, '/v1')}"
-        return "" if urlsplit(self.endpoint).path else hint
+        hint = f"; most servers answer below /v1: try {url_for(self.info.endpoint, '/v1')}"
+        return "" if urlsplit(self.info.endpoint).path else hint
 
     def _client(self) -> aiohttp.ClientSession:
         if not self._session:
@@ -317,7 +291,7 @@ class ServerModel:
                 connector=Connector(limit=0, socket_factory=keepalive_socket),
                 headers=self._access.sent,
                 timeout=TIME_OUT,
-                proxy=proxy_for(self.endpoint),
+                proxy=proxy_for(self.info.endpoint),
             )
         return self._session
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..errors import UserError
 from ..game.position import DATA
 from ..game.rules import board_after
-from .base import CHAT_TOKENS, Answer, Question, RequestVariant, Settings
+from .base import Answer, Model, Question, RequestVariant, Settings, local_info
 
 POCKET = "cdta/pocket"
 POCKET_RULES = "cdta/pocket-rules"
@@ -110,18 +110,12 @@ class _Batch:
     positions: list[Tokens] = field(default_factory=list)
 
 
-class PocketModel:
+class PocketModel(Model):
     """The network (``cdta/pocket``), or restricted to legal moves (``cdta/pocket-rules``)."""
 
-    endpoint = provider = ""
-    connections = 4 * BATCH
-    max_tokens = CHAT_TOKENS
-    may_think = False
-
     def __init__(self, name: str) -> None:
-        self.name = name
         self._network = load_network()
-        self.identity = {"name": name, "weights": self._network.digest}
+        self.info = local_info(name, connections=4 * BATCH, weights=self._network.digest)
         self._open: dict[int, _Batch] = {}
         self._workers = asyncio.Semaphore(WORKERS)
 
@@ -134,20 +128,17 @@ class PocketModel:
         it cannot read.
         """
         if question.about:
-            return Answer(self._yes_or_no(question), version=self.name)
+            return Answer(self._yes_or_no(question), version=self.info.name)
         scores = await self._scores(self._network.tokens(question.moves))
         moves = self._network.moves
-        if self.name == POCKET_RULES:
+        if self.info.name == POCKET_RULES:
             legal = question.rules.legal_moves(board_after(question.moves))
             moves = sorted(move.uci() for move in legal)
             scores = scores[[self._network.token[move] for move in moves]]
-        return Answer(_pick_move(moves, scores, settings) if moves else "", version=self.name)
-
-    async def close(self) -> None:
-        """Do nothing: there are no connections."""
+        return Answer(_pick_move(moves, scores, settings) if moves else "", version=self.info.name)
 
     def _yes_or_no(self, question: Question) -> str:
-        if self.name == POCKET:
+        if self.info.name == POCKET:
             return CANNOT_READ
         return "yes" if question.is_legal else "no"
 

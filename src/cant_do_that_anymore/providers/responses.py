@@ -8,9 +8,9 @@ from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from itertools import pairwise
 from math import isnan
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from .base import MAX_PLAUSIBLE_TOKENS, Answer, RequestVariant, StopReason, Usage
+from .base import MAX_PLAUSIBLE_TOKENS, Answer, Api, RequestVariant, StopReason, Usage
 
 _LETTERS_PER_TOKEN = 4
 _COUNTING_TOLERANCE = 16  # servers disagree on how to count the tokens around a reply
@@ -132,8 +132,6 @@ def thinking_tokens(
         return max(1, len(reasoning) // _LETTERS_PER_TOKEN)
     return max(1, round(output * len(reasoning) / (len(reasoning) + len(text))))
 
-
-Api = Literal["chat", "completions"]
 
 MAX_RETRY_AFTER = 600.0  # seconds
 # Stop reasons that servers send. With any other one, an empty text is not an answer.

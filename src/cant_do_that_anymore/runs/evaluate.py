@@ -59,7 +59,7 @@ def evaluate(
         UserError: if the model cannot be reached, or answers cannot be saved.
     """
     model = model or create_model(spec)
-    plan, source = plan_for(spec, model), positions_for(spec, quiet=quiet)
+    plan, source = plan_for(spec, model.info), positions_for(spec, quiet=quiet)
     run = _run(spec, plan, source, model, quiet=quiet, budget=budget)
     return run_interruptible(run, cached=not spec.fresh)
 
@@ -76,7 +76,7 @@ class Selection:
 def select(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Selection:
     """Find or build a model's dataset without measuring; arguments and errors as in `evaluate`."""
     model = model or create_model(spec)
-    plan, source = plan_for(spec, model), positions_for(spec, quiet=quiet)
+    plan, source = plan_for(spec, model.info), positions_for(spec, quiet=quiet)
 
     async def selected() -> Selection:
         async with open_client(spec, model) as client:
@@ -92,7 +92,7 @@ async def select_async(
     """Do the same in a running event loop, after approval of the cost of the billed plan."""
     if forecast := await forecast_cost(spec, billed, client, quiet=quiet):
         require_approval([forecast.finding], [], [spec])
-    running_cost = RunningCost(rate_for(spec, client.model), 0)
+    running_cost = RunningCost(rate_for(spec, client.model.info), 0)
     return await _select(spec, plan, source, client, running_cost, quiet=quiet)
 
 
@@ -114,7 +114,7 @@ async def _run(
         requests_per_sample = len(plan.conditions) + (
             len(ASKED_OF_CONTROLS) if spec.diagnose else 0
         )
-        price = rate_for(spec, model)
+        price = rate_for(spec, model.info)
         for stage in stages(plan):  # each stage reuses the cached answers of the one before
             running_cost = RunningCost(price, requests_per_sample)
             selection = await _select(spec, stage, source, client, running_cost, quiet=quiet)
@@ -133,10 +133,10 @@ async def _run(
     _check_failures("controls", controls, spec.max_error_rate)
     results, versions = compute(samples, plan, controls), versions_of(all_samples)
     return Run(
-        model=model.name,
-        version=version_of_all(versions, model.name),
-        endpoint=model.endpoint,
-        identity=dict(model.identity),
+        model=model.info.name,
+        version=version_of_all(versions, model.info.name),
+        endpoint=model.info.endpoint,
+        identity=dict(model.info.identity),
         plan=plan,
         dataset=dataset,
         samples=samples,
@@ -168,7 +168,7 @@ async def _select(
 ) -> Selection:
     if isinstance(source, Dataset):
         return Selection(source, positions_drawn(source, spec, plan), [])
-    criteria = SelectionConfig(client.model, source, plan)
+    criteria = SelectionConfig(client.model.info, source, plan)
     dataset = await _dataset(spec, criteria, client, running_cost, quiet=quiet)
     positions = positions_drawn(dataset, spec, plan)
     controls = await find_controls(dataset, positions, criteria, client) if spec.diagnose else []
@@ -180,7 +180,7 @@ async def _dataset(
 ) -> Dataset:
     version = await version_of(client, criteria, quiet=quiet)
     if not spec.fallback_dataset:
-        patient = searches_whole_pool(spec, client.model)
+        patient = searches_whole_pool(spec, client.model.info)
         return await dataset_for(
             client,
             version,
@@ -213,7 +213,7 @@ async def _measure(
         for request in _requests(trial, client, plan, conditions)
     )
     person = progress_listener(client.model)
-    title = "measuring your habits" if person else f"measuring {client.model.name}"
+    title = "measuring your habits" if person else f"measuring {client.model.info.name}"
     with progress(title, len(trials), quiet=quiet, to=person) as advance:
         async with aclosing(
             client.answers(requests, plan.settings, on_status=status_callback(advance))

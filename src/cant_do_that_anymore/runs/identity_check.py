@@ -11,7 +11,7 @@ from itertools import islice
 
 from ..client.budget import Budget
 from ..client.client import Client
-from ..client.session import create_model, is_remote, model_info, open_client
+from ..client.session import create_model, model_info, open_client
 from ..costs.forecast import forecast_with_cache
 from ..datasets.pools import Pool, positions_drawn, positions_for
 from ..datasets.search import Query, SelectionConfig
@@ -24,8 +24,6 @@ from ..interrupts import run_interruptible
 from ..metrics.notes import versions_of
 from ..progress import progress_display
 from ..providers.base import Answer, Model, Request, Settings, TransientError
-from ..providers.chain_of_thought import ThinkingModel
-from ..providers.openai_api import ServerModel
 from ..providers.request_variants import NO_TEMPERATURE
 from ..task.samples import trials_of
 from ..task.spec import Spec
@@ -63,7 +61,7 @@ async def verify_identity(
         ModelChanged: if the model has certainly changed.
         UserError: if the model cannot be reached and more requests are needed.
     """
-    if client.cache.is_empty or not is_remote(client.model):
+    if client.cache.is_empty or client.model.info.is_local:
         return []
     requests, settings = _first_requests(spec, plan, source, client.model)
     cached = _cached(requests, settings, client)
@@ -79,7 +77,7 @@ async def verify_identity_in(
     for another model.
     """
     is_given = spec.dataset or spec.fallback_dataset or not dataset.version
-    if is_given or not is_remote(client.model):
+    if is_given or client.model.info.is_local:
         return []
     requests = _measuring_requests(dataset.positions, plan)
     cached = _cached(requests, plan.settings, client, except_version=dataset.version)
@@ -96,7 +94,7 @@ def check_identity(run: Run, spec: Spec, budget: Budget, *, quiet: bool) -> None
     Raises:
         ModelChanged: if the model has certainly changed.
     """
-    if not is_remote(model_info(spec)):
+    if model_info(spec).is_local:
         return
 
     async def probed() -> list[str]:
@@ -134,14 +132,14 @@ async def _verify(
     if not cached:
         return []
     try:
-        with progress_display(f"the first answer of {client.model.name}", quiet=quiet):
+        with progress_display(f"the first answer of {client.model.info.name}", quiet=quiet):
             versions = {answer.version for _, answer in cached}
             notes = await _probe(cached, settings, client, versions)
             return [*notes, *await _fingerprint_notes(client)]
     except ModelChanged:
         raise
     except (UserError, TransientError) as error:
-        if not forecast_with_cache(spec, plan, client.model, client.cache).to_ask:
+        if not forecast_with_cache(spec, plan, client.model.info, client.cache).to_ask:
             return [_unreachable_note(error)]
         if isinstance(error, UserError):
             raise
@@ -155,7 +153,7 @@ def _unreachable_note(error: Exception) -> str:
 async def save_fingerprint(client: Client) -> None:
     """Save the server's fingerprint of the model with its cached answers."""
     if client.n_new:
-        client.cache.save_fingerprints(await _fingerprints(client.model))
+        client.cache.save_fingerprints(await client.model.fingerprints())
 
 
 def _first_requests(
@@ -163,7 +161,7 @@ def _first_requests(
 ) -> tuple[Iterator[Request], Settings]:
     """Return the first requests of a run and their settings."""
     if isinstance(source, Pool):
-        criteria = SelectionConfig(model, source, plan)
+        criteria = SelectionConfig(model.info, source, plan)
         numbers = range(min(MAX_POSITIONS_SEARCHED, len(criteria.ordered)))
         return (criteria.request(Query(number, 0)) for number in numbers), criteria.settings
     return _measuring_requests(positions_drawn(source, spec, plan), plan), plan.settings
@@ -214,7 +212,7 @@ async def _probe(
         differences += [difference] if difference else []
         if len(differences) == DIFFERENCES_TO_REJECT:
             raise ModelChanged(
-                f"{client.model.name} is another model than the one whose answers are kept "
+                f"{client.model.info.name} is another model than the one whose answers are kept "
                 f"({differences[-1]}); {HOW_TO_GO_ON}"
             )
     return [
@@ -253,7 +251,7 @@ async def _fingerprint_notes(client: Client) -> list[str]:
 
     A change is only a note, because servers are updated without a new model.
     """
-    notes, current = [], await _fingerprints(client.model)
+    notes, current = [], await client.model.fingerprints()
     for name, value in current.items():
         saved = client.cache.fingerprints(name)
         if saved and value not in saved:
@@ -264,8 +262,3 @@ async def _fingerprint_notes(client: Client) -> list[str]:
             )
     client.cache.save_fingerprints(current)
     return notes
-
-
-async def _fingerprints(model: Model) -> dict[str, str]:
-    inner = model.inner if isinstance(model, ThinkingModel) else model
-    return await inner.fingerprints() if isinstance(inner, ServerModel) else {}

@@ -10,7 +10,6 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ..client.batch.client import check_batch
 from ..errors import InvalidInput, unknown_value
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, resolve_rules
 from ..providers.access import split_address, validate_headers
@@ -295,6 +294,20 @@ def _checked_price(value: Iterable[float] | str | None) -> tuple[float, float] |
     return input_price, output_price
 
 
+def check_batch(spec: Spec, model: ModelInfo) -> None:
+    """Check that the model can answer the spec's requests in batches.
+
+    Raises:
+        InvalidInput: if it cannot.
+    """
+    if model.no_batches:
+        raise InvalidInput(model.no_batches)
+    if spec.fresh:
+        raise InvalidInput(
+            "what is in a batch is kept until it is there; leave out --fresh or --batch"
+        )
+
+
 def plan_for(spec: Spec, model: ModelInfo) -> Plan:
     """Resolve everything that the spec names.
 
@@ -303,7 +316,7 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
     """
     change, wording = spec.change, wording_named(spec.wording)
     if spec.batch:
-        check_batch(model, fresh=spec.fresh)
+        check_batch(spec, model)
     for effort in (spec.reasoning_effort, spec.select_effort):
         if effort not in (None, "none") and not model.may_think:
             raise InvalidInput(f"{model.name} does not think; leave out the effort {effort!r}")

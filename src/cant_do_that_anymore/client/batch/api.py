@@ -77,7 +77,7 @@ class BatchApi:
 
     async def upload(self, lines: Iterable[bytes]) -> str:
         """Upload requests and return the file's id."""
-        path, fields = _UPLOADS.get(self._model.provider, _UPLOAD)
+        path, fields = _UPLOADS.get(self._model.info.provider, _UPLOAD)
         data = aiohttp.FormData(fields)
         data.add_field("file", b"".join(lines), filename="questions.jsonl")
         return _text(await self._fetch("POST", path, data=data), "id")
@@ -171,8 +171,8 @@ class BatchApi:
         if response.status in _MISSING:
             words = self._model.without_key(error_message(response.body))
             return NoBatches(
-                f"{self._model.endpoint} has no batches of OpenAI's form (HTTP {response.status}: "
-                f"{words}); leave out --batch"
+                f"{self._model.info.endpoint} has no batches of OpenAI's form "
+                f"(HTTP {response.status}: {words}); leave out --batch"
             )
         fault = self._model.fault(response)
         return UserError(str(fault)) if isinstance(fault, RequestRejected) else fault

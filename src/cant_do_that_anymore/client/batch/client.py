@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import cast
 
-from ...errors import InvalidInput, Stopped
+from ...errors import Stopped
 from ...providers.base import (
     Answer,
-    ModelInfo,
+    Model,
     Question,
     Request,
     RequestRejected,
@@ -22,8 +23,6 @@ from ...providers.base import (
     Settings,
     TransientError,
 )
-from ...providers.catalogue import OUR_MODELS
-from ...providers.chain_of_thought import Thinker
 from ...providers.openai_api import ServerModel
 from ...providers.request_variants import fallbacks, limit_of
 from ..budget import FREE, STOPPED, Budget, Meter, Price
@@ -101,7 +100,7 @@ class BatchQueue:
         self._meter = meter
         self._price = price
         self._api = BatchApi(model)
-        self._journal = BatchJournal(store, model)
+        self._journal = BatchJournal(store, model.info)
         self.batches = Batches(self._api, self._journal, stopped_within)
         self._max_requests = MAX_REQUESTS
         self._delivered: dict[tuple[str, Settings], list[str]] = {}
@@ -159,7 +158,9 @@ class BatchQueue:
         request, settings = waiting.request, waiting.settings
         variants = self._cache.variants(settings) if waiting.variant is None else [waiting.variant]
         lines = [
-            BatchRequest(request_key(self._model, request, settings, variant), variant, waiting)
+            BatchRequest(
+                request_key(self._model.info, request, settings, variant), variant, waiting
+            )
             for variant in (variants[:1] if request.same_limit_only else variants)
         ]
         matches = ((line, entry) for line in lines if (entry := self._journal.find(line.key)))
@@ -240,26 +241,6 @@ MAX_BATCHES = 3
 QUIET_SECONDS = 0.02
 
 
-def check_batch(model: ModelInfo, *, fresh: bool) -> None:
-    """Check that the model can answer in batches; raise `InvalidInput` if it cannot."""
-    if model.name in OUR_MODELS:
-        raise InvalidInput(f"{model.name} answers here and for nothing; leave out --batch")
-    if isinstance(model, Thinker):
-        raise InvalidInput(
-            f"{model.name} is asked twice, the second time by what it said the first time, which a "
-            "batch cannot do; leave out --batch, or cot/"
-        )
-    if not isinstance(model, ServerModel):
-        raise InvalidInput(
-            f"{model.name} is reached by Inspect AI, which has batches of its own: inspect eval "
-            f"cant_do_that_anymore/all --model {model.name} --batch"
-        )
-    if fresh:
-        raise InvalidInput(
-            "what is in a batch is kept until it is there; leave out --fresh or --batch"
-        )
-
-
 class BatchClient(Client):
     """Sends requests to one model in batches, or singly where a batch is not worth it."""
 
@@ -267,15 +248,16 @@ class BatchClient(Client):
 
     def __init__(
         self,
-        model: ServerModel,
+        model: Model,
         store: Store,
         connections: int | None = None,
         budget: Budget | None = None,
         price: Price = FREE,
     ) -> None:
         super().__init__(model, store, connections, budget, price)
+        server = cast(ServerModel, model)  # its info says that it takes batches
         self._queue = BatchQueue(
-            model, store, self.cache, self.meter, price.in_batch, self._stopped_within
+            server, store, self.cache, self.meter, price.in_batch, self._stopped_within
         )
         self._open_requests = asyncio.Semaphore(MAX_REQUESTS)
         self._busy = 0
