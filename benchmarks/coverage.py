@@ -41,8 +41,7 @@ from simulating import Simulator, print_below, settled
 from cant_do_that_anymore.metrics.stats.intervals import (
     DIFFERENCE,
     RELATIVE_CHANGE,
-    ratio_interval,
-    ratio_tally,
+    Ratio,
 )
 from cant_do_that_anymore.metrics.stats.tests import p_value
 
@@ -60,9 +59,9 @@ def holds(truth: float, experiment: Experiment, is_delta: bool) -> bool | None:
     before, after, games = experiment
     changes = [b - a for a, b in zip(before, after, strict=True)]
     if is_delta:
-        tally = ratio_tally(changes, [1] * len(games), games, DIFFERENCE)
+        tally = Ratio(changes, [1] * len(games), DIFFERENCE).tally(games)
     else:
-        tally = ratio_tally(changes, before, games, RELATIVE_CHANGE)
+        tally = Ratio(changes, before, RELATIVE_CHANGE).tally(games)
     return tally.contains(truth) if tally else None
 
 
@@ -129,7 +128,7 @@ def width(of: Design, times: int) -> float:
     found = []
     for before, after, games in experiments((0.67, -0.5, False), of, times):
         parts = [b - a for a, b in zip(before, after, strict=True)]
-        interval = ratio_interval(parts, before, games, RELATIVE_CHANGE)
+        interval = Ratio(parts, before, RELATIVE_CHANGE).interval(games)
         found.append(interval.high - interval.low if interval else np.nan)
     return float(np.nanmean(found))
 

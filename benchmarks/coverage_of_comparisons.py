@@ -25,7 +25,6 @@ from cant_do_that_anymore.metrics.stats.intervals import (
     RELATIVE_CHANGE,
     Ratio,
     difference_tally,
-    ratio_interval,
 )
 
 PAIRS = (
@@ -104,7 +103,7 @@ def _is_equal_alone(won: int, lost: int, n: int) -> bool:
 
 
 def _is_equal(signs: list[int], games: list[int]) -> bool:
-    interval = ratio_interval(signs, [1] * len(signs), games, DIFFERENCE)
+    interval = Ratio(signs, [1] * len(signs), DIFFERENCE).interval(games)
     return interval is not None and interval.low >= -MATTERS and interval.high <= MATTERS
 
 

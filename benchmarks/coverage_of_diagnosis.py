@@ -34,7 +34,7 @@ from cant_do_that_anymore.metrics.stats.intervals import (
     SHARE_OF_SOME,
     Difference,
     Quotient,
-    ratio_tally,
+    Ratio,
 )
 
 LOWEST, HIGHEST = 0.93, 0.99
@@ -84,7 +84,7 @@ def share_of_some(of: Design, counted: float, hit: float, times: int) -> list[fl
 def _of_share(of: Design, counted: float, hit: float, times: int) -> list[float]:
     held = []
     for parts, wholes, games in _shares(of, counted, hit, times):
-        tally = ratio_tally(parts, wholes, games, SHARE_OF_SOME)
+        tally = Ratio(parts, wholes, SHARE_OF_SOME).tally(games)
         if tally:
             held.append(tally.contains(hit))
     return [float(np.mean(held))]
@@ -144,7 +144,7 @@ def _of_knowing(of: Design, share: float, kept: tuple[float, float], times: int)
         knows = draws[0] < share
         keeps = draws[1] < np.where(knows, *kept)
         known, others = (
-            ratio_tally((some & keeps).tolist(), some.tolist(), games.tolist(), SHARE_OF_SOME)
+            Ratio((some & keeps).tolist(), some.tolist(), SHARE_OF_SOME).tally(games.tolist())
             for some in (knows, ~knows)
         )
         if known and others:
@@ -215,7 +215,7 @@ def _samples(counts: tuple[int, int, int, int]) -> Experiment:
 
 def _tally(before: list[int], after: list[int], games: list[int]) -> Tally | None:
     changes = [b - a for a, b in zip(before, after, strict=True)]
-    return ratio_tally(changes, before, games, RELATIVE_CHANGE)
+    return Ratio(changes, before, RELATIVE_CHANGE).tally(games)
 
 
 def _holds(ours: Tally | None, beside: Tally | None, truth: float) -> bool | None:

@@ -33,7 +33,6 @@ from cant_do_that_anymore.metrics.stats.intervals import (
     RELATIVE_CHANGE,
     Ratio,
     difference_tally,
-    ratio_tally,
 )
 from cant_do_that_anymore.metrics.stats.score_interval import Cell
 from cant_do_that_anymore.metrics.stopping import CRITICAL_FACTOR, looks
@@ -146,7 +145,7 @@ def _seen(experiment: Experiment) -> Seen:
             BEFORE: (before, ones, RATE),
             AFTER: (after, ones, RATE),
         }[measure]
-        tally = ratio_tally(parts, wholes, games, support)
+        tally = Ratio(parts, wholes, support).tally(games)
         return replace(tally, critical_factor=CRITICAL_FACTOR) if tally else None
 
     return seen
@@ -165,7 +164,7 @@ def _seen_alone(experiment: Experiment) -> Seen:
 
 @cache
 def _of_counts(measure: str, n: int, had: int, kept: int, both: int) -> Tally | None:
-    """As `ratio_tally` counts, which would take each sample."""
+    """As `Ratio.tally` counts, which would take each sample."""
     lost, gained = had - both, kept - both
     counts = {
         IMPACT: {(-1, 1): lost, (0, 0): 0, (0, 1): both, (1, 0): gained},

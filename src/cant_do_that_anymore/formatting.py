@@ -47,10 +47,10 @@ def format_p(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
-def number(value: Number) -> str:
-    """Format a metric, with a dash for None."""
+def number(value: Number, missing: str = "–") -> str:
+    """Format a metric; None is missing."""
     if value is None:
-        return "–"
+        return missing
     return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
 
 

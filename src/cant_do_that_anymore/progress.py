@@ -19,11 +19,8 @@ BAR_SECONDS = 0.1
 RATE_WINDOW_SECONDS, RATE_WINDOW_STEPS = 30.0, 20
 
 
-class Show(Protocol):
-    """Callback that displays the share done, if known, and a remark."""
-
-    def __call__(self, share: float | None, remark: str) -> None:
-        """Display both."""
+# Displays the share done, if known, and a remark.
+Show = Callable[[float | None, str], None]
 
 
 class Advance(Protocol):
@@ -69,35 +66,25 @@ def progress(
         quiet: display nothing.
         to: prints a line for each step instead, for a person who answers at the terminal.
     """
-    if to and not quiet:
-        yield _line_per_step(work, total, to)
-        return
     done, rates = 0, _RateEstimator()
-    with progress_display(work, quiet=quiet) as show:
+    with progress_display(work, quiet=quiet or to is not None) as show:
 
         def advance(steps: int = 1, *, remark: Callable[[], str] = str, paced: bool = True) -> None:
             nonlocal done
+            done += steps
             if quiet:
                 return
-            done += steps
+            if to:
+                to(f"{work}: {done} of {total}")
+                return
             rate = rates.rate(done)
             pace = f"{rate:.0f}/s" if rate >= 1 else f"{duration(1 / rate)} each" if rate else ""
             parts = (f"{done}/{total}", pace if paced else "", remark())
             show(done / total if paced else None, ", ".join(filter(None, parts)))
 
+        if to:
+            advance(0)
         yield advance
-
-
-def _line_per_step(work: str, total: int, to: Callable[[str], None]) -> Advance:
-    done = 0
-
-    def advance(steps: int = 1, *, remark: Callable[[], str] = str, paced: bool = True) -> None:
-        nonlocal done
-        done += steps
-        to(f"{work}: {done} of {total}")
-
-    advance(0)
-    return advance
 
 
 @contextmanager
@@ -110,15 +97,31 @@ def progress_display(work: str, *, quiet: bool, plain: bool = False) -> Iterator
         plain: print lines in a terminal too, because something else is written there.
     """
     if quiet:
-        yield _silent
+        yield lambda share, remark: None
         return
-    work = visible(work)
-    with _plain_lines(work) if plain or not sys.stderr.isatty() else _bar(work) as show:
-        yield lambda share, remark: show(share, visible(remark))
+    lines = plain or not sys.stderr.isatty()
+    every = PLAIN_LINE_SECONDS if lines else BAR_SECONDS
+    rates, part = _RateEstimator(), _PART.get()
+    last = time.monotonic() - (0.0 if lines else every)  # the bar is drawn at once
+    with (_plain_lines if lines else _bar)(visible(work), part.title if part else "") as draw:
 
+        def show(share: float | None, remark: str) -> None:
+            nonlocal last
+            nothing_yet.cancel()
+            now, left = time.monotonic(), rates.left(share)
+            if now - last >= every or share == 1:
+                last = now
+                own = "" if left is None else f", {duration(left)} left"
+                draw(share, visible(remark) + own, part.left(left) if part else "")
 
-def _silent(share: float | None, remark: str) -> None:
-    pass
+        nothing_yet = Timer(every, draw, (None, "nothing yet", ""))
+        nothing_yet.daemon = True
+        if lines:
+            nothing_yet.start()
+        try:
+            yield show
+        finally:
+            nothing_yet.cancel()
 
 
 class _RateEstimator:
@@ -181,12 +184,13 @@ def overall_progress(title: str, ahead: int, took: list[float]) -> Iterator[None
         took.append(time.monotonic() - part.began)
 
 
-def _time_left(left: float | None) -> str:
-    return "" if left is None else f", {duration(left)} left"
+# Draws the share done, a remark, and the time left of all runs.
+_Draw = Callable[[float | None, str, str], None]
 
 
 @contextmanager
-def _bar(work: str) -> Iterator[Show]:
+def _bar(work: str, title: str) -> Iterator[_Draw]:
+    """Draw a bar, below the title of a run of several."""
     from rich.console import Console, RenderableType
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.text import Text
@@ -196,55 +200,32 @@ def _bar(work: str) -> Iterator[Show]:
         BarColumn(bar_width=24),
         TextColumn("{task.fields[remark]}", markup=False),
     )
-    rates, last, part = _RateEstimator(), -BAR_SECONDS, _PART.get()
-    overall = Text(part.title if part else "")
+    overall = Text(title)
 
     class Bars(Progress):
         def get_renderables(self) -> Iterator[RenderableType]:
-            if part:
+            if title:
                 yield overall
             yield from super().get_renderables()
 
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(work, total=None, remark="")
 
-        def show(share: float | None, remark: str) -> None:
-            nonlocal last
-            now, left = time.monotonic(), rates.left(share)
-            if now - last < BAR_SECONDS and share != 1:
-                return
-            last = now
+        def draw(share: float | None, remark: str, left_of_all: str) -> None:
+            overall.plain = title + left_of_all
             total = None if share is None else 1.0
-            if part:
-                overall.plain = part.title + part.left(left)
-            remark += _time_left(left)
             bars.update(task, completed=share or 0.0, total=total, remark=remark)
 
-        yield show
+        yield draw
 
 
 @contextmanager
-def _plain_lines(work: str) -> Iterator[Show]:
-    """Print a line every 15 seconds and at the end, for logs, also if no step is done yet."""
-    rates, last, part = _RateEstimator(), time.monotonic(), _PART.get()
-    work = f"{part.title}: {work}" if part else work
+def _plain_lines(work: str, title: str) -> Iterator[_Draw]:
+    """Print lines, for logs: every 15 seconds and at the end, also if no step is done yet."""
 
-    def print_line(remark: str) -> None:
+    def draw(_: float | None, remark: str, left_of_all: str) -> None:
         with suppress(OSError):  # standard error is closed; the work goes on
-            print(f"{work}: {remark}", file=sys.stderr, flush=True)
+            line = f"{work}: {remark}{left_of_all}"
+            print(f"{title}: {line}" if title else line, file=sys.stderr, flush=True)
 
-    def show(share: float | None, remark: str) -> None:
-        nonlocal last
-        first_line.cancel()
-        now, left = time.monotonic(), rates.left(share)
-        if now - last >= PLAIN_LINE_SECONDS or share == 1:
-            last = now
-            print_line(remark + _time_left(left) + (part.left(left) if part else ""))
-
-    first_line = Timer(PLAIN_LINE_SECONDS, print_line, ["nothing yet"])
-    first_line.daemon = True
-    first_line.start()
-    try:
-        yield show
-    finally:
-        first_line.cancel()
+    yield draw

@@ -16,7 +16,8 @@ def test_any_forbidden_moves_are_counted_beside_the_special_ones() -> None:
         (p, {STANDARD_CONDITION: b, CHANGED_CONDITION: a})
         for p, (b, a) in zip(after_e4_e5, said, strict=False)
     ]
-    (group,) = by_opening(run_of(asked))
+    run = run_of(asked)
+    (group,) = by_opening(run.answered, run.plan)
     shares = {name: (share.value, share.forbidden) for name, share in group.shares.items()}
     assert shares == {STANDARD_CONDITION: (0.5, 0.75), CHANGED_CONDITION: (0.25, 0.75)}
 
@@ -27,5 +28,5 @@ def test_every_sample_with_an_answer_is_in_one_group() -> None:
     ]
     asked = [(p, said[number % 2]) for number, p in enumerate(shipped_pool("pool")[:200])]
     run = run_of(asked)
-    for groups in (by_earlier_moves(run)[1], by_opening(run)):
+    for groups in (by_earlier_moves(run.answered, run.plan)[1], by_opening(run.answered, run.plan)):
         assert sum(group.n for group in groups) == 100

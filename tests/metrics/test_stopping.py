@@ -27,8 +27,7 @@ from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES
 from cant_do_that_anymore.metrics.stats.intervals import (
     RATE,
     RELATIVE_CHANGE,
-    ratio_interval,
-    ratio_tally,
+    Ratio,
 )
 from cant_do_that_anymore.metrics.stopping import CRITICAL_FACTOR, FIRST_LOOK, looks
 from cant_do_that_anymore.runs.storage import facts_of, load_run, rescored, save_run
@@ -229,8 +228,9 @@ def test_every_interval_allows_for_having_been_looked_at(server: Loopback, tmp_p
         assert usual.high < wider.high
         assert wider == interval_of(MEASURES[name], run.samples, CRITICAL_FACTOR)
     plain = as_if_all_were_measured(run)
-    for grouped in (by_opening, by_usualness, lambda each: by_earlier_moves(each)[1]):
-        for group, alike in zip(grouped(run), grouped(plain), strict=True):
+    for grouped in (by_opening, by_usualness, lambda *of: by_earlier_moves(*of)[1]):
+        wide, narrow = (grouped(each.answered, each.plan) for each in (run, plain))
+        for group, alike in zip(wide, narrow, strict=True):
             its, others = (
                 group.shares[CHANGED_CONDITION].interval,
                 alike.shares[CHANGED_CONDITION].interval,
@@ -324,8 +324,8 @@ def test_it_is_within_reach_exactly_if_both_ends_of_the_interval_are(
 ) -> None:
     parts, wholes = [part for part, _ in rows], [whole for _, whole in rows]
     games = [place // 2 if together else place for place in range(len(rows))]
-    tally = ratio_tally(parts, wholes, games, RELATIVE_CHANGE)
-    around = ratio_interval(parts, wholes, games, RELATIVE_CHANGE)
+    tally = Ratio(parts, wholes, RELATIVE_CHANGE).tally(games)
+    around = Ratio(parts, wholes, RELATIVE_CHANGE).interval(games)
     if not tally or not around:
         return
     value = sum(parts) / sum(wholes)
@@ -337,7 +337,7 @@ def test_it_is_within_reach_exactly_if_both_ends_of_the_interval_are(
 
 
 def test_an_interval_that_goes_further_down_than_up_is_within_reach_by_its_lower_end() -> None:
-    tally = ratio_tally([1] * 8 + [0] * 2, [1] * 10, range(10), RATE)  # .49 to .94
+    tally = Ratio([1] * 8 + [0] * 2, [1] * 10, RATE).tally(range(10))  # .49 to .94
     assert tally and tally.is_narrower_than(0.32) and not tally.is_narrower_than(0.3)
 
 

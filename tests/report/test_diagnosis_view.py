@@ -252,7 +252,7 @@ def test_a_page_of_a_diagnosis_fits_narrow_screens(
 
 def test_every_page_shows_the_habit_by_how_usual_the_move_is_among_people() -> None:
     run = run_of([(p, {"standard": "special", "changed": "special"}) for p in POOL[:80]])
-    groups = by_usualness(run)
+    groups = by_usualness(run.answered, run.plan)
     assert sum(group.n for group in groups) == 80
     labels = [group.label for group in groups]
     assert len(groups) > 3 and labels == sorted(labels, key=lambda label: int(label.split()[0]))
@@ -272,7 +272,7 @@ def test_without_the_network_the_page_comes_without_that_axis(
     pocket.load_network.cache_clear()
     unknown = Position(0, ("e2e4", "e7e5"), ("f1b5", "f1c4"))
     run = run_of([(unknown, {"standard": "special", "changed": "special"})])
-    assert by_usualness(run) == []
+    assert by_usualness(run.answered, run.plan) == []
     assert "how usual" not in page(run)
     assert "By opening" in page(run)
 

@@ -19,7 +19,6 @@ from cant_do_that_anymore.metrics.measures import MEASURES
 from cant_do_that_anymore.metrics.types import Measure
 from cant_do_that_anymore.providers.base import Answer, Settings, Usage
 from cant_do_that_anymore.report.run_page import headline, page
-from cant_do_that_anymore.report.sample_browser import samples_json
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
@@ -584,24 +583,28 @@ def test_a_page_of_a_model_that_does_not_think_has_nothing_on_thoughts(habitual_
     assert "hinking" not in shown
 
 
-def test_long_thoughts_are_cut_as_replies_are(tmp_path: Path, open_page: Opener) -> None:
-    thoughts = "a" * 30_000 + " f1b5 " + "b" * 30_000 + " g1f3"
+def test_long_texts_are_cut_in_the_middle_and_say_so(tmp_path: Path, open_page: Opener) -> None:
     position = Position(1, ("e2e4", "c7c5"), ("f1b5",))
-    opened = open_page(saved(run_of([pair(position, "", thinking(thoughts, "", 9))]), tmp_path))
+    reply = "a" * 50_000 + '<"\n\u202e' * 12_500
+    thoughts = "a" * 30_000 + " f1b5 " + "b" * 30_000 + " g1f3"
+    opened = open_page(saved(run_of([pair(position, reply, thinking(thoughts, "", 9))]), tmp_path))
+    shown = opened.text("article.standard pre")
+    assert shown.startswith("a" * 1_500 + "…")
+    assert shown.endswith("…" + visible('<"\n\u202e') * 375)
+    assert "97,000 characters are left out here" in shown
     shown = opened.text("article.changed details pre")
-    assert shown.startswith("a" * 10_000 + "…")
-    assert "40,011 characters are left out here" in shown
+    assert shown.startswith("a" * 1_500 + "…")
+    assert "57,011 characters are left out here" in shown
     assert opened.page.locator(".pointer").all_text_contents() == ["g1f3"]
     assert opened.text("article.changed summary") == "Thoughts: 9 tokens, with the special move"
     assert "Replies and thoughts are shown" in opened.text("#samples .fine")
+    assert "longer than 3,000 characters" in " ".join(opened.text("#samples .fine").split())
 
 
-def test_many_long_thoughts_stay_below_ten_megabytes() -> None:
+def test_a_thousand_samples_with_long_thoughts_stay_below_ten_megabytes() -> None:
     answer = thinking("Maybe f1b5, e4e5 or Nf3 and then castle (O-O)? " * 600, "a2a3", 7_000)
-    run = run_of([pair(position, answer, answer) for position in shipped_pool("pool")[:300]])
-    made = page(run)
-    assert len(made.encode()) < 10_000_000
-    assert "longer than 13,333 characters" in " ".join(made.split())
+    run = run_of([pair(position, answer, answer) for position in shipped_pool("pool")[:100]])
+    assert len(page(run).encode()) - len(page(run_of([])).encode()) < 10_000_000 / 10
 
 
 def test_policy_stops_scripts_and_requests_whatever_gets_into_the_page(
@@ -665,35 +668,12 @@ def test_names_notes_errors_and_sources_are_text_too(tmp_path: Path, open_page: 
     assert opened.text("article.standard .remark") == visible(evil)
 
 
-def test_long_replies_are_cut_in_the_middle_and_say_so(tmp_path: Path, open_page: Opener) -> None:
-    reply = "a" * 50_000 + "b" * 50_000
-    run = run_of([pair(shipped_pool("pool")[0], reply, "<" * 100_000)])
-    opened = open_page(saved(run, tmp_path))
-    shown = opened.text("article.standard pre")
-    assert shown.startswith("a" * 10_000 + "…")
-    assert shown.endswith("…" + "b" * 10_000)
-    assert "80,000 characters are left out here" in shown
-    assert "20,000 characters" in opened.text("#samples .fine")
-
-
 def test_a_thousand_samples_open_in_two_seconds(habitual_page: Path, open_page: Opener) -> None:
     started = monotonic()
     opened = open_page(habitual_page)
     assert opened.page.locator("#samples .board use").count() > 0
     assert monotonic() - started < 2
     assert habitual_page.stat().st_size < 2_000_000
-
-
-def test_the_more_replies_the_shorter_they_are_cut_and_all_letters_are_counted() -> None:
-    reply = '"<a\n' * 4_750 + "\u202e" * 1_000
-    positions = shipped_pool("pool")[:250]
-    run = run_of([pair(position, reply, reply) for position in positions])
-    samples, longest = samples_json(run)
-    assert longest == 8_000_000 / (2 * len(positions))
-    for sample in samples:
-        start, left_out, end = json.loads(sample)["replies"][STANDARD_CONDITION]["text"]
-        assert left_out == len(reply) - 2 * (longest // 2)
-        assert start + end == visible(reply[: longest // 2] + reply[-(longest // 2) :])
 
 
 def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(

@@ -8,7 +8,7 @@ from typing import TypeVar
 from ..formatting import Number
 from ..task.conditions import QUESTIONS
 from ..task.types import Outcome, Sample, ScoredAnswer
-from .stats.intervals import BOUNDED, Interval, Ratio, ratio_interval
+from .stats.intervals import BOUNDED, Interval, Ratio
 from .types import Bounds, Measure
 
 # Unusable answers are ignored if they change less than this share of the interval's width.
@@ -26,14 +26,7 @@ def interval_of(
     measure: Measure, samples: Sequence[Sample], critical_factor: float = 1.0
 ) -> Interval | None:
     """Return the 95% interval of a measure, clustered by game; None if the measure is undefined."""
-    return interval_in(ratio_of(measure, samples), games_of(samples), critical_factor)
-
-
-def interval_in(
-    ratio: Ratio, groups: Sequence[Hashable], critical_factor: float
-) -> Interval | None:
-    """Return the 95% interval of a ratio, with samples clustered by these groups."""
-    return ratio_interval(ratio.parts, ratio.wholes, groups, ratio.support, critical_factor)
+    return ratio_of(measure, samples).interval(games_of(samples), critical_factor)
 
 
 def games_of(samples: Sequence[Sample]) -> list[Hashable]:
@@ -122,7 +115,7 @@ def bounds_of(
     return bounds_over(
         [(ratio_of(measure, answered_samples), games_of(answered_samples)), *guessed],
         lambda guess: guess[0].value,
-        lambda guess: interval_in(*guess, critical_factor),
+        lambda guess: guess[0].interval(guess[1], critical_factor),
         measure.value(complete(samples, measure.needs)),
     )
 
@@ -152,9 +145,9 @@ def bounds_over(
     )
 
 
-def widened(interval: Interval | None, bounds: Bounds | None) -> Interval | None:
+def widened(interval: Interval, bounds: Bounds | None) -> Interval:
     """Return the interval to report: extended to the bounds, if there are any."""
-    if not interval or not bounds or bounds.lowest is None or bounds.highest is None:
+    if not bounds or bounds.lowest is None or bounds.highest is None:
         return interval
     return Interval(bounds.lowest, bounds.highest, BOUNDED[interval.method])
 

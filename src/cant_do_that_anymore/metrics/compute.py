@@ -1,8 +1,7 @@
 """Compute all results of a run from its samples."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from typing import TypeVar
 
 from ..formatting import Number
@@ -12,7 +11,6 @@ from .bounds import (
     answered,
     bounds_of,
     games_of,
-    interval_in,
     ratios_of,
     special_moves_of,
     unusable_share,
@@ -20,7 +18,7 @@ from .bounds import (
 )
 from .diagnosis import Grouping, contrasts_for
 from .measures import STATISTICS, measures_for
-from .stats.intervals import Interval
+from .stats.intervals import Interval, Ratio
 from .stopping import critical_factor_of
 from .thinking import amounts_for
 from .types import Measure, Results
@@ -30,75 +28,46 @@ _Value = TypeVar("_Value")
 
 def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = ()) -> Results:
     """Compute all metrics, intervals, bounds and outcome counts; for any number of samples."""
-    arms = answered_samples, answered_controls = answered(samples), answered(controls)
+    everything, arms = (samples, controls), (answered(samples), answered(controls))
     names = [condition.name for condition in plan.conditions]
-    amounts, contrasts = amounts_for(names, answered_samples), contrasts_for(names)
-    critical_factor, available = critical_factor_of(plan), measures_for(names)
-    of_samples = [measure for measure in available if not measure.of_controls]
-    of_controls = [measure for measure in available if measure.of_controls]
-    ratios = ratios_of(of_samples, answered_samples) | ratios_of(of_controls, answered_controls)
-
-    def including_failed(measure: Measure) -> Sequence[Sample]:
-        return controls if measure.of_controls else samples
-
-    @cache
-    def clusters_by(grouping: Grouping, of_controls: bool) -> Sequence[Hashable]:
-        return grouping(answered_controls if of_controls else answered_samples)
-
-    def interval(measure: Measure, grouping: Grouping) -> Interval | None:
-        clusters = clusters_by(grouping, measure.of_controls)
-        return interval_in(ratios[measure.name], clusters, critical_factor)
-
-    measures = [
-        measure
-        for measure in available
-        if not measure.optional or ratios[measure.name].value is not None
-    ]
+    available, contrasts = measures_for(names), contrasts_for(names)
+    amounts, critical_factor = amounts_for(names, arms[0]), critical_factor_of(plan)
+    ratios: dict[str, Ratio] = {}
+    for of_controls, arm in enumerate(arms):
+        ratios |= ratios_of([m for m in available if m.of_controls == of_controls], arm)
+    measures = [m for m in available if not m.optional or ratios[m.name].value is not None]
     bounded = [measure for measure in measures if measure.bounded]
+
+    def intervals(of: Sequence[Measure], grouping: Grouping) -> dict[str, Interval]:
+        clusters = [grouping(arm) for arm in arms]
+        return _existing(
+            {m.name: ratios[m.name].interval(clusters[m.of_controls], critical_factor) for m in of}
+            | {c.name: c.interval(arms, grouping, critical_factor) for c in contrasts}
+        )
+
     bounds = _existing(
-        {
-            measure.name: bounds_of(measure, including_failed(measure), critical_factor)
-            for measure in bounded
-        }
-        | {
-            contrast.name: contrast.bounds((samples, controls), critical_factor)
-            for contrast in contrasts
-        }
+        {m.name: bounds_of(m, everything[m.of_controls], critical_factor) for m in bounded}
+        | {c.name: c.bounds(everything, critical_factor) for c in contrasts}
     )
-    as_scored = {measure.name: interval(measure, games_of) for measure in measures} | {
-        contrast.name: contrast.interval(arms, critical_factor=critical_factor)
-        for contrast in contrasts
-    }
     return Results(
         metrics={
             **{measure.name: ratios[measure.name].value for measure in measures},
             **{contrast.name: contrast.value(arms) for contrast in contrasts},
-            **{amount.name: amount.value(answered_samples) for amount in amounts},
-            **{
-                statistic.name: statistic.value(answered_samples)
-                for statistic in STATISTICS.values()
-            },
-            "n_samples": len(answered_samples),
-            "n_games": len(set(clusters_by(games_of, False))),
-            "n_failed": len(samples) - len(answered_samples),
-            **({"n_controls": len(answered_controls)} if of_controls else {}),
+            **{amount.name: amount.value(arms[0]) for amount in amounts},
+            **{statistic.name: statistic.value(arms[0]) for statistic in STATISTICS.values()},
+            "n_samples": len(arms[0]),
+            "n_games": len(set(games_of(arms[0]))),
+            "n_failed": len(samples) - len(arms[0]),
+            **({"n_controls": len(arms[1])} if any(m.of_controls for m in available) else {}),
             **{f"{name}_unusable_proportion": unusable_share(samples, name) for name in names},
             **_usage([*samples, *controls]),
         },
-        intervals=_existing(
-            {
-                name: widened(scored_interval, bounds.get(name))
-                for name, scored_interval in as_scored.items()
-            }
-            | {
-                amount.name: amount.interval(answered_samples, critical_factor)
-                for amount in amounts
-            }
-        ),
-        by_special_move=_existing(
-            {measure.name: interval(measure, special_moves_of) for measure in bounded}
-            | {c.name: c.interval(arms, special_moves_of, critical_factor) for c in contrasts}
-        ),
+        intervals={
+            name: widened(interval, bounds.get(name))
+            for name, interval in intervals(measures, games_of).items()
+        }
+        | _existing({amount.name: amount.interval(arms[0], critical_factor) for amount in amounts}),
+        by_special_move=intervals(bounded, special_moves_of),
         bounds=bounds,
         outcomes={condition.name: _outcomes(samples, condition) for condition in plan.conditions},
         control_outcomes={

@@ -11,7 +11,7 @@ knows the rule minus those kept where it does not.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Literal, get_args
 
@@ -26,7 +26,6 @@ from .stats.intervals import (
     Difference,
     Interval,
     Quotient,
-    ratio_tally,
 )
 from .types import Bounds, Measure, Results
 
@@ -255,7 +254,7 @@ class Contrast:
         guessed = [scored, *product(*(_extremes(*group) for group in groups))]
         usable = [complete(arm, measure.needs) for measure, arm in groups]
         return bounds_over(
-            [self._compared(guess, critical_factor=critical_factor) for guess in guessed],
+            [self._compared(guess, games_of, critical_factor) for guess in guessed],
             self._value,
             self._interval,
             self._value(self._compared(usable)),
@@ -271,12 +270,12 @@ class Contrast:
         grouping: Grouping = games_of,
         critical_factor: float = 1.0,
     ) -> Quotient | None:
-        tallies = []
-        for measure, group in zip((self.change, self.beside), groups, strict=True):
-            ratio = ratio_of(measure, group)
-            if tally := ratio_tally(ratio.parts, ratio.wholes, grouping(group), ratio.support):
-                tallies.append(replace(tally, critical_factor=critical_factor))
-        return self.kind(*tallies) if len(tallies) == 2 else None
+        tallies = [
+            ratio_of(measure, group).tally(grouping(group), critical_factor)
+            for measure, group in zip((self.change, self.beside), groups, strict=True)
+        ]
+        first, second = tallies
+        return self.kind(first, second) if first and second else None
 
     def _value(self, quotient: Quotient | None) -> Number:
         value = quotient.value if quotient else None
@@ -284,11 +283,9 @@ class Contrast:
 
     def _interval(self, quotient: Quotient | None) -> Interval | None:
         interval, null = quotient.interval if quotient else None, self.kind.of_equals
-        return (
-            Interval(interval.low - null, interval.high - null, interval.method)
-            if interval
-            else None
-        )
+        if not interval:
+            return None
+        return Interval(interval.low - null, interval.high - null, interval.method)
 
 
 def _extremes(measure: Measure, samples: Sequence[Sample]) -> list[Sequence[Sample]]:

@@ -4,9 +4,9 @@ The file of move frequencies (`tools/make_usual.py`) covers the positions of the
 reports of runs on them do not load the network.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from struct import Struct
 
@@ -15,8 +15,7 @@ from ..formatting import Number
 from ..game.notation import notate_game, with_move_numbers
 from ..game.position import DATA, Position, earlier_moves
 from ..game.rules import Rules
-from ..runs.results import Run
-from ..task.types import Sample
+from ..task.types import Plan, Sample
 from .bounds import interval_of
 from .measures import FORBIDDEN, MEASURES, SHARES
 from .stats.intervals import Interval
@@ -95,61 +94,59 @@ class Group:
     opening: str = ""
 
 
-def by_earlier_moves(run: Run) -> tuple[str, list[Group]]:
+def by_earlier_moves(samples: Sequence[Sample], plan: Plan) -> tuple[str, list[Group]]:
     """Group by the number of earlier moves, ascending; return what was counted and the groups.
 
     All moves are counted. For games played under the changed rules, only moves of the changed piece
     count: each of them showed the model the new rule.
     """
-    samples, change, critical_factor = run.answered, run.plan.change, critical_factor_of(run.plan)
-    if run.plan.eval == "all_diagonal":
-        return f"earlier {change.affected_moves_label}", by_affected_moves(
-            samples, change, critical_factor
-        )
+    critical_factor = critical_factor_of(plan)
+    if plan.eval == "all_diagonal":
+        label = f"earlier {plan.change.affected_moves_label}"
+        return label, by_affected_moves(samples, plan.change, critical_factor)
     counts = [len(sample.position.moves) for sample in samples]
-    return "earlier moves", _labelled(samples, counts, _even_bins(counts), critical_factor)
+    bins = _even_bins(counts)
+    labels = [bins[count] for count in counts]
+    return "earlier moves", _grouped(samples, labels, bins.values(), critical_factor)
 
 
 def by_affected_moves(
     samples: Sequence[Sample], change: Rules, critical_factor: float
 ) -> list[Group]:
     """Group by the number of earlier moves that the rule change affects, ascending."""
-    counts = [min(MANY, earlier_moves(sample.position, change)) for sample in samples]
-    return _labelled(samples, counts, dict(enumerate(EARLIER)), critical_factor)
+    labels = [EARLIER[min(MANY, earlier_moves(sample.position, change))] for sample in samples]
+    return _grouped(samples, labels, EARLIER, critical_factor)
 
 
-def by_usualness(run: Run) -> list[Group]:
+def by_usualness(samples: Sequence[Sample], plan: Plan) -> list[Group]:
     """Group by how common the special move is in human games, according to the bundled network.
 
     Empty if the network cannot be loaded, because the report is complete without these groups.
     """
-    samples = run.answered
     try:
         percents = usualness([sample.position for sample in samples])
     except UserError:
         return []
     width = 100 // USUAL_BINS
-    bins = [min(USUAL_BINS - 1, percent // width) for percent in percents]
-    labels = {n: f"{n * width} to {(n + 1) * width} %" for n in range(USUAL_BINS)}
-    return _labelled(samples, bins, labels, critical_factor_of(run.plan))
+    bins = [f"{n * width} to {(n + 1) * width} %" for n in range(USUAL_BINS)]
+    labels = [bins[min(USUAL_BINS - 1, percent // width)] for percent in percents]
+    return _grouped(samples, labels, bins, critical_factor_of(plan))
 
 
-def by_opening(run: Run) -> list[Group]:
+def by_opening(samples: Sequence[Sample], plan: Plan) -> list[Group]:
     """Group by the first moves of the game, the most frequent opening first and all others last."""
-    samples, critical_factor = run.answered, critical_factor_of(run.plan)
     beginnings = [sample.position.moves[:OPENING_PLIES] for sample in samples]
-    frequent = [moves for moves, _ in Counter(beginnings).most_common(MOST_OPENINGS)]
-    grouped: defaultdict[tuple[str, ...] | None, list[Sample]] = defaultdict(list)
-    for sample, moves in zip(samples, beginnings, strict=True):
-        grouped[moves if moves in frequent else None].append(sample)
-    groups = []
-    for moves in frequent:
-        name = with_move_numbers(notate_game(moves))
-        label = name or "(initial position)"
-        groups.append(_group(label, grouped[moves], critical_factor, opening=name))
-    return (
-        [*groups, _group("all others", grouped[None], critical_factor)] if grouped[None] else groups
-    )
+    openings = {
+        moves: with_move_numbers(notate_game(moves)) or "(initial position)"
+        for moves, _ in Counter(beginnings).most_common(MOST_OPENINGS)
+    }
+    labels = [openings.get(moves, "all others") for moves in beginnings]
+    order = [*openings.values(), "all others"]
+    searchable = {label for moves, label in openings.items() if moves}
+    return [
+        replace(group, opening=group.label if group.label in searchable else "")
+        for group in _grouped(samples, labels, order, critical_factor_of(plan))
+    ]
 
 
 def _even_bins(counts: Sequence[int]) -> dict[int, str]:
@@ -169,26 +166,24 @@ def _even_bins(counts: Sequence[int]) -> dict[int, str]:
     }
 
 
-def _labelled(
-    samples: Sequence[Sample],
-    counts: Sequence[int],
-    labels: Mapping[int, str],
-    critical_factor: float,
+def _grouped(
+    samples: Sequence[Sample], labels: Sequence[str], order: Iterable[str], critical_factor: float
 ) -> list[Group]:
-    """Group samples by the label of their count, in the order of the labels."""
-    grouped: dict[str, list[Sample]] = {label: [] for label in labels.values()}
-    for sample, count in zip(samples, counts, strict=True):
-        grouped[labels[count]].append(sample)
+    """Group samples by their labels, in this order of labels; groups without samples are left out.
+
+    Args:
+        labels: the label of each sample.
+    """
+    grouped: dict[str, list[Sample]] = {label: [] for label in order}
+    for sample, label in zip(samples, labels, strict=True):
+        grouped[label].append(sample)
     return [
-        _group(label, members, critical_factor) for label, members in grouped.items() if members
+        Group(
+            label, len(members), {name: _share(members, name, critical_factor) for name in SHARES}
+        )
+        for label, members in grouped.items()
+        if members
     ]
-
-
-def _group(
-    label: str, samples: Sequence[Sample], critical_factor: float, *, opening: str = ""
-) -> Group:
-    shares = {condition: _share(samples, condition, critical_factor) for condition in SHARES}
-    return Group(label, len(samples), shares, opening)
 
 
 def _share(samples: Sequence[Sample], condition: str, critical_factor: float) -> Share:

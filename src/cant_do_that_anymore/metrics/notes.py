@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
 from ..datasets.storage import Dataset
 from ..errors import pluralize
-from ..formatting import Number
+from ..formatting import Number, number, percentage
 from ..providers.request_variants import variant_notes
 from ..task.conditions import QUESTIONS
 from ..task.prompts import CHANGE
@@ -87,11 +88,8 @@ def notes_on(
 def _on_size(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) -> list[str]:
     notes = []
     if len(samples) < plan.wanted and not plan.precision:
-        notes.append(
-            f"{pluralize(len(samples), 'sample')} instead of the {plan.wanted} asked for: there "
-            f"are "
-            "no more positions"
-        )
+        n = pluralize(len(samples), "sample")
+        notes.append(f"{n} instead of the {plan.wanted} asked for: there are no more positions")
     if metrics["n_failed"]:
         failed = pluralize(int(metrics["n_failed"]), "sample")
         consequence = "" if metrics["n_samples"] else ", so nothing is left to measure"
@@ -114,12 +112,13 @@ def _on_habit_and_drop(samples: Sequence[Sample], results: Results, plan: Plan) 
 
 
 def _on_habit(results: Results, plan: Plan) -> list[str]:
-    p, impact = results.metrics["predicted_move_proportion"], results.metrics[IMPACT]
+    metrics = results.metrics
+    p, impact = metrics["predicted_move_proportion"], metrics[IMPACT]
     notes = []
     if p and p < WEAK and plan.eval != "all_diagonal":
         notes.append(
-            f"the habit is weak: the special move came in {100 * p:.1f} % under the standard "
-            f"rules; moving at random gives {_share(results.metrics['random_special_proportion'])}"
+            f"the habit is weak: the special move came in {percentage(p)} under the standard "
+            f"rules; moving at random gives {percentage(metrics['random_special_proportion'])}"
         )
     if impact is not None and impact > 0:
         notes.append(
@@ -165,9 +164,8 @@ def _on_unusable_answers(results: Results) -> list[str]:
         counts = results.outcomes[condition]
         unusable = {kind: n for kind, n in counts.items() if n and kind in UNUSABLE_OUTCOMES}
         kinds = ", ".join(f"{count} {kind}" for kind, count in unusable.items())
-        share = results.metrics[f"{condition}_unusable_proportion"] or 0.0
-        by_kind = f" ({kinds})" if kinds else ""
-        parts.append(f"{100 * share:.1f} % under the {condition} rules{by_kind}")
+        share = percentage(results.metrics[f"{condition}_unusable_proportion"] or 0.0)
+        parts.append(f"{share} under the {condition} rules" + f" ({kinds})" * bool(kinds))
     bounds = results.bounds[IMPACT]
     missing = " and missing ones are left out" if results.metrics["n_failed"] else ""
     return [
@@ -181,12 +179,14 @@ def _on_unusable_answers(results: Results) -> list[str]:
 def _on_knowledge(results: Results) -> list[str]:
     if KNOWLEDGE not in results.bounds:
         return []
-    shares = [results.metrics[f"{name}_unusable_proportion"] for name in QUESTIONS]
+    forbidden, allowed = (
+        percentage(results.metrics[f"{name}_unusable_proportion"]) for name in QUESTIONS
+    )
     low, high = range_of(results, KNOWLEDGE) or (None, None)
     return [
-        f"yes/no answers that could not be read: {_share(shares[0])} where the move is forbidden, "
-        f"{_share(shares[1])} where it is allowed; whatever they would have said, the 95% interval "
-        f"of {KNOWLEDGE} is within {_number(low)} to {_number(high)}"
+        f"yes/no answers that could not be read: {forbidden} where the move is forbidden, "
+        f"{allowed} where it is allowed; whatever they would have said, the 95% interval of "
+        f"{KNOWLEDGE} is within {_number(low)} to {_number(high)}"
     ]
 
 
@@ -215,11 +215,8 @@ def _on_controls(
         ]
     notes = []
     if len(controls) < len(samples):
-        notes.append(
-            f"{pluralize(len(controls), 'control position')} for "
-            f"{pluralize(len(samples), 'sample')}: "
-            "the model was asked about no more to find its dataset"
-        )
+        n, wanted = pluralize(len(controls), "control position"), pluralize(len(samples), "sample")
+        notes.append(f"{n} for {wanted}: the model was asked about no more to find its dataset")
     if failed := sum(not control.answered for control in controls):
         left_out = f"{pluralize(failed, 'control')} without an answer: left out"
         notes.append(f"{left_out}, {missing}" if failed == len(controls) else left_out)
@@ -256,9 +253,4 @@ def _on_model(samples: Sequence[Sample]) -> list[str]:
     return [*variant_notes(variants), *on_versions(versions_of(samples))]
 
 
-def _number(value: Number) -> str:
-    return "none" if value is None else f"{value:.3f}"
-
-
-def _share(value: Number) -> str:
-    return "nothing known" if value is None else f"{100 * value:.1f} %"
+_number = partial(number, missing="none")

@@ -55,14 +55,11 @@ def is_reached(samples: Sequence[Sample], plan: Plan) -> bool:
     """Whether the interval of the impact factor is within the plan's precision."""
     if not plan.precision:
         return False
-    answered_samples, impact = answered(samples), MEASURES[IMPACT]
-    value = impact.value(answered_samples)
-    interval = widened(
-        interval_of(impact, answered_samples, CRITICAL_FACTOR),
-        bounds_of(impact, samples, CRITICAL_FACTOR),
-    )
-    if value is None or interval is None:
+    scored, impact = answered(samples), MEASURES[IMPACT]
+    value, as_scored = impact.value(scored), interval_of(impact, scored, CRITICAL_FACTOR)
+    if value is None or as_scored is None:
         return False
+    interval = widened(as_scored, bounds_of(impact, samples, CRITICAL_FACTOR))
     return max(value - interval.low, interval.high - value) <= plan.precision
 
 
@@ -71,29 +68,23 @@ def on_precision(n: int, results: Results, plan: Plan) -> list[str]:
     value, interval = results.metrics[IMPACT], results.intervals.get(IMPACT)
     if not plan.precision:
         return []
+    not_reached = f"the precision asked for, {plan.precision:g}, is not reached"
     if value is None or interval is None:
         no_habit = "the special move never came under the standard rules"
         why = no_habit if results.metrics["n_samples"] else "no sample has all its answers"
-        return [
-            f"the precision asked for, {plan.precision:g}, is not reached: {why}, so there is no "
-            "impact factor"
-        ]
+        return [f"{not_reached}: {why}, so there is no impact factor"]
     below, above = value - interval.low, interval.high - value
     text = (
         f"after {pluralize(n, 'sample')} the interval of the impact factor reaches {below:.3f} "
-        f"below "
-        f"it and {above:.3f} above"
+        f"below it and {above:.3f} above"
     )
     if max(below, above) <= plan.precision:
         return [f"stopped at the precision asked for, {plan.precision:g}: {text}"]
-    exhausted, limited = (
-        "there are no more positions",
-        "-n allows no more, and a larger one goes on",
-    )
-    why = exhausted if n < plan.wanted else limited
+    limited = "-n allows no more, and a larger one goes on"
+    why = "there are no more positions" if n < plan.wanted else limited
     if IMPACT in results.bounds:
         why += "; answers that name no move make the interval wider"
-    return [f"the precision asked for, {plan.precision:g}, is not reached: {text}; {why}"]
+    return [f"{not_reached}: {text}; {why}"]
 
 
 # Typical values for a first forecast: the bundled model's share, and halfway to perfect.

@@ -45,12 +45,9 @@ from ..metrics.types import Measure, Results
 from ..runs.results import Run
 from ..runs.storage import save_run, temperatures
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, QUESTIONS, REMINDED
-from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Outcome
+from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Condition, Outcome
 from .html import PAGE_NAME, amount_interval, render_stream
-from .sample_browser import (
-    REASONING_FILTERS,
-    samples_json,
-)
+from .sample_browser import LONGEST_TEXT, REASONING_FILTERS, samples_json
 from .svg import flow, pieces, rule_picture, tag
 
 
@@ -58,11 +55,11 @@ from .svg import flow, pieces, rule_picture, tag
 class KnowledgeGroup:
     """One of the six groups of a diagnosis: the rule known or not, the habit dropped or kept."""
 
-    group: Knowing
     does: str
+    style: str
+    group: Knowing
     count: int
     share: float
-    style: str
 
     @property
     def link(self) -> str:
@@ -77,7 +74,7 @@ class KnowledgeRow:
     title: str
     count: int
     share: float
-    parts: tuple[KnowledgeGroup, KnowledgeGroup]
+    parts: tuple[KnowledgeGroup, ...]
 
     @property
     def bar(self) -> Markup:
@@ -100,20 +97,11 @@ class DiagnosisView:
     Attributes:
         habits: the number of samples with the habit.
         rows: those samples by knowledge of the rule: known, not known, unreadable.
-        knowing: the measures of knowledge, drawn on one axis.
-        factors: the impact factors, drawn on one axis.
-        placebo: the statement of the placebo.
-        unclaimed: the factors that do not show the effect of the rule, since the placebo alone
-            changed the habit.
         controls: the share of habits played at control positions, by condition.
     """
 
     habits: int
-    rows: tuple[KnowledgeRow, ...]
-    knowing: tuple[Measure | Contrast, ...]
-    factors: tuple[Measure | Contrast, ...]
-    placebo: str
-    unclaimed: tuple[str, ...]
+    rows: list[KnowledgeRow]
     controls: dict[str, float]
 
 
@@ -122,93 +110,37 @@ def diagnosis_view(run: Run) -> DiagnosisView | None:
     if KNOWLEDGE not in run.results.metrics:
         return None
     counts = Counter(group for sample in run.answered if (group := knowing_of(sample)))
-    rows = (
-        _row("knows the rule", KNOWING[:2], counts),
-        _row("does not know the rule", KNOWING[2:4], counts),
-        _row("yes/no answers unreadable", KNOWING[4:], counts),
-    )
-    return DiagnosisView(
-        habits=sum(counts.values()),
-        rows=tuple(row for row in rows if row.count or row != rows[2]),
-        knowing=(MEASURES[KNOWLEDGE], KNOWING_EFFECT),
-        factors=(MEASURES[IMPACT], MEASURES[PLACEBO_IMPACT], CORRECTED, SPECIFIC),
-        placebo=placebo_of(run.plan.change).statement,
-        unclaimed=unclaimed(run.results),
-        controls=_habits_at_controls(run),
-    )
-
-
-def _row(title: str, groups: Sequence[Knowing], counts: Counter[Knowing]) -> KnowledgeRow:
-    count = sum(counts[group] for group in groups)
-    drops, keeps = (
-        KnowledgeGroup(group, behavior, counts[group], counts[group] / max(1, count), f"is-{style}")
-        for group, behavior, style in zip(
-            groups, ("drops the habit", "keeps it"), ("adapted", "special"), strict=True
-        )
-    )
-    return KnowledgeRow(title, count, count / max(1, sum(counts.values())), (drops, keeps))
-
-
-def _habits_at_controls(run: Run) -> dict[str, float]:
+    titles = ("knows the rule", "does not know the rule", "yes/no answers unreadable")
+    rows = [_row(title, KNOWING[2 * i : 2 * i + 2], counts) for i, title in enumerate(titles)]
     answered = [control for control in run.controls if control.answered]
-    return {
+    controls = {
         name: sum(control.plays_special(name) for control in answered) / len(answered)
         for name in (STANDARD_CONDITION, PLACEBO, CHANGED_CONDITION)
         if answered
     }
+    return DiagnosisView(counts.total(), rows if rows[2].count else rows[:2], controls)
 
 
-def thinking_amounts(run: Run) -> list[Amount]:
-    """Return the measures of reasoning tokens that the run has."""
-    return amounts_for([condition.name for condition in run.plan.conditions], run.answered)
+def _row(title: str, groups: Sequence[Knowing], counts: Counter[Knowing]) -> KnowledgeRow:
+    count = sum(counts[group] for group in groups)
+    behaviors = (("drops the habit", "is-adapted"), ("keeps it", "is-special"))
+    parts = (
+        KnowledgeGroup(*behavior, group, counts[group], counts[group] / max(1, count))
+        for behavior, group in zip(behaviors, groups, strict=True)
+    )
+    return KnowledgeRow(title, count, count / max(1, counts.total()), tuple(parts))
 
 
-def thinking_scale(run: Run) -> tuple[float, float]:
-    """Return a range of round numbers that contains 0 and all measures with their intervals."""
-    ends = [0.0]
-    for item in thinking_amounts(run):
-        interval = run.results.intervals.get(item.name)
-        ends += (
-            [interval.low, interval.high] if interval else [run.results.metrics[item.name] or 0.0]
-        )
+def _scale(results: Results, amounts: Sequence[Amount]) -> tuple[float, float]:
+    """Return a range of round numbers that contains 0 and all amounts with their intervals."""
+    ends = [0.0, *(results.metrics[item.name] or 0.0 for item in amounts)]
+    for interval in filter(None, (results.intervals.get(item.name) for item in amounts)):
+        ends += [interval.low, interval.high]
     step = 10.0 ** floor(log10(max(1.0, *map(abs, ends))))
     return step * floor(min(ends) / step), step * ceil(max(ends) / step)
 
 
-def thinking_filters(run: Run) -> dict[str, str]:
-    """Return the filters for samples with reasoning, with counts; empty without reasoning."""
-    if not thinking_amounts(run):
-        return {}
-    return {
-        name: f"{title} ({sum(map(holds, run.samples)):,})"
-        for name, (title, holds) in REASONING_FILTERS.items()
-    }
-
-
 _OTHER_COLORS = 4  # in the style sheet, for conditions other than the first two
-
-
-@dataclass(frozen=True)
-class ConditionView:
-    """A condition as the report shows it.
-
-    Attributes:
-        name: the key of its replies.
-        title: its heading.
-        style: the CSS class of its color.
-        text: the task.
-        added: the end of the last user message.
-        asks: a description of the request.
-        names_a_move: whether the expected answer is a move.
-    """
-
-    name: str
-    title: str
-    style: str
-    text: str
-    added: str
-    asks: str
-    names_a_move: bool
 
 
 def write_page(run: Run, path: Path) -> None:
@@ -259,13 +191,13 @@ def page(run: Run) -> str:
 
 
 def _html(run: Run) -> Iterator[str]:
-    samples, longest_reply = samples_json(run)
-    moves_label, earlier_moves = by_earlier_moves(run)
-    counts = run.results.outcomes.values()
+    conditions = _conditions(run.plan.conditions)
+    moves_label, earlier_moves = by_earlier_moves(run.answered, run.plan)
+    counts, amounts = run.results.outcomes.values(), amounts_for([*conditions], run.answered)
     return render_stream(
         "run.html",
         **first_numbers(run),
-        conditions=_conditions(run),
+        conditions=conditions,
         contrast=(STANDARD_CONDITION, CHANGED_CONDITION),
         flow=flow(run.samples, STANDARD_CONDITION, CHANGED_CONDITION),
         outcomes={
@@ -274,39 +206,47 @@ def _html(run: Run) -> Iterator[str]:
             if any(count.get(outcome) for count in counts)
         },
         measures=main_measures(run),
-        amounts=thinking_amounts(run),
-        scale=thinking_scale(run),
-        thought_filters=thinking_filters(run),
+        amounts=amounts,
+        scale=_scale(run.results, amounts),
+        thought_filters={
+            name: f"{title} ({sum(map(holds, run.samples)):,})"
+            for name, (title, holds) in REASONING_FILTERS.items()
+            if amounts
+        },
         statistics=list(STATISTICS.values()),
         temperature=temperatures(run),
         groups={
             f"number of {moves_label}": earlier_moves,
-            "how usual the move is among people": by_usualness(run),
-            "opening": by_opening(run),
+            "how usual the move is among people": by_usualness(run.answered, run.plan),
+            "opening": by_opening(run.answered, run.plan),
         },
         why=diagnosis_view(run),
+        knowing_measures=(MEASURES[KNOWLEDGE], KNOWING_EFFECT),
+        factor_measures=(MEASURES[IMPACT], MEASURES[PLACEBO_IMPACT], CORRECTED, SPECIFIC),
+        placebo=placebo_of(run.plan.change).statement,
+        unclaimed=unclaimed(run.results),
         picture=rule_picture(run.plan.change, run.samples[0].position if run.samples else None),
         pieces=pieces(),
-        samples=samples,
-        longest_reply=longest_reply,
+        samples=samples_json(run),
+        longest_reply=LONGEST_TEXT,
     )
 
 
-def _conditions(run: Run) -> dict[str, ConditionView]:
-    names = [condition.name for condition in run.plan.conditions]
-    others = [name for name in names if name not in (STANDARD_CONDITION, CHANGED_CONDITION)]
+def _conditions(conditions: Sequence[Condition]) -> dict[str, dict[str, object]]:
+    """Return what the template shows of each condition, by name."""
+    others = [c.name for c in conditions if c.name not in (STANDARD_CONDITION, CHANGED_CONDITION)]
     styles = {name: f"other-{1 + index % _OTHER_COLORS}" for index, name in enumerate(others)}
     return {
-        name: ConditionView(
-            name,
-            condition_title(name),
-            styles.get(name, name),
-            condition.text,
-            condition.added,
-            REQUESTS.get(name, ""),
-            not condition.about,
-        )
-        for name, condition in zip(names, run.plan.conditions, strict=True)
+        condition.name: {
+            "name": condition.name,
+            "title": _title(condition.name),
+            "style": styles.get(condition.name, condition.name),
+            "text": condition.text,
+            "added": condition.added,
+            "asks": REQUESTS.get(condition.name, ""),
+            "names_a_move": not condition.about,
+        }
+        for condition in conditions
     }
 
 
@@ -335,12 +275,8 @@ REQUESTS = {
 MIN_EFFECT = 0.1  # of the impact factor; anything smaller counts as no effect
 
 
-def condition_title(name: str) -> str:
-    """Format the name of a condition as a heading.
-
-    >>> condition_title("standard"), condition_title("knows_allowed")
-    ('Standard rules', 'Knows allowed')
-    """
+def _title(name: str) -> str:
+    """Format the name of a condition as a heading."""
     title = name.replace("_", " ").capitalize()
     return f"{title} rules" if name in (STANDARD_CONDITION, CHANGED_CONDITION) else title
 
@@ -372,81 +308,80 @@ def reasoning_sentence(results: Results) -> str:
 
 def headline(run: Run) -> str:
     """Return the sentence that sums up the run."""
-    metrics = run.results.metrics
-    standard, changed = (percentage(metrics[name]) for name in SHARES.values())
-    title = run.plan.change.title
-    change = f"when {title[0].lower()}{title[1:]}"
-    n = pluralize(int(metrics["n_samples"] or 0), "position")
-    n += f" of the pool {run.dataset.pool_name}" if run.dataset.pool_name else ""
+    metrics, change = run.results.metrics, run.plan.change
     if not run.answered:
         n_asked = pluralize(len(run.samples), "position")
         return f"{run.version} was asked about {n_asked}, and none has an answer to every question."
+    standard, changed = (percentage(metrics[name]) for name in SHARES.values())
+    when = f"when {change.title[0].lower()}{change.title[1:]}"
+    n = pluralize(int(metrics["n_samples"] or 0), "position")
+    n += f" of the pool {run.dataset.pool_name}" if run.dataset.pool_name else ""
     if run.plan.eval == "all_diagonal":
-        return (
-            f"{run.version} {run.plan.change.habit_label} in {changed} of {n} {change}, and in "
-            f"{standard} "
-            "of them under the standard rules; moving at random would give "
-            f"{percentage(metrics['random_special_proportion'])}.{_diagnosis_sentences(run)}"
+        sentence = (
+            f"{change.habit_label} in {changed} of {n} {when}, and in {standard} of them under the "
+            "standard rules; moving at random would give "
+            f"{percentage(metrics['random_special_proportion'])}"
         )
-    return (
-        f"{run.version} plays its usual move in {standard} of {n} under the standard rules and in "
-        f"{changed} {change}: {_impact_phrase(run)}.{_diagnosis_sentences(run)}"
-    )
+    else:
+        sentence = (
+            f"plays its usual move in {standard} of {n} under the standard rules and in {changed} "
+            f"{when}: {_impact_phrase(run.results)}"
+        )
+    return f"{run.version} {sentence}.{_diagnosis_sentences(run.results)}"
 
 
-def _diagnosis_sentences(run: Run) -> str:
+def _diagnosis_sentences(results: Results) -> str:
     """Return the sentences on the diagnosis, if there was one."""
-    results = run.results
-    interval = range_of(results, KNOWLEDGE)
-    placebo = " The placebo alone changed the habit: see the notes." if unclaimed(results) else ""
-    return placebo if interval is None else placebo + _knowledge_sentence(results, *interval)
+    sentences = " The placebo alone changed the habit: see the notes." if unclaimed(results) else ""
+    if interval := range_of(results, KNOWLEDGE):
+        sentences += f" {_knowledge_sentence(results, *interval)}"
+    return sentences
 
 
 def _knowledge_sentence(results: Results, low: float, high: float) -> str:
     if all(results.metrics[f"{name}_unusable_proportion"] == 1 for name in QUESTIONS):
-        return (
-            " We cannot tell whether it knows the rule: none of its yes/no answers could be read."
-        )
+        return "We cannot tell whether it knows the rule: none of its yes/no answers could be read."
     value = "" if KNOWLEDGE in results.bounds else f"{number(results.metrics[KNOWLEDGE])} "
     youden = f"J = {value}[{low:.3f}, {high:.3f}] (0 = guessing, 1 = always right)."
     if low > 0:
-        sentence = f" It can tell legal from illegal moves under the new rule: {youden}"
+        sentence = f"It can tell legal from illegal moves under the new rule: {youden}"
         return sentence + _knowing_sentence(results)
     if high < 0:
-        return f" It is wrong about the new rule more often than by guessing: {youden}"
+        return f"It is wrong about the new rule more often than by guessing: {youden}"
     if KNOWLEDGE in results.bounds:
-        return f" Too few yes/no answers could be read to tell whether it knows the rule: {youden}"
-    return f" There is no evidence that it knows the rule: {youden}"
+        return f"Too few yes/no answers could be read to tell whether it knows the rule: {youden}"
+    return f"There is no evidence that it knows the rule: {youden}"
 
 
 def _knowing_sentence(results: Results) -> str:
     """Compare how often the habit is kept where the rule is known and where it is not."""
-    kept_knowing, kept_unknowing = (
-        results.metrics[measure.name] for measure in (GAP, KEPT_UNKNOWING)
-    )
+    knowing, elsewhere = (results.metrics[measure.name] for measure in (GAP, KEPT_UNKNOWING))
     interval = range_of(results, KNOWING_EFFECT.name)
-    if kept_knowing is None:
+    if knowing is None:
         return ""
-    sentence = (
-        f" Where it knows the rule, it plays the forbidden move in {percentage(kept_knowing)}"
-    )
-    if kept_unknowing is None or interval is None:
-        return f"{sentence} of the positions."
+    compared = ""
+    if elsewhere is not None and interval is not None:
+        compared = (
+            f", and elsewhere in {percentage(elsewhere)}: a difference of "
+            f"{number(results.metrics[KNOWING_EFFECT.name])} [{interval[0]:.3f}, {interval[1]:.3f}]"
+        )
     return (
-        f"{sentence} of the positions, and elsewhere in {percentage(kept_unknowing)}: "
-        f"a difference of {number(results.metrics[KNOWING_EFFECT.name])} "
-        f"[{interval[0]:.3f}, {interval[1]:.3f}]."
+        f" Where it knows the rule, it plays the forbidden move in {percentage(knowing)} of the "
+        f"positions{compared}."
     )
 
 
-def _impact_phrase(run: Run) -> str:
-    impact, interval = run.results.metrics[IMPACT], run.results.intervals.get(IMPACT)
+def _impact_phrase(results: Results) -> str:
+    impact, interval = results.metrics[IMPACT], results.intervals.get(IMPACT)
     if impact is None or interval is None:
         return "there was no habit to drop"
     drop, caveat, uncertainty = percentage(-impact), "", 0.0
-    bounds = run.results.bounds.get(IMPACT)
+    bounds = results.bounds.get(IMPACT)
     if bounds and bounds.low is not None and bounds.high is not None:
-        drop = f"between {_drop(interval.high)} and {_drop(interval.low)}"
+        least, most = (
+            percentage(min(1.0, max(0.0, -end))) for end in (interval.high, interval.low)
+        )
+        drop = f"between {least} and {most}"
         caveat = " (95% interval, allowing for the answers that name no move)"
         uncertainty = bounds.high - bounds.low
     if interval.high < 0:
@@ -458,7 +393,3 @@ def _impact_phrase(run: Run) -> str:
     if interval.low > -MIN_EFFECT:
         return "no sign that the habit yields"
     return "too few samples to tell whether the habit yields"
-
-
-def _drop(impact: float) -> str:
-    return percentage(min(1.0, max(0.0, -impact)))

@@ -21,21 +21,14 @@ from ..runs.results import Run
 from ..task.conditions import KNOWS_FORBIDDEN, suffix_for
 from ..task.types import CHANGED_CONDITION, Sample, ScoredAnswer
 
-# Characters of one reply, and of all replies (as many again of reasoning), so that a browser can
-# open the report on any machine.
-LONGEST_REPLY, SHORTEST_CUT = 20_000, 200
-ALL_REPLIES = 8_000_000
-_CUT_KEYS = ("text", "thoughts")
+# Characters of a reply or of its reasoning in the report, half of them from its end (often the
+# move). So the report of 1,000 samples with long reasoning stays below 10 MB.
+LONGEST_TEXT = 3_000
 
 
-def samples_json(run: Run) -> tuple[Iterator[Markup], int]:
-    """Return each sample as JSON for a script element, and the length to which texts are cut.
-
-    The more replies a run has, the shorter is that length.
-    """
-    replies = sum(len(sample.replies) for sample in (*run.samples, *run.controls))
-    longest = max(SHORTEST_CUT, min(LONGEST_REPLY, ALL_REPLIES // max(1, replies)))
-    return (_safe_json(_with_cut_replies(entry, longest)) for entry in _entries(run)), longest
+def samples_json(run: Run) -> Iterator[Markup]:
+    """Yield each sample as JSON for a script element, with long texts cut."""
+    return map(_safe_json, _entries(run))
 
 
 def _safe_json(value: Any) -> Markup:
@@ -68,7 +61,7 @@ def _entries(run: Run) -> Iterator[dict[str, Any]]:
             "last": position.moves[-1] if position.moves else "",
             "moves": with_move_numbers(notate_game(position.moves)),
             "special": [_move(board, uci) for uci in position.special_moves],
-            "remarkable": reasoning_filters(sample),
+            "remarkable": [name for name, (_, holds) in REASONING_FILTERS.items() if holds(sample)],
             "replies": {
                 name: _reply(sample.replies[name], answers[name], board, condition.rules)
                 | ({"asked": asked} if (asked := suffix_for(position, condition)) else {})
@@ -91,7 +84,7 @@ def _reply(reply: ScoredAnswer, answer: Answer, board: chess.Board, rules: Rules
     fields = {
         "outcome": reply.outcome,
         "move": _move(board, reply.move) if reply.move else None,
-        "text": answer.text,
+        "text": _cut(answer.text),
         "stop": answer.stop_reason,
         "tokens": [
             *(usage.input_tokens, usage.output_tokens),
@@ -101,9 +94,10 @@ def _reply(reply: ScoredAnswer, answer: Answer, board: chess.Board, rules: Rules
     }
     if not answer.reasoning:
         return fields
-    named = named_moves(answer.reasoning, board, rules)
+    shown = _cut(answer.reasoning)
+    named = named_moves(shown if isinstance(shown, str) else f"{shown[0]} {shown[2]}", board, rules)
     return fields | {
-        "thoughts": answer.reasoning,
+        "thoughts": shown,
         "named": {written: move.uci() for written, move in named.items() if move},
         "tempted": reply.thought_of_special,
     }
@@ -113,44 +107,23 @@ def _move(board: chess.Board, uci: str) -> dict[str, str]:
     return {"uci": uci, "text": notate(board, uci)}
 
 
-def _with_cut_replies(sample: dict[str, Any], longest: int) -> dict[str, Any]:
-    replies = sample["replies"].items()
-    return sample | {"replies": {name: _with_cut_texts(reply, longest) for name, reply in replies}}
-
-
-def _with_cut_texts(reply: dict[str, Any], longest: int) -> dict[str, Any]:
-    """Cut the texts of a reply, and drop the moves that are no longer in them."""
-    cut = reply | {kind: _cut(reply[kind], longest) for kind in _CUT_KEYS if kind in reply}
-    if "named" in reply:
-        reasoning = str(cut["thoughts"])
-        named = reply["named"].items()
-        cut["named"] = {written: uci for written, uci in named if written in reasoning}
-    return cut
-
-
-def _cut(text: str, longest: int) -> str | list[Any]:
-    """Return the text, or its beginning, the length left out, and its end (often the move)."""
-    if len(text) <= longest:
+def _cut(text: str) -> str | list[Any]:
+    """Return the text, or its beginning, the length left out, and its end."""
+    if len(text) <= LONGEST_TEXT:
         return text
-    half = longest // 2
-    return [text[:half], len(text) - 2 * half, text[-half:]]
+    half = LONGEST_TEXT // 2
+    return [text[:half], len(text) - LONGEST_TEXT, text[-half:]]
 
 
 # Groups of samples besides the six of a diagnosis.
 CONTROL, NO_HABIT, NO_ANSWER = "control", "no habit", "no answer"
 
 
-def _thought_of_special(sample: Sample) -> bool:
-    return sample.replies[CHANGED_CONDITION].thought_of_special
-
-
 # Filters for samples by their reasoning under the changed rules: a title and a predicate.
 REASONING_FILTERS: dict[str, tuple[str, Callable[[Sample], bool]]] = {
-    "special": ("thought of the special move", _thought_of_special),
+    "special": (
+        "thought of the special move",
+        lambda sample: sample.replies[CHANGED_CONDITION].thought_of_special,
+    ),
     "longer": ("thought longer", thought_longer),
 }
-
-
-def reasoning_filters(sample: Sample) -> list[str]:
-    """Return the names of the filters that a sample passes."""
-    return [name for name, (_, holds) in REASONING_FILTERS.items() if holds(sample)]

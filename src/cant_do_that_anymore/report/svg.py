@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import urlencode
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -23,7 +23,7 @@ from ..game.position import Position
 from ..game.rule_pool import EXAMPLE_GAME, example_of
 from ..game.rules import STANDARD, Rules
 from ..metrics.stats.intervals import Interval
-from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Outcome, Sample
+from ..task.types import OUTCOMES, Outcome, Sample
 
 
 def tag(name: str, *children: str, **attributes: str | float) -> Markup:
@@ -33,7 +33,9 @@ def tag(name: str, *children: str, **attributes: str | float) -> Markup:
     <text class="note">a &lt; b</text>
     """
     pairs = Markup().join(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _attribute(value))
+        Markup(' {}="{}"').format(
+            key.rstrip("_").replace("_", "-"), value if isinstance(value, str) else f"{value:.6g}"
+        )
         for key, value in attributes.items()
     )
     return Markup("<{0}{1}>{2}</{0}>").format(name, pairs, Markup().join(children))
@@ -45,10 +47,6 @@ def move_styles(drawing: Element) -> None:
         for declaration in filter(None, element.attrib.pop("style", "").split(";")):
             name, _, value = declaration.partition(":")
             element.set(name.strip(), value.strip())
-
-
-def _attribute(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:.6g}"
 
 
 _ROW = 14
@@ -109,25 +107,55 @@ def scale(axis: Axis) -> Markup:
     return tag("svg", *parts, class_="scale", width="100%", height=_ROW, aria_hidden="true")
 
 
-def dot(
-    axis: Axis,
-    value: float | None,
-    interval: tuple[float | None, float | None] = (None, None),
-    bounds: tuple[float | None, float | None] = (None, None),
+# The ends of an interval.
+Ends = tuple[float | None, float | None]
+
+
+class Mark(NamedTuple):
+    """A value, its interval, the CSS class of their color, and the bounds of the value."""
+
+    value: float | None
+    interval: Ends | Interval | None
+    style: str = "plain"
+    bounds: Ends | None = None
+
+
+def intervals(
+    marks: Sequence[Mark], low: float, high: float, ticks: Iterable[str] = ("0%", "50%", "100%")
 ) -> Markup:
-    """Draw a value as a dot, its interval as a line, and its bounds as a band behind them."""
-    middle = _ROW / 2
-    parts = [
-        tag("line", x1=axis.at(tick), x2=axis.at(tick), y1=0, y2=_ROW, class_="axis")
-        for tick in axis.ticks
-    ]
-    for (low, high), style in ((bounds, "bounds"), (interval, "whisker plain")):
-        if low is not None and high is not None:
-            ends = {"x1": axis.at(low), "x2": axis.at(high)}
-            parts.append(tag("line", **ends, y1=middle, y2=middle, class_=style))
-    if value is not None:
-        parts.append(tag("circle", cx=axis.at(value), cy=middle, r=4, class_="dot plain"))
-    return tag("svg", *parts, class_="intervals", width="100%", height=_ROW, aria_hidden="true")
+    """Draw values as dots, intervals as lines and bounds as bands behind them, one below the other.
+
+    Thin lines mark the ticks. An interval that exceeds the scale ends in an arrow.
+    """
+    axis, height = Axis(low, high), _ROW * len(marks)
+    parts = [tag("line", x1=x, x2=x, y1=0, y2=height, class_="axis") for x in ticks]
+    for number, mark in enumerate(marks):
+        y = _ROW * number + _ROW / 2
+        for ends, style in ((mark.bounds, "bounds"), (mark.interval, f"whisker {mark.style}")):
+            start, end = (
+                (ends.low, ends.high) if isinstance(ends, Interval) else ends or (None, None)
+            )
+            if start is None or end is None:
+                continue
+            place = {"x1": axis.at(start), "x2": axis.at(end)}
+            parts.append(tag("line", **place, y1=y, y2=y, class_=style))
+            arrow = {"y": y + 5, "class_": f"beyond {mark.style}"}
+            if start < low:
+                parts.append(tag("text", "‹", x="0%", dx=-7, **arrow))
+            if end > high:
+                parts.append(tag("text", "›", x="100%", **arrow))
+        if mark.value is not None:
+            style = f"dot {mark.style}"
+            parts.append(tag("circle", cx=axis.at(mark.value), cy=y, r=4, class_=style))
+    return tag("svg", *parts, class_="intervals", width="100%", height=height, aria_hidden="true")
+
+
+def dot(
+    axis: Axis, value: float | None, interval: Ends | None = None, bounds: Ends | None = None
+) -> Markup:
+    """Draw one value on an axis that covers it."""
+    mark = Mark(value, interval, bounds=bounds)
+    return intervals([mark], axis.low, axis.high, map(axis.at, axis.ticks))
 
 
 def stack(counts: Mapping[str, int]) -> Markup:
@@ -136,11 +164,10 @@ def stack(counts: Mapping[str, int]) -> Markup:
     for name, count in counts.items():
         if count:
             x, width = (f"{100 * amount / total:.2f}%" for amount in (start, count))
-            tooltip = tag("title", f"{name}: {count:,} of {total:,}, {100 * count / total:.1f} %")
+            tooltip = tag("title", f"{name}: {count:,} of {total:,}, {percentage(count / total)}")
             parts.append(tag("rect", tooltip, x=x, width=width, height=_ROW, class_=f"is-{name}"))
             start += count
-    shares = (f"{name} {100 * n / total:.0f} %" for name, n in counts.items() if n)
-    label = ", ".join(shares)
+    label = ", ".join(f"{name} {100 * n / total:.0f} %" for name, n in counts.items() if n)
     return tag(
         "svg", *parts, class_="stack", width="100%", height=_ROW, role="img", aria_label=label
     )
@@ -157,46 +184,7 @@ _LABELS = 108
 _NODE = 6.0
 
 
-@dataclass(frozen=True)
-class Mark:
-    """A value and its interval, with the CSS class of their color."""
-
-    value: float | None
-    interval: Interval | None
-    style: str
-
-
-def intervals(marks: Sequence[Mark], low: float, high: float) -> Markup:
-    """Draw values as dots and 95% intervals as lines, on a scale from ``low`` to ``high``.
-
-    Thin lines mark both ends of the scale and its middle. An interval that exceeds the scale ends
-    in an arrow.
-    """
-
-    def at(value: float) -> str:
-        return f"{100 * (min(max(value, low), high) - low) / (high - low):.2f}%"
-
-    row = 14
-    height = row * len(marks)
-    parts = [tag("line", x1=x, x2=x, y1=0, y2=height, class_="axis") for x in ("0%", "50%", "100%")]
-    for number, mark in enumerate(marks):
-        y = row * number + row / 2
-        if mark.interval:
-            ends = {"x1": at(mark.interval.low), "x2": at(mark.interval.high)}
-            parts.append(tag("line", **ends, y1=y, y2=y, class_=f"whisker {mark.style}"))
-            if mark.interval.low < low:
-                parts.append(
-                    tag("text", "‹", x="0%", dx=-7, y=y + 5, class_=f"beyond {mark.style}")
-                )
-            if mark.interval.high > high:
-                parts.append(tag("text", "›", x="100%", y=y + 5, class_=f"beyond {mark.style}"))
-        if mark.value is not None:
-            parts.append(tag("circle", cx=at(mark.value), cy=y, r=4, class_=f"dot {mark.style}"))
-    return tag("svg", *parts, class_="intervals", width="100%", height=height, aria_hidden="true")
-
-
-@dataclass(frozen=True)
-class Flow:
+class Flow(NamedTuple):
     """A flow chart of outcomes from one condition to another: labels, bands, labels.
 
     The bands stretch; the labels keep their size. Every band and label links to its samples.
@@ -207,14 +195,12 @@ class Flow:
     right: Markup
 
 
-def flow(
-    samples: Sequence[Sample], before: str = STANDARD_CONDITION, after: str = CHANGED_CONDITION
-) -> Flow:
+def flow(samples: Sequence[Sample], before: str, after: str) -> Flow:
     """Draw the outcomes under ``before`` on the left and under ``after`` on the right."""
     pairs = Counter(
         (sample.replies[before].outcome, sample.replies[after].outcome) for sample in samples
     )
-    totals = [_totals(pairs, side) for side in (0, 1)]
+    totals = [_totals(samples, condition) for condition in (before, after)]
     scale = _FLOW_HEIGHT / max(1, len(samples))
     left, right = (_tops(counts, scale) for counts in totals)
     height = max(2 * _EDGE + _FLOW_HEIGHT + _GAP * (len(counts) - 1) for counts in totals)
@@ -234,10 +220,8 @@ def flow(
     )
 
 
-def _totals(pairs: Pairs, side: int) -> dict[Outcome, int]:
-    counts: Counter[Outcome] = Counter()
-    for pair, count in pairs.items():
-        counts[pair[side]] += count
+def _totals(samples: Sequence[Sample], condition: str) -> dict[Outcome, int]:
+    counts = Counter(sample.replies[condition].outcome for sample in samples)
     return {outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]}
 
 
@@ -317,8 +301,7 @@ def pieces() -> Markup:
 _SQUARE = 45.0
 
 
-@dataclass(frozen=True)
-class RulePicture:
+class RulePicture(NamedTuple):
     """A board diagram of a piece whose moves a rule changes.
 
     Attributes:
@@ -340,12 +323,9 @@ def rule_picture(rules: Rules, otherwise: Position | None = None) -> RulePicture
     if not position:
         return None
     board, special = position.board(), position.special_moves[0]
+    move = move_number_prefix(board) + notate(board, special)
     source = EXAMPLE_GAME if example else "a sample of this run"
-    return RulePicture(
-        _board_diagram(board, special, rules),
-        move_number_prefix(board) + notate(board, special),
-        source,
-    )
+    return RulePicture(_board_diagram(board, special, rules), move, source)
 
 
 def _board_diagram(board: chess.Board, special: str, rules: Rules) -> Markup:

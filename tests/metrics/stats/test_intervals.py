@@ -20,8 +20,6 @@ from cant_do_that_anymore.metrics.stats.intervals import (
     Ratio,
     Support,
     ratio_difference,
-    ratio_interval,
-    ratio_tally,
 )
 from cant_do_that_anymore.metrics.stats.score_interval import Cell, score, t_two_sided
 
@@ -54,7 +52,7 @@ def interval_of(
     rows: Sequence[tuple[object, tuple[int, int]]], support: Support
 ) -> Interval | None:
     parts, wholes = [part for _, (part, _) in rows], [whole for _, (_, whole) in rows]
-    return ratio_interval(parts, wholes, [str(game) for game, _ in rows], support)
+    return Ratio(parts, wholes, support).interval([str(game) for game, _ in rows])
 
 
 def ends(interval: Interval | None) -> tuple[float, float]:
@@ -122,15 +120,15 @@ def test_copies_of_samples_are_no_evidence_when_their_game_is_the_same(
 
 
 def test_one_sample_a_game_needs_no_games() -> None:
-    interval = ratio_interval([1, 0, 1], [1, 1, 1], range(3), RATE)
+    interval = Ratio([1, 0, 1], [1, 1, 1], RATE).interval(range(3))
     assert interval
     assert interval.method == "score"
 
 
 def test_ten_games_of_fifty_alike_samples_are_worth_ten_samples() -> None:
     games = [game for game in range(10) for _ in range(50)]
-    low, high = ends(ratio_interval([game % 2 for game in games], [1] * 500, games, RATE))
-    ten_low, ten_high = ends(ratio_interval([0, 1] * 5, [1] * 10, range(10), RATE))
+    low, high = ends(Ratio([game % 2 for game in games], [1] * 500, RATE).interval(games))
+    ten_low, ten_high = ends(Ratio([0, 1] * 5, [1] * 10, RATE).interval(range(10)))
     assert low == pytest.approx(ten_low, abs=0.05)
     assert high == pytest.approx(ten_high, abs=0.05)
 
@@ -138,27 +136,27 @@ def test_ten_games_of_fifty_alike_samples_are_worth_ten_samples() -> None:
 def test_many_games_of_unlike_samples_are_worth_nearly_all_of_them() -> None:
     random = Random(1)
     hits = [random.randrange(2) for _ in range(1000)]
-    low, high = ends(ratio_interval(hits, [1] * 1000, [i // 2 for i in range(1000)], RATE))
-    apart_low, apart_high = ends(ratio_interval(hits, [1] * 1000, range(1000), RATE))
+    low, high = ends(Ratio(hits, [1] * 1000, RATE).interval([i // 2 for i in range(1000)]))
+    apart_low, apart_high = ends(Ratio(hits, [1] * 1000, RATE).interval(range(1000)))
     assert (high - low) / (apart_high - apart_low) == pytest.approx(1, abs=0.1)
 
 
 def test_one_game_says_next_to_nothing_about_others() -> None:
-    low, high = ends(ratio_interval([1] * 50, [1] * 50, [0] * 50, RATE))
+    low, high = ends(Ratio([1] * 50, [1] * 50, RATE).interval([0] * 50))
     assert low < 0.05
     assert high == 1
 
 
 def test_no_change_seen_is_no_proof_of_none() -> None:
     for n, width in ((1, 0.79), (20, 0.16), (1000, 0.0038)):
-        low, high = ends(ratio_interval([0] * n, [1] * n, range(n), DIFFERENCE))
+        low, high = ends(Ratio([0] * n, [1] * n, DIFFERENCE).interval(range(n)))
         assert -low == pytest.approx(high)
         assert high == pytest.approx(width, rel=0.05)
 
 
 def test_equal_to_within_five_points_takes_73_samples_without_a_difference() -> None:
     def widest(n: int) -> float:
-        return ends(ratio_interval([0] * n, [1] * n, range(n), DIFFERENCE))[1]
+        return ends(Ratio([0] * n, [1] * n, DIFFERENCE).interval(range(n)))[1]
 
     assert widest(73) <= 0.05 < widest(72)
 
@@ -168,7 +166,7 @@ def test_a_stretched_interval_goes_as_many_times_further_in_standard_errors(
     critical_factor: float,
 ) -> None:
     cells = [Cell(1, 1, 8), Cell(0, 1, 2)]
-    found = ratio_interval([1] * 8 + [0] * 2, [1] * 10, range(10), RATE, critical_factor)
+    found = Ratio([1] * 8 + [0] * 2, [1] * 10, RATE).interval(range(10), critical_factor)
     assert [score(cells, end) for end in ends(found)] == pytest.approx(
         [critical_factor * 1.959964] * 2
     )
@@ -181,7 +179,7 @@ def test_a_stretched_interval_goes_as_many_times_further_in_standard_errors(
 
 
 def test_p_is_the_normal_tail_of_the_score_or_students_by_the_design_effect() -> None:
-    alone = ratio_tally([1] * 8 + [0] * 2, [1] * 10, range(10), RATE)
+    alone = Ratio([1] * 8 + [0] * 2, [1] * 10, RATE).tally(range(10))
     assert alone
     away = 0.3 / sqrt(0.25 / 10)
     assert errors_away(alone.p(0.5)) == pytest.approx(away)
@@ -191,7 +189,7 @@ def test_p_is_the_normal_tail_of_the_score_or_students_by_the_design_effect() ->
 
 def test_the_design_effect_is_the_one_worked_out_by_hand() -> None:
     """Games of 3, 2 and 1 samples, whose deviations from 1/2 sum to 1/2, 0 and -1/2."""
-    tally = ratio_tally([1, 1, 0, 1, 0, 0], [1] * 6, "aaabbc", RATE)
+    tally = Ratio([1, 1, 0, 1, 0, 0], [1] * 6, RATE).tally("aaabbc")
     assert tally
     added, n_games = (27 + 8 + 1) / (9 + 4 + 1), 36 / 14
     between = (1 / 4 + 1 / 4) * n_games / (n_games - 1)
@@ -208,7 +206,7 @@ def test_many_singles_do_not_hide_that_large_games_are_few() -> None:
         kept = [random.random() < 0.9 * 0.06 for _ in range(930)]
         first = [(int(had[game]), int(kept[game])) for game in games]
         parts, wholes, support = relative(first)
-        tally = ratio_tally(parts, wholes, games, support)
+        tally = Ratio(parts, wholes, support).tally(games)
         held += tally is not None and tally.contains(-0.94)
     assert held / 300 > 0.93
 
@@ -219,7 +217,7 @@ def errors_away(p: float) -> float:
 
 def test_a_sample_that_cannot_be_is_an_error() -> None:
     with pytest.raises(ValueError, match="not one of"):
-        ratio_interval([2, 0], [1, 1], [0, 1], RATE)
+        Ratio([2, 0], [1, 1], RATE).interval([0, 1])
 
 
 def tables(n: int) -> list[tuple[int, ...]]:

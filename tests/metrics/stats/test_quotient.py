@@ -14,8 +14,7 @@ from cant_do_that_anymore.metrics.stats.intervals import (
     RELATIVE_CHANGE,
     Difference,
     Quotient,
-    ratio_interval,
-    ratio_tally,
+    Ratio,
 )
 from cant_do_that_anymore.metrics.stats.score_interval import score
 
@@ -27,7 +26,7 @@ counts = st.tuples(st.integers(0, 8), st.integers(1, 8), st.integers(0, 3))
 def tally_of(dropped: int, kept: int, gained: int) -> Tally:
     rows = [(-1, 1)] * dropped + [(0, 1)] * kept + [(1, 0)] * gained
     parts, wholes = [part for part, _ in rows], [whole for _, whole in rows]
-    tally = ratio_tally(parts, wholes, range(len(rows)), RELATIVE_CHANGE)
+    tally = Ratio(parts, wholes, RELATIVE_CHANGE).tally(range(len(rows)))
     assert tally
     return tally
 
@@ -62,7 +61,7 @@ def test_a_quotient_turned_over_has_the_interval_turned_over(one: Counts, other:
 
 
 def share_of(hits: int, n: int) -> Tally:
-    tally = ratio_tally([1] * hits + [0] * (n - hits), [1] * n, range(n), RATE)
+    tally = Ratio([1] * hits + [0] * (n - hits), [1] * n, RATE).tally(range(n))
     assert tally
     return tally
 
@@ -81,7 +80,7 @@ def test_a_difference_turned_over_has_the_interval_turned_over(one: int, other: 
 
 
 def test_a_difference_from_a_share_that_is_all_but_certain_has_the_interval_of_the_other() -> None:
-    alone = ratio_interval([1] * 20 + [0] * 30, [1] * 50, range(50), RATE)
+    alone = Ratio([1] * 20 + [0] * 30, [1] * 50, RATE).interval(range(50))
     found = Difference(share_of(20, 50), share_of(10**5, 2 * 10**5)).interval
     assert alone and found
     assert (found.low, found.high) == pytest.approx((alone.low - 0.5, alone.high - 0.5), abs=1e-3)
@@ -89,7 +88,7 @@ def test_a_difference_from_a_share_that_is_all_but_certain_has_the_interval_of_t
 
 def test_beside_a_group_that_is_all_but_certain_it_is_the_interval_of_the_other() -> None:
     parts, wholes = [-1] * 20 + [0] * 30 + [1] * 5, [1] * 50 + [0] * 5
-    alone = ratio_interval(parts, wholes, range(55), RELATIVE_CHANGE)
+    alone = Ratio(parts, wholes, RELATIVE_CHANGE).interval(range(55))
     assert alone
     certain = Tally(tuple(replace(cell, count=10**6) for cell in tally_of(1, 1, 1).cells))
     found = ends(tally_of(20, 30, 5), certain)
@@ -126,7 +125,7 @@ def test_nothing_left_of_the_second_leaves_no_quotient() -> None:
 def test_games_of_several_samples_widen_it() -> None:
     rows = [(-1, 1)] * 10 + [(0, 1)] * 10
     parts, wholes = [part for part, _ in rows], [whole for _, whole in rows]
-    together = ratio_tally(parts, wholes, [n // 5 for n in range(20)], RELATIVE_CHANGE)
+    together = Ratio(parts, wholes, RELATIVE_CHANGE).tally([n // 5 for n in range(20)])
     alone, beside = tally_of(10, 10, 0), tally_of(0, 20, 0)
     assert together
     (low, high), (wide_low, wide_high) = ends(alone, beside), ends(together, beside)

@@ -20,7 +20,7 @@ from .score_interval import Cell, estimate, score, t_quantile, t_two_sided
 # The 97.5th percentile of the standard normal distribution.
 NORMAL = 1.959963984540054
 
-_Kind = TypeVar("_Kind", bound=Hashable)
+_Kind = TypeVar("_Kind", bound=tuple[int, ...])
 
 
 @dataclass(frozen=True)
@@ -69,32 +69,38 @@ class Tally:
 
 def cluster_counts(
     support: Mapping[_Kind, tuple[float, float]],
-    kinds: Sequence[_Kind],
+    samples: Sequence[_Kind],
     games: Sequence[Hashable],
+    critical_factor: float,
 ) -> Tally:
     """Count samples by cell, and estimate the design effect of their games.
 
+    Samples without parts and wholes are left out: they do not affect any ratio.
+
     Args:
         support: the part and whole of every kind of sample.
-        kinds: the kind of each sample.
+        samples: the kind of each sample: its parts and wholes.
         games: the game of each sample.
+        critical_factor: as in `Tally`.
     """
-    counts = Counter(kinds)
+    counted = [(kind, game) for kind, game in zip(samples, games, strict=True) if any(kind)]
+    counts = Counter(kind for kind, _ in counted)
     if unexpected := counts.keys() - support.keys():
         raise ValueError(f"a sample is {unexpected.pop()}, which is not one of {list(support)}")
     cells = tuple(Cell(*pair, counts[kind]) for kind, pair in support.items())
-    row_of = {game: row for row, game in enumerate(dict.fromkeys(games))}
-    if len(row_of) == len(games):
-        return Tally(cells)
+    row_of = {game: row for row, game in enumerate(dict.fromkeys(game for _, game in counted))}
+    if len(row_of) == len(counted):
+        return Tally(cells, critical_factor=critical_factor)
     column_of = {kind: index for index, kind in enumerate(support)}
     by_game = np.zeros((len(row_of), len(cells)))
-    np.add.at(by_game, ([row_of[game] for game in games], [column_of[kind] for kind in kinds]), 1)
+    cell_of_each = zip(*((row_of[game], column_of[kind]) for kind, game in counted), strict=True)
+    np.add.at(by_game, tuple(cell_of_each), 1)
 
     ratio = estimate(cells)
     deviations = np.array([cell.part - ratio * cell.whole for cell in cells])
     sizes = by_game.sum(axis=1)
     squares = float((sizes**2).sum())
-    n_games = len(games) ** 2 / squares
+    n_games = len(counted) ** 2 / squares
     # The mean size, each game weighted by its squared size: many singles do not pull it down.
     added_size = float((sizes**3).sum()) / squares
     clustered_squares = float(((by_game @ deviations) ** 2).sum())
@@ -105,4 +111,4 @@ def cluster_counts(
     effect = (clustered_squares + max_square * added_size**2) / (
         independent_squares + max_square * added_size
     )
-    return Tally(cells, max(1.0, effect), n_games)
+    return Tally(cells, max(1.0, effect), n_games, critical_factor)

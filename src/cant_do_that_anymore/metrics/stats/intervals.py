@@ -14,7 +14,7 @@ the sum must not exceed 1. If one group is nearly certain, this is the score int
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 from math import exp, inf, sqrt
@@ -55,7 +55,12 @@ class Interval:
 
 
 class Ratio(NamedTuple):
-    """Parts and wholes, one of each per sample, and the pairs of them that a sample can have."""
+    """A sum of parts over a sum of wholes.
+
+    Attributes:
+        parts: one per sample, like the wholes.
+        support: the pairs of part and whole that a sample can have.
+    """
 
     parts: Sequence[int]
     wholes: Sequence[int]
@@ -67,6 +72,33 @@ class Ratio(NamedTuple):
         whole = sum(self.wholes)
         return sum(self.parts) / whole if whole else None
 
+    def interval(self, games: Sequence[Hashable], critical_factor: float = 1.0) -> Interval | None:
+        """Return the 95% interval; None if the ratio is undefined. Arguments as of `tally`.
+
+        >>> interval = Ratio([1] * 8 + [0] * 2, [1] * 10, RATE).interval(range(10))
+        >>> round(interval.low, 6), round(interval.high, 6), interval.method
+        (0.490162, 0.943318, 'score')
+        """
+        tally = self.tally(games, critical_factor)
+        return _interval(tally) if tally else None
+
+    def tally(self, games: Sequence[Hashable], critical_factor: float = 1.0) -> Tally | None:
+        """Count the samples; None if the ratio is undefined.
+
+        Args:
+            games: the game of each sample.
+            critical_factor: as in `Tally`.
+        """
+        if not sum(self.wholes):
+            return None
+        support = self.support
+        if len(set(self.wholes)) == 1:
+            # A plain mean: a whole that did not vary is treated as fixed.
+            support = {(part, self.wholes[0]) for part, _ in support}
+        kinds = {pair: pair for pair in sorted(support)}
+        rows = list(zip(self.parts, self.wholes, strict=True))
+        return cluster_counts(kinds, rows, games, critical_factor)
+
 
 @dataclass(frozen=True)
 class RatioDifference:
@@ -77,44 +109,6 @@ class RatioDifference:
     p: float
 
 
-def ratio_interval(
-    parts: Sequence[int],
-    wholes: Sequence[int],
-    games: Sequence[Hashable],
-    support: Support,
-    critical_factor: float = 1.0,
-) -> Interval | None:
-    """Return the interval of the sum of parts over the sum of wholes; None if the latter is 0.
-
-    Args:
-        parts: one per sample, like the wholes and the games.
-        support: the pairs of part and whole that a sample can have.
-        critical_factor: as in `Tally`.
-
-    >>> interval = ratio_interval([1] * 8 + [0] * 2, [1] * 10, range(10), RATE)
-    >>> round(interval.low, 6), round(interval.high, 6), interval.method
-    (0.490162, 0.943318, 'score')
-    """
-    tally = ratio_tally(parts, wholes, games, support)
-    return _interval(replace(tally, critical_factor=critical_factor)) if tally else None
-
-
-def ratio_tally(
-    parts: Sequence[int], wholes: Sequence[int], games: Sequence[Hashable], support: Support
-) -> Tally | None:
-    """Return the counts behind `ratio_interval`, for the same arguments."""
-    if not sum(wholes):
-        return None
-    if len(set(wholes)) == 1:
-        # A plain mean: a whole that did not vary is treated as fixed.
-        support = {(part, wholes[0]) for part, _ in support}
-    rows = list(zip(parts, wholes, strict=True))
-    # A sample without part and whole does not affect any ratio.
-    counted = [index for index, row in enumerate(rows) if any(row)]
-    kinds = {pair: pair for pair in sorted(support)}
-    return cluster_counts(kinds, [rows[i] for i in counted], [games[i] for i in counted])
-
-
 def ratio_difference(
     first: Ratio, second: Ratio, games: Sequence[Hashable], critical_factor: float = 1.0
 ) -> RatioDifference | None:
@@ -123,22 +117,23 @@ def ratio_difference(
     The difference is linearized: each sample contributes the difference itself plus its deviations
     from the two ratios, divided by their mean wholes.
     """
-    tally = difference_tally(first, second, games)
+    tally = difference_tally(first, second, games, critical_factor)
     if not tally:
         return None
-    tally = replace(tally, critical_factor=critical_factor)
     return RatioDifference(estimate(tally.cells), _interval(tally), tally.p(0.0))
 
 
-def difference_tally(first: Ratio, second: Ratio, games: Sequence[Hashable]) -> Tally | None:
+def difference_tally(
+    first: Ratio, second: Ratio, games: Sequence[Hashable], critical_factor: float = 1.0
+) -> Tally | None:
     """Return the counts behind `ratio_difference`, for the same arguments."""
     if not sum(first.wholes) or not sum(second.wholes):
         return None
     rows = list(zip(first.parts, first.wholes, second.parts, second.wholes, strict=True))
-    counted = [index for index, row in enumerate(rows) if any(row)]
+    n = sum(any(row) for row in rows)
     before = sum(first.parts) / sum(first.wholes)
     after = sum(second.parts) / sum(second.wholes)
-    mean_before, mean_after = sum(first.wholes) / len(counted), sum(second.wholes) / len(counted)
+    mean_before, mean_after = sum(first.wholes) / n, sum(second.wholes) / n
 
     def linear(part1: int, whole1: int, part2: int, whole2: int) -> float:
         gain = (part2 - after * whole2) / mean_after
@@ -147,7 +142,7 @@ def difference_tally(first: Ratio, second: Ratio, games: Sequence[Hashable]) -> 
 
     pairs = product(_possible(first), _possible(second))
     kinds = {pair1 + pair2: (linear(*pair1, *pair2), 1.0) for pair1, pair2 in pairs}
-    return cluster_counts(kinds, [rows[i] for i in counted], [games[i] for i in counted])
+    return cluster_counts(kinds, rows, games, critical_factor)
 
 
 def _possible(ratio: Ratio) -> list[tuple[int, int]]:

@@ -17,18 +17,17 @@ from ...metrics.measures import MEASURES, SHARES
 from ...providers.base import EFFORTS, Effort
 from ...task.types import CHANGED_CONDITION
 from .style import (
-    BAND,
     HEADLINES,
     INK,
     STYLE,
     bounds_handles,
     dashes,
+    draw_metric,
     grid,
     legend,
     mark,
     save_figure,
     title,
-    value_and_interval,
     wrap_label,
 )
 
@@ -112,19 +111,13 @@ def _draw(axes: Axes, name: str, line: Line, number: int, offset: float, *, labe
     color, marker = mark(number)
     xs, ys = [], []
     for entry in line:
-        value, interval = value_and_interval(entry, name)
-        if value is None or interval is None:
+        x, size = _tokens(entry) or offset, _size(entry.effort)
+        style = {"color": color, "fmt": marker, "markersize": size}
+        value = draw_metric(axes, entry, name, x, "y", 5, **style)
+        if value is None:
             continue
-        x = _tokens(entry) or offset
         xs.append(x)
         ys.append(value)
-        bounds = entry.results.bounds.get(name)
-        if bounds and bounds.low is not None and bounds.high is not None:
-            axes.vlines(x, bounds.low, bounds.high, BAND["facecolor"], linewidth=5, zorder=1)
-        axes.vlines(x, interval.low, interval.high, color, linewidth=1)
-        face = "white" if entry.is_suspect else color
-        size = _size(entry.effort) ** 2  # here an area
-        axes.scatter(x, value, size, face, marker=marker, edgecolors=color, zorder=3)
         if labelled or entry.is_suspect:
             right, up, side = _SIDES[number % len(_SIDES)]
             axes.annotate(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -13,24 +14,27 @@ from ...formatting import minus
 from ...metrics.measures import MEASURES
 from ..columns import marked
 from .style import (
-    BAND,
     COLORS,
-    GROUND,
     HEADLINES,
     INK,
     STYLE,
     bounds_handles,
+    draw_metric,
     grid,
     label_rows,
     legend,
     mark,
     save_figure,
     title,
-    value_and_interval,
-    whisker,
     wrap_label,
 )
 
+_NUMBER: dict[str, Any] = {
+    "textcoords": "offset points",
+    "ha": "center",
+    "fontsize": 8,
+    "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+}
 _ROW_HEIGHT = 0.7  # share of the distance between two rules that the marks of the models fill
 
 
@@ -40,8 +44,11 @@ def headline_chart(group: Sequence[Entry], stem: Path) -> list[Path]:
         figure = Figure(figsize=(8.0, 1.9 + 0.5 * len(group)), layout="constrained")
         for axes, name in _panels(figure):
             for y, entry in enumerate(group):
-                _point(axes, entry, name, y, COLORS[1 if entry.is_suspect else 0])
-                _number(axes, entry, name, y)
+                style = {"color": COLORS[1 if entry.is_suspect else 0], "fmt": "o"}
+                value = draw_metric(axes, entry, name, y, "x", 0.5, **style)
+                if value is not None:
+                    text = minus(f"{round(value, 2) + 0:.2f}")
+                    axes.annotate(text, (value, y), (0, 6), **_NUMBER)
             label_rows(axes, [marked(entry) for entry in group])
             _finish(axes, name)
         title(figure, "Headline measures", group)
@@ -62,7 +69,8 @@ def rules_chart(entries: Sequence[Entry], stem: Path) -> list[Path]:
                 number = models.index(entry.label)
                 offset = step * (number - (len(models) - 1) / 2)
                 y = changes.index(_rules_label(entry)) + offset
-                _point(axes, entry, name, y, *mark(number), thickness=0.8 * step)
+                color, marker = mark(number)
+                draw_metric(axes, entry, name, y, "x", 0.8 * step, color=color, fmt=marker)
             label_rows(axes, changes)
             _finish(axes, name)
         title(figure, "Headline measures by rules", entries)
@@ -86,41 +94,6 @@ def _marks(models: Sequence[str]) -> list[Line2D]:
         label = wrap_label(model)
         handles.append(Line2D([], [], linestyle="none", marker=marker, color=color, label=label))
     return handles
-
-
-def _point(
-    axes: Axes,
-    entry: Entry,
-    name: str,
-    y: float,
-    color: str,
-    marker: str = "o",
-    thickness: float = 0.5,
-) -> None:
-    value, interval = value_and_interval(entry, name)
-    bounds = entry.results.bounds.get(name)
-    if value is None or interval is None:
-        return
-    if bounds and bounds.low is not None and bounds.high is not None:
-        axes.barh(y, bounds.high - bounds.low, thickness, bounds.low, **BAND)
-    whisker(axes, value, interval, y, color)
-    face = "white" if entry.is_suspect else color
-    axes.plot(value, y, marker, markersize=6, color=color, markerfacecolor=face)
-
-
-def _number(axes: Axes, entry: Entry, name: str, y: float) -> None:
-    value, interval = value_and_interval(entry, name)
-    if value is None or interval is None:
-        return
-    axes.annotate(
-        minus(f"{round(value, 2) + 0:.2f}"),
-        (value, y),
-        (0, 6),
-        textcoords="offset points",
-        ha="center",
-        fontsize=8,
-        bbox=GROUND,
-    )
 
 
 def _finish(axes: Axes, name: str) -> None:

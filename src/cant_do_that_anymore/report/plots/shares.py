@@ -22,6 +22,7 @@ from .style import (
     INK,
     STYLE,
     dashes,
+    draw_interval,
     end_of_axis,
     grid,
     label_rows,
@@ -30,7 +31,6 @@ from .style import (
     save_figure,
     title,
     value_and_interval,
-    whisker,
     wrap_label,
 )
 
@@ -68,9 +68,9 @@ def bar_chart(group: Sequence[Entry], stem: Path) -> list[Path]:
 
 
 def _bar(axes: Axes, entry: Entry, condition: str, color: str, y: float) -> None:
-    share, interval = value_and_interval(entry, SHARES[condition])
-    if share is None or interval is None:
+    if not (found := value_and_interval(entry, SHARES[condition])):
         return
+    share, interval = found
     # Record files of the original have special moves only.
     forbidden = max(share, _share(entry, FORBIDDEN[condition]))
     unusable = _share(entry, UNUSABLE[condition])
@@ -79,7 +79,7 @@ def _bar(axes: Axes, entry: Entry, condition: str, color: str, y: float) -> None
     axes.barh(y, forbidden - share, 0.38, share, color=color, alpha=_PALE, linewidth=0)
     if unusable:
         axes.barh(y, unusable, 0.34, forbidden, color="none", edgecolor=color, hatch=HATCH)
-    whisker(axes, share, interval, y, INK)
+    draw_interval(axes, share, y, interval, "x", color=INK)
 
 
 def _numbers(
@@ -111,16 +111,14 @@ def line_chart(group: Sequence[Entry], stem: Path) -> list[Path]:
             # Side by side, so that equal shares do not hide each other.
             offset = 0.7 * ((number + 0.5) / len(group) - 0.5)
             xs = [EARLIER.index(bucket.label) + offset for bucket in by_count]
-            for axes, condition in zip(
-                panels, (STANDARD_CONDITION, CHANGED_CONDITION), strict=True
-            ):
+            for axes, condition in zip(panels, SHARES, strict=True):
                 shares = [bucket.shares[condition] for bucket in by_count]
                 if FORBIDDEN[condition] in entry.results.metrics:
                     _forbidden_line(axes, xs, shares, number)
                 line = _line(axes, xs, shares, number)
             line.set_label(wrap_label(marked(entry)))
             handles.append(line)
-        for axes, condition in zip(panels, (STANDARD_CONDITION, CHANGED_CONDITION), strict=True):
+        for axes, condition in zip(panels, SHARES, strict=True):
             axes.set_title(f"{condition} rules", loc="left", fontsize=10)
             axes.set_xticks(range(len(EARLIER)), [*EARLIER[:-1], f"{len(EARLIER) - 1}+"])
             axes.set_xlabel(f"earlier {group[0].change.affected_moves_label}")
@@ -145,11 +143,10 @@ def _forbidden_line(axes: Axes, xs: Sequence[float], shares: Sequence[Share], nu
 def _line(axes: Axes, xs: Sequence[float], shares: Sequence[Share], number: int) -> Line2D:
     color, marker = mark(number)
     for x, share in zip(xs, shares, strict=True):
-        if share.interval:
-            low, high = share.interval.low, share.interval.high
-            axes.vlines(x, low, high, color=color, linewidth=1, alpha=0.6)
+        if share.interval and share.value is not None:
+            draw_interval(axes, x, share.value, share.interval, "y", color=color, alpha=0.6)
     values = np.array([share.value for share in shares], dtype=float)
-    (line,) = axes.plot(xs, values, dashes(number), linewidth=1, color=color)
-    line.set_marker(marker)
-    line.set_markersize(4)
+    (line,) = axes.plot(
+        xs, values, dashes(number), marker=marker, markersize=4, linewidth=1, color=color
+    )
     return line

@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from ...comparison.entries import Entry
 from ...errors import UserError, error_reason, spelled, visible
 from ...files import atomic_write
-from ...formatting import Number, minus
+from ...formatting import minus
 from ...metrics.measures import IMPACT, READINGS, UPTAKE
 from ...metrics.stats.intervals import Interval
 from ..columns import SUSPECT_LEGEND
@@ -27,7 +27,6 @@ MARKERS = "osD^vP"  # fewer than colors, so that a pair of both repeats only aft
 DASHES: tuple[Literal["-", "--", "-."], ...] = ("-", "--", "-.")
 FONT = "DejaVu Sans"
 INK, GRID = "#1c1d1f", "#dedbd2"
-GROUND = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
 HATCH = "////"
 BAND: dict[str, Any] = {"facecolor": GRID, "edgecolor": "white", "hatch": HATCH}
 STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the keys
@@ -80,15 +79,53 @@ def end_of_axis(highest: float) -> tuple[float, str]:
     return end, "" if end == 1 else f" (the axis ends at {end})"
 
 
-def value_and_interval(entry: Entry, name: str) -> tuple[Number, Interval | None]:
-    """Return a metric and its interval, None where missing."""
-    return entry.results.metrics.get(name), entry.results.intervals.get(name)
+def value_and_interval(entry: Entry, name: str) -> tuple[float, Interval] | None:
+    """Return a metric and its interval, or None if either is missing."""
+    value, interval = entry.results.metrics.get(name), entry.results.intervals.get(name)
+    return None if value is None or interval is None else (value, interval)
 
 
-def whisker(axes: Axes, value: float, interval: Interval, y: float, color: str) -> None:
-    """Draw an interval around its value."""
+def draw_interval(
+    axes: Axes, x: float, y: float, interval: Interval, along: Literal["x", "y"], **style: Any
+) -> None:
+    """Draw the interval of the value at (x, y), and the value itself if a marker is given."""
+    value = x if along == "x" else y
     lengths = [[max(0.0, value - interval.low)], [max(0.0, interval.high - value)]]
-    axes.errorbar(value, y, xerr=lengths, fmt="none", color=color, capsize=3, linewidth=1)
+    usual: dict[str, Any] = {"fmt": "none", "capsize": 3 if along == "x" else 0, "linewidth": 1}
+    axes.errorbar(x, y, **usual | {f"{along}err": lengths} | style)
+
+
+def draw_metric(
+    axes: Axes,
+    entry: Entry,
+    name: str,
+    place: float,
+    along: Literal["x", "y"],
+    thickness: float,
+    **style: Any,
+) -> float | None:
+    """Draw a metric of an entry: its bounds, its interval, and a mark; return its value.
+
+    Nothing is drawn, and None returned, if it has no interval.
+
+    Args:
+        place: where it is drawn on the other axis.
+        thickness: that of the bounds: in points along the y-axis, else in rows.
+        style: of the interval and the mark.
+    """
+    if not (found := value_and_interval(entry, name)):
+        return None
+    value, interval = found
+    bounds = entry.results.bounds.get(name)
+    if bounds and bounds.low is not None and bounds.high is not None:
+        if along == "x":
+            axes.barh(place, bounds.high - bounds.low, thickness, bounds.low, **BAND)
+        else:
+            axes.vlines(place, bounds.low, bounds.high, GRID, linewidth=thickness, zorder=1)
+    face = "white" if entry.is_suspect else style["color"]
+    x, y = (value, place) if along == "x" else (place, value)
+    draw_interval(axes, x, y, interval, along, markerfacecolor=face, **style)
+    return value
 
 
 def label_rows(axes: Axes, names: Sequence[str]) -> None:
