@@ -588,7 +588,7 @@ def test_long_texts_are_cut_in_the_middle_and_say_so(tmp_path: Path, open_page: 
     reply = "a" * 50_000 + '<"\n\u202e' * 12_500
     thoughts = "a" * 30_000 + " f1b5 " + "b" * 30_000 + " g1f3"
     opened = open_page(saved(run_of([pair(position, reply, thinking(thoughts, "", 9))]), tmp_path))
-    shown = opened.text("article.standard pre")
+    shown = opened.text("article.standard > pre")
     assert shown.startswith("a" * 1_500 + "…")
     assert shown.endswith("…" + visible('<"\n\u202e') * 375)
     assert "97,000 characters are left out here" in shown

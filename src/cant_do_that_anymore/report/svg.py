@@ -139,11 +139,11 @@ def intervals(
                 continue
             place = {"x1": axis.at(start), "x2": axis.at(end)}
             parts.append(tag("line", **place, y1=y, y2=y, class_=style))
-            arrow = {"y": y + 5, "class_": f"beyond {mark.style}"}
+            beyond = f"beyond {mark.style}"
             if start < low:
-                parts.append(tag("text", "‹", x="0%", dx=-7, **arrow))
+                parts.append(tag("text", "‹", x="0%", dx=-7, y=y + 5, class_=beyond))
             if end > high:
-                parts.append(tag("text", "›", x="100%", **arrow))
+                parts.append(tag("text", "›", x="100%", y=y + 5, class_=beyond))
         if mark.value is not None:
             style = f"dot {mark.style}"
             parts.append(tag("circle", cx=axis.at(mark.value), cy=y, r=4, class_=style))
