@@ -1,6 +1,5 @@
 """A planted key is found nowhere after a run full of errors."""
 
-import html
 import json
 import os
 from base64 import b64encode, urlsafe_b64encode
@@ -67,16 +66,10 @@ ODD = 'sk-pl"a&n<t>ed/3fa8+5f64=5717\\4562'
 FORMS = [
     ODD,
     ODD[3:20],
-    ODD.upper(),
     json.dumps(ODD)[1:-1],
-    html.escape(ODD),
     quote(ODD, safe=""),
-    quote(ODD, safe="").lower(),
-    ODD.encode().hex(),
     *(b64encode(f"{before}{ODD}".encode()).decode() for before in ("", "Bearer ", "user:")),
     urlsafe_b64encode(f"..{ODD}".encode()).decode(),
-    "".join(f"\\u{ord(letter):04x}" for letter in ODD),
-    "".join(f"&#{ord(letter)};" for letter in ODD),
 ]
 
 

@@ -29,23 +29,13 @@ from ..game.rules import rules_named
 from ..providers.base import (
     Answer,
     Message,
-    Model,
     ModelInfo,
     Question,
-    RequestRejected,
     RequestVariant,
     Settings,
-    TransientError,
 )
 from ..providers.catalogue import OUR_MODELS, info_by_name, inspect_info, model_named
-from ..providers.inspect_api import (
-    chat_for,
-    config_for,
-    generate_once,
-    rejection_text,
-    unwrap_error,
-    watch_calls,
-)
+from ..providers.inspect_api import InspectAdapter
 from ..task.spec import Spec
 from ..task.types import Eval, Reading
 
@@ -196,44 +186,20 @@ class Transcript:
 TRANSCRIPT: ContextVar[Transcript] = ContextVar("exchange")
 
 
-class TaskModel(Model):
+class TaskModel(InspectAdapter):
     """Adapter for the model of a task, to build its dataset and to evaluate it.
 
     Inspect applies its settings, logs, counts tokens, retries, limits concurrency, and closes it.
     """
 
     def __init__(self, model: InspectModel) -> None:
-        self._model = model
         info, settings = _model_info(model), _other_settings(config_of(model))
         config = {"config": settings} if settings else {}
-        self.info = replace(info, identity={**info.identity, **config})
-        watch_calls(model.api)
+        info = replace(info, identity={**info.identity, **config})
+        super().__init__(info, model, str(model), info.name)
 
-    async def answer(
-        self, question: Question, settings: Settings, variant: RequestVariant = ()
-    ) -> Answer:
-        """Send one request, and add it to the transcript of the sample, if there is one."""
-        name = str(self._model)  # as in Inspect, with the provider
-        chat = chat_for(name, question, variant)
-        # For our own models, which need more than the text; other providers never see it.
-        chat[0].metadata = {
-            "rules": question.rules.key,
-            "moves": list(question.moves),
-            "about": question.about,
-            "seed": settings.seed,
-        }
-        config = config_for(name, settings, variant)
-        try:
-            answer, output = await generate_once(self._model, chat, config, variant)
-        except TransientError:
-            raise
-        except Exception as error:  # each provider raises its own exceptions
-            reason = rejection_text(unwrap_error(error))
-            if not reason:
-                raise
-            raise RequestRejected(f"{name} cannot answer ({error})", reason) from None
-        if not output:
-            return replace(answer, version=self.info.name)
+    def _received(self, answer: Answer, chat: list[ChatMessage], output: ModelOutput) -> Answer:
+        """Add the request to the transcript of the sample, if there is one."""
         if transcript := TRANSCRIPT.get(None):
             transcript.output = output
             transcript.messages += [*chat, *(choice.message for choice in output.choices)]

@@ -85,7 +85,7 @@ def is_base_model(name: str) -> bool:
     return name.split("/")[0] == TEXT_PROVIDER
 
 
-def config_for(name: str, settings: Settings, variant: RequestVariant = ()) -> GenerateConfig:
+def _config_for(name: str, settings: Settings, variant: RequestVariant = ()) -> GenerateConfig:
     """Return Inspect's configuration for a model, settings and a request variant."""
     extra: dict[str, Any] = json.loads(settings.extra_body or "{}")
     effort, encoding = settings.reasoning_effort, effort_encoding(variant, settings)
@@ -105,7 +105,9 @@ def config_for(name: str, settings: Settings, variant: RequestVariant = ()) -> G
     )
 
 
-def chat_for(name: str, question: Question, variant: RequestVariant = ()) -> list[ChatMessage]:
+def _chat_for(
+    name: str, question: Question, seed: int, variant: RequestVariant
+) -> list[ChatMessage]:
     """Return the messages for a model's provider and a request variant, as Inspect's classes."""
     messages = arrange_messages(question.messages, variant)
     as_without_inspect = name in OUR_MODELS or name.split("/")[0] in PROVIDERS
@@ -113,26 +115,38 @@ def chat_for(name: str, question: Question, variant: RequestVariant = ()) -> lis
         messages = (Message("user", as_text(question.messages)),)
     elif not as_without_inspect and NO_SYSTEM not in variant:
         messages = user_first(messages)
-    return [_CLASSES[message.role](content=message.content) for message in messages]
+    chat = [_CLASSES[message.role](content=message.content) for message in messages]
+    # For our own models, which need more than the text; other providers never see it.
+    moves, about = list(question.moves), question.about
+    chat[0].metadata = {"rules": question.rules.key, "moves": moves, "about": about, "seed": seed}
+    return chat
 
 
-def answer_in(output: ModelOutput) -> Answer:
-    """Convert Inspect's output to an answer; empty and failed output becomes an error."""
+def _answer_in(output: ModelOutput) -> Answer:
+    """Convert Inspect's output to an answer.
+
+    Raises:
+        TransientError: if the output is empty, failed or impossible.
+    """
     error = output.error or ("" if output.choices else "a reply without choices")
     if not error and not output.completion and output.stop_reason == "unknown":
         error = "an empty reply that ended for an unknown reason"
     if error:
-        return Answer("", stop_reason="error", error=error)
+        raise TransientError(error, maybe_billed=True)
     content = output.choices[0].message.content
     parts = content if isinstance(content, list) else []
     blocks = [part for part in parts if isinstance(part, ContentReasoning)]
     shown = "\n".join(part.summary or "" if part.redacted else part.reasoning for part in blocks)
     reasoning, text = split_reasoning(output.completion)
     reasoning = shown.strip() or reasoning
+    try:
+        usage = _usage(output.usage, reasoning, text)
+    except ValueError as fault:
+        raise TransientError(f"a reply that cannot be: {fault}", maybe_billed=True) from None
     return Answer(
         text=text,
         stop_reason=_STOP_REASONS.get(output.stop_reason, "stop"),
-        usage=_usage(output.usage, reasoning, text),
+        usage=usage,
         version=output.model,
         reasoning=reasoning,
     )
@@ -155,7 +169,63 @@ _PACKAGE = re.compile(rf"pip install (?:--upgrade )?({'|'.join(EXTRAS)})\b(?!=)"
 _BAD_BODY = (TypeError, LookupError, AttributeError, ValidationError)
 
 
-class HostedModel(Model):
+# The provider calls, request and response, made for the current question.
+_CALLS: ContextVar[list[ModelCall]] = ContextVar("calls")
+
+
+class InspectAdapter(Model):
+    """A model by way of Inspect AI, under its Inspect name."""
+
+    def __init__(self, info: ModelInfo, model: InspectModel, name: str, version: str) -> None:
+        self.info = info
+        self._model = model
+        self._name = name
+        self._version = version  # for answers that do not tell
+        self._options: dict[str, Any] = {}  # settings of every request
+        _watch_calls(model.api)
+
+    async def answer(
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
+    ) -> Answer:
+        """Send one request through Inspect."""
+        calls: list[ModelCall] = []
+        _CALLS.set(calls)
+        chat = _chat_for(self._name, question, settings.seed, variant)
+        config = _config_for(self._name, settings, variant).model_copy(update=self._options)
+        try:
+            output = await self._model.generate(chat, config=config)
+        except Exception as raised:  # every provider raises its own exceptions
+            fault = _unwrap(raised)
+            if OUT_OF_TOKENS.decode() in str(fault):
+                return Answer("", stop_reason="length", version=self._version, conceded=variant)
+            if isinstance(fault, _BAD_BODY):
+                raise TransientError(f"no completion ({fault})", maybe_billed=True) from None
+            if error := self._error(fault):
+                raise error from None
+            raise
+        answer = _answer_in(output)
+        if calls and is_error(calls[-1].response or {}):
+            raise TransientError("the provider calls it an error", maybe_billed=True)
+        has_request = config.temperature is not None and calls
+        if has_request and not _has_temperature(calls[-1].request):
+            variant = (*variant, NO_TEMPERATURE)
+        return self._received(replace(answer, conceded=variant), chat, output)
+
+    def _error(self, fault: Exception) -> Exception | None:
+        """Return a provider's exception as an error of `Model.answer`; None to raise it as it is.
+
+        Here, only a rejection of the request variant is one.
+        """
+        words = f"{type(fault).__name__}: {fault}"
+        rejected = RequestRejected(f"{self._name} cannot answer ({fault})", words)
+        return rejected if _status(fault) in REJECTED_STATUSES else None
+
+    def _received(self, answer: Answer, chat: list[ChatMessage], output: ModelOutput) -> Answer:
+        """Return the answer, after taking note of it."""
+        return answer
+
+
+class HostedModel(InspectAdapter):
     """A hosted provider's model, by its Inspect name such as ``anthropic/claude-...``."""
 
     def __init__(self, info: ModelInfo, headers: Mapping[str, str]) -> None:
@@ -163,11 +233,8 @@ class HostedModel(Model):
         # for the clients that Inspect creates from now on, unless the user set it
         os.environ.setdefault("INSPECT_HTTP_REQUEST_TIMEOUT", str(MAX_RESPONSE_SECONDS))
         try:
-            self._model = get_model(
-                name,
-                config=GenerateConfig(max_retries=0),
-                memoize=False,  # `close` closes it
-            )
+            # `close` closes it, and the client retries and limits concurrency.
+            model = get_model(name, config=GenerateConfig(max_retries=0), memoize=False)
         except ValueError as problem:
             raise InvalidInput(
                 f"unknown model: {name!r} ({problem}); write PROVIDER/MODEL as Inspect AI names "
@@ -176,31 +243,15 @@ class HostedModel(Model):
         except Exception as problem:  # Inspect raises its own ones for missing keys and packages
             message = _PACKAGE.sub(_extra, _plain(str(problem)))
             raise InvalidInput(f"cannot use {name!r}: {message}") from None
-        self.info = replace(info, endpoint=self._model.api.base_url or "")
-        self._headers = dict(headers) or None
-        self._redact = Redactor(self._model.api.api_key or "", *headers.values(), shown=name)
-        self._version = name.partition("/")[2]
-        client: Any = getattr(self._model.api, "client", None)
+        info = replace(info, endpoint=model.api.base_url or "")
+        super().__init__(info, model, name, name.partition("/")[2])
+        self._options = {"max_connections": 1000, "extra_headers": dict(headers) or None}
+        self._redact = Redactor(model.api.api_key or "", *headers.values(), shown=name)
+        client: Any = getattr(model.api, "client", None)
         if hasattr(client, "max_retries"):
             client.max_retries = 0
-        watch_calls(self._model.api)
 
-    async def answer(
-        self, question: Question, settings: Settings, variant: RequestVariant = ()
-    ) -> Answer:
-        """Send one request to the provider."""
-        config = config_for(self.info.name, settings, variant)
-        config.max_connections = 1000  # the client limits concurrency
-        config.extra_headers = self._headers
-        chat = chat_for(self.info.name, question, variant)
-        try:
-            answer, output = await generate_once(self._model, chat, config, variant)
-        except TransientError:
-            raise
-        except Exception as fault:  # every provider raises its own exceptions
-            raise self._error(unwrap_error(fault)) from None
-        if not output:
-            return replace(answer, version=self._version)
+    def _received(self, answer: Answer, chat: list[ChatMessage], output: ModelOutput) -> Answer:
         answer = self._redact.in_answer(answer)
         self._version = answer.version
         return answer
@@ -209,8 +260,7 @@ class HostedModel(Model):
         """Close the provider's connections."""
         await self._model.api.aclose()
 
-    def _error(self, fault: Exception) -> TransientError | UserError | RequestRejected:
-        """Convert a provider's exception to one of the errors of `Model.answer`."""
+    def _error(self, fault: Exception) -> Exception:
         api = self._model.api
         status = _status(fault)
         words = f"{type(fault).__name__}: {fault}"
@@ -231,49 +281,10 @@ class HostedModel(Model):
         refused = f"{self.info.name} cannot answer ({message})"
         if out_of_credit or status == 404:
             return UserError(refused)
-        return RequestRejected(refused, rejection_text(fault))
+        return RequestRejected(refused, words if status in REJECTED_STATUSES else "")
 
 
-# The provider calls, request and response, made for the current question.
-_CALLS: ContextVar[list[ModelCall]] = ContextVar("calls")
-
-
-async def generate_once(
-    model: InspectModel, chat: list[ChatMessage], config: GenerateConfig, variant: RequestVariant
-) -> tuple[Answer, ModelOutput | None]:
-    """Let a model send one request through Inspect, as a request variant.
-
-    The model must have been passed to `watch_calls`. The output is None if the reasoning used up
-    all tokens.
-
-    Raises:
-        TransientError: if the response is malformed or an error with a success status.
-        Exception: whatever else the provider raises.
-    """
-    calls: list[ModelCall] = []
-    _CALLS.set(calls)
-    try:
-        output = await model.generate(chat, config=config)
-    except Exception as fault:
-        if _is_out_of_tokens(fault):
-            return Answer("", stop_reason="length", conceded=variant), None
-        if isinstance(unwrap_error(fault), _BAD_BODY):
-            raise TransientError(
-                f"no completion ({unwrap_error(fault)})", maybe_billed=True
-            ) from None
-        raise
-    try:
-        answer = answer_in(output)
-    except ValueError as fault:
-        raise TransientError(f"a reply that cannot be: {fault}", maybe_billed=True) from None
-    if answer.error or (calls and is_error(calls[-1].response or {})):
-        raise TransientError(answer.error or "the provider calls it an error", maybe_billed=True)
-    has_request = config.temperature is not None and calls
-    dropped = has_request and not _has_temperature(calls[-1].request)
-    return replace(answer, conceded=(*variant, NO_TEMPERATURE) if dropped else variant), output
-
-
-def watch_calls(api: ModelAPI) -> None:
+def _watch_calls(api: ModelAPI) -> None:
     """Record the raw requests and responses of a provider's API.
 
     Some of Inspect's providers drop settings and only log it, or ignore errors.
@@ -299,16 +310,6 @@ def _has_temperature(request: object) -> bool:
     return False
 
 
-def _is_out_of_tokens(fault: Exception) -> bool:
-    """Whether an error means that the reasoning used up all tokens."""
-    return OUT_OF_TOKENS.decode() in str(unwrap_error(fault))
-
-
-def rejection_text(fault: Exception) -> str:
-    """Return the message with which a provider rejects a request variant; "" for other errors."""
-    return f"{type(fault).__name__}: {fault}" if _status(fault) in REJECTED_STATUSES else ""
-
-
 def _status(fault: Exception) -> object:
     return getattr(fault, "status_code", None) or getattr(fault, "code", None)
 
@@ -328,7 +329,7 @@ def _was_sent(fault: BaseException) -> bool:
     return not {type(error).__name__ for error in (fault, fault.__cause__)} & _NOT_SENT
 
 
-def unwrap_error(fault: Exception) -> Exception:
+def _unwrap(fault: Exception) -> Exception:
     """Return the provider's exception that Inspect may have wrapped in its own."""
     last_attempt = getattr(fault, "last_attempt", None)
     if last_attempt:

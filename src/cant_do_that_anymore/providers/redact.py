@@ -1,6 +1,5 @@
 """Redact API keys from everything that a server sends back."""
 
-import html
 import json
 from base64 import b64encode
 from collections.abc import Iterator
@@ -67,16 +66,7 @@ def _redact(text: str, pieces: frozenset[str]) -> str:
 
 def _encodings(key: str) -> Iterator[str]:
     """Yield the key in the encodings in which a server may send it back."""
-    in_json = json.dumps(key)[1:-1]
-    yield from (key, key.upper(), key.lower(), key[::-1], html.escape(key))
-    yield from (in_json, json.dumps(in_json)[1:-1], "".join(f"\\u{ord(c):04x}" for c in key))
-    yield from ("".join(f"&#{ord(c)};" for c in key), "".join(f"&#x{ord(c):x};" for c in key))
-    for hexadecimal in (
-        quote(key, safe=""),
-        "".join(f"%{ord(c):02X}" for c in key),
-        key.encode().hex(),
-    ):
-        yield from (hexadecimal, hexadecimal.lower(), hexadecimal.upper())
+    yield from (key, json.dumps(key)[1:-1], quote(key, safe=""))
     for before in ("", ".", ".."):  # the key may start anywhere in a group of three bytes
         packed = b64encode((before + key).encode()).decode().rstrip("=")
         for inner in (packed[2 * len(before) :], packed[2 * len(before) : -1]):
