@@ -2,9 +2,8 @@
 
 import json
 import shutil
-import sqlite3
 from collections.abc import Iterable
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
@@ -12,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cant_do_that_anymore.client.store import connect, is_intact
+from cant_do_that_anymore.client.store import intact_rows
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import CONTROLS, SAMPLES, facts_of, line_of
 
@@ -68,10 +67,7 @@ def keys_in(store: Path) -> frozenset[str]:
         for suffix in ("", "-wal"):
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{store}{suffix}", f"{copy}{suffix}")
-        with closing(connect(copy)) as database, suppress(sqlite3.OperationalError):
-            rows = database.execute("SELECT key, answer, checksum FROM saved_answers").fetchall()
-            return frozenset(row[0] for row in rows if is_intact(*row))
-    return frozenset()  # it was not yet made
+        return frozenset(key for kind, key, *_ in intact_rows(copy) if kind == "answer")
 
 
 def difference(ours: Any, theirs: Any, at: str = "") -> str:

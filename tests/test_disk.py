@@ -14,7 +14,6 @@ import pytest
 from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.runs.storage import load_run
 from loopback import Body, Loopback, serving
 from machines import needs_posix
@@ -167,7 +166,9 @@ def test_of_several_who_find_a_damaged_store_one_rescues_it(tmp_path: Path) -> N
 
     async def filled() -> None:
         with closing(Store(path)) as store:
-            await asyncio.gather(*(store.put(str(n), "m", Answer("e2e4")) for n in range(answers)))
+            await asyncio.gather(
+                *(store.put(str(n), {"text": "e2e4 " * 40}) for n in range(answers))
+            )
 
     asyncio.run(filled())
     with path.open("r+b") as file:
@@ -181,7 +182,9 @@ def test_of_several_who_find_a_damaged_store_one_rescues_it(tmp_path: Path) -> N
 
     with ThreadPoolExecutor(4) as threads:
         stores = list(threads.map(opened, range(4)))
-    found = [sum(store.get(str(n)) is not None for n in range(answers)) for store in stores]
+    found = [
+        sum(store.get("answer", str(n)) is not None for n in range(answers)) for store in stores
+    ]
     for store in stores:
         store.close()
     assert len(set(found)) == 1

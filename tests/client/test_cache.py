@@ -111,12 +111,15 @@ def test_the_form_of_a_model_is_known_by_model_effort_and_body(store: Store) -> 
 
 
 def test_what_a_server_said_is_known_by_name_and_model(store: Store) -> None:
-    ModelCache(MODEL, store).save_fingerprints({"fingerprint": "a", "owner": "b"})
-    ModelCache(MODEL, store).save_fingerprints({"fingerprint": "c"})
-    later = ModelCache(MODEL, store)
-    assert later.fingerprints("fingerprint") == {"a", "c"}
-    assert later.fingerprints("owner") == {"b"}
-    assert ModelCache(OTHER, store).fingerprints("owner") == set()
+    said: list[tuple[dict[str, str], dict[str, list[str]]]] = [
+        ({"fingerprint": "c", "owner": "b"}, {"fingerprint": [], "owner": []}),
+        ({"fingerprint": "a", "owner": "b"}, {"fingerprint": ["c"]}),
+        ({"fingerprint": "d"}, {"fingerprint": ["a", "c"]}),
+        ({"fingerprint": "c"}, {}),
+    ]
+    for now, earlier in said:
+        assert ModelCache(MODEL, store).record_fingerprints(now) == earlier
+    assert ModelCache(OTHER, store).record_fingerprints({"owner": "b"}) == {"owner": []}
 
 
 def test_the_answer_that_was_first_is_the_one_that_counts(store: Store) -> None:

@@ -88,6 +88,10 @@ def in_order(count: int) -> list[str]:
     return [f"answer {number}" for number in range(count)]
 
 
+def are_saved(store: Store, model: Scripted, count: int) -> bool:
+    return all(store.get("answer", request_key(model.info, ask, SETTINGS)) for ask in asks(count))
+
+
 async def all_answers(asking: Client, count: int) -> list[Answer]:
     return [answer async for answer in asking.answers(asks(count), SETTINGS)]
 
@@ -218,7 +222,7 @@ def test_a_consumer_that_has_enough_begins_nothing_more(store: Store) -> None:
     assert texts(asyncio.run(first(10))) == in_order(10)
     asked = len(model.asked)
     assert asked < 10 + 3 * 4
-    assert all(store.get(request_key(model.info, ask, SETTINGS)) for ask in asks(asked))
+    assert are_saved(store, model, asked)
 
 
 def test_one_interruption_finishes_and_saves_what_is_in_flight(store: Store) -> None:
@@ -234,7 +238,7 @@ def test_one_interruption_finishes_and_saves_what_is_in_flight(store: Store) -> 
 
     asyncio.run(interrupted())
     assert len(model.asked) == 8
-    assert all(store.get(request_key(model.info, ask, SETTINGS)) for ask in asks(8))
+    assert are_saved(store, model, 8)
 
 
 def test_an_interruption_after_the_consumer_had_enough_saves_what_is_in_flight(
@@ -258,7 +262,7 @@ def test_an_interruption_after_the_consumer_had_enough_saves_what_is_in_flight(
             await task
 
     asyncio.run(interrupted())
-    assert all(store.get(request_key(model.info, ask, SETTINGS)) for ask in asks(len(model.asked)))
+    assert are_saved(store, model, len(model.asked))
 
 
 def test_after_an_interruption_money_that_comes_free_is_spent_on_nothing(store: Store) -> None:
@@ -277,7 +281,7 @@ def test_after_an_interruption_money_that_comes_free_is_spent_on_nothing(store: 
 
     asyncio.run(interrupted())
     assert len(model.asked) == model.most_in_flight == 2
-    assert all(store.get(request_key(model.info, ask, SETTINGS)) for ask in asks(2))
+    assert are_saved(store, model, 2)
 
 
 def test_an_interruption_does_not_wait_for_a_server_that_said_when_to_come_back(
@@ -315,7 +319,7 @@ def test_a_model_that_is_gone_ends_the_asking_and_the_answers_are_kept(store: St
     with pytest.raises(Incomplete, match=r"scripted stopped answering \(gone\); the 20 answers"):
         asyncio.run(all_answers(Client(model, store), 1000))
     assert len(model.asked) < 60
-    assert all(store.get(request_key(model.info, ask, SETTINGS)) for ask in asks(20))
+    assert are_saved(store, model, 20)
 
 
 def test_a_problem_that_no_further_try_will_mend_ends_the_asking_at_once(store: Store) -> None:

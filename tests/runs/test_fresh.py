@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore.client.store import opened_store
+from cant_do_that_anymore.client.store import open_store
 from cant_do_that_anymore.errors import Interrupted, Stopped, UserError
 from cant_do_that_anymore.oaieval.record import FileRecorder, record_spec
 from loopback import Body, Loopback, serving
@@ -75,7 +75,7 @@ def test_a_run_that_ends_early_says_what_is_saved_and_nothing_else(
     ("fresh", "advice"), [(True, "set TMPDIR"), (False, "what was saved before is safe")]
 )
 def test_a_full_disk_is_said_to_be_the_one_that_is_full(fresh: bool, advice: str) -> None:
-    with opened_store(fresh=fresh) as store:
+    with open_store(fresh=fresh) as store:
         told = str(store.unusable(OSError(28, "No space left on device")))
     assert advice in told
     assert ("CDTA_HOME" in told) != fresh

@@ -1,15 +1,15 @@
 """Cache keys, and the cached answers and request variants of one model."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..providers.base import (
     Answer,
-    Effort,
     ModelInfo,
     Request,
     RequestVariant,
@@ -18,7 +18,7 @@ from ..providers.base import (
     digest,
 )
 from ..providers.request_variants import limit_of
-from .store import Store
+from .store import Store, open_store
 
 
 def request_key(
@@ -56,11 +56,11 @@ class CachedVariant(NamedTuple):
     settings: Settings
     variant: RequestVariant
     limit: int
-    name: str
+    digest: str
 
 
 class ModelCache:
-    """The cached answers of one model, and the request variant that it accepts.
+    """The cached answers of one model, the request variant that it accepts, its fingerprints.
 
     A variant holds for one reasoning effort: a model may support temperature only when it does not
     reason.
@@ -69,11 +69,11 @@ class ModelCache:
     def __init__(self, model: ModelInfo, store: Store) -> None:
         self._model = model
         self._store = store
+        self._mode = cache(lambda effort, body: digest([dict(model.identity), effort, body]))
         self._variants: dict[str, RequestVariant] = {}
-        self._mode_key = cache(self._digest_of_mode)
+        self._used_variants: dict[str, list[tuple[Any, ...]]] = {}
         self._cached_variants = cache(self._find_cached_variants)
         self._cached_variant = cache(self._describe_variant)
-        self._recorded: set[tuple[Settings, RequestVariant]] = set()
 
     @property
     def is_empty(self) -> bool:
@@ -82,16 +82,16 @@ class ModelCache:
 
     def variant(self, settings: Settings) -> RequestVariant:
         """Return the request variant that the model accepts, as far as known."""
-        mode = self._mode(settings)
+        mode = self._mode_of(settings)
         if mode not in self._variants:
-            self._variants[mode] = self._store.variant(mode)
+            self._variants[mode] = tuple(self._store.get("variant", mode) or ())
         return self._variants[mode]
 
     def set_variant(self, settings: Settings, variant: RequestVariant) -> None:
         """Use that request variant from now on."""
         if set(variant) != set(self.variant(settings)):
-            self._variants[self._mode(settings)] = variant
-            self._store.set_variant(self._mode(settings), variant)
+            self._variants[self._mode_of(settings)] = variant
+            self._store.write("variant", {self._mode_of(settings): variant})
 
     def answer(self, request: Request, settings: Settings) -> Answer | None:
         """Return the cached answer, or one that a smaller token limit did not truncate."""
@@ -102,19 +102,17 @@ class ModelCache:
             smaller = cached.limit < cached_variants[0].limit
             if request.same_limit_only and smaller:
                 return None
-            if saved := self._store.get(cache_key(cached.name, request)):
+            if saved := self._get(cache_key(cached.digest, request)):
                 return None if smaller and saved.stop_reason == "length" else saved
         return None
 
     def had_truncation(self, requests: Iterable[Request], settings: Settings) -> bool:
         """Whether the next smaller token limit truncated the answer to any of the requests."""
-        cached_variants = self.cached_variants(settings)
-        smaller_limits = [
-            cached.name for cached in cached_variants if cached.limit < cached_variants[0].limit
-        ]
+        first, *others = self.cached_variants(settings)
+        smaller_limits = [cached.digest for cached in others if cached.limit < first.limit]
         for request in requests if smaller_limits else ():
-            keys = (cache_key(cached, request) for cached in smaller_limits)
-            saved = next(filter(None, map(self._store.get, keys)), None)
+            keys = (cache_key(digest, request) for digest in smaller_limits)
+            saved = next(filter(None, map(self._get, keys)), None)
             if saved and saved.stop_reason == "length":
                 return True
         return False
@@ -125,35 +123,28 @@ class ModelCache:
         Returns the saved answer: another process may have saved one first.
         """
         self.record_variant(settings, answer.conceded)
-        key = cache_key(self._cached_variant(settings, answer.conceded).name, request)
-        is_first = await self._store.put(key, self._model.name, answer)
-        return answer if is_first else self._store.get(key) or answer
+        key = cache_key(self._cached_variant(settings, answer.conceded).digest, request)
+        is_first = await self._store.put(key, answer.to_json())
+        return answer if is_first else self._get(key) or answer
 
     def record_variant(self, settings: Settings, variant: RequestVariant) -> None:
         """Record that answers exist in that request variant."""
-        if (settings, variant) not in self._recorded:
-            recorded = [settings.max_tokens, settings.reasoning_tokens, *sorted(variant)]
-            self._store.record_variant(self._mode(settings), json.dumps(recorded))
-            self._recorded.add((settings, variant))
+        mode = self._mode_of(settings)
+        used = settings.max_tokens, settings.reasoning_tokens, *sorted(variant)
+        if used not in self._used(mode):
+            self._store.write("used variant", {f"{mode} {json.dumps(used)}": used})
+            self._used(mode).append(used)
 
-    def fingerprints(self, name: str) -> set[str]:
-        """Return the fingerprints saved under that name with earlier answers."""
-        rows = self._store.run(
-            "SELECT mark FROM marks WHERE model = ?", self._fingerprint_key(name)
-        )
-        return {fingerprint for (fingerprint,) in rows}
-
-    def save_fingerprints(self, fingerprints: Mapping[str, str]) -> None:
-        """Save the server's fingerprints by name."""
-        for name, fingerprint in fingerprints.items():
-            self._store.run(
-                "INSERT OR IGNORE INTO marks VALUES (?, ?)",
-                self._fingerprint_key(name),
-                fingerprint,
-            )
-
-    def _fingerprint_key(self, name: str) -> str:
-        return digest([dict(self._model.identity), name])
+    def record_fingerprints(self, fingerprints: Mapping[str, str]) -> dict[str, list[str]]:
+        """Save a server's fingerprints by name. Returns the earlier ones of each that is new."""
+        earlier_ones = {}
+        for name, value in fingerprints.items():
+            group = digest([dict(self._model.identity), name])
+            earlier = self._store.group("fingerprint", group)
+            if value not in earlier:
+                earlier_ones[name] = sorted(earlier)
+                self._store.write("fingerprint", {f"{group} {digest(value)}": value})
+        return earlier_ones
 
     def variants(self, settings: Settings) -> list[RequestVariant]:
         """Return the request variants used with these settings, the current one first."""
@@ -169,17 +160,15 @@ class ModelCache:
         A larger limit counts only if the user did not set a smaller one: the reasoning budget is
         our choice.
         """
-        return self._cached_variants(
-            settings, self.variant(settings), *self._store.cached_variants(self._mode(settings))
-        )
+        used = self._used(self._mode_of(settings))
+        return self._cached_variants(settings, self.variant(settings), *used)
 
     def _find_cached_variants(
-        self, settings: Settings, variant: RequestVariant, *recorded: str
+        self, settings: Settings, variant: RequestVariant, *used: tuple[Any, ...]
     ) -> list[CachedVariant]:
         first = self._cached_variant(settings, variant)
         others = []
-        for text in recorded:
-            max_tokens, reasoning_tokens, *conceded = json.loads(text)
+        for max_tokens, reasoning_tokens, *conceded in used:
             other = replace(settings, max_tokens=max_tokens, reasoning_tokens=reasoning_tokens)
             if (other, set(conceded)) != (settings, set(variant)):
                 others.append(self._cached_variant(other, tuple(conceded)))
@@ -195,8 +184,21 @@ class ModelCache:
         name = variant_digest(self._model, settings, variant)
         return CachedVariant(settings, variant, limit_of(variant, settings), name)
 
-    def _mode(self, settings: Settings) -> str:
-        return self._mode_key(settings.reasoning_effort, settings.extra_body)
+    def _get(self, key: str) -> Answer | None:
+        saved = self._store.get("answer", key)
+        return Answer.from_json(saved) if saved else None
 
-    def _digest_of_mode(self, effort: Effort | None, extra_body: str) -> str:
-        return digest([dict(self._model.identity), effort, extra_body])
+    def _used(self, mode: str) -> list[tuple[Any, ...]]:
+        if mode not in self._used_variants:
+            self._used_variants[mode] = [*map(tuple, self._store.group("used variant", mode))]
+        return self._used_variants[mode]
+
+    def _mode_of(self, settings: Settings) -> str:
+        return self._mode(settings.reasoning_effort, settings.extra_body)
+
+
+@contextmanager
+def open_cache(model: ModelInfo, *, fresh: bool = False) -> Iterator[ModelCache]:
+    """Open the cached answers of a model to read them, or an empty cache for a fresh run."""
+    with open_store(fresh=fresh, to_read=True) as store:
+        yield ModelCache(model, store)

@@ -14,7 +14,7 @@ from .batch.jobs import BatchJournal
 from .budget import FREE, Budget
 from .client import Client
 from .pricing import budget_for, price_for
-from .store import opened_store
+from .store import open_store
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ async def open_client(
 ) -> AsyncIterator[Client]:
     """Open a client for the model, as the spec describes it; close the model afterwards."""
     try:
-        with opened_store(fresh=spec.fresh) as store:
+        with open_store(fresh=spec.fresh) as store:
             budget = budget or budget_for(spec, model.info)
             price = price_for(spec, model.info) or FREE
             if spec.batch:

@@ -1,4 +1,4 @@
-"""The SQLite file behind the cache: schema, checksums, recovery of damaged files."""
+"""The SQLite file behind the cache: one table of values with checksums, shared by processes."""
 
 import asyncio
 import json
@@ -7,20 +7,36 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 from zlib import crc32
 
 from ..errors import UserError, error_reason
 from ..files import answers_file
-from ..providers.base import Answer, RequestVariant
 
-# A saved answer: key, model, answer, checksum, time.
-Row = tuple[str, str, str, int, float]
+# What a value is: an answer, a request variant that a model accepts or has answers in, what a
+# server says of a model's weights, a batch, or a request in a batch.
+Kind = Literal["answer", "variant", "used variant", "fingerprint", "batch", "batched"]
+# Kind, key, value as JSON, checksum.
+Row = tuple[str, str, str, int]
+
+log = logging.getLogger(__name__)
+
+# The number is that of the format: a file with any other table is of another version.
+_TABLE = "cache_2"
+_SCHEMA = (
+    f"CREATE TABLE IF NOT EXISTS {_TABLE} (kind TEXT NOT NULL, key TEXT NOT NULL, "
+    "value TEXT NOT NULL, checksum INTEGER NOT NULL, UNIQUE (kind, key))"
+)
+_SELECT = f"SELECT * FROM {_TABLE}"
+_INSERT = f"INSERT OR IGNORE INTO {_TABLE} VALUES (?, ?, ?, ?)"
+_REPLACE = f"REPLACE INTO {_TABLE} VALUES (?, ?, ?, ?)"
+_DELETE = f"DELETE FROM {_TABLE} WHERE kind = ? AND key = ?"
+
 # SQLite error codes of a disk problem; any other error means a damaged file.
 _DISK_ERRORS = (
     *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL),
@@ -28,113 +44,6 @@ _DISK_ERRORS = (
 )
 # Seconds to wait for another process that uses the file.
 LOCK_TIMEOUT = 60.0
-
-
-def connect(path: Path) -> sqlite3.Connection:
-    """Open a connection that returns even invalid text."""
-    database = sqlite3.connect(path, timeout=LOCK_TIMEOUT, check_same_thread=False)
-    # The checksum detects text that is no longer valid UTF-8.
-    database.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    return database
-
-
-def open_database(path: Path, schema: str) -> sqlite3.Connection | None:
-    """Open the database; None if it is damaged."""
-    path.touch(0o600)
-    database = connect(path)
-    try:
-        _enable_wal(database)
-        database.executescript(schema)
-        if database.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok":
-            return database
-    except UnicodeDecodeError:
-        pass  # SQLite quotes the damaged bytes in its message
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF in _DISK_ERRORS:
-            database.close()
-            raise
-    database.close()
-    return None
-
-
-def _enable_wal(database: sqlite3.Connection) -> None:
-    """Switch to write-ahead logging, so that readers do not block the writer.
-
-    SQLite does not wait for another process that is doing the same, so this retries.
-    """
-    started = time.monotonic()
-    while True:
-        try:
-            database.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-            if not busy or time.monotonic() - started > LOCK_TIMEOUT:
-                raise
-        time.sleep(0.01)
-
-
-def recover_answers(path: Path) -> dict[str, Row]:
-    """Read the intact answers of a damaged file, from both ends."""
-    rows: dict[str, Row] = {}
-    for order in ("ASC", "DESC"):
-        with (
-            suppress(sqlite3.DatabaseError, UnicodeDecodeError),
-            closing(connect(path)) as database,
-        ):
-            for row in database.execute(f"SELECT * FROM saved_answers ORDER BY rowid {order}"):
-                if is_intact(row[0], row[2], row[3]):
-                    rows[row[0]] = row
-    return rows
-
-
-def recover_rows(path: Path, table: str) -> list[Any]:
-    """Read the rows of a table in a damaged file, as far as possible."""
-    with (
-        suppress(sqlite3.DatabaseError, UnicodeDecodeError),
-        closing(connect(path)) as database,
-    ):
-        return database.execute(f"SELECT * FROM {table}").fetchall()
-    return []
-
-
-def checksum_of(key: str, text: str) -> int:
-    """Return the checksum of an answer. SQLite checks only its own structure."""
-    return crc32((key + text).encode())
-
-
-def is_intact(key: str, text: str, checksum: int) -> bool:
-    """Whether an answer is unchanged since it was saved."""
-    return isinstance(text, str) and checksum_of(key, text) == checksum
-
-
-def with_checksum(key: str, text: str) -> str:
-    """Prefix a text with its checksum, for a table without a checksum column."""
-    return f"{checksum_of(key, text):08x}{text}"
-
-
-def texts_with_valid_checksum(key: str, rows: Iterable[tuple[object]]) -> list[str]:
-    """Return the texts, in rows of one column, whose checksum prefix is valid."""
-    texts = [(str(stored)[8:], stored) for (stored,) in rows]
-    return [text for text, stored in texts if stored == with_checksum(key, text)]
-
-
-log = logging.getLogger(__name__)
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS saved_answers (
-    key TEXT NOT NULL UNIQUE, model TEXT NOT NULL, answer TEXT NOT NULL, checksum INTEGER NOT NULL,
-    saved_at REAL NOT NULL
-);
-CREATE TABLE IF NOT EXISTS forms (model TEXT NOT NULL PRIMARY KEY, form TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS ways (model TEXT NOT NULL, way TEXT NOT NULL, UNIQUE (model, way));
-CREATE TABLE IF NOT EXISTS marks (model TEXT NOT NULL, mark TEXT NOT NULL, UNIQUE (model, mark));
-CREATE TABLE IF NOT EXISTS batched (
-    key TEXT NOT NULL UNIQUE, model TEXT NOT NULL, file TEXT NOT NULL, batch TEXT NOT NULL,
-    form TEXT NOT NULL, answer TEXT NOT NULL, sent_at REAL NOT NULL
-);
-"""
-_INSERT = "INSERT OR IGNORE INTO saved_answers VALUES (?, ?, ?, ?, ?)"
 
 _SAFE_ADVICE = (
     "what was saved before is safe: free some space, or set CDTA_HOME to a folder you can write "
@@ -144,78 +53,79 @@ _TEMPORARY_ADVICE = "set TMPDIR to a folder with space that you can write to"
 
 
 class Store:
-    """Answers by key in one SQLite file, safe to share between processes.
+    """Values by kind and key in one SQLite file, safe to share between processes.
 
-    A separate thread writes, so that requests never wait for the disk. Answers that arrive while it
-    is busy share the next transaction. A damaged file is moved away, its readable answers are
-    recovered, and a warning is logged. ``is_empty`` holds while the file had no answer at first and
-    none was saved here.
+    A separate thread writes answers, so that requests never wait for the disk. Answers that arrive
+    while it is busy share the next transaction. A damaged file is moved away, its readable values
+    are recovered, and a warning is logged. ``is_empty`` holds while the file had no answer at first
+    and none was saved here.
     """
 
     def __init__(self, path: Path, *, permanent: bool = True) -> None:
-        self.path = path
+        self._path = path
         self._permanent = permanent
         self._pending: list[tuple[Row, asyncio.Future[bool]]] = []
         self._writing: asyncio.Task[None] | None = None
-        self._cached_variants: dict[str, list[str]] = {}
         self._thread = ThreadPoolExecutor(1)
         try:
             self._database = self._open_or_recover()
-            self._writer = connect(path)
+            self._writer = _connect(path)
             self._writer.execute("PRAGMA synchronous = FULL")
         except (sqlite3.Error, OSError) as error:
             raise self.unusable(error) from None
-        self.is_empty = not self.run("SELECT 1 FROM saved_answers LIMIT 1")
+        self.is_empty = not self._read("kind = 'answer' LIMIT 1")
 
-    def get(self, key: str) -> Answer | None:
-        """Return the answer saved under ``key``, if there is one."""
-        rows = self.run("SELECT answer, checksum FROM saved_answers WHERE key = ?", key)
-        for text, checksum in rows:
-            if is_intact(key, text, checksum):
-                with suppress(ValueError):
-                    return Answer.from_json(text)
-            self.run("DELETE FROM saved_answers WHERE key = ?", key)
+    def get(self, kind: Kind, key: str) -> Any:
+        """Return the value saved under a key, or None; a damaged one is deleted."""
+        for row in self._read("kind = ? AND key = ?", kind, key):
+            if _is_intact(row):
+                return json.loads(row[2])
+            self.write(kind, {key: None})
         return None
 
-    def put(self, key: str, model: str, answer: Answer) -> "asyncio.Future[bool]":
+    def group(self, kind: Kind, name: str) -> list[Any]:
+        """Return the intact values whose keys begin with a group's name and a space."""
+        rows = self._read("kind = ? AND key GLOB ?", kind, f"{name} *")
+        return [json.loads(row[2]) for row in rows if _is_intact(row)]
+
+    def write(self, kind: Kind, values: Mapping[str, Any], *, replace: bool = True) -> bool:
+        """Save values by key, all or none; None deletes. Returns whether they were saved.
+
+        They are not if ``replace`` is False and any of the keys has a value.
+        """
+        saved = [_row(kind, key, value) for key, value in values.items() if value is not None]
+        deleted = [(kind, key) for key, value in values.items() if value is None]
+        try:
+            with self._database as database:
+                database.executemany(_DELETE, deleted)
+                n = database.executemany(_REPLACE if replace else _INSERT, saved).rowcount
+                if not replace and n < len(saved):
+                    database.rollback()
+                    return False
+        except sqlite3.Error as error:
+            raise self.unusable(error) from None
+        return True
+
+    def put(self, key: str, answer: Mapping[str, Any]) -> "asyncio.Future[bool]":
         """Save an answer; the future resolves once it is on disk.
 
         It tells whether the answer is the first under its key. The first one stays.
         """
-        text = json.dumps(answer.to_json())
         self.is_empty = False
-        printable = model.encode("ascii", "backslashreplace").decode()
         saved = asyncio.get_running_loop().create_future()
-        self._pending.append(((key, printable, text, checksum_of(key, text), time.time()), saved))
+        self._pending.append((_row("answer", key, answer), saved))
         if not self._writing or self._writing.done():
-            self._writing = asyncio.create_task(self._write())
+            self._writing = asyncio.create_task(self._write_pending())
         return saved
 
-    def variant(self, model: str) -> RequestVariant:
-        """Return the request variant that a model accepts."""
-        rows = self.run("SELECT form FROM forms WHERE model = ?", model)
-        return tuple(json.loads(*texts_with_valid_checksum(model, rows) or ["[]"]))
-
-    def set_variant(self, model: str, variant: RequestVariant) -> None:
-        """Save the request variant that a model accepts."""
-        self.run(
-            "REPLACE INTO forms VALUES (?, ?)", model, with_checksum(model, json.dumps(variant))
-        )
-
-    def cached_variants(self, model: str) -> list[str]:
-        """Return the request variants, as JSON, in which a model has cached answers."""
-        if model not in self._cached_variants:
-            rows = self.run("SELECT way FROM ways WHERE model = ?", model)
-            self._cached_variants[model] = texts_with_valid_checksum(model, rows)
-        return self._cached_variants[model]
-
-    def record_variant(self, model: str, recorded: str) -> None:
-        """Record that a model has a cached answer in this request variant."""
-        if recorded not in self.cached_variants(model):
-            self.run(
-                "INSERT OR IGNORE INTO ways VALUES (?, ?)", model, with_checksum(model, recorded)
-            )
-            self._cached_variants[model].append(recorded)
+    def try_lock(self, name: str) -> sqlite3.Connection | None:
+        """Take a lock that holds until it is closed or the process ends; None if another has it."""
+        try:
+            return _lock(self._path.with_name(name), 0.0)
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error):
+                raise self.unusable(error) from None
+        return None
 
     def close(self) -> None:
         """Write pending answers and close the file."""
@@ -225,21 +135,18 @@ class Store:
         self._writer.close()
         self._database.close()
 
-    def run(self, query: str, *values: str | float) -> list[Any]:
-        """Run a query and return its rows; raises `UserError` if the file cannot be used."""
-        with self.transaction() as database:
-            return database.execute(query, values).fetchall()
+    def unusable(self, error: Exception) -> UserError:
+        """Return the error for a file that cannot be used."""
+        message = f"cannot save answers in {str(self._path)!r} ({error_reason(error)})"
+        return UserError(f"{message}; {_SAFE_ADVICE if self._permanent else _TEMPORARY_ADVICE}")
 
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Run the body in one transaction; raises as `run` does."""
+    def _read(self, condition: str, *values: str) -> list[Row]:
         try:
-            with self._database as database:
-                yield database
+            return self._database.execute(f"{_SELECT} WHERE {condition}", values).fetchall()
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self.unusable(error) from None
 
-    async def _write(self) -> None:
+    async def _write_pending(self) -> None:
         while self._pending:
             pending, self._pending = self._pending, []
             rows = [row for row, _ in pending]
@@ -263,60 +170,41 @@ class Store:
     def _open_or_recover(self) -> sqlite3.Connection:
         """Open the database, or recover a damaged one; only one process recovers at a time."""
         with suppress(sqlite3.Error, OSError):  # another process may be moving it
-            if database := open_database(self.path, _SCHEMA):
+            if database := _open(self._path):
                 return database
-        with closing(connect(self.path.with_name("rescue.lock"))) as lock:
-            lock.execute("BEGIN EXCLUSIVE")
-            return open_database(self.path, _SCHEMA) or self._recover()
+        with closing(_lock(self._path.with_name("rescue.lock"), LOCK_TIMEOUT)):
+            return _open(self._path) or self._recover()
 
     def _recover(self) -> sqlite3.Connection:
-        damaged = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
+        damaged = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
         for suffix in ("-wal", "-shm", ""):  # the database last: others see the damage until then
             with suppress(FileNotFoundError):
-                Path(f"{self.path}{suffix}").rename(f"{damaged}{suffix}")
-        rows = recover_answers(damaged)
-        database = open_database(self.path, _SCHEMA)
+                Path(f"{self._path}{suffix}").rename(f"{damaged}{suffix}")
+        rows = intact_rows(damaged)
+        database = _open(self._path)
         assert database, "a new file is not damaged"
         with database:
-            database.executemany(_INSERT, rows.values())
-            for table in ("forms", "ways", "marks", "batched"):
-                for row in recover_rows(damaged, table):
-                    values = ", ".join("?" * len(row))
-                    database.execute(f"INSERT OR IGNORE INTO {table} VALUES ({values})", row)
+            database.executemany(_INSERT, rows)
         log.warning(
             "the store %s was damaged: it was moved to %s, and %d answers that could still be "
             "read were taken over",
-            *(self.path, damaged, len(rows)),
+            *(self._path, damaged, sum(kind == "answer" for kind, *_ in rows)),
         )
         return database
 
-    def unusable(self, error: Exception) -> UserError:
-        """Return the error for a file that cannot be used."""
-        message = f"cannot save answers in {str(self.path)!r} ({error_reason(error)})"
-        return UserError(f"{message}; {_SAFE_ADVICE if self._permanent else _TEMPORARY_ADVICE}")
-
 
 @contextmanager
-def opened_store(*, fresh: bool) -> Iterator[Store]:
-    """Open the store of all answers, or an empty temporary one for a fresh run."""
-    location = _temporary_path() if fresh else nullcontext(answers_file())
-    with location as path, closing(Store(path, permanent=not fresh)) as store:
-        yield store
+def open_store(*, fresh: bool = False, to_read: bool = False) -> Iterator[Store]:
+    """Open the store of all answers, or an empty temporary one for a fresh run.
 
-
-@contextmanager
-def store_to_read() -> Iterator[Store]:
-    """Open the store of all answers for reading, or a copy if its folder is read-only."""
-    original = answers_file()
-    if os.access(original.parent, os.W_OK):
-        with closing(Store(original)) as store:
-            yield store
-        return
-    with _temporary_path() as path:
-        for suffix in ("", "-wal"):
+    Who only reads gets a copy where the store's folder cannot be written.
+    """
+    is_copy = to_read and not fresh and not os.access(answers_file().parent, os.W_OK)
+    with _temporary_path() if fresh or is_copy else nullcontext(answers_file()) as path:
+        for suffix in ("", "-wal") if is_copy else ():
             with suppress(FileNotFoundError):
-                shutil.copyfile(f"{original}{suffix}", f"{path}{suffix}")
-        with closing(Store(path, permanent=False)) as store:
+                shutil.copyfile(f"{answers_file()}{suffix}", f"{path}{suffix}")
+        with closing(Store(path, permanent=not (fresh or is_copy))) as store:
             yield store
 
 
@@ -331,3 +219,96 @@ def _temporary_path() -> Iterator[Path]:
         ) from None
     with folder as name:
         yield Path(name) / "answers.sqlite"
+
+
+def _row(kind: Kind, key: str, value: Any) -> Row:
+    text = json.dumps(value)
+    return kind, key, text, _checksum(kind, key, text)
+
+
+def _checksum(kind: str, key: str, text: str) -> int:
+    """Return the checksum of a row. SQLite checks only its own structure."""
+    return crc32(f"{kind} {key} {text}".encode())
+
+
+def _is_intact(row: Row) -> bool:
+    """Whether a row is unchanged since it was saved."""
+    return _checksum(*row[:3]) == row[3]
+
+
+def intact_rows(path: Path) -> Iterable[Row]:
+    """Read the intact rows of a file that may be damaged, from both ends."""
+    rows: dict[Row, None] = {}
+    for order in ("ASC", "DESC"):
+        with (
+            suppress(sqlite3.DatabaseError, UnicodeDecodeError),
+            closing(_connect(path)) as database,
+        ):
+            for row in database.execute(f"{_SELECT} ORDER BY rowid {order}"):
+                if _is_intact(row):
+                    rows[row] = None
+    return rows
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open a connection that returns even invalid text."""
+    database = sqlite3.connect(path, timeout=LOCK_TIMEOUT, check_same_thread=False)
+    # The checksum detects text that is no longer valid UTF-8.
+    database.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    return database
+
+
+def _open(path: Path) -> sqlite3.Connection | None:
+    """Open the database and create its table; None if it is damaged."""
+    path.touch(0o600)
+    with ExitStack() as unless_intact:
+        database = unless_intact.enter_context(closing(_connect(path)))
+        try:
+            _enable_wal(database)
+            tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            if tables.fetchall() not in ([], [(_TABLE,)]):
+                raise UserError(
+                    f"{str(path)!r} was written by another version of this package and cannot be "
+                    "read; move it away, or set CDTA_HOME to another folder"
+                )
+            database.execute(_SCHEMA)
+            if database.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok":
+                unless_intact.pop_all()
+                return database
+        except UnicodeDecodeError:
+            pass  # SQLite quotes the damaged bytes in its message
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode & 0xFF in _DISK_ERRORS:
+                raise
+    return None
+
+
+def _enable_wal(database: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging, so that readers do not block the writer.
+
+    SQLite does not wait for another process that is doing the same, so this retries.
+    """
+    started = time.monotonic()
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() - started > LOCK_TIMEOUT:
+                raise
+        time.sleep(0.01)
+
+
+def _lock(path: Path, timeout: float) -> sqlite3.Connection:
+    """Take a lock that holds until the connection is closed or the process ends."""
+    lock = sqlite3.connect(path, timeout=timeout, isolation_level=None)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError:
+        lock.close()
+        raise
+    return lock
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY

@@ -11,10 +11,9 @@ from itertools import islice
 from statistics import median
 
 from ..client.budget import Price
-from ..client.cache import ModelCache
+from ..client.cache import ModelCache, open_cache
 from ..client.pricing import rate_for, searches_whole_pool
 from ..client.session import model_info
-from ..client.store import opened_store, store_to_read
 from ..datasets.pools import given_dataset, positions_drawn, positions_for
 from ..datasets.search import BUILT, DRAWS, Query, Search, SelectionConfig, positions_in_batches
 from ..datasets.selection import (
@@ -335,8 +334,8 @@ def forecast_with_store(spec: Spec, info: ModelInfo) -> RequestForecast:
     Raises:
         InvalidInput: if the spec is invalid.
     """
-    with opened_store(fresh=True) if spec.fresh else store_to_read() as store:
-        return forecast_with_cache(spec, plan_for(spec, info), info, ModelCache(info, store))
+    with open_cache(info, fresh=spec.fresh) as cache:
+        return forecast_with_cache(spec, plan_for(spec, info), info, cache)
 
 
 def forecast_with_cache(

@@ -5,7 +5,6 @@ is built step by step, whenever Inspect requests more samples.
 """
 
 from collections.abc import Iterator
-from contextlib import closing
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
@@ -14,15 +13,13 @@ from inspect_ai import SampleSource
 from inspect_ai.dataset import Sample as InspectSample
 from inspect_ai.model import Model, get_model
 
-from ..client.cache import ModelCache
+from ..client.cache import open_cache
 from ..client.session import open_client
-from ..client.store import Store
 from ..costs.approval import ENOUGH_ANSWERS, MIN_ANSWERS
 from ..datasets.pools import Pool, drawn, positions_drawn
 from ..datasets.search import Query, SelectionConfig
 from ..datasets.selection import controls_for, find_dataset, prefix_if_sufficient
 from ..datasets.storage import Dataset
-from ..files import answers_file
 from ..game.notation import notate, notate_game, with_move_numbers
 from ..game.position import Position, earlier_moves
 from ..game.rules import Rules
@@ -112,8 +109,7 @@ def known_selection(
     model = TaskModel(task_model)
     plan = plan_for(spec, model.info)
     config = SelectionConfig(model.info, available, plan)
-    with closing(Store(answers_file())) as store:
-        cache = ModelCache(model.info, store)
+    with open_cache(model.info) as cache:
         first = cache.answer(config.request(Query(0, 0)), config.settings)
         dataset = (
             prefix_if_sufficient(find_dataset(first.version, config), plan.wanted)

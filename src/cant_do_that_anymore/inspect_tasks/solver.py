@@ -1,7 +1,6 @@
 """The solver: send the requests of every condition for a sample."""
 
 import logging
-from contextlib import closing
 from functools import partial
 from typing import Unpack
 
@@ -9,11 +8,9 @@ from inspect_ai.model import Model, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
-from ..client.cache import ModelCache, with_request_seed
+from ..client.cache import open_cache, with_request_seed
 from ..client.negotiator import Negotiator
-from ..client.store import Store
 from ..errors import InvalidInput, UserError
-from ..files import answers_file
 from ..metrics.notes import ENOUGH, is_broken
 from ..providers.base import Answer, TransientError
 from ..task.conditions import ASKED_OF_CONTROLS
@@ -36,8 +33,8 @@ class ModelState:
     def __init__(self, eval: Eval, arguments: Arguments, model: Model) -> None:
         self.model = TaskModel(model)
         self.plan = plan_for(spec_for(eval, arguments, model), self.model.info)
-        with closing(Store(answers_file())) as store:  # known if its dataset was built
-            variant = ModelCache(self.model.info, store).variant(self.plan.settings)
+        with open_cache(self.model.info) as cache:  # known if its dataset was built
+            variant = cache.variant(self.plan.settings)
         self.negotiator = Negotiator(self.model, TaskVariants(variant))
         self.guard = QualityGuard(self.plan.settings)
         self.drops = DropMonitor()

@@ -153,7 +153,7 @@ def _unreachable_note(error: Exception) -> str:
 async def save_fingerprint(client: Client) -> None:
     """Save the server's fingerprint of the model with its cached answers."""
     if client.n_new:
-        client.cache.save_fingerprints(await client.model.fingerprints())
+        client.cache.record_fingerprints(await client.model.fingerprints())
 
 
 def _first_requests(
@@ -251,14 +251,10 @@ async def _fingerprint_notes(client: Client) -> list[str]:
 
     A change is only a note, because servers are updated without a new model.
     """
-    notes, current = [], await client.model.fingerprints()
-    for name, value in current.items():
-        saved = client.cache.fingerprints(name)
-        if saved and value not in saved:
-            was = " or ".join(sorted(saved))
-            notes.append(
-                f"the server's {name} is {value}, and was {was} for the kept answers: if it is "
-                f"another model now, {HOW_TO_GO_ON}"
-            )
-    client.cache.save_fingerprints(current)
-    return notes
+    current = await client.model.fingerprints()
+    return [
+        f"the server's {name} is {current[name]}, and was {' or '.join(earlier)} for the kept "
+        f"answers: if it is another model now, {HOW_TO_GO_ON}"
+        for name, earlier in client.cache.record_fingerprints(current).items()
+        if earlier
+    ]

@@ -7,16 +7,14 @@ saved, since it may have to be requested again in another variant.
 """
 
 import asyncio
-import json
 import logging
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ...errors import Incomplete, Interrupted, UserError, pluralize
 from ...progress import duration
@@ -29,7 +27,7 @@ from ...providers.base import (
     digest,
 )
 from ..client import REQUEST_DEADLINE, OnStatus, backoff_seconds
-from ..store import Store, texts_with_valid_checksum, with_checksum
+from ..store import Store
 from .api import BatchApi, NoBatches, State
 
 LOCK_POLL = 0.2  # seconds
@@ -44,7 +42,7 @@ class JournalEntry(NamedTuple):
 
 
 class BatchJournal:
-    """The requests to one model that are in batches, by cache key."""
+    """The requests to one model that are in batches, by cache key, and the batches by file."""
 
     def __init__(self, store: Store, model: ModelInfo) -> None:
         self._store = store
@@ -52,72 +50,50 @@ class BatchJournal:
 
     def find(self, key: str) -> JournalEntry | None:
         """Return the entry of a request, if it is in a batch."""
-        rows = self._store.run("SELECT file, answer FROM batched WHERE key = ?", key)
-        for file, answer in rows:
-            if not answer:
-                return JournalEntry(file, None)
-            for text in texts_with_valid_checksum(key, [(answer,)]):
-                with suppress(ValueError):
-                    return JournalEntry(file, Answer.from_json(text))
-            self.forget([key])  # damaged on disk
-        return None
+        if not (entry := self._store.get("batched", key)):
+            return None
+        return JournalEntry(entry["file"], entry["answer"] and Answer.from_json(entry["answer"]))
 
     def under_way(self) -> int:
         """Return how many requests to the model are in batches that may still answer."""
-        query = (
-            "SELECT COUNT(*) FROM batched WHERE model = ? AND answer = '' AND sent_at > ? "
-            "AND key NOT IN (SELECT key FROM saved_answers)"
-        )
-        return int(self._store.run(query, self._model, time.time() - LONGEST_BATCH)[0][0])
+        latest = time.time() - LONGEST_BATCH
+        batches = self._store.group("batch", self._model)
+        keys = (key for batch in batches if batch["sent_at"] > latest for key in batch["variants"])
+        entries = (self.find(key) for key in keys if not self._store.get("answer", key))
+        return sum(entry is not None and not entry.answer for entry in entries)
 
     def enter(self, file: str, variants: Mapping[str, RequestVariant]) -> bool:
         """Record the requests in a file and their variants; False if another process has any."""
-        rows = [
-            (key, self._model, file, "", with_checksum(key, json.dumps(variant)), "", time.time())
-            for key, variant in variants.items()
-        ]
-        with self._store.transaction() as database:
-            try:
-                database.executemany("INSERT INTO batched VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-            except sqlite3.IntegrityError:
-                database.rollback()
-                return False
+        entry = {"file": file, "answer": None}
+        if not self._store.write("batched", dict.fromkeys(variants, entry), replace=False):
+            return False
+        self._write(file, {"id": "", "variants": variants, "sent_at": time.time()})
         return True
 
     def set_batch(self, file: str, batch: str) -> None:
         """Record which batch was created from a file."""
-        query = "UPDATE batched SET batch = ? WHERE model = ? AND file = ?"
-        self._store.run(query, batch, self._model, file)
+        self._write(file, self._batch(file) | {"id": batch})
 
     def batch_of(self, file: str) -> str:
         """Return the batch that was created from a file, or an empty string."""
-        query = "SELECT batch FROM batched WHERE model = ? AND file = ? LIMIT 1"
-        return "".join(batch for (batch,) in self._store.run(query, self._model, file))
+        return str(self._batch(file)["id"])
 
     def variants_in(self, file: str) -> dict[str, RequestVariant]:
-        """Return the variants of the requests in a file, by key, without damaged ones."""
-        query = "SELECT key, form FROM batched WHERE model = ? AND file = ?"
-        rows = self._store.run(query, self._model, file)
-        texts = ((key, texts_with_valid_checksum(key, [(variant,)])) for key, variant in rows)
-        return {key: tuple(json.loads(*variant)) for key, variant in texts if variant}
+        """Return the variants of the requests in a file, by key."""
+        return {key: tuple(variant) for key, variant in self._batch(file)["variants"].items()}
 
-    def ended(self, file: str, answers: Mapping[str, Answer]) -> None:
+    def ended(self, file: str, answers: Mapping[str, Answer | None]) -> None:
         """Save the answers of a batch, and delete its other requests."""
-        texts = [
-            (with_checksum(key, json.dumps(answer.to_json())), key)
+        entries = {
+            key: answer and {"file": file, "answer": answer.to_json()}
             for key, answer in answers.items()
-        ]
-        with self._store.transaction() as database:
-            database.executemany("UPDATE batched SET answer = ? WHERE key = ?", texts)
-            database.execute(
-                "DELETE FROM batched WHERE model = ? AND file = ? AND answer = ''",
-                (self._model, file),
-            )
+        }
+        self._store.write("batched", {**dict.fromkeys(self.variants_in(file)), **entries})
+        self._write(file, None)
 
     def forget(self, keys: Iterable[str]) -> None:
         """Delete requests whose answers are saved."""
-        with self._store.transaction() as database:
-            database.executemany("DELETE FROM batched WHERE key = ?", [(key,) for key in keys])
+        self._store.write("batched", dict.fromkeys(keys))
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:
@@ -125,17 +101,21 @@ class BatchJournal:
 
         A process that dies releases the lock. So under it, an entry without a batch has no owner.
         """
-        path = self._store.path.with_name("batches.lock")
-        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as lock:
-            while True:
-                try:
-                    lock.execute("BEGIN EXCLUSIVE")
-                    break
-                except sqlite3.OperationalError as error:
-                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                        raise self._store.unusable(error) from None
-                await asyncio.sleep(LOCK_POLL)
+        while not (lock := self._store.try_lock("batches.lock")):
+            await asyncio.sleep(LOCK_POLL)
+        with closing(lock):
             yield
+
+    def _batch(self, file: str) -> dict[str, Any]:
+        """Return what is known of a file's batch; nothing if its creator died, or if damaged."""
+        nothing = {"id": "", "variants": {}, "sent_at": 0.0}
+        return self._store.get("batch", self._key(file)) or nothing
+
+    def _write(self, file: str, batch: Mapping[str, Any] | None) -> None:
+        self._store.write("batch", {self._key(file): batch})
+
+    def _key(self, file: str) -> str:
+        return f"{self._model} {digest(file)}"
 
 
 log = logging.getLogger(__name__)
@@ -224,7 +204,7 @@ class Batches:
             return None
         results = await self._results(state, variants) if state else {}
         answers = {key: result for key, result in results.items() if isinstance(result, Answer)}
-        self._journal.ended(file, answers)
+        self._journal.ended(file, {**dict.fromkeys(variants), **answers})
         self.under_way = ""
         if not state:
             log.warning(
