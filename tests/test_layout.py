@@ -34,7 +34,6 @@ ALLOWED = {
 MOST_MODULES, MOST_LINES, FEWEST_LINES = 12, 400, 60
 TOO_LONG = {
     "costs.forecast",
-    "game.move_rules",
 }
 """Longer than `MOST_LINES` until they are collapsed."""
 SMALL = {"game.notation", "providers.redact", "client.limiter"}

@@ -14,164 +14,36 @@ from cant_do_that_anymore.providers.pocket import CANNOT_READ
 from cant_do_that_anymore.task.conditions import QUESTIONS, conditions_for
 from cant_do_that_anymore.task.knowledge import allowed_move, answers_for, forbidden_move
 from cant_do_that_anymore.task.prompts import DEFAULT
-from cant_do_that_anymore.task.yes_no import RULES, Rule, read_yes_no
-from replies import HARD_YES_NO
+from cant_do_that_anymore.task.yes_no import RULES, read_yes_no
+from replies import HARD_YES_NO, documented, filled
 
 POOL = shipped_pool("pool")[:300]
 FORBIDDEN, ALLOWED = conditions_for(QUESTIONS, BISHOPS_AS_KNIGHTS, DEFAULT)
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        *("yes", "Yes.", " YES\n", "**Yes**", '"yes"', "Yes, f1g3 is legal.", "yep", "Yeah!"),
-        *(
-            "Legal.",
-            "The move is legal.",
-            "It is a perfectly legal move.",
-            "That is still allowed.",
-        ),
-        *("Bishops move as knights do.\n\n**Yes**", "Answer: yes"),
-    ],
-)
-def test_yes(reply: str) -> None:
-    assert read_yes_no(reply) is True
+def test_a_model_that_cannot_read_says_neither() -> None:
+    assert read_yes_no(CANNOT_READ) is None
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        *("no", "No.", "NO", "`no`", "No, because bishops move as knights do now.", "Nope", "Nah."),
-        *(
-            "No: f1b5 is illegal; f1g3 is legal.",
-            "Illegal",
-            "It is not legal.",
-            "It isn't allowed.",
-        ),
-        *("That is no longer a legal move.", "The move f1b5 is illegal.", "**No**, it is not."),
-        *("The answer is **no**.", "This move would not be legal.", "No longer legal."),
-    ],
-)
-def test_no(reply: str) -> None:
-    assert read_yes_no(reply) is False
+EXAMPLES = documented("### Yes or no", "A **statement** is", r"^(\d)\. \*\*")
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        *("", "f1b5", "Yes or no", "yes and no", "Perhaps.", "I cannot tell whether it is legal."),
-        *("No idea.", "It depends."),
-        *("<think>yes", "It would be legal if bishops moved.", "Knowing is easy.", CANNOT_READ),
-    ],
-)
-def test_neither(reply: str) -> None:
-    assert read_yes_no(reply) is None
+@pytest.mark.parametrize(("rule", "reply", "said"), EXAMPLES)
+def test_each_rule_reads_its_examples_in_the_protocol(rule: str, reply: str, said: str) -> None:
+    meant = {"yes": True, "no": False, "none": None}[said]
+    assert read_yes_no(reply) is meant
+    assert meant is None or RULES[int(rule) - 1](plain_text(reply), "") is meant
 
 
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        ("c1b3 is illegal in standard chess but legal under these rules", True),
-        ("It is legal in standard chess, but here it is illegal.", False),
-        ("c1b3 would normally be legal, but not here.", False),
-        ("In ordinary chess yes, but here no.", False),
-        ("In standard chess no, but under these rules yes.", True),
-        ("There is nothing illegal about c1b3.", True),
-        ("It's not illegal.", True),
-        ("It isn't allowed.", False),
-        ("c1b3 cannot legally be played.", False),
-        ("It can't be played.", False),
-        ("This is possible.", True),
-        ("The move is permitted.", True),
-        ("It is valid.", True),
-        ("No problem, yes it is legal.", True),
-        ("Yes, it is illegal.", None),
-        ("Is c1b3 legal? Yes.", True),
-        ("Is c1b3 legal? No, it isn't.", False),
-        ("Is c1b3 a legal move?", None),
-        ("Answer: no", False),
-        ("Final answer: **yes**", True),
-        ("The bishop moves like a knight, so c1b3 is legal.", True),
-        ("Bishops now move like knights. c1 to b3 is a knight's move. Therefore yes.", True),
-        ("Therefore, the answer is no.", False),
-        ('{"answer": "no"}', False),
-        ('{"legal": true}', True),
-        ("\\boxed{No}", False),
-        ("<answer>yes</answer>", True),
-        ("I first thought it is legal, but it is not.", False),
-        (
-            "Normally f1b5 would be legal. Now bishops move like knights, so it is not.",
-            False,
-        ),
-        ("f1b5 is illegal, f1g3 is legal.", True),
-        ("Yes and no.", None),
-        ("It depends.", None),
-        ("I'm not sure whether it is legal.", None),
-        ("No, it's legal.", None),
-        ("No. It would be legal in standard chess.", False),
-        ("Yes. It would be illegal in standard chess.", True),
-        ("Yes — although it is illegal in standard chess.", True),
-        ("No: legal in standard chess, illegal here.", False),
-        ("Not legal.", False),
-        ("no longer legal", False),
-        ("Ja", True),
-        ("Nein.", False),
-        ("Oui, c'est légal.", None),
-        (
-            "Yes, f1g3 is a legal move because bishops jump and f1b5 would be illegal.",
-            True,
-        ),
-        ("The move c1b3 is a legal knight-like jump.", True),
-        ("It's legal.", True),
-        ("It is against the rules.", False),
-        ("It violates the rule.", False),
-        ("It does not violate any rule.", True),
-        (
-            "Let me think. Bishops move like knights. From c1, b3 is reachable. It's legal.\n\nYes",
-            True,
-        ),
-        ("yes\n\nExplanation: in standard chess this is illegal.", True),
-        ("No\n\nBishops can no longer move diagonally.", False),
-        ("The answer is not yes.", False),
-        ("Yes, that's right: the move isn't legal.", None),
-        ("Under standard rules it would be illegal. Under these rules: legal.", True),
-        ("This move is not just legal, it is strong.", True),
-        ("No, you can't.", False),
-        ("Hmm, I believe it's fine: yes.", True),
-        ("My answer: yes", True),
-        ("I would say no.", False),
-        ("I'd answer yes", True),
-        ('The correct reply is "no".', False),
-        ("no or yes", None),
-        ("Legal: no", False),
-        ("Legal? Yes.", True),
-        ("Verdict: illegal", False),
-        ("That's a legal move in both standard chess and this variant.", True),
-        (
-            "c1b3 is not legal in standard chess. Here bishops jump. So it is a legal move.",
-            True,
-        ),
-        ("In this game it's illegal for bishops to move diagonally, so f1b5 is illegal.", False),
-        (
-            "It is illegal to move bishops diagonally; f1g3 is a knight move, so f1g3 is legal.",
-            True,
-        ),
-        ("Diagonal bishop moves are illegal, but c1b3 is not diagonal.", None),
-        ("Bishops cannot move diagonally. c1b3 is a knight's jump, which is allowed.", True),
-        ("Bishops no longer move diagonally, so no.", False),
-        ("Yes, because bishops can no longer move diagonally but like knights.", True),
-    ],
-)
-def test_what_a_sentence_says_of_this_game_counts(reply: str, said: bool | None) -> None:
-    assert read_yes_no(reply) is said
+def test_the_protocol_has_examples_of_every_rule() -> None:
+    assert sorted({name for name, _, _ in EXAMPLES}) == ["1", "2", "3", "4"]
 
 
-@pytest.mark.parametrize(
-    ("rule", "reply", "said"), [(r, *example) for r in RULES for example in r.examples.items()]
-)
-def test_each_rule_reads_its_examples(rule: Rule, reply: str, said: bool | None) -> None:
-    assert read_yes_no(reply) is said
-    assert said is None or rule.read(plain_text(reply), "") is said
+def test_each_word_that_the_rules_know_counts() -> None:
+    replies = filled("says")
+    assert len(replies) > 300
+    misread = {reply: meant for reply, meant in replies if read_yes_no(reply) is not meant}
+    assert misread == {}
 
 
 def test_of_a_reply_that_was_cut_off_an_unfinished_sentence_says_nothing() -> None:
@@ -191,7 +63,7 @@ def test_hard_replies_are_read_as_a_person_reads_them_or_as_before() -> None:
     wrong = [row for row in HARD_YES_NO if row.get("read") is not None]
     unread = [row for row in HARD_YES_NO if "read" in row and row["read"] is None]
     assert len(wrong) <= 1
-    assert len(unread) < 0.08 * len(HARD_YES_NO)
+    assert len(unread) < 0.07 * len(HARD_YES_NO)
 
 
 def test_read_exactly_only_the_bare_word_counts() -> None:

@@ -33,6 +33,7 @@ _PAWN = re.compile(
     rf"P?(?:(?P<file>[a-h])[1-8]?[x:])?(?P<target>{_SQUARE}|[AC-H][1-8])"
     rf"(?:(?={_PROMOTION})|{_NOTHING_AFTER})"
 )
+_AFTER_NUMBER = re.compile(r"(?<=\d\) )|(?<=\d\)\) )")
 _PROMOTED = re.compile(_PROMOTION)
 _TO = r"(?:to|x|(?:takes|captures)(?:[ \t]+the)?(?:[ \t]+[a-z]{4,6})?(?:[ \t]+on)?)"
 _IN_WORDS = re.compile(
@@ -48,6 +49,8 @@ _START = re.compile(
     r"|[oO0]-[oO0]|OO|[Cc]astl|(?:[Kk]ing|[Qq]ueen)-?[ ]?side[ ]c|(?:[Ss]hort|[Ll]ong)[ ]c"
     r"|(?:[Kk]night|[Bb]ishop|[Rr]ook|[Qq]ueen|[Kk]ing|[Pp]awn)[ \t])"
 )
+# Castling written as the king's move onto its rook.
+_ONTO_ROOK = {"e1h1": "e1g1", "e1a1": "e1c1", "e8h8": "e8g8", "e8a8": "e8c8"}
 # Squares in a row: a path across the board, not a move.
 _PATH = re.compile(
     rf"{_SQUARE}(?:-{_SQUARE}){{2,}}|{_SQUARE}-{_SQUARE}(?=[ -](?:diagonal|file|rank|line))"
@@ -84,7 +87,7 @@ class Resolver:
         self, board: chess.Board, rules: Rules, letters: Mapping[str, str] | None = None
     ) -> None:
         self.board, self.rules, self.letters = board, rules, letters or {}
-        self._resolved: dict[tuple[str, ...], chess.Move | None] = {}
+        self._resolved: dict[object, chess.Move | None] = {}
 
     @cached_property
     def _legal(self) -> list[list[chess.Move]]:
@@ -95,62 +98,37 @@ class Resolver:
         """Whether a move is legal, in standard chess or under the rules in force."""
         return any(move in legal for legal in self._legal)
 
-    def promotes(self, origin: str, target: str) -> bool:
-        """Whether a move between two squares takes a pawn to the last rank."""
-        piece = self.board.piece_type_at(chess.parse_square(origin.lower()))
-        return piece == chess.PAWN and target[1] in "18"
-
     def piece_moves(
         self, piece: str, target: str, file: str = "", rank: str = "", promotion: str = ""
     ) -> chess.Move | None:
         """Return the only move of a piece (P, N, B, R, Q, K) to a square; a pawn keeps its file."""
-        query = (piece, target, file, rank, promotion)
-        if query not in self._resolved:
-            self._resolved[query] = self._piece_moves(*query)
-        return self._resolved[query]
-
-    def _piece_moves(
-        self, piece: str, target: str, file: str, rank: str, promotion: str
-    ) -> chess.Move | None:
-        letter = self.letters.get(piece, piece)
-        if letter not in "PNBRQK":
-            return None
-        kind, to = chess.PIECE_SYMBOLS.index(letter.lower()), chess.parse_square(target.lower())
-        file = file or (target[0].lower() if letter == "P" else "")
+        letter, target = self.letters.get(piece.upper(), piece).lower(), target.lower()
+        if letter == "p":
+            file = file or target[0]
 
         def fits(move: chess.Move) -> bool:
-            origin = chess.square_name(move.from_square)
+            origin, end = move.uci()[:2], move.uci()[2:]
             return (
-                move.to_square == to
-                and self.board.piece_type_at(move.from_square) == kind
+                end == target + promotion
                 and origin.startswith(file)
                 and origin.endswith(rank)
-                and (chess.piece_symbol(move.promotion) if move.promotion else "") == promotion
+                and str(self.board.piece_at(move.from_square)).lower() == letter
             )
 
-        return self._single_match(fits)
+        return self._single_match((letter, target, file, rank, promotion), fits)
 
     def castling(self, *, long: bool) -> chess.Move | None:
         """Return the move that castles to one side, if there is one."""
-        if (query := ("castling", str(long))) in self._resolved:
-            return self._resolved[query]
-        squares = [("e1", "c1" if long else "g1"), ("e8", "c8" if long else "g8")]
-        kings = [chess.Move.from_uci(origin + target) for origin, target in squares]
-        move = self._single_match(
-            lambda move: move in kings and bool(self.board.kings & _origin_mask(move))
-        )
-        return self._resolved.setdefault(query, move)
+        board = self.board
+        fits = board.is_queenside_castling if long else board.is_kingside_castling
+        return self._single_match(long, fits)
 
-    def _single_match(self, fits: Callable[[chess.Move], bool]) -> chess.Move | None:
-        for legal in self._legal:
-            matches = [move for move in legal if fits(move)]
-            if matches:
-                return matches[0] if len(matches) == 1 else None
-        return None
-
-
-def _origin_mask(move: chess.Move) -> int:
-    return chess.BB_SQUARES[move.from_square]
+    def _single_match(self, query: object, fits: Callable[[chess.Move], bool]) -> chess.Move | None:
+        if query not in self._resolved:
+            matches = ([move for move in legal if fits(move)] for legal in self._legal)
+            found = next(filter(None, matches), [])
+            self._resolved[query] = found[0] if len(found) == 1 else None
+        return self._resolved[query]
 
 
 def bare_move(text: str) -> chess.Move | None:
@@ -171,16 +149,16 @@ def as_castling(move: chess.Move, board: chess.Board) -> chess.Move:
     >>> as_castling(chess.Move.from_uci("e1h1"), chess.Board())
     Move.from_uci('e1g1')
     """
-    own = board.occupied_co[board.turn]
-    onto_rook = chess.BB_SQUARES[move.to_square] & own & board.rooks
-    if (
-        not onto_rook
-        or not _origin_mask(move) & own & board.kings
-        or move.from_square not in (4, 60)
-    ):
+    pieces = [board.piece_at(square) for square in (move.from_square, move.to_square)]
+    if pieces != [chess.Piece(kind, board.turn) for kind in (chess.KING, chess.ROOK)]:
         return move
-    step = 2 if move.to_square > move.from_square else -2
-    return chess.Move(move.from_square, move.from_square + step)
+    return chess.Move.from_uci(_ONTO_ROOK.get(move.uci(), move.uci()))
+
+
+def takes_pawn_to_last_rank(move: chess.Move, board: chess.Board) -> bool:
+    """Whether a move is one of a pawn that promotes."""
+    pawn = board.piece_type_at(move.from_square) == chess.PAWN
+    return pawn and chess.square_rank(move.to_square) in (0, 7)
 
 
 def mentions_in(text: str, resolver: Resolver) -> list[Mention]:
@@ -215,12 +193,13 @@ def _parse_coordinates(text: str, at: int, resolver: Resolver) -> Mention | None
     match = _COORDINATES.match(text, at)
     if not match:
         return None
-    origin, between, target = match["origin"], match["between"], match["target"]
-    spaced = between != between.strip() and not re.search("to|>", between)
-    promotion, end = _promotion(text, match.end(), resolver.promotes(origin, target))
-    move = bare_move(f"{origin}{target}{promotion}".lower())
+    move, between = bare_move((match["origin"] + match["target"]).lower()), match["between"]
     if move is None:
         return None
+    promotes = takes_pawn_to_last_rank(move, resolver.board)
+    promotion, end = _promotion(text, match.end(), promotes)
+    move = chess.Move.from_uci(move.uci() + promotion)
+    spaced = between != between.strip() and not re.search("to|>", between)
     if spaced and not resolver.allows(move):
         return None
     return Mention(at, end, text[at:end], as_castling(move, resolver.board))
@@ -237,7 +216,7 @@ def _parse_san(text: str, at: int, resolver: Resolver) -> Mention | None:
             match["piece"], match["target"], match["file"] or "", match["rank"] or ""
         )
     else:
-        piece = match["upper_piece"] or match["lower_piece"].upper()
+        piece = match["upper_piece"] or match["lower_piece"]
         move = resolver.piece_moves(piece, match["upper_target"] or match["lower_target"])
     return Mention(at, match.end(), match[0], move, weak=bool(match["lower_piece"]))
 
@@ -246,10 +225,9 @@ def _parse_pawn_move(text: str, at: int, resolver: Resolver) -> Mention | None:
     match = _PAWN.match(text, at)
     if not match:
         return None
-    promotion, end = _promotion(text, match.end(), match["target"][1] in "18")
+    promotion, end = _promotion(text, match.end(), int(match["target"][1]) in (1, 8))
     move = resolver.piece_moves("P", match["target"], match["file"] or "", "", promotion)
-    numbered = re.search(r"\d\)+ $", text[max(0, at - 5) : at])
-    weak = not (match["file"] or promotion or numbered)
+    weak = not (match["file"] or promotion or _AFTER_NUMBER.match(text, at))
     return Mention(at, end, text[at:end], move, weak)
 
 
@@ -268,7 +246,7 @@ def _parse_words(text: str, at: int, resolver: Resolver) -> Mention | None:
     if not match:
         return None
     if match["piece"]:
-        letter = "N" if match["piece"].lower() == "knight" else match["piece"][0].upper()
+        letter = "N" if match["piece"].lower() == "knight" else match["piece"][0]
         move = resolver.piece_moves(letter, match["target"] or match["there"])
     else:
         move = resolver.castling(long=bool(match["long"] or match["also_long"]))

@@ -5,13 +5,13 @@ unreadable reply, since the bounds of the metrics account only for the latter.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import chess
 
-from .mentions import Mention, Resolver, mentions_in
+from .mentions import Mention, Resolver, mentions_in, takes_pawn_to_last_rank
 from .reply_text import MOVE_NUMBER, piece_letters
 from .rules import STANDARD, Rules
 from .stances import Stance, StanceAnalysis
@@ -19,13 +19,14 @@ from .stances import Stance, StanceAnalysis
 UNREADABLE = chess.Move.null()  # returned by a rule that decides against every move
 MAX_MENTIONS = 2_000  # a reply with more mentions is unreadable
 MAX_MARKS = 20  # and so is one with more boxes or tags
-_MARK = r"(?:make_move|bestmove|move|uci|play)"
-_VALUE = rf"[\s\"'(\[<:=>-]*(?:(?:{_MARK}|I play|I'll play)\b[\s\"'(\[:=-]*)?(?:\d+\)+[ ]*)?"
+_VALUE = (
+    r"[\s\"'(\[<:=>-]*"
+    r"(?:(?:make_move|bestmove|move|uci|(?:I |I'll )?play)\b[\s\"'(\[:=-]*)?(?:\d+\)+[ ]*)?"
+)
 _NOT_OURS = re.compile(
     r"\b(?:opponent'?s?|your|last|previous|candidate|possible|legal|available|their|alternative"
-    r"|other"
-    r"|illegal|forbidden|example|expected|normal|usual|standard|natural|old|invalid|considered"
-    r"|second|third|future|following|follow-up|user'?s?|human'?s?|king's)\b",
+    r"|other|illegal|forbidden|example|expected|normal|usual|standard|natural|old|invalid"
+    r"|considered|second|third|future|following|user'?s?|human'?s?|king's)\b",
     re.IGNORECASE,
 )
 _NOUN = (
@@ -34,24 +35,22 @@ _NOUN = (
 )
 _LABEL = re.compile(
     rf"(?<![\w-])(?P<words>(?:[A-Za-z']+[ ]){{0,4}}?){_NOUN}(?:[ ](?:\([^)\n]{{0,25}}\)|played"
-    rf"|chosen"
-    r"|made|selected|completed|decision|choice|uci|san|in|for|notation|format|here|now|as|white"
-    r"|black"
-    rf"|to|play|make|under|these|the|new|rules))*[ ]?(?::|=(?!=)|[-=]>|[ ]is\b"
-    rf"|[ ]will be\b){_VALUE}",
+    r"|chosen|made|selected|completed|decision|choice|uci|san|in|for|notation|here|now|as"
+    r"|white|black|to|play|make|under|these|the|new|rules))*"
+    rf"[ ]?(?::|=(?!=)|[-=]>|[ ]is\b|[ ]will be\b){_VALUE}",
     re.IGNORECASE,
 )
 _COMMAND = re.compile(rf"(?:make[_ ]move|bestmove|play_move|submit_move)\b{_VALUE}", re.IGNORECASE)
 _FIELD = re.compile(
     r"[\"'](?P<words>\w*move\w*|uci|san|action|action_input|answer|final_answer|choice|command"
-    r"|content"
-    rf"|\w*response|result|output|play|final|best|pick)[\"']\s*:\s*[\"']{_VALUE}",
+    rf"|content|\w*response|result|output|play|final|best|pick)[\"']\s*:\s*[\"']{_VALUE}",
     re.IGNORECASE,
 )
 _BOXED = re.compile(r"\\boxed\s*\{([^{}]{0,200})\}")
 _TAG = re.compile(
-    r"<(?:answer|move|final|final_answer|uci|action|best_?move|output|response|result)>",
-    re.IGNORECASE,
+    r"<(?:answer|move|final|final_answer|uci|action|best_?move|output|response|result)>"
+    r"(?=(.{0,500}))",
+    re.IGNORECASE | re.DOTALL,
 )
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|instead|no,|correction|rather|on second thought|however|oops|sorry|hmm"
@@ -73,10 +72,10 @@ _SPEAKER = re.compile(
 )
 
 
-def apply_rules(reply: "Reply") -> chess.Move | None:
+def apply_rules(reply: "Reply", rules: Sequence["Rule"]) -> chess.Move | None:
     """Return the move of the first rule that applies to a reply, or None."""
-    for rule in RULES:
-        move = rule.read(reply)
+    for rule in rules:
+        move = rule(reply)
         if move is not None:
             return move or None
     return None
@@ -84,8 +83,7 @@ def apply_rules(reply: "Reply") -> chess.Move | None:
 
 def may_promote(move: chess.Move, board: chess.Board) -> bool:
     """Whether a move takes a pawn to the last rank without a promotion piece."""
-    pawn = board.piece_type_at(move.from_square) == chess.PAWN
-    return pawn and not move.promotion and chess.square_rank(move.to_square) in (0, 7)
+    return takes_pawn_to_last_rank(move, board) and not move.promotion
 
 
 class Reply:
@@ -97,6 +95,7 @@ class Reply:
         self.text, self.board, self.rules = text, board, rules
         self.cut_off, self.previous = cut_off, previous
         self.resolver = Resolver(board, rules, piece_letters(text))
+        self.opponent = "black" if board.turn else "white"
 
     @cached_property
     def mentions(self) -> list[Mention]:
@@ -114,7 +113,7 @@ class Reply:
     @cached_property
     def analysis(self) -> StanceAnalysis:
         """The stance of the text on each mention."""
-        return StanceAnalysis(self.text, self.mentions, "Black" if self.board.turn else "White")
+        return StanceAnalysis(self.text, self.mentions, self.opponent)
 
     @cached_property
     def by_start(self) -> dict[int, int]:
@@ -148,12 +147,12 @@ class Reply:
         last = chess.Move.from_uci(self.previous)
         if mention.move:
             return mention.move == last
-        return mention.text.rstrip("+#").endswith(chess.square_name(last.to_square))
+        return mention.text.endswith(chess.square_name(last.to_square))
 
     def move_in_part(self, text: str) -> chess.Move | None:
-        """Return the move that a part of the reply plays."""
-        part = text.replace("<", " ").replace("\\boxed", " ").strip()
-        return apply_rules(Reply(part, self.board, self.rules, self.cut_off, self.previous))
+        """Return the move that a marked part of the reply plays, whatever is marked within it."""
+        part = Reply(text.strip(), self.board, self.rules, self.cut_off, self.previous)
+        return apply_rules(part, RULES[2:])
 
     def is_answered_by(self, first: Mention, second: Mention) -> bool:
         """Whether the second move is a legal reply to the first, by the other side."""
@@ -199,10 +198,7 @@ def boxed(reply: Reply) -> chess.Move | None:
 
 def tagged(reply: Reply) -> chess.Move | None:
     """The move between tags such as ``<answer>`` and ``</answer>``."""
-    starts = [match.end() for match in _TAG.finditer(reply.text)]
-    return _move_in_parts(
-        reply, [reply.text[start : start + 500].partition("</")[0] for start in starts]
-    )
+    return _move_in_parts(reply, [part.partition("</")[0] for part in _TAG.findall(reply.text)])
 
 
 def _move_in_parts(reply: Reply, parts: Sequence[str]) -> chess.Move | None:
@@ -249,8 +245,7 @@ def _labels(reply: Reply) -> Iterator["re.Match[str]"]:
 
 def _is_own_label(reply: Reply, words: str) -> bool:
     """Whether a label is not about the opponent's moves or rejected ones."""
-    opponent = "black" if reply.board.turn else "white"
-    return not _NOT_OURS.search(words) and opponent not in words.lower()
+    return not _NOT_OURS.search(words) and reply.opponent not in words.lower()
 
 
 def repeated_game(reply: Reply) -> chess.Move | None:
@@ -308,32 +303,25 @@ def _is_corrected(reply: Reply, last: int) -> bool:
 
 def _lone_lines(reply: Reply) -> Iterator[int]:
     """Yield the mentions on lines of moves only; a lone weak one must be on the first or last."""
-    start, numbers = 0, iter(range(len(reply.mentions)))
-    index = next(numbers, None)
-    lines = reply.text.split("\n")
-    last = max((n for n, line in enumerate(lines) if re.search(r"\w", line)), default=0)
-    first = next((n for n, line in enumerate(lines) if re.search(r"\w", line)), 0)
-    for number, line in enumerate(lines):
-        end, inside = start + len(line), []
-        while index is not None and reply.mentions[index].start < end:
-            inside.append(index)
-            index = next(numbers, None)
-        if inside and _is_only_moves(reply, line, start, inside):
-            for lone in inside:
-                if number in (first, last) or not reply.mentions[lone].weak or len(inside) > 1:
-                    yield lone
-        start = end + 1
+    lines = [line for line in re.finditer(r"[^\n]+", reply.text) if re.search(r"\w", line[0])]
+    starts = [mention.start for mention in reply.mentions]
+    for line in lines:
+        inside = range(bisect_left(starts, line.start()), bisect_left(starts, line.end()))
+        if not inside or not _is_only_moves(reply, line, inside):
+            continue
+        weak_too = line in (lines[0], lines[-1]) or len(inside) > 1
+        yield from (index for index in inside if weak_too or not reply.mentions[index].weak)
 
 
-def _is_only_moves(reply: Reply, line: str, start: int, inside: Sequence[int]) -> bool:
-    rest, place = "", 0
+def _is_only_moves(reply: Reply, line: "re.Match[str]", inside: Iterable[int]) -> bool:
+    rest, place = "", line.start()
     for index in inside:
-        rest += line[place : reply.mentions[index].start - start] + " "
-        place = reply.mentions[index].end - start
-    rest += line[place:]
+        rest += reply.text[place : reply.mentions[index].start] + " "
+        place = reply.mentions[index].end
+    rest += reply.text[place : line.end()]
     speaker = _SPEAKER.match(rest)
     if speaker:
-        if (speaker["colour"] or "").lower() == ("black" if reply.board.turn else "white"):
+        if (speaker["colour"] or "").lower() == reply.opponent:
             return False
         rest = rest[speaker.end() :]
     return not re.search(r"\w", _RESIDUE.sub("", rest)) and "?" not in rest
@@ -394,30 +382,17 @@ def only_move(reply: Reply) -> chess.Move | None:
     return None if forbidden and any(map(reply.analysis.may_be_refused, plain)) else move
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule of the move parser.
-
-    Attributes:
-        read: returns the move, `UNREADABLE`, or None if the rule does not apply.
-        examples: replies after 1. e4 e6 2. Nf3 c5 3. c3 b6, when bishops move like knights, and
-            the move parsed from each.
-    """
-
-    read: Callable[[Reply], chess.Move | None]
-    examples: dict[str, str | None]
-
-
-RULES = (
-    Rule(boxed, {r"Bb5 is illegal. \boxed{\text{d4}}": "d2d4", r"$$\boxed{f1g3}$$": "f1g3"}),
-    Rule(tagged, {"<answer>d2d4</answer>": "d2d4", "Not f1b5.\n<move>Bg3</move>": "f1g3"}),
-    Rule(final_label, {"Move: d2d4 looks good\n\n**Final answer:** `f1g3`": "f1g3"}),
-    Rule(field, {'{"thought": "Bb5 is out", "move": "d2d4"}': "d2d4"}),
-    Rule(command, {"bestmove f1g3 ponder c8e7": "f1g3", "Action: make_move d4": "d2d4"}),
-    Rule(label, {"**Move:** `d2d4`\n\nNow f1b5 is illegal.": "d2d4", "My move is Bg3.": "f1g3"}),
-    Rule(repeated_game, {"1. e4 e6 2. Nf3 c5 3. c3 b6 4. d4 cxd4 5. cxd4": "d2d4"}),
-    Rule(lone_move, {"d4\n\n(f1b5 is illegal now.)": "d2d4", "4. Bb5 a6": "f1b5"}),
-    Rule(chosen, {"Instead of Bb5, I play d4.": "d2d4", "f1b5? Illegal now, so f1g3.": "f1g3"}),
-    Rule(leading_move, {"d2d4, since after c5d4 c3d4 I have the center.": "d2d4"}),
-    Rule(only_move, {"f1g3 attacks h5.": "f1g3", "f1b5 is illegal.": None, "d2d4 or f1g3": None}),
+Rule = Callable[[Reply], chess.Move | None]
+RULES: tuple[Rule, ...] = (
+    boxed,
+    tagged,
+    final_label,
+    field,
+    command,
+    label,
+    repeated_game,
+    lone_move,
+    chosen,
+    leading_move,
+    only_move,
 )

@@ -5,17 +5,16 @@ import unicodedata
 
 MOVE_NUMBER = r"(?<![\w.])\d{1,3}\)+"  # in plain text: "7)" for White, "7))" for Black
 _MOVE = r"(?:[\"'(]*(?:[A-Z]?[a-h]?[1-8]?x?[a-h][1-8]|[A-H][1-8]|[O0o]-[O0o]))"
-_CHARACTERS = str.maketrans(
-    dict.fromkeys("\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u202f", " ")
-    | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\ufe0e\ufe0f\u00ad*`$", "")
-    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
-    | dict.fromkeys("‘’‚´", "'")
+# Applied after compatibility normalization, which leaves one kind of space.
+_CHARACTERS = str.maketrans("×♔♕♖♗♘♚♛♜♝♞", "xKQRBNKQRBN") | str.maketrans(
+    dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\ufe0e\ufe0f\u00ad*`$♙♟", "")
+    | dict.fromkeys("\u2010\u2012\u2013\u2014\u2015\u2212", "-")
+    | dict.fromkeys("‘’‚", "'")
     | dict.fromkeys("“”„«»", '"')
     | dict.fromkeys("→⇒➔➜➡⟶↦", "->")
-    | {"×": "x", "…": "...", "\r": "\n", "\u2028": "\n", "\u2029": "\n", "\v": "\n", "\f": "\n"}
-    | dict(zip("♔♕♖♗♘♙♚♛♜♝♞♟", ["K", "Q", "R", "B", "N", ""] * 2, strict=True))
+    | dict.fromkeys("\r\u2028\u2029\v\f", "\n")
 )
-_REASONING = r"(?:think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad)"
+_REASONING = r"(?:think(?:ing)?|thoughts?|reasoning|analysis|reflection|scratchpad)"
 _SUBSTITUTIONS = [
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), replacement)
     for pattern, replacement in (
@@ -30,11 +29,11 @@ _SUBSTITUTIONS = [
         (r"\\([()\[\]_#])", r"\1"),
         (
             r"[\"']from[\"']\s*:\s*[\"']([a-h][1-8])[\"']\s*,\s*[\"']to[\"']\s*:\s*[\"']"
-            r"([a-h][1-8])"
-            r"(?:[\"']\s*,\s*[\"']promotion[\"']\s*:\s*[\"']([nbrq]))?",
+            r"([a-h][1-8])(?:[\"']\s*,\s*[\"']promotion[\"']\s*:\s*[\"']([nbrq]))?",
             r'"move": "\1\2\3',
         ),
-        (r"\b(e)\.\s?g\b\.?|\b(i)\.\s?e\b\.?", lambda m: "eg" if m[1] else "ie"),
+        (r"\be\.\s?g\b\.?", "eg"),
+        (r"\bi\.\s?e\b\.?", "ie"),
     )
 ]
 _NUMBER = re.compile(rf"(?<![\w.])(\d{{1,3}})[ ]?\.(\.\.?)?[ ]*(?={_MOVE})")
@@ -59,12 +58,9 @@ def plain_text(reply: str) -> str:
     'Move: e2-e4'
     """
     text = reply
-    if "<" in text or "~" in text or "`" in text or "\\" in text or "." in text or '"' in text:
-        for pattern, replacement in _SUBSTITUTIONS:
-            text = pattern.sub(replacement, text)
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-    text = text.translate(_CHARACTERS)
+    for pattern, replacement in _SUBSTITUTIONS:
+        text = pattern.sub(replacement, text)
+    text = unicodedata.normalize("NFKC", text).translate(_CHARACTERS)
     text = _NUMBER.sub(lambda m: f"{m[1]}{'))' if m[2] else ')'} ", text)
     return _OTHER_SPEAKER.sub("", _DOTS.sub("", text)).strip()
 
@@ -74,6 +70,6 @@ def piece_letters(text: str) -> dict[str, str]:
     matches = [
         letters
         for words, letters in _LANGUAGES
-        if len({word.lower() for word in re.findall(rf"\b(?:{words})\b", text, re.IGNORECASE)}) > 1
+        if len(set(re.findall(rf"\b(?:{words})\b", text.lower()))) > 1
     ]
     return {pair[0]: pair[1] for pair in matches[0].split()} if len(set(matches)) == 1 else {}

@@ -31,8 +31,7 @@ class Stance(Enum):
 _SENTENCE_END = re.compile(r"[.!?]+(?=[\s\"')\]]|$)|\n+")
 _CLAUSE_END = re.compile(
     r"[,;:()\[\]]|\s-+\s|[-=]>|\b(?:but|so|therefore|thus|hence|then|however|because|since|while"
-    r"|whereas"
-    r"|and (?=I\b|we\b|instead\b|therefore\b|thus\b|so\b|play\b|will\b))",
+    r"|whereas|and (?=I\b|we\b|instead\b|therefore\b|thus\b|so\b|play\b|will\b))",
     re.IGNORECASE,
 )
 _FORBIDDEN = (
@@ -48,29 +47,25 @@ _OLD_RULES = (
     r"|(?:standard|regular|classical|orthodox|conventional|real|old) (?:chess|rules|move|play|game)"
 )
 _OLD_SCOPE = re.compile(
-    r"(?:[^.!?\n;]{0,40}?\b(?:in|under|by|with|for) (?:the |a )?|[ (\[]*)(?:standard|regular"
-    r"|normal|ordinary|usual"
-    r"|classical|orthodox|traditional|conventional|old|original)\b|[^.!?\n;,]{0,20}\bwhat (?:I|one)"
-    r"(?:'d| would)\b",
+    r"(?:[^.!?\n;]{0,40}?\b(?:in|under|by|with|for) (?:the |a )?|[ (\[]*)"
+    r"(?:standard|regular|normal|ordinary|usual|classical|orthodox|traditional|conventional|old"
+    r"|original)\b|[^.!?\n;,]{0,20}\bwhat (?:I|one)(?:'d| would)\b",
     re.IGNORECASE,
 )
 _REJECTED_BEFORE = re.compile(
-    rf"\b(?:forbids?|prohibits?|rules? out|excludes?|disregard\w*|ignor(?:e|ing)|no way to|miss"
+    r"\b(?:forbids?|prohibits?|rules? out|excludes?|disregard\w*|ignor(?:e|ing)|no way to|miss"
     r"|give up|statt|anstatt|normalerweise|normalement|au lieu de|en lugar de|en vez de|invece di"
-    rf"|вместо|not(?! only)|never|\w+n't|cannot|instead of|rather than|in place of|unlike"
-    rf"|neither|nor"
-    r"|avoid(?:s|ing)?|anything but|skip|refrain\w*|love to"
-    r"|wrong to|without|unable to|except|would have|would've|wanted to|hoped to|meant to"
-    r"|intended to|planned to|was going to|about to play|used to|wish|reject\w*|discard\w*"
-    rf"|dismiss\w*|abandon\w*|forget|can no longer|initially|originally|at first|{_FORBIDDEN}"
-    rf"|{_OLD_RULES})\b|(?<!\bI )(?<!\bwe )\bwould (?:play|have|go)\b|\bno\s+$"
-    r"|\bexcluding\b|\bover\s+$",
+    r"|вместо|not(?! only)|never|\w+n't|cannot|instead of|rather than|in place of|unlike|neither"
+    r"|nor|avoid(?:s|ing)?|anything but|skip|refrain\w*|love to|wrong to|without|unable to|except"
+    r"|would have|would've|wanted to|hoped to|meant to|intended to|planned to|was going to"
+    r"|about to play|used to|wish|reject\w*|discard\w*|dismiss\w*|abandon\w*|forget|can no longer"
+    rf"|initially|originally|at first|excluding|{_FORBIDDEN}|{_OLD_RULES})\b"
+    r"|(?<!\bI )(?<!\bwe )\bwould (?:play|have|go)\b|\b(?:no|over)\s+$",
     re.IGNORECASE,
 )
 _LABELED_REJECTED = re.compile(
     r"\b(?:illegal|rejected|forbidden|not (?:legal|allowed|possible)|wrong|avoid|previously"
-    r"|standard)"
-    r"(?: moves?| chess| rules)?[\"']?\s*:\W*$|\banything but\W*$",
+    r"|standard)(?: moves?| chess| rules)?[\"']?\s*:\W*$|\banything but\W*$",
     re.IGNORECASE,
 )
 _SUPPOSED_CHOICE = re.compile(
@@ -98,9 +93,8 @@ _REJECTED_AFTER = re.compile(
     r"|wasn't|aren't|won't|wouldn't|doesn't(?! jump| break| violate| involve| move| use)|couldn't"
     r"|violates|breaks|contradicts|was my (?:plan|idea|first|intention)|wait\b|oops"
     rf"|if\b|no[,.!:-]|hmm|scratch|I mean\b|{_FOREIGN_NO})"
-    rf"|{_FILLER}{{1,7}}?not\b(?! only| just| an? (?!legal|valid)| the best| very| affected"
-    r"| changed))"
-    r"|[\s\"')\]]*[❌✗✘🚫⛔]",
+    rf"|{_FILLER}{{1,7}}?not\b(?! only| just| an? | the best| very| affected"
+    r"| changed))|[\s\"')\]]*[❌✗✘🚫⛔]",
     re.IGNORECASE,
 )
 _REJECTED_NEXT = re.compile(
@@ -117,14 +111,12 @@ _REJECTED_NEXT = re.compile(
 )
 _TAKEN_BACK = re.compile(
     r"\b(?:wait(?! for)|hold on|scratch that|on second thought|oops|correction|my mistake"
-    r"|let me correct"
-    r"|(?:that|this|it)(?:'s| is) (?:illegal|not legal|not allowed|forbidden))\b",
+    r"|let me correct|(?:that|this|it)(?:'s| is) (?:illegal|not legal|not allowed|forbidden))\b",
     re.IGNORECASE,
 )
 _BUT_NEXT = re.compile(r"[\s\"')\]]*[,;.]?[\s-]*(?:but|however|except)\b", re.IGNORECASE)
 _BUT_FORBIDDEN = re.compile(
-    rf"[^.!?\n]*\b(?:but|however|though)\b[^.!?\n]*\b(?:{_FORBIDDEN}|forbids?|prohibits?|\w+n't"
-    rf"|cannot)",
+    rf"[^.!?\n]*\b(?:but|however|though)\b[^.!?\n]*\b(?:{_FORBIDDEN}|forbids?|prohibits?|\w+n't|cannot)",
     re.IGNORECASE,
 )
 _ASIDE = (
@@ -157,8 +149,7 @@ _CHOICE = re.compile(
     r"(?:\b(?:I|we)(?:'ll| will| shall|'m| am|'d| would|'ve| have| must| should)?"
     r"(?: (?:going|like|want|need|have|choose|decide|decided|chose|opt|now|then|therefore|thus"
     r"|hence|instead|simply|just|finally|to|also|still|tentatively|again|only|be))*"
-    rf" {_VERB}\b"
-    rf"|\blet(?:'s| us| me)(?: \w+)? {_VERB}\b"
+    rf" {_VERB}\b|\blet(?:'s| us| me)(?: \w+)? {_VERB}\b"
     r"|\b(?:best|strongest|right|correct|legal|safest|only|better|chosen|final|reasonable|good)"
     r" (?:\w+ ){0,2}?(?:move|choice|answer|option|reply|response|continuation|alternative)\b"
     r"[^.!?\n]{0,30}?\b(?:is|be|seems|remains)\b"
@@ -182,12 +173,11 @@ _PREDICATE = re.compile(
 _TAKEN_AFTER = re.compile(
     r"[\s\"')\]]*(?:it is|instead|then it is|is (?:my|the) (?:move|choice|answer))\b", re.IGNORECASE
 )
-_LAST_PART = re.compile(r".*\b(?:with|by|is|I play|I'll play)\b|.*:", re.IGNORECASE | re.DOTALL)
+_LAST_PART = re.compile(r".*\b(?:with|by|is)\b|.*:", re.IGNORECASE | re.DOTALL)
 _SHORT_REST = re.compile(
-    r"(?:\W|\b(?:[a-h]-|with|for|to|decide on|settle on|my|the|a|move|pawn|[a-h]-pawn"
-    r"|king's|queen's"
-    r"|forward|up|simply|just|instead|now|here|I|I'll|I'd|play|push|go|will|by|two|one|squares?"
-    r"|legal|solid|quiet|safe|simple|central|rather)\b|\d)*",
+    r"(?:\W|\b(?:with|for|to|decide on|settle on|my|the|a|move|pawn|[a-h]-pawn"
+    r"|king's|queen's|forward|up|simply|just|instead|now|here|I|I'll|I'd|play|push|go|will|by|two"
+    r"|one|squares?|legal|solid|quiet|safe|simple|central|rather)\b|\d)*",
     re.IGNORECASE,
 )
 _JUDGED = re.compile(
@@ -223,7 +213,7 @@ class StanceAnalysis:
     Args:
         text: the text.
         mentions: the moves it mentions.
-        opponent: the side that is not to move, "White" or "Black".
+        opponent: the side that is not to move, "white" or "black".
     """
 
     def __init__(self, text: str, mentions: Sequence[Mention], opponent: str) -> None:

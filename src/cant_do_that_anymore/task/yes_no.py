@@ -4,7 +4,7 @@ The first rule that applies decides: yes, no, or that the reply contradicts itse
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..game.reply_text import plain_text
@@ -34,7 +34,7 @@ _QUOTED = re.compile(r"\b(?:yes[\"']? or [\"']?no|no[\"']? or [\"']?yes)\b", re.
 _BEGINNING = re.compile(
     r"\W*(?:(?P<yes>yes|yeah|yep|yup)|no|nope|nah)\b"
     r"(?!\s+(?:and|doubt|idea|issue|problem|question|reason|way|matter|longer|worries|need|one"
-    r"|rule|move|piece)\b|\. \d| in \w+ chess)",
+    r"|rule|move|piece)\b| in \w+ chess)",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]*")
@@ -49,7 +49,7 @@ _CONCLUSION = (
 )
 _CLAUSE = re.compile(
     rf"[;:()]|\s-+\s|,(?=\s)(?! (?:too|as well))|(?=\b(?:{_CONTRAST}|so|therefore|thus|hence"
-    r"|because|since|which|as (?=it|the|this|that|there|move|a|an|we|you\b))\b)",
+    r"|because|since|which|as (?=(?:it|the|this|that|there|move|a|an|we|you)\b))\b)",
     re.IGNORECASE,
 )
 _MARKER = re.compile(rf"\W*(?:and )?(?P<contrast>{_CONTRAST})\b|\W*(?:{_CONCLUSION})\b", re.I)
@@ -83,7 +83,7 @@ _NOT = re.compile(
     re.IGNORECASE,
 )
 _DENIED = re.compile(r"\b(?:is|are|would be) (?:false|wrong|incorrect|untrue)\b", re.IGNORECASE)
-_REASON = re.compile(r"\W*(?:as|because|since)\b", re.IGNORECASE)
+_REASON = re.compile(r"\W*(?:as(?! a result)|because|since)\b", re.IGNORECASE)
 _PREDICATE = re.compile(
     r"\b(?:(?P<illegal>illegal(?:ly)?|forbidden|prohibited|disallowed|invalid|impossible|unlawful"
     r"|impermissible|violat\w+|break(?:s|ing)?|broken|against the rules|banned|forbids?|prohibits?)"
@@ -233,25 +233,7 @@ def _is_legal_in(clause: str, predicate: "re.Match[str]") -> bool:
     return bool(predicate["illegal"] or predicate["no"]) == bool(negations % 2)
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule of the reader, with example replies and their readings."""
-
-    read: Callable[[str, str], Said]
-    examples: dict[str, bool | None]
-
-
-RULES = (
-    Rule(
-        _whole_line,
-        {"**Yes.**": True, "Bishops jump now.\n\nNo": False, "Illegal": False, "yes\nno": None},
-    ),
-    Rule(_marked, {"It may look legal. Answer: no": False, r"\boxed{\text{yes}}": True}),
-    Rule(
-        _first_word, {"No, bishops jump now.": False, "Yes, it is illegal.": None, "No idea.": None}
-    ),
-    Rule(_stated, {"f1g3 is illegal in standard chess but legal under these rules.": True}),
-)
+RULES = (_whole_line, _marked, _first_word, _stated)
 
 
 def read_yes_no(reply: str, *, move: str = "", cut_off: bool = False) -> bool | None:
@@ -270,8 +252,8 @@ def read_yes_no(reply: str, *, move: str = "", cut_off: bool = False) -> bool | 
     """
     text = plain_text(reply)
     for rule in RULES:
-        unfinished = cut_off and rule.read is _stated
-        reading = rule.read(_finished_sentences(text) if unfinished else text, move)
+        unfinished = cut_off and rule is _stated
+        reading = rule(_finished_sentences(text) if unfinished else text, move)
         if reading is not None:
             return reading if isinstance(reading, bool) else None
     return None
