@@ -67,8 +67,10 @@ def parse(kind: type[T], data: bytes | str | Mapping[str, Any], where: str) -> T
     raise _error(errors, values, where)
 
 
-def check(hint: Any, value: Any, name: str, *, secret: bool = False) -> Any:
+def check(hint: Any, value: Any, name: str, *, secret: bool = False, text: bool = False) -> Any:
     """Return a Python value after checking it against a type hint and its constraints.
+
+    A ``text`` that a user typed is parsed by the hint, such as "5" as a whole number.
 
     Raises:
         InvalidInput: if it does not fit; the message shows the value unless it is ``secret``.
@@ -78,7 +80,7 @@ def check(hint: Any, value: Any, name: str, *, secret: bool = False) -> Any:
     try:
         # Callers may give a list for a tuple.
         return _adapter(hint, _PYTHON_VALUES).validate_python(
-            tuple(value) if isinstance(value, list) else value
+            tuple(value) if isinstance(value, list) else value, strict=not text
         )
     except ValidationError as error:
         raise _error(error.errors(include_url=False), value, name=name, secret=secret) from None
@@ -117,6 +119,7 @@ def _error(
     if first["type"] == "missing":
         return InvalidInput(f"{name} lacks the key {first['loc'][-1]!r}")
     if first["type"] == "literal_error" and isinstance(value, str):
+        name = name.replace("_", " ")
         return unknown_value(name, value, re.findall(r"'([^']*)'", first["ctx"]["expected"]))
     expected = dict.fromkeys(
         _EXPECTED.get(error["type"], "valid").format(**error.get("ctx", {}))

@@ -16,9 +16,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.datasets.pools import drawn
 from cant_do_that_anymore.datasets.storage import Dataset
-from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.oaieval.command import EVAL_PARAMS, parse_pairs, threads
 from cant_do_that_anymore.oaieval.solvers import solver_named
 from cant_do_that_anymore.providers.catalogue import info_by_name
 from cant_do_that_anymore.task.spec import Spec
@@ -28,6 +26,7 @@ from processes import Done, cdta, oaieval
 
 CHAT, BASE = "generation/direct/gpt-3.5-turbo", "chess/generation/direct/gpt-3.5-turbo-instruct"
 EVAL = "cant_do_that_anymore"
+PARAMS = ("--extra_eval_params",)
 
 
 @pytest.fixture(autouse=True)
@@ -265,6 +264,11 @@ def test_answers_of_an_earlier_run_are_used_unless_the_cache_is_off() -> None:
             assert len(server.requests) == asked
 
 
+def test_a_threads_variable_that_is_no_number_is_refused() -> None:
+    done = oaieval("cdta/random", EVAL, EVALS_THREADS="many", code=2)
+    assert "EVALS_THREADS must be a whole number, not 'many'" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("environment", "most"), [({"EVALS_THREADS": "3"}, 3), ({"EVALS_SEQUENTIAL": "1"}, 1)]
 )
@@ -354,6 +358,11 @@ def test_a_flag_without_meaning_says_so_once() -> None:
         (("cdta/random,human_cli", EVAL), "exactly one solver"),
         (("generation/direct/gpt-4", EVAL), "set OPENAI_API_KEY"),
         (("cdta/random", EVAL, "--completion_args", "wording=none"), "unknown wording"),
+        (("cdta/random", EVAL, *PARAMS, "samples=3"), "--extra_eval_params: 'samples' (did you"),
+        (("cdta/random", EVAL, *PARAMS, "n_samples=x"), "n_samples must be a whole number, not"),
+        (("cdta/random", EVAL, *PARAMS, "n_samples=0"), "n must be at least 1, not 0"),
+        (("cdta/random", EVAL, *PARAMS, "diagonal_variation=maybe"), "must be true or false, not"),
+        (("cdta/random", EVAL, *PARAMS, "n_samples"), "--extra_eval_params takes K=V,K=V, not"),
         (("cdta/random", EVAL, "--http-run"), "not supported; the record goes to a file"),
         (("cdta/random", EVAL, "--record_path", f"{__file__}/x"), "cannot write the record"),
     ],
@@ -364,36 +373,6 @@ def test_a_mistake_ends_in_one_sentence(arguments: tuple[str, ...], sentence: st
     assert sentence in done.stderr
     assert done.stderr.splitlines()[-1].startswith("oaieval: ")
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("samples=3", "unknown key of --flag: 'samples' (did you mean 'n_samples'?)"),
-        ("n_samples=x", "--flag: n_samples cannot be 'x'"),
-        ("diagonal_variation=maybe", "--flag: diagonal_variation cannot be 'maybe'"),
-        ("n_samples", "--flag takes K=V,K=V, not 'n_samples'"),
-    ],
-)
-def test_parameters_that_cannot_be_are_refused(text: str, sentence: str) -> None:
-    with pytest.raises(InvalidInput) as refusal:
-        parse_pairs("--flag", text, EVAL_PARAMS)
-    assert str(refusal.value) == sentence
-
-
-def test_parameters_have_the_types_of_their_keys() -> None:
-    text = "n_samples=10,diagonal_variation=False,default_model_dataset=gpt-4-0314"
-    assert parse_pairs("--flag", text, EVAL_PARAMS) == {
-        "n_samples": 10,
-        "diagonal_variation": False,
-        "default_model_dataset": "gpt-4-0314",
-    }
-
-
-def test_a_threads_variable_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EVALS_THREADS", "many")
-    with pytest.raises(InvalidInput, match="must be a number above 0, not 'many'"):
-        threads()
 
 
 def test_a_retired_model_gives_the_words_of_its_provider() -> None:

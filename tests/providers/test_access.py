@@ -93,7 +93,7 @@ def test_a_file_of_an_experiment_takes_headers_from_the_environment_alone(tmp_pa
     assert command.default_map == {"models": [{"model": "m", "header": (header,)}]}
     file.write_text(f'[[model]]\nname = "m"\nheader = "X-Gateway={SECRET}"\n')
     done = cdta("experiment", file)
-    assert "may hold headers only as NAME=env:VARIABLE" in done.stderr
+    assert "headers may stand in a file only as NAME=env:VARIABLE" in done.stderr
     assert SECRET not in done.stderr
 
 

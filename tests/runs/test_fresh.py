@@ -11,7 +11,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.client.store import open_store
 from cant_do_that_anymore.errors import Interrupted, Stopped, UserError
-from cant_do_that_anymore.oaieval.record import FileRecorder, record_spec
+from cant_do_that_anymore.oaieval.record import Recorder, record_spec
 from loopback import Body, Loopback, serving
 from machines import needs_posix
 from players import habit
@@ -85,7 +85,7 @@ def test_a_record_that_cannot_be_written_says_so_too(tmp_path: Path) -> None:
     path = tmp_path / "record.jsonl"
     spec = record_spec("m", "cant_do_that_anymore.all", {}, "")
     for kept, told in ((True, "saved, run the same command again with another"), (False, NOTHING)):
-        recorder = FileRecorder(path, spec, cached=kept)
+        recorder = Recorder(path, spec, cached=kept)
         path.unlink()
         path.mkdir()
         with pytest.raises(UserError, match=told):

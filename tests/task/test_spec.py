@@ -1,53 +1,83 @@
-"""What can be asked of a run from Python: every field is of its type, or refused in a sentence."""
+"""The options of a run: what cannot work is refused in one sentence, wherever it is given."""
 
-from dataclasses import MISSING, Field, fields
+from dataclasses import Field, fields, replace
 from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import Any, get_args, get_type_hints
 
 import pytest
+from annotated_types import Ge, Gt, Le, Lt
 
 from cant_do_that_anymore import Spec, evaluate, load
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.rules import CATALOGUE
+from cant_do_that_anymore.inspect_tasks.arguments import spec_for
+from cant_do_that_anymore.task.spec import parse_option
 from own_rules import NoEnPassant
-from processes import cdta, oaieval
+from testing import cdta, oaieval
 
 OF_NO_KIND = [object(), b"5", 1j, {5}, [1j], (None,), NoEnPassant]
 WRONG: dict[Any, list[object]] = {
-    int: ["5", 2.5, True, 2**63, -(2**63), 10**40],
-    float: ["1", True, 1e30, 2**63],
+    int: ["5", 2.5, True],
+    float: ["1", True, float("inf"), float("nan")],
     bool: [1, 0.0, "yes"],
     str: [5, 1.0, True, Path("x"), ["x"]],
 }
-SEEDS = [-(2**63) + 1, 2**63 - 1]
+HINTS = get_type_hints(Spec, include_extras=True)
+BOUNDS = [
+    (name, bound)
+    for name, hint in HINTS.items()
+    for bound in getattr(hint, "__metadata__", ())
+    if isinstance(bound, Ge | Gt | Le | Lt)
+]
+NOT_ESTIMATED = ("max_cost", "estimate")
+each_field = pytest.mark.parametrize("field", fields(Spec), ids=lambda field: field.name)
 
 
-def wrong_for(field: Field[Any]) -> list[Any]:
-    """Values that the field cannot have, by its type."""
+@each_field
+def test_a_field_takes_its_default_and_refuses_other_types(field: Field[Any]) -> None:
+    assert Spec(**{field.name: field.default}) == Spec()
     hint = get_type_hints(Spec)[field.name]
     kinds = {*get_args(hint)} - {NoneType} or {hint}
-    return [*OF_NO_KIND, *(WRONG.get(kinds.pop(), []) if len(kinds) == 1 else [])]
-
-
-@pytest.mark.parametrize("field", fields(Spec), ids=lambda field: field.name)
-def test_a_field_of_a_wrong_type_is_refused_in_one_sentence(field: Field[Any]) -> None:
-    for value in wrong_for(field):
+    wrong = WRONG.get(kinds.pop(), []) if len(kinds) == 1 else []
+    for value in [*OF_NO_KIND, *wrong]:
         with pytest.raises(InvalidInput) as told:
             Spec(**{field.name: value})
         assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(("name", "bound"), BOUNDS, ids=str)
+def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt) -> None:
+    word = fields(bound)[0].name
+    limit = getattr(bound, word)
+    said, step = {"ge": ("at least", -1), "gt": ("above", 0), "le": ("at most", 1)}.get(
+        word, ("below", 0)
+    )
+    outside = limit + step
+    if step:
+        assert getattr(Spec(**{name: limit}), name) == limit
+    for build in (lambda: Spec(**{name: outside}), lambda: parse_option(name, str(outside))):
+        with pytest.raises(InvalidInput, match=rf"^{name} must be {said} \S+, not '?{outside}"):
+            build()
 
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
         ({"n": "5"}, "n must be a whole number, not '5'"),
-        ({"temperature": "1"}, "temperature must be a number, not '1'"),
-        ({"fresh": "no"}, "fresh must be True or False, not 'no'"),
-        ({"dataset": 5}, "dataset must be a path or a text, not 5"),
-        ({"price": (1, "x")}, "price must be a tuple of numbers or a text, not (1, 'x')"),
-        ({"header": ("a=secret", 5)}, "header must be a tuple of texts"),
-        ({"seed": 2**64}, f"seed must be a whole number between -2**63 and 2**63, not {2**64}"),
+        ({"fresh": "no"}, "fresh must be true or false, not 'no'"),
+        ({"dataset": 5}, "dataset must be a text or a Path, not 5"),
+        ({"price": (1, "x")}, "price must be IN,OUT, US dollars for a million tokens in and out "),
+        ({"price": "-1,2"}, "price must be IN,OUT"),
+        ({"header": ("a=secret", 5)}, "header[1] must be a text"),
+        ({"extra_body": "[1]"}, 'extra_body must be a JSON object such as {"top_k": 20}, not '),
+        ({"extra_body": {"stream": True}}, "extra_body may not hold 'stream': that is set by "),
+        ({"eval": "al"}, "unknown eval: 'al' (did you mean 'all'"),
+        ({"conditions": ["changed", "standard"]}, "the conditions of a run are 'standard', "),
+        ({"pool": "games", "dataset": "x"}, "give a pool to choose from or a dataset to take"),
+        ({"pool": "common", "eval": "all_diagonal"}, "the pool 'common' is for bishops-as-"),
+        ({"pool": "common", "rules": "no-castling"}, "the pool 'common' is for bishops-as-"),
+        ({"model": "m@http://x", "base_url": "http://y"}, "'m@http://x' has an address, and "),
     ],
 )
 def test_the_sentence_says_what_would_work_and_shows_no_secret(
@@ -55,13 +85,8 @@ def test_the_sentence_says_what_would_work_and_shows_no_secret(
 ) -> None:
     with pytest.raises(InvalidInput) as told:
         Spec(**given)
-    assert str(told.value) == sentence
-
-
-@pytest.mark.parametrize("field", fields(Spec), ids=lambda field: field.name)
-def test_what_a_field_is_by_default_may_be_given(field: Field[Any]) -> None:
-    assert field.default is not MISSING
-    assert Spec(**{field.name: field.default}) == Spec()
+    assert str(told.value).startswith(sentence)
+    assert "secret" not in str(told.value)
 
 
 @pytest.mark.parametrize(
@@ -73,10 +98,14 @@ def test_what_a_field_is_by_default_may_be_given(field: Field[Any]) -> None:
         ({"header": "a=b"}, {"header": ("a=b",)}),
         ({"conditions": ["standard", "changed"]}, {}),
         ({"extra_body": MappingProxyType({"a": 1})}, {"extra_body": '{"a": 1}'}),
+        ({"extra_body": {}}, {}),
+        ({"model": "m@http://x"}, {"model": "m", "base_url": "http://x"}),
     ],
 )
 def test_values_that_mean_the_same_are_taken(given: dict[str, Any], same: dict[str, Any]) -> None:
-    assert Spec(**given) == Spec(**same)
+    spec = Spec(**given)
+    assert spec == Spec(**same) == replace(spec) == replace(Spec(), **given)
+    assert hash(spec) == hash(Spec(**same))
 
 
 def test_a_field_of_several_types_takes_each_of_them() -> None:
@@ -84,16 +113,35 @@ def test_a_field_of_several_types_takes_each_of_them() -> None:
     Spec(dataset="x", rules=CATALOGUE["no-castling"], n=1, ask_above=1)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [-(2**63) + 1, 2**63 - 1])
 def test_a_run_with_any_seed_that_is_taken_can_be_read(seed: int) -> None:
     run = evaluate(Spec(model="cdta/random", eval="all_diagonal", n=2, seed=seed), quiet=True)
     assert load(run.save()).samples == run.samples
 
 
-def test_a_seed_that_no_file_could_hold_is_refused_by_every_command() -> None:
-    told = "seed must be a whole number between -2**63 and 2**63"
-    for command in ("run", "experiment", "estimate"):
-        refused = cdta(command, "--model", "cdta/random", "-n", 2, "--seed", SEEDS[1] + 1)
-        assert (refused.returncode, told in refused.stderr) == (2, True), command
-    refused = oaieval("cdta/random", "cant_do_that_anymore.all_small", "--seed", SEEDS[1] + 1)
-    assert (refused.returncode, told in refused.stderr) == (2, True)
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("max_tokens", 0, "max_tokens must be at least 1, not "),
+        ("reasoning_tokens", 1.5, "reasoning_tokens must be a whole number, not "),
+        ("max_cost", float("nan"), "max_cost must be a finite number, not "),
+        ("reading", "x", "unknown reading: 'x' (valid: exact, lenient)"),
+        ("extra_body", "{", "extra_body must be a JSON object such as "),
+    ],
+)
+def test_every_interface_says_the_same(
+    name: str, value: object, sentence: str, tmp_path: Path
+) -> None:
+    flag, file = f"--{name.replace('_', '-')}", tmp_path / "mine.toml"
+    file.write_text(f"{name} = {value!r}\n")
+    commands = [("run",), ("experiment",), ("estimate",), ("dataset", "build")]
+    for done in (
+        *(cdta(*names, flag, value) for names in commands if (name, *names) != NOT_ESTIMATED),
+        oaieval("cdta/random", "cant_do_that_anymore", "--completion_args", f"{name}={value}"),
+    ):
+        assert done.returncode == 2
+        assert f": {sentence}" in done.stderr
+    assert f"mine.toml: {sentence}" in cdta("experiment", file, code=2).stderr
+    with pytest.raises(InvalidInput) as told:
+        spec_for("all", {name: value}, None)
+    assert str(told.value).startswith(f"-T {name}={value} cannot work: {sentence}")

@@ -1,9 +1,5 @@
-"""Read ``experiment.toml``, a file with options of ``cdta experiment``.
+"""Read ``experiment.toml``, a file with options of ``cdta experiment``."""
 
-Every value becomes the text of the command line, so that the options validate it as usual.
-"""
-
-import json
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
@@ -16,8 +12,9 @@ from ..comparison.naming import Entrant
 from ..errors import InvalidInput, unknown_value
 from ..files import atomic_write_text
 from ..providers.access import ENV_PREFIX
-from .help import MODEL
-from .options import OPTIONS, several
+from ..task.option_info import MODEL
+from ..task.spec import OPTIONS, validate_option
+from ..validation import check
 
 NAME = "experiment.toml"
 NOT_IN_FILES = ("init", "plots_only", "help")
@@ -68,88 +65,74 @@ def _defaults_in(path: Path, ctx: click.Context) -> dict[str, Any]:
     except ValueError as problem:  # invalid TOML or UTF-8
         raise InvalidInput(f"{path} is no TOML: {problem}") from None
     options = {
-        _key(option): option
+        max(option.opts, key=len).lstrip("-").replace("-", "_"): option
         for option in ctx.command.params
         if isinstance(option, click.Option) and option.name not in NOT_IN_FILES
     }
-    defaults: dict[str, Any] = {}
-    for key, value in content.items():
-        if key not in options:
-            raise unknown_value(f"key in {path}", key, options)
-        option = options[key]
-        if key == "model":
-            models = value if isinstance(value, list) and value else [value]
-            defaults[str(option.name)] = [_model_in(model, path, ctx) for model in models]
-        elif key == "header":
-            defaults[str(option.name)] = _headers(value, path)
-        else:
-            text = _as_text(option, value, path)
-            defaults[str(option.name)] = [text] if option.multiple else text
-    return defaults
+    try:
+        for key in content.keys() - options.keys():
+            raise unknown_value("key", key, options)
+        return {
+            str(options[key].name): _parsed(key, value, options[key])
+            for key, value in content.items()
+        }
+    except InvalidInput as problem:
+        raise InvalidInput(f"{path}: {problem}") from None
 
 
-def _key(option: click.Option) -> str:
-    return max(option.opts, key=len).lstrip("-").replace("-", "_")
+def _parsed(key: str, value: Any, option: click.Option) -> Any:
+    if key == "model":
+        return [_model_in(model) for model in _given(key, _as_list(value))]
+    if option.multiple:
+        return _texts(key, value)
+    if key in OPTIONS:
+        return validate_option(key, _given(key, value))
+    return check(bool, value, key) if option.is_flag else str(check(str | int, value, key))
 
 
-def _as_text(option: click.Option, value: Any, path: Path) -> str | bool:
-    """Return a value as the text of the command line.
-
-    Raises:
-        InvalidInput: if the value is empty or not of the type of the option.
-    """
-    if value in ([], ""):
-        raise InvalidInput(
-            f"{path} gives nothing for {_key(option)!r}; leave it out, or say something"
-        )
-    metavar = option.metavar or ""
-    if isinstance(value, bool) and option.is_flag:
-        return value
-    if isinstance(value, list) and "," in metavar:
-        return ",".join(str(_as_text(option, item, path)) for item in value)
-    if isinstance(value, dict) and metavar == "JSON":
-        return json.dumps(value, default=str)
-    if isinstance(value, bool | list | dict) or option.is_flag:
-        wanted = metavar or "true or false"
-        raise InvalidInput(f"{path} gives {value!r:.60} for {_key(option)!r}, which takes {wanted}")
-    return str(value)
-
-
-def _model_in(entry: Any, path: Path, ctx: click.Context) -> str | Entrant:
+def _model_in(entry: Any) -> str | Entrant:
     if not isinstance(entry, Mapping):
-        return str(_as_text(OPTIONS["model"], entry, path))
-    keys = {
-        "name": "model",
-        "url": "base_url",
-        **{
-            key: key
-            for key, option in OPTIONS.items()
-            if key in OF_ONE_MODEL or (option.heading == MODEL and key not in ("model", "base_url"))
-        },
+        return str(check(str, _given("model", entry), "model"))
+    keys = {"name": "model", "url": "base_url"} | {
+        key: key
+        for key, info in OPTIONS.items()
+        if key in OF_ONE_MODEL or (info.heading == MODEL and key not in ("model", "base_url"))
     }
     if not {"name", "url"} & entry.keys():
-        raise InvalidInput(f"{path} has a model with neither name nor url: {entry}")
-    settings: dict[str, Any] = {}
-    for key, value in entry.items():
-        if key not in keys:
-            raise unknown_value(f"key of a model in {path}", key, keys)
-        if key == "header":
-            settings[key] = _headers(value, path)
-            continue
-        if key == "reasoning_effort":
-            text = _as_text(several(key, "efforts"), value, path)
-            settings["efforts"] = tuple(str(text).split(","))
-            continue
-        text = _as_text(OPTIONS[keys[key]], value, path)
-        settings[keys[key]] = (
-            text if key == "name" else OPTIONS[keys[key]].type_cast_value(ctx, text)
-        )
+        raise InvalidInput(f"a model has neither name nor url: {entry}")
+    for key in entry.keys() - keys.keys():
+        raise unknown_value("key of a model", key, keys)
+    settings = {
+        keys[key]: _texts(key, value)
+        if key in ("header", "reasoning_effort")
+        else validate_option(keys[key], _given(key, value))
+        for key, value in entry.items()
+    }
+    if efforts := settings.pop("reasoning_effort", None):
+        settings["efforts"] = tuple(",".join(efforts).split(","))
     return settings
 
 
-def _headers(value: Any, path: Path) -> tuple[str, ...]:
-    """Return headers; their values must come from the environment, since the file is copied."""
-    headers = tuple(map(str, value if isinstance(value, list) else [value]))
-    if not all(header.partition("=")[2].startswith(ENV_PREFIX) for header in headers):
-        raise InvalidInput(f"{path} may hold headers only as NAME={ENV_PREFIX}VARIABLE")
-    return headers
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _given(key: str, value: Any) -> Any:
+    """Reject an empty value, which would mean the default."""
+    if value in ([], ""):
+        raise InvalidInput(f"nothing is given for {key!r}; leave it out, or say something")
+    return value
+
+
+def _texts(key: str, value: Any) -> tuple[str, ...]:
+    """Return one or several texts; values of headers must come from the environment.
+
+    The file is copied to the results, so it may hold no secret.
+    """
+    is_header = key == "header"
+    texts: tuple[str, ...] = check(
+        tuple[str, ...], _as_list(_given(key, value)), key, secret=is_header
+    )
+    if is_header and not all(text.partition("=")[2].startswith(ENV_PREFIX) for text in texts):
+        raise InvalidInput(f"headers may stand in a file only as NAME={ENV_PREFIX}VARIABLE")
+    return texts

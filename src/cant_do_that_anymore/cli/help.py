@@ -4,7 +4,9 @@ from typing import Any
 
 import click
 
-MODEL, TASK, LIMITS, OUTPUT = "Model", "What is asked", "Limits and cost", "Output"
+from ..task.option_info import LIMITS, MODEL, TASK
+
+OUTPUT = "Output"
 HEADINGS = (MODEL, TASK, LIMITS, OUTPUT)
 WIDEST_NAME = 28
 

@@ -1,17 +1,14 @@
-"""The command ``cdta``: its table of commands, its log, and its error messages."""
+"""The command ``cdta``: its table of commands."""
 
 import logging
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from importlib import import_module
-from io import TextIOWrapper
-from pathlib import Path
-from typing import Any, NamedTuple, TextIO, cast
+from typing import Any, NamedTuple
 
 import click
 
-from ..errors import InvalidInput, UserError, error_reason, unknown_value, visible
+from ..errors import unknown_value
+from ..startup import log_to, read_env_file, report_errors
 
 
 class Entry(NamedTuple):
@@ -57,58 +54,6 @@ class LazyGroup(click.Group):
         for heading, entries in self.table.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), e.line) for name, e in entries.items()])
-
-
-def read_env_file() -> None:
-    """Load the nearest ``.env`` in this folder or above; variables that are set stay as they are.
-
-    Raises:
-        InvalidInput: if the file cannot be read.
-    """
-    here = Path.cwd()
-    files = (folder / ".env" for folder in (here, *here.parents))
-    if file := next(filter(Path.is_file, files), None):
-        from dotenv import load_dotenv  # imported late, since few users have such a file
-
-        try:
-            load_dotenv(file)
-        except (OSError, ValueError) as problem:
-            raise InvalidInput(f"cannot read {str(file)!r} ({error_reason(problem)})") from None
-
-
-class VisibleFormatter(logging.Formatter):
-    """Log formatter that makes control characters visible."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Format a record."""
-        return visible(super().format(record))
-
-
-def log_to(handler: logging.Handler, line: str) -> None:
-    """Send all log messages from warnings up to a handler, in the format ``line``."""
-    handler.setFormatter(VisibleFormatter(line))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-
-
-@contextmanager
-def report_errors(name: str) -> Iterator[None]:
-    """Print a ``UserError`` as one sentence and exit, without a stack trace."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # any text can be printed
-    try:
-        yield
-    except UserError as problem:
-        _exit(f"{name}: {problem}", problem.exit_code)
-    except OSError as problem:  # such as a closed pipe; errors about files are UserErrors
-        sys.stdout = cast(TextIO, None)  # or Python would flush it again at exit
-        _exit(f"{name}: cannot go on: {problem.strerror or problem}", UserError.exit_code)
-
-
-def _exit(sentence: str, code: int) -> None:
-    with suppress(OSError):
-        click.echo(visible(sentence), err=True)
-    sys.exit(code)
 
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

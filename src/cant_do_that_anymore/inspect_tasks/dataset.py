@@ -28,7 +28,8 @@ from ..runs.evaluate import Selection, select_async
 from ..task.samples import Trial, trials_of
 from ..task.spec import Spec, plan_for
 from ..task.types import Eval
-from .model import Arguments, TaskModel, spec_for
+from .arguments import Arguments, spec_for
+from .model import TaskModel
 from .scorer import CONTROL, DRAW, GAME, LENGTH, MOVES, RULES
 
 # Inspect's model for trying out a task. It has no habits, so its samples are the pool itself.

@@ -1,4 +1,4 @@
-"""Task arguments as a spec, and model adapters between Inspect AI and this package.
+"""Model adapters between Inspect AI and this package.
 
 ``inspect eval cant_do_that_anymore/all --model cdta/pocket`` evaluates the bundled model.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
+from typing import Any
 
 import click
 from inspect_ai.model import (
@@ -16,15 +16,13 @@ from inspect_ai.model import (
     ModelAPI,
     ModelOutput,
     ModelUsage,
-    get_model,
     modelapi,
 )
 from inspect_ai.model import Model as InspectModel
 from inspect_ai.model._generate_config import active_generate_config  # has no public name
 from inspect_ai.tool import ToolChoice, ToolInfo
-from pydantic import TypeAdapter, ValidationError
 
-from ..errors import InvalidInput, UserError, unknown_value
+from ..errors import InvalidInput, UserError
 from ..game.rules import rules_named
 from ..providers.base import (
     Answer,
@@ -36,75 +34,6 @@ from ..providers.base import (
 )
 from ..providers.catalogue import OUR_MODELS, info_by_name, inspect_info, model_named
 from ..providers.inspect_api import InspectAdapter
-from ..task.spec import Spec
-from ..task.types import Eval, Reading
-
-FIELDS = {"samples": "n"}  # arguments whose field of the spec has another name
-
-
-class Arguments(TypedDict, total=False):
-    """The task arguments of ``-T``: fields of `Spec`, with the same meaning and defaults."""
-
-    rules: str
-    wording: str
-    reading: Reading
-    samples: int
-    seed: int
-    temperature: float
-    max_tokens: int
-    reasoning_effort: str
-    reasoning_tokens: int
-    select_effort: str
-    extra_body: dict[str, Any]
-    pool: str
-    dataset: str
-    diagnose: bool
-    precision: float
-    price: str
-    max_cost: float
-    ask_above: float
-    keep_looking: bool
-
-
-def active_model() -> InspectModel | None:
-    """Return the model of the task, or None if there is none yet."""
-    try:
-        return get_model()
-    except ValueError:
-        return None
-
-
-def spec_for(eval: Eval, arguments: Arguments, model: InspectModel | None) -> Spec:
-    """Build the spec of a task, converting the types that ``-T`` guesses from the text.
-
-    Options of ``inspect eval`` apply where the arguments are silent.
-
-    Raises:
-        InvalidInput: if an argument is invalid.
-    """
-    for name in arguments.keys() - Arguments.__annotations__.keys():
-        raise unknown_value("argument", name, Arguments.__annotations__)
-    if arguments.get("precision"):
-        raise InvalidInput(
-            "precision cannot end a task of Inspect: give samples instead, or measure with "
-            "cdta run --precision"
-        )
-    options = {name: getattr(config_of(model), name) for name in SPEC_OPTIONS} if model else {}
-    values = options | {FIELDS.get(name, name): value for name, value in arguments.items()}
-    values |= {"eval": eval, "model": str(model) if model else None}
-    try:
-        fields = {name: value for name, value in values.items() if value is not None}
-        return TypeAdapter(Spec).validate_python(fields)
-    except ValidationError as problem:
-        error = problem.errors()[0]
-        if not error["loc"]:  # the spec's own message
-            raise InvalidInput(str(error["ctx"]["error"])) from None
-        names = {field: name for name, field in FIELDS.items()}
-        name = names.get(str(error["loc"][0]), str(error["loc"][0]))
-        raise InvalidInput(
-            f"-T {name}={error['input']} cannot work: {error['msg'].lower()}"
-        ) from None
-
 
 PROVIDER = "cdta"
 # Options of ``inspect eval`` that are fields of the spec; ``-T`` takes precedence.

@@ -2,7 +2,7 @@
 
 import logging
 from functools import partial
-from typing import Unpack
+from typing import Any
 
 from inspect_ai.model import Model, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
@@ -18,7 +18,8 @@ from ..task.quality_guard import QualityGuard
 from ..task.samples import Trial
 from ..task.spec import plan_for
 from ..task.types import Eval, Sample
-from .model import TRANSCRIPT, Arguments, TaskModel, TaskVariants, Transcript, spec_for
+from .arguments import Arguments, spec_for
+from .model import TRANSCRIPT, TaskModel, TaskVariants, Transcript
 from .scorer import CONTROL, DRAW, REQUEST_INFO, RULES, position_in
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class ModelState:
 
 
 @solver
-def every_condition(eval: Eval = "all", **arguments: Unpack[Arguments]) -> Solver:
+def every_condition(eval: Eval = "all", **arguments: Any) -> Solver:
     """Ask under every condition: the standard rules, the changed ones, and those of a diagnosis."""
     by_model: dict[int, ModelState] = {}  # a task may run with several
 

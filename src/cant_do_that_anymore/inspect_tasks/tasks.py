@@ -10,7 +10,7 @@ A sample is a position. The solver sends the requests of every condition; the sc
 the replies. Imports are absolute, since ``inspect eval FILE@task`` loads this file by its path.
 """
 
-from typing import Any, Unpack
+from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
@@ -19,12 +19,13 @@ from inspect_ai.util import registry_info
 
 from cant_do_that_anymore.datasets.pools import positions_for
 from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.inspect_tasks.arguments import Arguments, active_model, spec_for
 from cant_do_that_anymore.inspect_tasks.dataset import (
     SearchedSamples,
     inspect_samples,
     known_selection,
 )
-from cant_do_that_anymore.inspect_tasks.model import Arguments, active_model, click_errors, spec_for
+from cant_do_that_anymore.inspect_tasks.model import click_errors
 from cant_do_that_anymore.inspect_tasks.scorer import habit
 from cant_do_that_anymore.inspect_tasks.solver import every_condition
 from cant_do_that_anymore.metrics.measures import IMPACT
@@ -43,19 +44,19 @@ TAGS = ["chess", "habits", "instruction following", "reasoning"]
 
 
 @task
-def cant_do_that_anymore(**arguments: Unpack[Arguments]) -> Task:
+def cant_do_that_anymore(**arguments: Any) -> Task:
     """Measure whether a model drops a habit of chess when the rules forbid it."""
     return _task("all", arguments)
 
 
 @task
-def cant_do_that_anymore_small(**arguments: Unpack[Arguments]) -> Task:
+def cant_do_that_anymore_small(**arguments: Any) -> Task:
     """The same with a tenth of the samples."""
     return _task("all_small", arguments)
 
 
 @task
-def cant_do_that_anymore_diagonal(**arguments: Unpack[Arguments]) -> Task:
+def cant_do_that_anymore_diagonal(**arguments: Any) -> Task:
     """The same in games that were played under the changed rules."""
     return _task("all_diagonal", arguments)
 

@@ -5,15 +5,14 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Annotated, Any
 
 import click
+from annotated_types import Ge
 
-from ..cli.main import log_to, read_env_file, report_errors
-from ..cli.options import OPTIONS, REASONING, shared
 from ..datasets.pools import drawn
 from ..errors import InvalidInput, unknown_value
 from ..files import safe_name
@@ -21,72 +20,22 @@ from ..report.run_page import save_with_page
 from ..runs.evaluate import evaluate
 from ..runs.lookup import check_writable, new_run_dir
 from ..runs.results import Run
-from ..task.spec import SAMPLES, Spec, plan_for
+from ..startup import log_to, read_env_file, report_errors
+from ..task.spec import DEFAULT_SEED, OPTIONS, SAMPLES, Spec, parse_option, plan_for
 from ..task.types import Eval
-from .record import (
-    DryRecorder,
-    FileRecorder,
-    Recorder,
-    RecordSpec,
-    events_of,
-    final_report,
-    record_spec,
-)
-from .solvers import Solver, solver_named
+from ..validation import check
+from .record import Recorder, events_of, final_report, record_spec
+from .solvers import COMPLETION_ARGS, Solver, solver_named
 
 BASE_EVAL = "cant_do_that_anymore"
 EVALS: dict[str, Eval] = {BASE_EVAL: "all", **{f"{BASE_EVAL}.{split}": split for split in SAMPLES}}
 DEFAULT_MODEL_DATASET = "gpt-3.5-turbo-0125"
 
-_YES, _NO = {"1", "true", "yes"}, {"0", "false", "no"}
-
-
-@dataclass(frozen=True)
-class Flags:
-    """The flags of the command."""
-
-    extra_eval_params: str
-    completion_args: str
-    max_samples: int | None
-    cache: bool
-    visible: bool | None
-    seed: int
-    user: str
-    record_path: str | None
-    log_to_file: str | None
-    registry_path: tuple[Path, ...]
-    debug: bool
-    local_run: bool
-    http_run: bool
-    dry_run: bool
-    dry_run_logging: bool
-
-
-def _parse_bool(text: str) -> bool:
-    if text.lower() not in _YES | _NO:
-        raise ValueError(text)
-    return text.lower() in _YES
-
-
-EVAL_PARAMS: dict[str, Callable[[str], Any]] = {
+EVAL_PARAMS = {
     "n_samples": int,
-    "diagonal_variation": _parse_bool,
+    "diagonal_variation": bool,
     "default_model_dataset": str,
-    "remake_dataset_if_not_found": _parse_bool,
-}
-# Parsed as the options of `cdta run`.
-COMPLETION_ARGS: dict[str, Callable[[str], Any]] = {
-    name: OPTIONS[name].type
-    for name in (
-        "wording",
-        "reading",
-        "temperature",
-        "max_tokens",
-        "base_url",
-        "max_cost",
-        "keep_looking",
-        *REASONING,
-    )
+    "remake_dataset_if_not_found": bool,
 }
 
 
@@ -105,10 +54,17 @@ def eval_named(name: str, extra_params: str) -> tuple[Eval, dict[str, Any]]:
     }
     if split == "all_diagonal":
         params["diagonal_variation"] = True
-    return split, params | parse_pairs("--extra_eval_params", extra_params, EVAL_PARAMS)
+    return split, params | parse_pairs(
+        "--extra_eval_params",
+        extra_params,
+        EVAL_PARAMS,
+        lambda key, value: check(EVAL_PARAMS[key], value, key, text=True),
+    )
 
 
-def parse_pairs(flag: str, text: str, types: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
+def parse_pairs(
+    flag: str, text: str, valid: Iterable[str], parse: Callable[[str, str], Any]
+) -> dict[str, Any]:
     """Parse a text such as ``n_samples=10,diagonal_variation=True``.
 
     Raises:
@@ -119,12 +75,9 @@ def parse_pairs(flag: str, text: str, types: Mapping[str, Callable[[str], Any]])
         key, equals, value = pair.partition("=")
         if not equals:
             raise InvalidInput(f"{flag} takes K=V,K=V, not {pair!r}")
-        if key not in types:
-            raise unknown_value(f"key of {flag}", key, types)
-        try:
-            values[key] = types[key](value)
-        except (ValueError, click.BadParameter):
-            raise InvalidInput(f"{flag}: {key} cannot be {value!r}") from None
+        if key not in valid:
+            raise unknown_value(f"key of {flag}", key, valid)
+        values[key] = parse(key, value)
     return values
 
 
@@ -147,12 +100,10 @@ def threads() -> int:
     Raises:
         InvalidInput: if ``EVALS_THREADS`` is not a number above 0.
     """
-    if os.environ.get("EVALS_SEQUENTIAL") in _YES:
+    if os.environ.get("EVALS_SEQUENTIAL") in {"1", "true", "yes"}:
         return 1
     text = os.environ.get("EVALS_THREADS", "10")
-    if not text.isdecimal() or int(text) < 1:
-        raise InvalidInput(f"EVALS_THREADS must be a number above 0, not {text!r}")
-    return int(text)
+    return int(check(Annotated[int, Ge(1)], text, "EVALS_THREADS", text=True))
 
 
 log = logging.getLogger(__name__)
@@ -163,9 +114,15 @@ LOG_FORMAT = "[%(asctime)s] [%(filename)s:%(lineno)d] %(message)s"
 @click.command(
     "oaieval",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    params=shared("seed"),
 )
 @click.argument("solver")
+@click.option(
+    "--seed",
+    default=DEFAULT_SEED,
+    show_default=True,
+    metavar="S",
+    help=OPTIONS["seed"].help,
+)
 @click.argument("eval_name", metavar="EVAL")
 @click.option("--extra_eval_params", default="", metavar="K=V,...", help=", ".join(EVAL_PARAMS))
 @click.option("--completion_args", default="", metavar="K=V,...", help=", ".join(COMPLETION_ARGS))
@@ -206,7 +163,7 @@ def oaieval(solver: str, eval_name: str, **flags: Any) -> None:
     model name. EVAL is cant_do_that_anymore, or that with .all, .all_small or .all_diagonal.
     EVALS_THREADS (10) says how many questions are asked at once, EVALS_SEQUENTIAL=1 makes it one.
     """
-    _run(solver, eval_name, Flags(**flags))
+    _run(solver, eval_name, SimpleNamespace(**flags))
 
 
 def main() -> None:
@@ -216,12 +173,12 @@ def main() -> None:
         oaieval()
 
 
-def _run(solver_name: str, eval_name: str, flags: Flags) -> None:
+def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
     if flags.http_run:
         raise InvalidInput("--http-run is not supported; the record goes to a file, --record_path")
     _start_logging(flags)
     split, params = eval_named(eval_name, flags.extra_eval_params)
-    args = parse_pairs("--completion_args", flags.completion_args, COMPLETION_ARGS)
+    args = parse_pairs("--completion_args", flags.completion_args, COMPLETION_ARGS, parse_option)
     if "," in solver_name:
         raise InvalidInput(f"the eval takes exactly one solver, not several: {solver_name!r}")
     solver = solver_named(solver_name, flags.registry_path, args.get("base_url"))
@@ -232,7 +189,7 @@ def _run(solver_name: str, eval_name: str, flags: Flags) -> None:
         check_writable(None)
     record, recorder = _record(solver_name, eval_name, split, params, flags)
 
-    log.info("Run started: %s", record.run_id)
+    log.info("Run started: %s", record["run_id"])
     run = evaluate(spec, model, quiet=False)
     if not flags.dry_run:
         _save(run)
@@ -247,7 +204,7 @@ def _run(solver_name: str, eval_name: str, flags: Flags) -> None:
             log.info("%s: %s", name, value)
 
 
-def _start_logging(flags: Flags) -> None:
+def _start_logging(flags: SimpleNamespace) -> None:
     """Log our own messages, and warnings of libraries."""
     try:
         file = flags.log_to_file
@@ -267,7 +224,7 @@ def _spec(
     split: Eval,
     params: Mapping[str, Any],
     args: Mapping[str, Any],
-    flags: Flags,
+    flags: SimpleNamespace,
 ) -> Spec:
     if params.get("diagonal_variation", False) != (split == "all_diagonal"):
         split = "all" if split == "all_diagonal" else "all_diagonal"
@@ -287,8 +244,8 @@ def _spec(
 
 
 def _record(
-    solver: str, eval_name: str, split: Eval, params: dict[str, Any], flags: Flags
-) -> tuple[RecordSpec, Recorder]:
+    solver: str, eval_name: str, split: Eval, params: dict[str, Any], flags: SimpleNamespace
+) -> tuple[dict[str, Any], Recorder]:
     """Create the record of this run and write its first line."""
     full_name = f"{BASE_EVAL}.{split}"
     visible = flags.max_samples is None if flags.visible is None else flags.visible
@@ -306,13 +263,11 @@ def _record(
         "initial_settings": {"visible": visible},
     }
     spec = record_spec(solver, full_name, run_config, flags.user)
-    if flags.dry_run:
-        return spec, DryRecorder(log_events=flags.dry_run_logging)
-    path = _record_path(flags, spec.run_id, solver, eval_name)
-    return spec, FileRecorder(path, spec, cached=flags.cache)
+    path = None if flags.dry_run else _record_path(flags, spec["run_id"], solver, eval_name)
+    return spec, Recorder(path, spec, cached=flags.cache, log_events=flags.dry_run_logging)
 
 
-def _record_path(flags: Flags, run_id: str, solver: str, eval_name: str) -> Path:
+def _record_path(flags: SimpleNamespace, run_id: str, solver: str, eval_name: str) -> Path:
     """Return the path of the record.
 
     As in the original, slashes in the solver's name make folders.

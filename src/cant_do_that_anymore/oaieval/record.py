@@ -10,10 +10,10 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import Interrupted, InvalidInput
 from ..formatting import Number
@@ -41,59 +41,41 @@ _ORIGINAL_METRICS = (
 )
 
 
-@dataclass(frozen=True)
-class RecordSpec:
-    """The first line of a record: solver, eval and settings of the run."""
-
-    completion_fns: list[str]
-    eval_name: str
-    base_eval: str
-    split: str
-    run_config: dict[str, Any]
-    created_by: str
-    run_id: str
-    created_at: str
-
-
 def record_spec(
     solver: str, eval_name: str, run_config: dict[str, Any], created_by: str
-) -> RecordSpec:
-    """Create the spec of a run that starts now, with a new run id."""
+) -> dict[str, Any]:
+    """Return the first line of the record of a run that starts now, with a new run id."""
     now = datetime.now(UTC).replace(tzinfo=None)
     base_eval, split = eval_name.split(".")
-    return RecordSpec(
-        completion_fns=[solver],
-        eval_name=eval_name,
-        base_eval=base_eval,
-        split=split,
-        run_config={"completion_fns": [solver], **run_config},
-        created_by=created_by,
-        run_id=f"{now:%y%m%d%H%M%S}{base64.b32encode(os.urandom(5)).decode()}",
-        created_at=str(now),
-    )
-
-
-def _event(spec: RecordSpec, number: int, sample_id: str, kind: str, data: Any) -> Event:
-    """Return an event with the current time."""
     return {
-        "run_id": spec.run_id,
-        "event_id": number,
-        "sample_id": sample_id,
-        "type": kind,
-        "data": data,
-        "created_by": spec.created_by,
-        "created_at": str(datetime.now(UTC)),
+        "completion_fns": [solver],
+        "eval_name": eval_name,
+        "base_eval": base_eval,
+        "split": split,
+        "run_config": {"completion_fns": [solver], **run_config},
+        "created_by": created_by,
+        "run_id": f"{now:%y%m%d%H%M%S}{base64.b32encode(os.urandom(5)).decode()}",
+        "created_at": str(now),
     }
 
 
-def events_of(run: Run, spec: RecordSpec, indices: Sequence[int]) -> Iterator[Event]:
+def events_of(run: Run, spec: dict[str, Any], indices: Sequence[int]) -> Iterator[Event]:
     """Yield all events of a run; ``indices`` are the samples' numbers in the dataset."""
     events = (
-        (f"{spec.eval_name}.{index}", kind, data)
+        (index, kind, data)
         for index, sample in zip(indices, run.samples, strict=True)
         for kind, data in _sample_events(run, sample)
     )
-    return (_event(spec, number, *event) for number, event in enumerate(events))
+    for number, (index, kind, data) in enumerate(events):
+        yield {
+            "run_id": spec["run_id"],
+            "event_id": number,
+            "sample_id": f"{spec['eval_name']}.{index}",
+            "type": kind,
+            "data": data,
+            "created_by": spec["created_by"],
+            "created_at": str(datetime.now(UTC)),
+        }
 
 
 def final_report(metrics: dict[str, Number]) -> dict[str, Number]:
@@ -160,30 +142,27 @@ log = logging.getLogger(__name__)
 SURROGATE_ERRORS = "backslashreplace"
 
 
-class Recorder(Protocol):
-    """Receives the events and the report of a run."""
+class Recorder:
+    """Writes a record to a file, its first line before the first request.
 
-    def write(self, events: Iterable[Event]) -> None:
-        """Record the events."""
+    Without a path (``--dry-run``), events and report are logged instead.
+    """
 
-    def finish(self, report: dict[str, Number]) -> None:
-        """Record the report.
-
-        Raises:
-            UserError: if it cannot be written.
-        """
-
-
-class FileRecorder:
-    """Writes a record to a file, its first line before the first request."""
-
-    def __init__(self, path: Path, spec: RecordSpec, *, cached: bool = True) -> None:
-        self.path = path
-        self._spec = spec
-        self._cached = cached
+    def __init__(
+        self,
+        path: Path | None,
+        spec: dict[str, Any],
+        *,
+        cached: bool = True,
+        log_events: bool = True,
+    ) -> None:
+        self.path, self._run_id = path, spec["run_id"]
+        self._cached, self._log_events = cached, log_events
+        if not path:
+            return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(_line({"spec": asdict(spec)}), "utf-8", errors=SURROGATE_ERRORS)
+            path.write_text(_line({"spec": spec}), "utf-8", errors=SURROGATE_ERRORS)
         except OSError as problem:
             raise InvalidInput(
                 f"cannot write the record to {str(path)!r} ({problem.strerror}); "
@@ -191,42 +170,40 @@ class FileRecorder:
             ) from None
 
     def write(self, events: Iterable[Event]) -> None:
-        """Append the events."""
-        number = self._append(map(_line, events))
-        log.info("Logged %d rows of events to %s", number, self.path)
+        """Record the events.
 
-    def finish(self, report: dict[str, Number]) -> None:
-        """Append the report."""
-        self._append([_line({"final_report": report, "run_id": self._spec.run_id})])
-        log.info("Final report: %s. Logged to %s", report, self.path)
-
-    def _append(self, lines: Iterable[str]) -> int:
-        try:
-            with self.path.open("a", encoding="utf-8", errors=SURROGATE_ERRORS) as file:
-                return sum(1 for line in lines if file.write(line))
-        except OSError as problem:
-            raise Interrupted(
-                f"cannot write the record to {str(self.path)!r} ({problem.strerror})",
-                go_on="run the same command again with another --record_path",
-                cached=self._cached,
-            ) from None
-
-
-class DryRecorder:
-    """Logs events and report instead of recording them (``--dry-run``)."""
-
-    def __init__(self, *, log_events: bool) -> None:
-        self._log_events = log_events
-
-    def write(self, events: Iterable[Event]) -> None:
-        """Log the events."""
-        if self._log_events:
+        Raises:
+            Interrupted: if they cannot be written.
+        """
+        if self.path:
+            number = self._append(self.path, map(_line, events))
+            log.info("Logged %d rows of events to %s", number, self.path)
+        elif self._log_events:
             for event in events:
                 log.info("Not recording event: %s", event)
 
     def finish(self, report: dict[str, Number]) -> None:
-        """Log the report."""
-        log.info("Final report: %s. Not writing anywhere.", report)
+        """Record the report.
+
+        Raises:
+            Interrupted: if it cannot be written.
+        """
+        if self.path:
+            self._append(self.path, [_line({"final_report": report, "run_id": self._run_id})])
+            log.info("Final report: %s. Logged to %s", report, self.path)
+        else:
+            log.info("Final report: %s. Not writing anywhere.", report)
+
+    def _append(self, path: Path, lines: Iterable[str]) -> int:
+        try:
+            with path.open("a", encoding="utf-8", errors=SURROGATE_ERRORS) as file:
+                return sum(1 for line in lines if file.write(line))
+        except OSError as problem:
+            raise Interrupted(
+                f"cannot write the record to {str(path)!r} ({problem.strerror})",
+                go_on="run the same command again with another --record_path",
+                cached=self._cached,
+            ) from None
 
 
 def _line(fields: dict[str, Any]) -> str:

@@ -23,20 +23,23 @@ from ..game.position import DATA
 from ..providers.base import Model
 from ..providers.catalogue import OUR_MODELS, TEXT_PREFIX, parse_name
 from ..providers.chain_of_thought import THINKING_TOKENS
+from ..task.spec import OPTIONS, validate_option
+from ..validation import check
 
 Fields = dict[str, Any]
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "model": (str,),
-    "temperature": (int, float),
-    "max_tokens": (int,),
-    "thinking_tokens": (int,),
-    "base_url": (str,),
-    "reasoning_effort": (str,),
-    "reasoning_tokens": (int,),
-    "select_effort": (str,),
-    "extra_body": (str, dict),
+# Options that the command has arguments, flags or variables for, and that the original lacks.
+_NOT_COMPLETION_ARGS = {
+    *("model", "eval", "n", "seed", "max_connections", "fresh", "ask_above"),
+    *("tag", "header", "rules", "pool", "dataset", "diagnose", "precision", "max_error_rate"),
+    *("price", "batch"),
 }
+_FIRST = ("wording", "reading", "temperature", "max_tokens", "base_url", "max_cost", "keep_looking")
+# Options of `cdta run`, those that users of the original need first.
+COMPLETION_ARGS = (
+    *_FIRST,
+    *(name for name in OPTIONS if name not in _NOT_COMPLETION_ARGS | {*_FIRST}),
+)
 _PROVIDERS = {
     "OpenAISolver": "openai",
     "TogetherSolver": "together",
@@ -81,13 +84,16 @@ def solver_fields(name: str, entry: object) -> Fields:
     fields = dict(_mapping(name, entry))
     if "class" in fields:
         fields = _translate(name, fields)
+    valid = ("model", "thinking_tokens", *COMPLETION_ARGS)
     for key, value in fields.items():
-        if key not in _TYPES:
-            raise InvalidInput(f"the solver {name!r} has {key!r}; it may have {', '.join(_TYPES)}")
-        if not isinstance(value, _TYPES[key]) or isinstance(value, bool):
-            raise InvalidInput(
-                f"the solver {name!r} has a {key} that cannot be: {shortened(value)}"
+        if key not in valid:
+            raise InvalidInput(f"the solver {name!r} has {key!r}; it may have {', '.join(valid)}")
+        try:
+            fields[key] = (
+                check(int, value, key) if key == "thinking_tokens" else validate_option(key, value)
             )
+        except InvalidInput as problem:
+            raise InvalidInput(f"in the solver {name!r}, {problem}") from None
     if not fields.get("model"):
         raise InvalidInput(f"the solver {name!r} has no model")
     return fields

@@ -155,7 +155,7 @@ def _template(name: str) -> ConditionTemplate:
     return CONDITIONS[name]
 
 
-def check(names: tuple[str, ...]) -> None:
+def check_conditions(names: tuple[str, ...]) -> None:
     """Check that the conditions make a run.
 
     Raises:

@@ -1,102 +1,30 @@
-"""Spec: the options of a run, their defaults and their validation."""
+"""Spec: the options of a run, with their defaults, their validation and their help.
+
+A new option is one field here, and the place where it acts: the commands, experiment files, the
+Inspect tasks and ``oaieval`` take it from its `OptionInfo`.
+"""
 
 import json
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from math import inf, isfinite
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ..errors import InvalidInput, unknown_value
+from annotated_types import Ge, Gt, Le, Lt
+
+from ..errors import InvalidInput
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, resolve_rules
 from ..providers.access import split_address, validate_headers
 from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
-from .conditions import ASKED, check, conditions_for
+from ..validation import check
+from .conditions import ASKED, check_conditions, conditions_for
+from .option_info import LIMITS, MODEL, TASK, OptionInfo
 from .prompts import DEFAULT, wording_named
 from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Plan, Reading
-
-T = TypeVar("T")
-
-# Numbers must be smaller than this, so that other programs can read them from a file.
-LIMIT = 2**63
-_TYPE_NAMES: dict[Any, str] = {
-    **{str: "a text", int: "a whole number", float: "a number", bool: "True or False"},
-    **{Mapping: "a mapping", Path: "a path", Rules: "a value such as MyRule()"},
-}
-
-
-def checked(instance: T) -> T:
-    """Return the instance after checking every field against its type hint.
-
-    Raises:
-        ValueError: naming the first invalid field.
-    """
-    for item, _, value in _invalid_fields(instance):
-        raise ValueError(f"{item.name} cannot be {shortened(value)}")
-    return instance
-
-
-def check_fields(instance: object) -> None:
-    """Check every field against its type hint; the message hides fields without a repr.
-
-    Raises:
-        InvalidInput: saying what the field can be.
-    """
-    for item, hint, value in _invalid_fields(instance):
-        large = isinstance(value, int | float) and abs(value) >= LIMIT
-        message = (
-            f"{item.name} must be {_describe_type(hint)}" + " between -2**63 and 2**63" * large
-        )
-        raise InvalidInput(message + (f", not {shortened(value)}" if item.repr else ""))
-
-
-def _invalid_fields(instance: Any) -> Iterator[tuple[Field[Any], Any, Any]]:
-    """Yield every field that does not match its type hint, with the hint and the value."""
-    hints = _type_hints(instance.__class__)
-    for item in fields(instance):
-        hint, value = hints[item.name], getattr(instance, item.name)
-        if not _matches(value, hint):
-            yield item, hint, value
-
-
-@cache
-def _type_hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
-
-
-def _describe_type(hint: Any) -> str:
-    outer, inner = get_origin(hint), get_args(hint)
-    if outer in (Union, types.UnionType):
-        *others, last = (_describe_type(option) for option in inner if option is not types.NoneType)
-        return f"{', '.join(others)} or {last}" if others else last
-    if outer is Literal:
-        return " or ".join(map(repr, inner))
-    if outer is tuple:
-        return f"a tuple of {_describe_type(inner[0]).removeprefix('a ')}s"
-    return _TYPE_NAMES[outer or hint]
-
-
-def _matches(value: Any, hint: Any) -> bool:
-    """Whether a value matches a type hint; an infinite number never does."""
-    outer, inner = get_origin(hint), get_args(hint)
-    if outer is Literal:
-        return any(value is item or (value == item and type(value) is type(item)) for item in inner)
-    if outer in (Union, types.UnionType):
-        return any(_matches(value, item) for item in inner)
-    if outer in (dict, Mapping):
-        return isinstance(value, Mapping) and all(
-            _matches(item, inner[1]) for item in value.values()
-        )
-    if outer in (list, tuple, Sequence):
-        return isinstance(value, list | tuple) and all(_matches(item, inner[0]) for item in value)
-    if hint in (int, float):
-        fits = isinstance(value, hint | int) and not isinstance(value, bool)
-        return fits and abs(value) < LIMIT and isfinite(value)
-    return hint is Any or isinstance(value, outer or hint)
-
 
 DEFAULT_MODEL = "cdta/pocket"
 DEFAULT_SEED = 20_220_722
@@ -111,6 +39,49 @@ RESERVED_FIELDS = {
     *("max_tokens", "max_completion_tokens", "reasoning_effort"),
 }
 SAMPLES: dict[Eval, int] = {"all": 1000, "all_small": 100, "all_diagonal": 1000}
+
+
+def _parse_headers(value: Any) -> Any:
+    headers = (value,) if isinstance(value, str) else value
+    if isinstance(headers, list | tuple) and all(isinstance(header, str) for header in headers):
+        return validate_headers(headers)
+    return headers
+
+
+def _parse_body(value: Any) -> str:
+    """Return the extra body as canonical JSON."""
+    try:
+        body = json.loads(value or "{}") if isinstance(value, str) else value
+    except ValueError:
+        body = None
+    if not isinstance(body, Mapping):
+        shown = shortened(value)
+        raise InvalidInput(f'extra_body must be a JSON object such as {{"top_k": 20}}, not {shown}')
+    for name in RESERVED_FIELDS & body.keys():
+        raise InvalidInput(f"extra_body may not hold {name!r}: that is set by other options")
+    return json.dumps(dict(body), sort_keys=True) if body else ""
+
+
+def _parse_price(value: Any) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    try:
+        input_price, output_price = map(
+            float, value.split(",") if isinstance(value, str) else value
+        )
+        usable = 0 <= input_price < inf and 0 <= output_price < inf
+    except (TypeError, ValueError):
+        usable = False
+    if not usable:
+        raise InvalidInput(
+            "price must be IN,OUT, US dollars for a million tokens in and out such as 2.5,10, not "
+            f"{value!r}"
+        )
+    return input_price, output_price
+
+
+def _join(*names: str) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}."
 
 
 @dataclass(frozen=True)
@@ -150,82 +121,162 @@ class Spec:
         InvalidInput: if an option is invalid, or options conflict.
     """
 
-    model: str | None = None
-    base_url: str | None = None
-    tag: str = ""
-    header: tuple[str, ...] = field(default=(), repr=False)
-    eval: Eval = "all"
-    pool: Path | str | None = None
-    dataset: Path | str | None = None
+    model: Annotated[
+        str | None,
+        OptionInfo(
+            MODEL,
+            "M",
+            f"Whom to measure; NAME@URL for NAME at a server.  [default: {DEFAULT_MODEL}]",
+        ),
+    ] = None
+    base_url: Annotated[
+        str | None, OptionInfo(MODEL, "URL", "An OpenAI-compatible server, to /v1.")
+    ] = None
+    tag: Annotated[str, OptionInfo(MODEL, "T", "Tells it from others that had its name.")] = ""
+    header: Annotated[
+        tuple[str, ...],
+        OptionInfo(MODEL, "K=V", "Sent as well; V may be env:NAME.", _parse_headers),
+    ] = field(default=(), repr=False)
+    temperature: Annotated[float, Ge(0), OptionInfo(MODEL, "T", "0: the likeliest reply.")] = 1.0
+    max_tokens: Annotated[
+        int | None, Ge(1), OptionInfo(MODEL, "K", "Longest reply.  [default: 16; base models: 4]")
+    ] = None
+    reasoning_effort: Annotated[
+        Effort | None, OptionInfo(MODEL, "E", f"How much to think: {_join(*EFFORTS)}")
+    ] = None
+    reasoning_tokens: Annotated[
+        int | None,
+        Ge(0),
+        OptionInfo(
+            MODEL, "K", "Room for thoughts beside the reply.  [default: 16000 where it thinks]"
+        ),
+    ] = None
+    select_effort: Annotated[
+        Effort | None,
+        OptionInfo(MODEL, "E", "The effort when its habits are found.  [default: as measured]"),
+    ] = None
+    extra_body: Annotated[
+        str | Mapping[str, Any], OptionInfo(MODEL, "JSON", "More for every request.", _parse_body)
+    ] = ""
+    eval: Annotated[Eval, OptionInfo(TASK, "E", _join(*SAMPLES))] = "all"
+    rules: Annotated[str | Rules, OptionInfo(TASK, "KEY", "One of cdta rules.")] = (
+        BISHOPS_AS_KNIGHTS.key
+    )
+    pool: Annotated[
+        str | Path | None,
+        OptionInfo(
+            TASK,
+            "FILE",
+            "Choose the positions from this file, from games (inside this package) or from common: "
+            "habits that other models share, found with about a fifth of the questions.",
+        ),
+    ] = None
+    dataset: Annotated[
+        str | Path | None,
+        OptionInfo(TASK, "D", "Take these positions: a file, or a dataset by name."),
+    ] = None
     fallback_dataset: str | None = None
-    rules: str | Rules = BISHOPS_AS_KNIGHTS.key
-    wording: str = DEFAULT.name
+    wording: Annotated[
+        str,
+        OptionInfo(
+            TASK,
+            "W",
+            "A TOML file, or openai-evals:FILE for the original's texts out of its wheel "
+            "(pip download --no-deps evals).",
+        ),
+    ] = DEFAULT.name
     conditions: tuple[str, ...] = (STANDARD_CONDITION, CHANGED_CONDITION)
-    diagnose: bool = False
-    reading: Reading = "lenient"
-    n: int | None = None
-    max_samples: int | None = None
-    precision: float | None = None
-    seed: int = DEFAULT_SEED
-    temperature: float = 1.0
-    max_tokens: int | None = None
-    reasoning_effort: Effort | None = None
-    reasoning_tokens: int | None = None
-    select_effort: Effort | None = None
-    extra_body: str | Mapping[str, Any] = ""
-    max_connections: int | None = None
-    max_error_rate: float = 0.05
-    price: tuple[float, float] | str | None = None
-    max_cost: float | None = None
-    ask_above: float | None = 5.0
-    keep_looking: bool = False
-    fresh: bool = False
-    batch: bool = False
+    reading: Annotated[Reading, OptionInfo(TASK, "R", "lenient, or the original's exact.")] = (
+        "lenient"
+    )
+    diagnose: Annotated[
+        bool,
+        OptionInfo(
+            TASK,
+            "",
+            "Ask also why the habit stays: up to nine questions a sample instead of two.",
+        ),
+    ] = False
+    n: Annotated[
+        int | None, Ge(1), OptionInfo(TASK, "N", "Samples.  [default: 1000; all_small: 100]")
+    ] = None
+    max_samples: Annotated[int | None, Ge(1)] = None
+    precision: Annotated[
+        float | None,
+        Gt(0),
+        Lt(1),
+        OptionInfo(
+            TASK,
+            "W",
+            "Stop when the impact factor's interval reaches at most W either way; -n is the most.",
+        ),
+    ] = None
+    seed: Annotated[
+        int, Gt(-(2**63)), Lt(2**63), OptionInfo(TASK, "S", "Which positions are drawn.")
+    ] = DEFAULT_SEED
+    max_connections: Annotated[
+        int | None, Ge(1), OptionInfo(LIMITS, "C", "Questions at once, at most.")
+    ] = None
+    max_error_rate: Annotated[
+        float,
+        Ge(0),
+        Le(1),
+        OptionInfo(LIMITS, "SHARE", "Samples, and controls, that may lack an answer."),
+    ] = 0.05
+    price: Annotated[
+        tuple[float, float] | str | None,
+        OptionInfo(
+            LIMITS,
+            "IN,OUT",
+            "Dollars for a million tokens in and out.  [default: by the price list]",
+            _parse_price,
+        ),
+    ] = None
+    max_cost: Annotated[
+        float | None, Ge(0), OptionInfo(LIMITS, "USD", "Stop before more than this is spent.")
+    ] = None
+    ask_above: Annotated[
+        float | None,
+        Ge(0),
+        OptionInfo(
+            LIMITS,
+            "USD",
+            "Without --max-cost: ask before more than this is spent, or stop where nobody can be "
+            "asked.",
+        ),
+    ] = 5.0
+    batch: Annotated[
+        bool,
+        OptionInfo(
+            LIMITS,
+            "",
+            "Ask in batches: half the price, a day each. For openai/, together/, servers.",
+        ),
+    ] = False
+    keep_looking: Annotated[
+        bool,
+        OptionInfo(
+            LIMITS,
+            "",
+            "Ask about the whole pool, although it holds too few habits to be worth it.",
+        ),
+    ] = False
+    fresh: Annotated[
+        bool, OptionInfo(LIMITS, "", "Ask anew: take no kept answers, and keep none.")
+    ] = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.header, str):  # a single header
-            object.__setattr__(self, "header", (self.header,))
-        for label, value, valid in (
-            ("eval", self.eval, get_args(Eval)),
-            ("reading", self.reading, get_args(Reading)),
-            ("reasoning effort", self.reasoning_effort, (None, *EFFORTS)),
-            ("reasoning effort", self.select_effort, (None, *EFFORTS)),
-        ):
-            if value not in valid:
-                raise unknown_value(label, str(value), [option for option in valid if option])
-        for name, least, most in (
-            ("temperature", 0.0, inf),
-            ("max_cost", 0.0, inf),
-            ("ask_above", 0.0, inf),
-            ("max_error_rate", 0.0, 1.0),
-            ("n", 1, inf),
-            ("max_samples", 1, inf),
-            ("max_tokens", 1, inf),
-            ("reasoning_tokens", 0, inf),
-            ("max_connections", 1, inf),
-        ):
-            value = getattr(self, name)
-            if isinstance(value, int | float) and not (least <= value <= most and value < inf):
-                bound = f"at least {least:g}" if most == inf else f"from {least:g} to {most:g}"
-                raise InvalidInput(f"{name} must be {bound}, not {value}")
-        if isinstance(self.precision, int | float) and not 0 < self.precision < 1:
-            raise InvalidInput(
-                "precision is how far the impact factor's interval may reach either way, above 0 "
-                f"and below 1, such as 0.05; not {self.precision}"
-            )
-        check_fields(self)
+        for item in fields(self):
+            if (value := getattr(self, item.name)) is not item.default:
+                object.__setattr__(self, item.name, validate_option(item.name, value))
         model, base_url = split_address(self.model, self.base_url)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "base_url", base_url)
+        check_conditions(self.conditions)
         if self.pool and self.dataset:
             raise InvalidInput("give a pool to choose from or a dataset to take as it is, not both")
         if str(self.pool) == COMMON:
             self._check_common()
-        object.__setattr__(self, "conditions", tuple(self.conditions))
-        check(self.conditions)
-        object.__setattr__(self, "header", validate_headers(self.header))
-        object.__setattr__(self, "extra_body", _checked_body(self.extra_body))
-        object.__setattr__(self, "price", _checked_price(self.price))
 
     def _check_common(self) -> None:
         for label, value, fits in (
@@ -260,38 +311,34 @@ class Spec:
         return change
 
 
-def _checked_body(value: str | Mapping[str, Any]) -> str:
-    """Validate the extra body and return it as canonical JSON."""
-    if not value:
-        return ""
-    try:
-        body = json.loads(value) if isinstance(value, str) else dict(value)
-    except ValueError:
-        body = None
-    if not isinstance(body, dict):
-        shown = shortened(value)
-        raise InvalidInput(f'extra_body must be a JSON object such as {{"top_k": 20}}, not {shown}')
-    for name in RESERVED_FIELDS & body.keys():
-        raise InvalidInput(f"extra_body may not hold {name!r}: that is set by other options")
-    return json.dumps(body, sort_keys=True)
+@cache
+def _hints() -> dict[str, Any]:
+    return get_type_hints(Spec, include_extras=True)
 
 
-def _checked_price(value: Iterable[float] | str | None) -> tuple[float, float] | None:
-    if value is None:
-        return None
-    try:
-        input_price, output_price = map(
-            float, value.split(",") if isinstance(value, str) else value
-        )
-        usable = 0 <= input_price < inf and 0 <= output_price < inf
-    except (TypeError, ValueError):
-        usable = False
-    if not usable:
-        raise InvalidInput(
-            "price must be IN,OUT, US dollars for a million tokens in and out such as 2.5,10, not "
-            f"{value!r}"
-        )
-    return input_price, output_price
+OPTIONS: dict[str, OptionInfo] = {
+    name: item
+    for name, hint in _hints().items()
+    for item in getattr(hint, "__metadata__", ())
+    if isinstance(item, OptionInfo)
+}
+"""The fields that users can set, in the order of the help."""
+
+
+def validate_option(name: str, value: Any, *, text: bool = False) -> Any:
+    """Return the value of a field of `Spec` after validation; ``text`` is parsed by its type.
+
+    Raises:
+        InvalidInput: saying what the field can be.
+    """
+    info = OPTIONS.get(name)
+    value = info.parse(value) if info and info.parse else value
+    return check(_hints()[name], value, name, text=text, secret=name == "header")
+
+
+def parse_option(name: str, value: Any) -> Any:
+    """Validate the value of an option that a user typed or wrote into a file; raises as above."""
+    return validate_option(name, value, text=isinstance(value, str))
 
 
 def check_batch(spec: Spec, model: ModelInfo) -> None:
@@ -334,3 +381,52 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
         wanted=min(spec.to_draw, spec.max_samples or spec.to_draw),
         precision=spec.precision,
     )
+
+
+# For run.json, until it is read by `validation`.
+T = TypeVar("T")
+LIMIT = 2**63
+
+
+def checked(instance: T) -> T:
+    """Return the instance after checking every field against its type hint.
+
+    Raises:
+        ValueError: naming the first invalid field.
+    """
+    for item, _, value in _invalid_fields(instance):
+        raise ValueError(f"{item.name} cannot be {shortened(value)}")
+    return instance
+
+
+def _invalid_fields(instance: Any) -> Iterator[tuple[Field[Any], Any, Any]]:
+    """Yield every field that does not match its type hint, with the hint and the value."""
+    hints = _type_hints(instance.__class__)
+    for item in fields(instance):
+        hint, value = hints[item.name], getattr(instance, item.name)
+        if not _matches(value, hint):
+            yield item, hint, value
+
+
+@cache
+def _type_hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _matches(value: Any, hint: Any) -> bool:
+    """Whether a value matches a type hint; an infinite number never does."""
+    outer, inner = get_origin(hint), get_args(hint)
+    if outer is Literal:
+        return any(value is item or (value == item and type(value) is type(item)) for item in inner)
+    if outer in (Union, types.UnionType):
+        return any(_matches(value, item) for item in inner)
+    if outer in (dict, Mapping):
+        return isinstance(value, Mapping) and all(
+            _matches(item, inner[1]) for item in value.values()
+        )
+    if outer in (list, tuple, Sequence):
+        return isinstance(value, list | tuple) and all(_matches(item, inner[0]) for item in value)
+    if hint in (int, float):
+        fits = isinstance(value, hint | int) and not isinstance(value, bool)
+        return fits and abs(value) < LIMIT and isfinite(value)
+    return hint is Any or isinstance(value, outer or hint)

@@ -14,16 +14,16 @@ from ...runs.lookup import find_runs
 from ...runs.storage import load_run
 from ..console import console
 from ..help import Command
-from ..options import markdown_option, output_option, shared
+from ..options import JSON, MARKDOWN, output_option
 
 
 @click.command(
     "compare",
     cls=Command,
     params=[
-        output_option("FILE", "Write a page (HTML) there as well."),
-        markdown_option(),
-        *shared("as_json"),
+        output_option("Write a page (HTML) there as well."),
+        MARKDOWN,
+        JSON,
     ],
 )
 @click.argument("names", metavar="RUN RUN...", nargs=-1, required=True)

@@ -24,10 +24,14 @@ from ...task.spec import Spec
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from ..approval import with_approval
 from ..help import Command
-from ..options import REASONING, shared
+from ..options import PATH, QUIET, SPEC_OPTIONS, spec_options
 
 POSITIONS_SHOWN = 5
-_PATH = click.Path(path_type=Path)
+# Options of the measurement alone.
+NOT_IN_BUILD = (
+    *("temperature", "eval", "dataset", "diagnose", "precision", "seed", "max_error_rate"),
+    "fresh",
+)
 
 
 @click.command("list")
@@ -97,7 +101,7 @@ def _as_text(value: object) -> str:
     return "" if value is None else visible(str(value))
 
 
-@click.command(params=shared("rules"))
+@click.command(params=[SPEC_OPTIONS["rules"]])
 @click.argument("name", metavar="NAME")
 @click.option(
     "--format",
@@ -106,7 +110,7 @@ def _as_text(value: object) -> str:
     default="plain",
     help="chat: with FEN and the messages of both conditions.",
 )
-@click.option("-o", "--output", type=_PATH, help="Where to.  [default: standard output]")
+@click.option("-o", "--output", type=PATH, help="Where to.  [default: standard output]")
 def export(name: str, form: str, output: Path | None, rules: str) -> None:
     """Write a dataset or a pool as JSON lines.
 
@@ -143,9 +147,9 @@ def _as_chat(position: Position, change: Rules) -> dict[str, object]:
     }
 
 
-@click.command("import", params=shared("rules"))
+@click.command("import", params=[SPEC_OPTIONS["rules"]])
 @click.argument("version", metavar="MODEL")
-@click.argument("file", type=_PATH)
+@click.argument("file", type=PATH)
 def import_command(version: str, file: Path, rules: str) -> None:
     """Take the positions of FILE as a model's dataset.
 
@@ -155,9 +159,9 @@ def import_command(version: str, file: Path, rules: str) -> None:
     click.echo(f"{version}: {pluralize(len(imported.positions), 'position')}, imported")
 
 
-@click.command("union", params=shared("rules"))
+@click.command("union", params=[SPEC_OPTIONS["rules"]])
 @click.argument("names", metavar="DATASET DATASET...", nargs=-1, required=True)
-@click.option("-o", "--output", type=_PATH, required=True, help="Where to.")
+@click.option("-o", "--output", type=PATH, required=True, help="Where to.")
 def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
     """Join datasets into one that is fair to all their models.
 
@@ -178,14 +182,7 @@ def _writing(path: Path) -> Iterator[None]:
         raise UserError(f"cannot write {str(path)!r} ({problem.strerror})") from None
 
 
-@click.command(
-    cls=Command,
-    params=shared(
-        *("model", "base_url", "tag", "header", "max_tokens", *REASONING),
-        *("rules", "pool", "wording", "reading", "n"),
-        *("max_connections", "price", "max_cost", "ask_above", "batch", "keep_looking", "quiet"),
-    ),
-)
+@click.command(cls=Command, params=[*spec_options(*NOT_IN_BUILD), QUIET])
 def build(quiet: bool, **options: Any) -> None:
     """Build a model's dataset, or enlarge it from where it stopped.
 

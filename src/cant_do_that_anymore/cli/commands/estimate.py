@@ -17,21 +17,20 @@ from ...task.spec import Spec
 from ...task.types import Eval
 from ..console import console
 from ..help import Command
-from ..options import REASONING, several, several_models, shared
+from ..options import JSON, MODELS, several, spec_options
 
 NO_FOLDING = 200  # columns
 NOTHING = "nothing left"
+# Options that end a run early.
+NOT_IN_ESTIMATE = ("max_error_rate", "max_cost", "ask_above", "keep_looking")
 
 
 @click.command(
     "estimate",
     cls=Command,
     params=[
-        several_models(),
-        *shared("base_url", "tag", "header", "temperature", "max_tokens", *REASONING),
-        several("eval", "evals", "all"),
-        *shared("rules", "pool", "dataset", "wording", "reading", "diagnose", "n", "precision"),
-        *shared("seed", "max_connections", "price", "batch", "fresh", "as_json"),
+        *spec_options(*NOT_IN_ESTIMATE, model=MODELS, eval=several("eval", "evals", "all")),
+        JSON,
     ],
 )
 def estimate_command(

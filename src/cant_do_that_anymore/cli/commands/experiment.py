@@ -23,13 +23,14 @@ from ...report.run_page import save_with_page
 from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
 from ...runs.results import Run
+from ...task.option_info import TASK
 from ...task.spec import DEFAULT_MODEL
 from ...task.types import Eval
 from ..approval import with_approval
 from ..console import console
 from ..experiment_toml import NAME, file_in, take_defaults, write_example
-from ..help import OUTPUT, TASK, Command, Option
-from ..options import markdown_option, out_option, several, several_models, shared
+from ..help import OUTPUT, Command, Option
+from ..options import JSON, MARKDOWN, MODELS, PATH, QUIET, out_option, several, spec_options
 
 OUT = Path("experiment")
 
@@ -37,13 +38,16 @@ OUT = Path("experiment")
 @click.command(
     cls=Command,
     params=[
-        several_models(),
-        *shared("base_url", "tag", "header", "temperature", "max_tokens"),
-        several("reasoning_effort", "efforts"),
-        *shared("reasoning_tokens", "select_effort", "extra_body"),
-        several("eval", "evals", default_text="all,all_diagonal; with --rules or --pool all"),
-        several("rules", "changes", default_text=f"{BISHOPS_AS_KNIGHTS.key}; all: every one"),
-        *shared("pool", "dataset", "wording", "reading", "diagnose", "n", "precision", "seed"),
+        *spec_options(
+            model=MODELS,
+            reasoning_effort=several("reasoning_effort", "efforts"),
+            eval=several(
+                "eval", "evals", default_text="all,all_diagonal; with --rules or --pool all"
+            ),
+            rules=several(
+                "rules", "changes", default_text=f"{BISHOPS_AS_KNIGHTS.key}; all: every one"
+            ),
+        ),
         Option(
             ["--runs"],
             heading=TASK,
@@ -53,8 +57,6 @@ OUT = Path("experiment")
             show_default=True,
             help="Runs of everything, with the seeds from --seed on.",
         ),
-        *shared("max_connections", "max_error_rate", "price", "max_cost", "ask_above", "batch"),
-        *shared("keep_looking", "fresh"),
         out_option(str(OUT)),
         Option(
             ["--plots-only"],
@@ -67,19 +69,20 @@ OUT = Path("experiment")
             heading=OUTPUT,
             is_flag=False,
             flag_value=NAME,
-            type=click.Path(path_type=Path),
+            type=PATH,
             metavar="[FILE]",
             help=f"Write an example of FILE.toml, with comments, and stop.  [default: {NAME}]",
         ),
-        markdown_option(),
-        *shared("as_json", "quiet"),
+        MARKDOWN,
+        JSON,
+        QUIET,
     ],
 )
 @click.argument(
     "paths",
     nargs=-1,
     metavar="[FILE.toml | PATH...]",
-    type=click.Path(path_type=Path),
+    type=PATH,
     is_eager=True,  # its values are the defaults of the options
     callback=take_defaults,
 )

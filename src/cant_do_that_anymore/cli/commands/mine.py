@@ -18,7 +18,8 @@ from ...game import mining
 from ...game.position import gzip_if_named
 from ...game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from ...progress import Show, progress_display
-from ..help import LIMITS, OUTPUT, TASK, Command, Option
+from ...task.option_info import LIMITS, TASK
+from ..help import OUTPUT, Command, Option
 
 MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
 

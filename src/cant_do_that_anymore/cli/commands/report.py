@@ -32,12 +32,12 @@ from ...runs.lookup import (
 from ...runs.storage import FACTS, load_run
 from ..console import console
 from ..help import Command
-from ..options import output_option, shared
+from ..options import JSON, PATH, output_option
 
 
 @click.command(
     cls=Command,
-    params=[output_option("FILE", f"Where to.  [default: {PAGE_NAME} in each RUN]")],
+    params=[output_option(f"Where to.  [default: {PAGE_NAME} in each RUN]")],
 )
 @click.argument("names", metavar="RUN...", nargs=-1, required=True)
 def report(names: tuple[str, ...], output: Path | None) -> None:
@@ -88,8 +88,8 @@ def _page_of(name: str) -> Path:
 WIDE, UNLIMITED = 200, 10_000
 
 
-@click.command("runs", cls=Command, params=shared("as_json"))
-@click.argument("places", metavar="[DIR...]", nargs=-1, type=click.Path(path_type=Path))
+@click.command("runs", cls=Command, params=[JSON])
+@click.argument("places", metavar="[DIR...]", nargs=-1, type=PATH)
 def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
     """List runs, the newest first.
 

@@ -13,26 +13,19 @@ from ...runs.evaluate import evaluate
 from ...runs.lookup import check_free, check_writable, find_run, new_run_dir
 from ...runs.results import Run
 from ...runs.storage import facts_of, load_run, rescored
+from ...task.option_info import TASK
 from ...task.spec import Spec
 from ...task.types import Reading
 from ..approval import with_approval
 from ..console import console
-from ..help import TASK, Command, Option
-from ..options import REASONING, out_option, shared
-
-RUN_OPTIONS = shared(
-    *("model", "base_url", "tag", "header", "temperature", "max_tokens"),
-    *REASONING,
-    *("eval", "rules", "pool", "dataset", "wording", "reading", "diagnose", "n"),
-    *("precision", "seed", "max_connections", "max_error_rate"),
-    *("price", "max_cost", "ask_above", "batch", "keep_looking", "fresh"),
-)
+from ..help import Command, Option
+from ..options import JSON, QUIET, out_option, spec_options
 
 
 @click.command(
     "run",
     cls=Command,
-    params=[*RUN_OPTIONS, out_option("under CDTA_HOME"), *shared("as_json", "quiet")],
+    params=[*spec_options(), out_option("under CDTA_HOME"), JSON, QUIET],
 )
 def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Measure a model: does it drop a habit when the rules change?
@@ -67,7 +60,7 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
             help="By default as they were.",
         ),
         out_option("RUN-READING"),
-        *shared("as_json"),
+        JSON,
     ],
 )
 @click.argument("name", metavar="RUN")

@@ -14,10 +14,10 @@ from ...game.position import Position, write_positions
 from ...game.rules import Rules, rules_named
 from ...game.selfplay import POOL_PLAY, find_engine, open_engine, play_positions
 from ...progress import progress
-from ..options import shared
+from ..options import SPEC_OPTIONS
 
 
-@click.command(params=shared("rules"))
+@click.command(params=[SPEC_OPTIONS["rules"]])
 @click.option(
     "--positions",
     "count",
