@@ -36,11 +36,12 @@ each_field = pytest.mark.parametrize("field", fields(Spec), ids=lambda field: fi
 
 @each_field
 def test_a_field_takes_its_default_and_refuses_other_types(field: Field[Any]) -> None:
-    assert Spec(**{field.name: field.default}) == Spec()
+    default: Any = field.default
+    assert Spec(**{field.name: default}) == Spec()
     hint = get_type_hints(Spec)[field.name]
     kinds = {*get_args(hint)} - {NoneType} or {hint}
-    wrong = WRONG.get(kinds.pop(), []) if len(kinds) == 1 else []
-    for value in [*OF_NO_KIND, *wrong]:
+    wrong: list[Any] = [*OF_NO_KIND, *(WRONG.get(kinds.pop(), []) if len(kinds) == 1 else [])]
+    for value in wrong:
         with pytest.raises(InvalidInput) as told:
             Spec(**{field.name: value})
         assert "\n" not in str(told.value)

@@ -20,11 +20,12 @@ from ...providers.request_variants import as_text
 from ...runs.lookup import LATEST, find_run
 from ...runs.storage import load_run
 from ...task.conditions import CONDITIONS, question, suffix_for
+from ...task.option_info import TASK
 from ...task.prompts import wording_named
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample
 from ..console import console
-from ..help import OUTPUT, TASK, Command, Option
-from ..options import shared
+from ..help import OUTPUT, Command, Option
+from ..options import JSON, SPEC_OPTIONS
 
 LONGEST_REPLY = 1500  # characters; `cdta view` shows all of it
 
@@ -87,7 +88,8 @@ def _print_sample(sample: Sample, conditions: Sequence[Condition], screen: Conso
         Option(["--condition", "names"], heading=TASK, multiple=True, metavar="C",
                default=(STANDARD_CONDITION, CHANGED_CONDITION), show_default=True,
                help=f"One of {', '.join(CONDITIONS)}; repeatable."),
-        *shared("rules", "wording", "model", "as_json"),
+        *(SPEC_OPTIONS[name] for name in ("rules", "wording", "model")),
+        JSON,
     ],
 )  # fmt: skip
 def prompt(
