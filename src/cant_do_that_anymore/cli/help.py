@@ -1,5 +1,6 @@
-"""Commands whose help lists the options by heading."""
+"""Commands whose help lists the options by heading, and the options for output."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ from ..task.option_info import LIMITS, MODEL, TASK
 OUTPUT = "Output"
 HEADINGS = (MODEL, TASK, LIMITS, OUTPUT)
 WIDEST_NAME = 28
+PATH = click.Path(path_type=Path)
 
 
 class Option(click.Option):
@@ -35,3 +37,26 @@ class Command(click.Command):
             if group:
                 with formatter.section(heading):
                     formatter.write_dl([(name.ljust(width), text) for name, text in group])
+
+
+JSON = Option(
+    ["--json", "as_json"], heading=OUTPUT, is_flag=True, help="Print JSON, and nothing else."
+)
+QUIET = Option(["--quiet"], heading=OUTPUT, is_flag=True, help="Show no progress.")
+MARKDOWN = Option(
+    ["--markdown", "as_markdown"],
+    heading=OUTPUT,
+    is_flag=True,
+    help="Print the table as Markdown, for GitHub.",
+)
+
+
+def out_option(default: str) -> Option:
+    """Create ``--out`` for a folder of results, with a description of its default."""
+    help_text = f"Where the results go.  [default: {default}]"
+    return Option(["--out"], heading=OUTPUT, type=PATH, metavar="DIR", help=help_text)
+
+
+def output_option(help_text: str) -> Option:
+    """Create ``-o`` for the file that a command writes."""
+    return Option(["-o", "--output"], heading=OUTPUT, type=PATH, metavar="FILE", help=help_text)

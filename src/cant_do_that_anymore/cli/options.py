@@ -1,7 +1,6 @@
-"""The options of commands: those of `Spec`, made from its fields, and those for output."""
+"""The options of `Spec`, made from its fields."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -9,9 +8,7 @@ import click
 from ..errors import InvalidInput
 from ..task.option_info import MODEL, OptionInfo
 from ..task.spec import DEFAULT_MODEL, OPTIONS, Spec, parse_option
-from .help import OUTPUT, Option
-
-PATH = click.Path(path_type=Path)
+from .help import Option
 
 
 class FieldType(click.ParamType):  # type: ignore[type-arg]
@@ -50,16 +47,6 @@ def _option(name: str, info: OptionInfo) -> Option:
 
 
 SPEC_OPTIONS = {name: _option(name, info) for name, info in OPTIONS.items()}
-JSON = Option(
-    ["--json", "as_json"], heading=OUTPUT, is_flag=True, help="Print JSON, and nothing else."
-)
-QUIET = Option(["--quiet"], heading=OUTPUT, is_flag=True, help="Show no progress.")
-MARKDOWN = Option(
-    ["--markdown", "as_markdown"],
-    heading=OUTPUT,
-    is_flag=True,
-    help="Print the table as Markdown, for GitHub.",
-)
 MODELS = Option(
     ["--model", "models"],
     heading=MODEL,
@@ -94,14 +81,3 @@ def several(name: str, plural: str, *default: str, default_text: str = "") -> Op
         ),
         help=f"{single.help}  [default: {default_text}]" if default_text else single.help,
     )
-
-
-def out_option(default: str) -> Option:
-    """Create ``--out`` for a folder of results, with a description of its default."""
-    help_text = f"Where the results go.  [default: {default}]"
-    return Option(["--out"], heading=OUTPUT, type=PATH, metavar="DIR", help=help_text)
-
-
-def output_option(help_text: str) -> Option:
-    """Create ``-o`` for the file that a command writes."""
-    return Option(["-o", "--output"], heading=OUTPUT, type=PATH, metavar="FILE", help=help_text)

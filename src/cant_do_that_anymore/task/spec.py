@@ -5,14 +5,13 @@ Inspect tasks and ``oaieval`` take it from its `OptionInfo`.
 """
 
 import json
-import types
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from functools import cache
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from annotated_types import Ge, Gt, Le, Lt
 
@@ -381,52 +380,3 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
         wanted=min(spec.to_draw, spec.max_samples or spec.to_draw),
         precision=spec.precision,
     )
-
-
-# For run.json, until it is read by `validation`.
-T = TypeVar("T")
-LIMIT = 2**63
-
-
-def checked(instance: T) -> T:
-    """Return the instance after checking every field against its type hint.
-
-    Raises:
-        ValueError: naming the first invalid field.
-    """
-    for item, _, value in _invalid_fields(instance):
-        raise ValueError(f"{item.name} cannot be {shortened(value)}")
-    return instance
-
-
-def _invalid_fields(instance: Any) -> Iterator[tuple[Field[Any], Any, Any]]:
-    """Yield every field that does not match its type hint, with the hint and the value."""
-    hints = _type_hints(instance.__class__)
-    for item in fields(instance):
-        hint, value = hints[item.name], getattr(instance, item.name)
-        if not _matches(value, hint):
-            yield item, hint, value
-
-
-@cache
-def _type_hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
-
-
-def _matches(value: Any, hint: Any) -> bool:
-    """Whether a value matches a type hint; an infinite number never does."""
-    outer, inner = get_origin(hint), get_args(hint)
-    if outer is Literal:
-        return any(value is item or (value == item and type(value) is type(item)) for item in inner)
-    if outer in (Union, types.UnionType):
-        return any(_matches(value, item) for item in inner)
-    if outer in (dict, Mapping):
-        return isinstance(value, Mapping) and all(
-            _matches(item, inner[1]) for item in value.values()
-        )
-    if outer in (list, tuple, Sequence):
-        return isinstance(value, list | tuple) and all(_matches(item, inner[0]) for item in value)
-    if hint in (int, float):
-        fits = isinstance(value, hint | int) and not isinstance(value, bool)
-        return fits and abs(value) < LIMIT and isfinite(value)
-    return hint is Any or isinstance(value, outer or hint)

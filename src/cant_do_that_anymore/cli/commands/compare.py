@@ -13,8 +13,7 @@ from ...report.tables import comparison_table
 from ...runs.lookup import find_runs
 from ...runs.storage import load_run
 from ..console import console
-from ..help import Command
-from ..options import JSON, MARKDOWN, output_option
+from ..help import JSON, MARKDOWN, Command, output_option
 
 
 @click.command(

@@ -23,8 +23,8 @@ from ...task.conditions import question
 from ...task.spec import Spec
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from ..approval import with_approval
-from ..help import Command
-from ..options import PATH, QUIET, SPEC_OPTIONS, spec_options
+from ..help import PATH, QUIET, Command
+from ..options import SPEC_OPTIONS, spec_options
 
 POSITIONS_SHOWN = 5
 # Options of the measurement alone.

@@ -16,8 +16,8 @@ from ...progress import duration
 from ...task.spec import Spec
 from ...task.types import Eval
 from ..console import console
-from ..help import Command
-from ..options import JSON, MODELS, several, spec_options
+from ..help import JSON, Command
+from ..options import MODELS, several, spec_options
 
 NO_FOLDING = 200  # columns
 NOTHING = "nothing left"

@@ -29,8 +29,8 @@ from ...task.types import Eval
 from ..approval import with_approval
 from ..console import console
 from ..experiment_toml import NAME, file_in, take_defaults, write_example
-from ..help import OUTPUT, Command, Option
-from ..options import JSON, MARKDOWN, MODELS, PATH, QUIET, out_option, several, spec_options
+from ..help import JSON, MARKDOWN, OUTPUT, PATH, QUIET, Command, Option, out_option
+from ..options import MODELS, several, spec_options
 
 OUT = Path("experiment")
 

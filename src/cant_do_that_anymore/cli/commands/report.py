@@ -31,8 +31,7 @@ from ...runs.lookup import (
 )
 from ...runs.storage import FACTS, load_run
 from ..console import console
-from ..help import Command
-from ..options import JSON, PATH, output_option
+from ..help import JSON, PATH, Command, output_option
 
 
 @click.command(

@@ -8,12 +8,15 @@ from ...game.notation import move_number_prefix, notate
 from ...game.rule_pool import EXAMPLE_GAME, example_of
 from ...game.rules import CATALOGUE, Rules
 from ..console import console
-from ..options import shared
+from ..help import JSON
 
 
-@click.command("rules", params=shared("as_json"))
+@click.command("rules", params=[JSON])
 def list_rules(as_json: bool) -> None:
-    """List the rule changes: what the model is told, and a move that is now illegal."""
+    """List the rule changes, each with a move that is illegal now.
+
+    The table also shows what the model is told.
+    """
     entries = [_entry(rules) for rules in CATALOGUE.values() if rules.forbids_something]
     if as_json:
         click.echo(json.dumps(entries, indent=2))

@@ -18,8 +18,8 @@ from ...task.spec import Spec
 from ...task.types import Reading
 from ..approval import with_approval
 from ..console import console
-from ..help import Command, Option
-from ..options import JSON, QUIET, out_option, spec_options
+from ..help import JSON, QUIET, Command, Option, out_option
+from ..options import spec_options
 
 
 @click.command(

@@ -24,8 +24,8 @@ from ...task.option_info import TASK
 from ...task.prompts import wording_named
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample
 from ..console import console
-from ..help import OUTPUT, Command, Option
-from ..options import JSON, SPEC_OPTIONS
+from ..help import JSON, OUTPUT, Command, Option
+from ..options import SPEC_OPTIONS
 
 LONGEST_REPLY = 1500  # characters; `cdta view` shows all of it
 
@@ -95,14 +95,15 @@ def _print_sample(sample: Sample, conditions: Sequence[Condition], screen: Conso
 def prompt(
     names: tuple[str, ...], rules: str, wording: str, model: str | None, as_json: bool
 ) -> None:
-    """Print the messages that a model gets for one position, as they are sent.
+    """Print the messages that a model gets.
 
     \b
     cdta prompt
     cdta prompt --rules no-castling --condition placebo
     cdta prompt --model completions/davinci-002
 
-    It sends nothing. The position is from a game that has a special move under the rules.
+    They are printed as they are sent, and nothing is sent. The position is from a game that has a
+    special move under the rules.
     """
     change = rules_named(rules)
     position = example_of(change)
