@@ -34,7 +34,7 @@ from cant_do_that_anymore.game.mining.openings import Openings
 from cant_do_that_anymore.game.position import read_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, Rules
 from named_pipes import open_pipe
-from processes import Done, cdta
+from testing import cdta, needs_linux, needs_posix
 from written_games import (
     SET_UP,
     TAGS,
@@ -52,7 +52,6 @@ if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
-from machines import needs_linux, needs_posix
 
 GAMES = st.lists(st.integers(0, 2**16), max_size=60).map(played)
 CHANGES = st.sampled_from([rules for rules in CATALOGUE.values() if rules is not STANDARD])
@@ -90,16 +89,14 @@ def mined(
     jobs: int = 1,
 ) -> MiningResult:
     """All that is found in one input, as if it were one block."""
-    total = MiningResult(0)
-    for some in mine([str(path)], wanted, unique=unique, limit=limit, jobs=jobs):
-        total = MiningResult(
-            total.games + some.games,
-            total.found + some.found,
-            total.skipped + some.skipped,
-            total.damaged + some.damaged,
-            total.problem or some.problem,
-        )
-    return total
+    blocks = list(mine([str(path)], wanted, unique=unique, limit=limit, jobs=jobs))
+    return MiningResult(
+        games=sum(block.games for block in blocks),
+        found=[found for block in blocks for found in block.found],
+        skipped=sum((block.skipped for block in blocks), Counter()),
+        damaged=[damage for block in blocks for damage in block.damaged],
+        problem=next((block.problem for block in blocks if block.problem), None),
+    )
 
 
 def mined_text(text: str | bytes, wanted: MiningCriteria = WANTED) -> MiningResult:
@@ -112,10 +109,6 @@ def mined_text(text: str | bytes, wanted: MiningCriteria = WANTED) -> MiningResu
 def lines(mined: MiningResult) -> list[Line]:
     fields = [json.loads(found.line) for found in mined.found]
     return [(f["game_idx"], f["previous_moves"], *f["next_filtered_moves"]) for f in fields]
-
-
-def cli(*arguments: str | Path, stdin: bytes = b"") -> Done:
-    return cdta("mine", *arguments, stdin=stdin)
 
 
 @pytest.mark.parametrize("every", [False, True])
@@ -254,8 +247,31 @@ def test_a_position_is_kept_once_by_the_order_of_its_moves_or_as_often_as_played
     games = tmp_path / "x.pgn"
     games.write_text(ITALIAN + transposed + ITALIAN + other_move, encoding="utf-8")
     for options, kept in (([], [0, 1]), (["--duplicates"], [0, 1, 2, 3])):
-        found = cli(games, *options).stdout.splitlines()
+        found = cdta("mine", games, *options).stdout.splitlines()
         assert [json.loads(line)["game_idx"] for line in found] == kept
+
+
+CASTLING = """
+1. e4 e5 2. Nf3 Nf6 3. Be2 Be7 4. O-O O-O *
+
+[Event "Nobody castles"]
+
+1. e4 e5 2. Ke2 Ke7 *
+
+[Event "Black castles"]
+
+1. d4 d5 2. e4 Nc6 3. e5 Bf5 4. e6 Qd6 5. a3 O-O-O *
+"""
+
+
+def test_games_are_mined_for_the_moves_that_no_castling_forbids() -> None:
+    opening = ["e2e4", "e7e5", "g1f3", "g8f6", "f1e2", "f8e7"]
+    other_side = ["d2d4", "d7d5", "e2e4", "b8c6", "e4e5", "c8f5", "e5e6", "d8d6", "a2a3"]
+    assert lines(mined_text(CASTLING, MiningCriteria(CATALOGUE["no-castling"], every=True))) == [
+        (0, opening, "e1g1"),
+        (0, [*opening, "e1g1"], "e8g8"),
+        (2, other_side, "e8c8"),
+    ]
 
 
 def test_processes_find_the_same_positions_in_the_same_order(collection: Path) -> None:
@@ -312,14 +328,14 @@ def test_files_addresses_and_standard_input_are_read_in_every_compression(
     (tmp_path / "games").write_bytes(data)
     with served(data) as address:
         for name, stdin in ((tmp_path / "games", b""), (address, b""), ("-", data)):
-            assert cli(name, stdin=stdin).stdout.splitlines() == expected
+            assert cdta("mine", name, stdin=stdin).stdout.splitlines() == expected
 
 
 def test_several_inputs_are_numbered_through(tmp_path: Path) -> None:
     first, second = tmp_path / "1.pgn", tmp_path / "2.pgn"
     first.write_text(ITALIAN * 3)
     second.write_text(ITALIAN * 2)
-    found = cli(first, second, "--duplicates").stdout.splitlines()
+    found = cdta("mine", first, second, "--duplicates").stdout.splitlines()
     numbers = [json.loads(line)["game_idx"] for line in found]
     assert numbers == [0, 1, 2, 3, 4]
 
@@ -332,8 +348,7 @@ def test_a_cut_off_input_gives_what_could_be_read_and_exit_code_1(
     cut, after, output = tmp_path / "cut.pgn", tmp_path / "after.pgn", tmp_path / "pool.jsonl"
     cut.write_bytes(data[: len(data) * 3 // 4])
     after.write_text(ITALIAN)
-    result = cli(cut, after, "--duplicates", "-o", output)
-    assert result.returncode == 1
+    result = cdta("mine", cut, after, "--duplicates", "-o", output, code=1)
     assert f"cannot read {cut} to its end" in result.stderr
     *found, last = read_positions(output, BISHOPS_AS_KNIGHTS)
     assert len(found) > 500
@@ -405,8 +420,8 @@ def test_ctrl_c_leaves_a_valid_file_of_what_was_found(
     collection: Path, expected: list[str], tmp_path: Path, jobs: int, name: str
 ) -> None:
     output = tmp_path / name
-    cdta = str(Path(sys.executable).with_name("cdta"))
-    command = [cdta, "mine", "-", "--jobs", str(jobs), "-o", str(output)]
+    program = str(Path(sys.executable).with_name("cdta"))
+    command = [program, "mine", "-", "--jobs", str(jobs), "-o", str(output)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
@@ -429,15 +444,14 @@ def test_ctrl_c_leaves_a_valid_file_of_what_was_found(
 
 def test_the_output_can_be_read_as_a_pool(collection: Path, tmp_path: Path) -> None:
     output = tmp_path / "new" / "pool.jsonl"
-    result = cli(collection, "--limit", "100", "-o", output)
-    assert result.returncode == 0
+    result = cdta("mine", collection, "--limit", "100", "-o", output, code=0)
     assert "100 positions in" in result.stderr
     assert len(read_positions(output, BISHOPS_AS_KNIGHTS)) == 100
 
 
 def test_one_position_in_one_game_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "one.pgn").write_text("1. e4 e5 2. Bc4 Nc6 *\n")
-    result = cli(tmp_path / "one.pgn", "-o", tmp_path / "pool.jsonl")
+    result = cdta("mine", tmp_path / "one.pgn", "-o", tmp_path / "pool.jsonl")
     assert result.stderr.splitlines()[-1].startswith("1 position in 1 game, ")
 
 
@@ -464,8 +478,7 @@ def test_a_mistake_ends_in_one_sentence_and_leaves_the_old_file(
     Path("empty.pgn").touch()
     Path("noise.pgn").write_bytes(Random(1).randbytes(2**16))
     Path("pool.jsonl").write_text("the old one")
-    result = cli(*arguments)
-    assert result.returncode == 2
+    result = cdta("mine", *arguments, code=2)
     assert complaint in result.stderr
     assert Path("pool.jsonl").read_text() == "the old one"
     names = {path.name for path in tmp_path.iterdir()}
@@ -476,8 +489,7 @@ def test_a_mistake_ends_in_one_sentence_and_leaves_the_old_file(
 def test_a_pipe_as_output_is_written_to_and_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "games.pgn").write_text(ITALIAN)
     with open_pipe(tmp_path / "pipe") as sent:
-        result = cli(tmp_path / "games.pgn", "-o", tmp_path / "pipe")
-        assert result.returncode == 0
+        cdta("mine", tmp_path / "games.pgn", "-o", tmp_path / "pipe", code=0)
         assert json.loads(sent())["next_filtered_moves"] == ["f1c4"]
 
 

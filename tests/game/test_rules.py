@@ -23,6 +23,8 @@ from cant_do_that_anymore.game.rules import (
 from written_games import random_positions
 
 CHANGES = [rules for rules in CATALOGUE.values() if rules != STANDARD]
+every_change = pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)
+every_rule = pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
 LETTERS = {"knights": "n", "bishops": "b", "rooks": "r", "queens": "q"}
 RESTRICTIONS = {
     "no-castling": "castling = false",
@@ -77,7 +79,7 @@ def fairy_stockfish() -> None:
         pyffish.load_variant_config(f"[{rules.key}:chess]\n{told}\n")
 
 
-@pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)
+@every_change
 def test_legal_moves_equal_those_of_fairy_stockfish(rules: Rules) -> None:
     """In random play, with all its pins and checks."""
     random, board = Random(1), chess.Board()
@@ -95,7 +97,7 @@ def standard_positions() -> list[chess.Board]:
     return random_positions(STANDARD, 1_000, seed=2)[::10]
 
 
-@pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)
+@every_change
 def test_positions_of_standard_games_are_judged_alike(rules: Rules) -> None:
     """The pool's positions come from standard games and are asked about under changed rules."""
     for board in standard_positions():
@@ -108,9 +110,8 @@ def test_positions_of_standard_games_are_judged_alike(rules: Rules) -> None:
         assert ours == {move for move in theirs if move[2:4] != king}, board.fen()
 
 
-@pytest.mark.parametrize("key", CATALOGUE)
-def test_is_legal_agrees_with_legal_moves(key: str) -> None:
-    rules = rules_named(key)
+@every_rule
+def test_is_legal_agrees_with_legal_moves(rules: Rules) -> None:
     for board in random_positions(rules, 40, seed=3)[::10]:
         legal = set(rules.legal_moves(board))
         for start in chess.SQUARES:
@@ -131,15 +132,15 @@ def perft(board: chess.Board, rules: Rules, depth: int) -> int:
     return count
 
 
-def test_perft_of_standard_chess() -> None:
-    """The well-known node counts of the initial position."""
-    counts = [perft(chess.Board(), STANDARD, depth) for depth in (1, 2, 3, 4)]
-    assert counts == [20, 400, 8_902, 197_281]
-
-
-def test_perft_of_the_default_change() -> None:
-    counts = [perft(chess.Board(), BISHOPS_AS_KNIGHTS, depth) for depth in (1, 2, 3, 4)]
-    assert counts == [24, 576, 14_478, 363_197]
+@pytest.mark.parametrize(
+    ("rules", "counts"),
+    [
+        (STANDARD, [20, 400, 8_902, 197_281]),  # well known
+        (BISHOPS_AS_KNIGHTS, [24, 576, 14_478, 363_197]),
+    ],
+)
+def test_perft_of_the_initial_position(rules: Rules, counts: list[int]) -> None:
+    assert [perft(chess.Board(), rules, depth) for depth in (1, 2, 3, 4)] == counts
 
 
 @pytest.mark.parametrize("key", PERFT)
@@ -149,25 +150,43 @@ def test_perft_of_all_changes(key: str) -> None:
     assert all(perft(chess.Board(fen), rules_named(key), 3) == count for fen, count in counts)
 
 
-def test_forbids_what_is_legal_normally_and_illegal_now() -> None:
-    board = board_after(["e2e4", "e7e5"])
-    assert BISHOPS_AS_KNIGHTS.forbids(board, chess.Move.from_uci("f1c4"))
-    assert not BISHOPS_AS_KNIGHTS.forbids(board, chess.Move.from_uci("f1g3"))  # legal now
-    assert not BISHOPS_AS_KNIGHTS.forbids(board, chess.Move.from_uci("g1f3"))  # legal always
-    assert not BISHOPS_AS_KNIGHTS.forbids(board, chess.Move.from_uci("f1a8"))  # legal never
+OPEN_GAME = board_after(["e2e4", "e7e5"]).fen()
+ROOKS_AT_HOME = "r3k2r/pppppppp/8/8/8/8/PPPPPPPP/R3K2R w KQkq - 0 1"
+CHECKED_BY_NO_BISHOP = "rnbqk1nr/pppp1ppp/3B4/8/8/8/PPPPPPPP/RN1QKBNR w KQkq - 0 1"
+KNIGHT_BEHIND_A_PAWN = "4k3/8/8/8/8/5n2/P4P2/4K3 w - - 0 1"
+KNIGHT_BEHIND_A_ROOK = "4k3/8/8/8/8/5n2/5R2/4K3 w - - 0 1"
 
 
-def test_the_king_is_never_captured() -> None:
-    """After 1. e4 e5 2. d4 Bb4+ the changed rules see no check, and a bishop on d6 attacks e8."""
-    board = chess.Board("rnbqk1nr/pppp1ppp/3B4/8/8/8/PPPPPPPP/RN1QKBNR w KQkq - 0 1")
-    assert not BISHOPS_AS_KNIGHTS.is_legal(board, chess.Move.from_uci("d6e8"))
-    assert chess.Move.from_uci("d6e8") not in set(BISHOPS_AS_KNIGHTS.legal_moves(board))
-
-
-def test_castling_stays_legal_when_rooks_move_like_bishops() -> None:
-    board = chess.Board("r3k2r/pppppppp/8/8/8/8/PPPPPPPP/R3K2R w KQkq - 0 1")
-    legal = {move.uci() for move in rules_named("rooks-as-bishops").legal_moves(board)}
-    assert {"e1g1", "e1c1"} <= legal
+@pytest.mark.parametrize(
+    ("key", "fen", "uci", "before", "now"),
+    [
+        ("bishops-as-knights", OPEN_GAME, "f1c4", True, False),
+        ("bishops-as-knights", OPEN_GAME, "f1g3", False, True),
+        ("bishops-as-knights", OPEN_GAME, "g1f3", True, True),
+        ("bishops-as-knights", OPEN_GAME, "f1a8", False, False),
+        # The changed bishop on d6 attacks e8, but no king is ever captured.
+        ("bishops-as-knights", CHECKED_BY_NO_BISHOP, "d6e8", False, False),
+        ("rooks-as-bishops", ROOKS_AT_HOME, "e1g1", True, True),
+        ("rooks-as-bishops", ROOKS_AT_HOME, "e1c1", True, True),
+        # Without double steps nothing is captured en passant.
+        ("pawns-one-step", "4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "e5d6", True, False),
+        # The knight on f3 attacks e1 by way of f2: the king may stay only if a piece is there.
+        ("knights-cannot-jump", KNIGHT_BEHIND_A_PAWN, "a2a3", False, True),
+        ("knights-cannot-jump", KNIGHT_BEHIND_A_PAWN, "f2g3", False, False),
+        ("knights-cannot-jump", KNIGHT_BEHIND_A_PAWN.replace("4P2", "7"), "a2a3", False, False),
+        # Whatever blocks a knight is pinned.
+        ("knights-cannot-jump", KNIGHT_BEHIND_A_ROOK, "f2a2", False, False),
+        ("knights-cannot-jump", KNIGHT_BEHIND_A_ROOK, "f2f3", True, True),
+    ],
+)
+def test_a_move_is_legal_before_and_now_or_not(
+    key: str, fen: str, uci: str, before: bool, now: bool
+) -> None:
+    board, rules, move = chess.Board(fen), rules_named(key), chess.Move.from_uci(uci)
+    assert (STANDARD.is_legal(board, move), rules.is_legal(board, move)) == (before, now)
+    assert (move in set(rules.legal_moves(board))) == now
+    assert rules.forbids(board, move) == (before and not now)
+    assert not rules.is_special(board, move) or rules.affects(board, move)
 
 
 def test_history_may_be_legal_under_either_rule_set_but_not_a_mixture() -> None:
@@ -208,7 +227,7 @@ def test_a_placebo_states_another_change_in_the_same_form() -> None:
     assert placebo_of(rules_named("no-castling")) == rules_named("pawns-one-step")
 
 
-@pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)
+@every_change
 def test_a_placebo_forbids_something_and_has_about_the_length_of_the_statement(
     rules: Rules,
 ) -> None:
@@ -218,7 +237,7 @@ def test_a_placebo_forbids_something_and_has_about_the_length_of_the_statement(
         assert 0.75 < len(placebo.statement) / len(rules.statement) < 1.35
 
 
-@pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)
+@every_change
 def test_a_placebo_leaves_legal_nearly_all_that_the_change_forbids(rules: Rules) -> None:
     """But for a check that only the placebo gives, or a pin."""
     still_legal = Counter(
@@ -230,7 +249,7 @@ def test_a_placebo_leaves_legal_nearly_all_that_the_change_forbids(rules: Rules)
     assert still_legal[False] <= 0.02 * still_legal[True]
 
 
-@pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
+@every_rule
 def test_rules_are_values_that_travel_to_other_processes(rules: Rules) -> None:
     travelled = pickle.loads(pickle.dumps(rules))
     assert travelled == rules
@@ -238,7 +257,7 @@ def test_rules_are_values_that_travel_to_other_processes(rules: Rules) -> None:
     assert [other for other in CATALOGUE.values() if other == travelled] == [rules]
 
 
-@pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
+@every_rule
 def test_a_view_is_a_new_board_that_may_be_changed(rules: Rules) -> None:
     board = board_after(["e2e4", "e7e5"])
     before = board.fen(), list(board.move_stack)
@@ -249,7 +268,7 @@ def test_a_view_is_a_new_board_that_may_be_changed(rules: Rules) -> None:
     assert (board.fen(), board.move_stack) == before
 
 
-@pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)
+@every_change
 def test_a_statement_ends_with_what_is_illegal_now(rules: Rules) -> None:
     _, _, consequence = rules.statement.partition(". ")
     if rules.forbids_something:
@@ -259,31 +278,6 @@ def test_a_statement_ends_with_what_is_illegal_now(rules: Rules) -> None:
         assert consequence.endswith("is still legal.")
 
 
-def test_without_double_steps_nothing_is_captured_en_passant() -> None:
-    board = board_after(["e2e4", "a7a6", "e4e5", "d7d5"])
-    capture = chess.Move.from_uci("e5d6")
-    assert rules_named("pawns-one-step").forbids(board, capture)
-    assert not rules_named("pawns-one-step").is_special(board, capture)
-
-
-def test_a_knight_that_cannot_jump_gives_no_check_over_a_piece() -> None:
-    """The knight on f3 attacks e1 by way of f2: the king may stay only if a piece is there."""
-    rules = rules_named("knights-cannot-jump")
-    stays = chess.Move.from_uci("a2a3")
-    blocked = chess.Board("4k3/8/8/8/8/5n2/P4P2/4K3 w - - 0 1")
-    assert rules.is_legal(blocked, stays) and not STANDARD.is_legal(blocked, stays)
-    assert not rules.is_legal(blocked, chess.Move.from_uci("f2g3"))  # illegal anyway
-    open_way = chess.Board("4k3/8/8/8/8/5n2/P7/4K3 w - - 0 1")
-    assert not rules.is_legal(open_way, stays)
-
-
-def test_a_piece_that_blocks_a_knight_is_pinned() -> None:
-    rules = rules_named("knights-cannot-jump")
-    board = chess.Board("4k3/8/8/8/8/5n2/5R2/4K3 w - - 0 1")
-    assert not rules.is_legal(board, chess.Move.from_uci("f2a2"))
-    assert rules.is_legal(board, chess.Move.from_uci("f2f3"))
-
-
 def test_a_special_move_is_of_the_kind_that_the_change_is_about() -> None:
     """The bishop on c5 attacks e4 and d3 as a knight, so that the king may not go there."""
     board = chess.Board("4k3/8/8/2b5/8/8/4K3/5B2 w - - 0 1")
@@ -291,10 +285,6 @@ def test_a_special_move_is_of_the_kind_that_the_change_is_about() -> None:
     assert BISHOPS_AS_KNIGHTS.forbids(board, king) and BISHOPS_AS_KNIGHTS.forbids(board, bishop)
     assert not BISHOPS_AS_KNIGHTS.is_special(board, king)
     assert BISHOPS_AS_KNIGHTS.is_special(board, bishop)
-
-
-def test_a_change_concerns_the_moves_of_the_changed_piece() -> None:
-    board = board_after(["e2e4", "e7e5"])
     assert BISHOPS_AS_KNIGHTS.affected_moves_label == "moves of bishops"
-    assert BISHOPS_AS_KNIGHTS.affects(board, chess.Move.from_uci("f1c4"))
-    assert not BISHOPS_AS_KNIGHTS.affects(board, chess.Move.from_uci("g1f3"))
+    assert BISHOPS_AS_KNIGHTS.affects(board, bishop)
+    assert not BISHOPS_AS_KNIGHTS.affects(board, king)

@@ -1,23 +1,24 @@
-"""The games inside the package, and what is drawn from them."""
+"""The games inside the package: pools drawn from them for any rules, and an example of each."""
 
-from collections.abc import Sequence
 from hashlib import sha256
 from itertools import islice, pairwise
+from pathlib import Path
 
 import chess
 import pytest
 
 from cant_do_that_anymore.game import rule_pool
-from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rule_pool import (
-    FILE,
     character_of,
+    example_of,
     move_of,
     positions_in_games,
     shipped_games,
 )
-from cant_do_that_anymore.game.rules import STANDARD, Rules, board_after, rules_named
+from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD, Rules, board_after, rules_named
 
+DOCS = Path(__file__).parents[2] / "docs"
+every_rule = pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
 DRAWN = {
     "knights-as-bishops": "83ee8ac43287",
     "knights-as-rooks": "83ee8ac43287",
@@ -36,20 +37,12 @@ DRAWN = {
 """The first hundred positions of every pool: others are another edition."""
 
 
-def first(rules: Rules, count: int) -> list[Position]:
-    return list(islice(positions_in_games(rules), count))
-
-
-def digest(positions: Sequence[Position]) -> str:
-    return sha256(" ".join(position.id for position in positions).encode()).hexdigest()[:12]
-
-
 def test_there_are_fifty_thousand_games_in_a_small_file() -> None:
     played = shipped_games()
     assert len(played) == 50_000
     assert all(one < other for one, other in pairwise(played))
     assert max(map(len, played)) == 50
-    assert len(FILE.read_bytes()) < 2_000_000
+    assert len(rule_pool.FILE.read_bytes()) < 2_000_000
 
 
 def test_the_games_are_games_of_standard_chess() -> None:
@@ -60,16 +53,16 @@ def test_the_games_are_games_of_standard_chess() -> None:
 @pytest.mark.parametrize("key", DRAWN)
 def test_the_same_positions_are_drawn_everywhere(key: str) -> None:
     rules = rules_named(key)
-    found = first(rules, 100)
-    assert digest(found) == DRAWN[key]
+    found = list(islice(positions_in_games(rules), 100))
+    ids = " ".join(position.id for position in found)
+    assert sha256(ids.encode()).hexdigest()[:12] == DRAWN[key]
     for position in found:
         (special,) = position.special_moves
-        move = chess.Move.from_uci(special)
-        assert rules.is_special(position.board(), move)
+        assert rules.is_special(position.board(), chess.Move.from_uci(special))
 
 
 def test_positions_differ_and_reach_from_the_opening_into_the_middlegame() -> None:
-    found = first(rules_named("pawns-one-step"), 600)
+    found = list(islice(positions_in_games(rules_named("pawns-one-step")), 600))
     assert len({position.moves for position in found}) == len({p.game for p in found}) == 600
     plies = sorted(len(position.moves) for position in found)
     assert plies[0] == 0 and plies[-1] >= 45
@@ -88,3 +81,27 @@ def test_positions_without_a_legal_move_are_left_out(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(rule_pool, "shipped_games", lambda: [game] * 10)
     found = positions_in_games(rules_named("knights-as-queens"))
     assert sorted(len(position.moves) for position in found) == [2, 3, 8, 9, 10]
+
+
+@every_rule
+def test_the_example_is_a_move_that_the_rules_forbid(rules: Rules) -> None:
+    example = example_of(rules)
+    assert bool(example) == rules.forbids_something
+    if example:
+        board = board_after(example.moves, STANDARD)
+        (special,) = example.special_moves
+        assert rules.is_special(board, chess.Move.from_uci(special))
+
+
+@every_rule
+def test_the_documentation_shows_the_rule_as_it_is(rules: Rules) -> None:
+    """As ``tools/rule_pictures.py`` writes it."""
+    row = f"| `{rules.key}` | {rules.statement} |"
+    assert (row in (DOCS / "rules.md").read_text(encoding="utf-8")) == rules.forbids_something
+    assert (DOCS / "images" / "rules" / f"{rules.key}.png").exists() == rules.forbids_something
+
+
+def test_the_example_is_the_one_that_shows_most_moves() -> None:
+    example = example_of(rules_named("bishops-as-knights"))
+    assert example
+    assert (len(example.moves), example.special_moves) == (20, ("c4b5",))
