@@ -10,7 +10,7 @@ from aiohttp import web
 from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
 from genai_prices.types import ClauseEquals, ModelInfo, ModelPrice, Provider
 
-from loopback import Body
+from loopback import Body, Loopback
 from thinkers import Thinker
 
 INPUT, OUTPUT = 1e-4, 1e-3
@@ -33,6 +33,11 @@ def price_list() -> Iterator[None]:
 def charge(usage: Mapping[str, Any]) -> float:
     """What a server asks for so many tokens."""
     return float(usage["prompt_tokens"] * INPUT + usage["completion_tokens"] * OUTPUT)
+
+
+def paid(server: Loopback, first: int | None = None) -> float:
+    """What the server's answers cost, or the first so many, by its own count of tokens."""
+    return sum(charge(server.completion(request)["usage"]) for request in server.requests[:first])
 
 
 @dataclass

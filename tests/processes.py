@@ -47,13 +47,16 @@ def oaieval(*arguments: object, code: int | None = None, **environment: str) -> 
     return _called("oaieval", oaieval_main, arguments, code, b"", environment)
 
 
-def process_of(*arguments: object, **environment: str) -> "subprocess.Popen[str]":
-    """Start ``cdta`` as a process of its own."""
+def process_of(
+    *arguments: object, terminal: int | None = None, **environment: str
+) -> "subprocess.Popen[str]":
+    """Start ``cdta`` as a process of its own, at that end of a terminal if one is given."""
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *map(str, arguments)],
         env=os.environ | environment,
+        stdin=terminal,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=terminal or subprocess.PIPE,
         text=True,
     )
 
