@@ -15,9 +15,8 @@ from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client import client
 from cant_do_that_anymore.client.budget import Budget, BudgetExceeded, Price
 from cant_do_that_anymore.client.client import Client
-from cant_do_that_anymore.client.pricing import price_of
+from cant_do_that_anymore.client.pricing import RunningCost, price_of
 from cant_do_that_anymore.client.store import Store
-from cant_do_that_anymore.costs.approval import RunningCost
 from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers import openai_api

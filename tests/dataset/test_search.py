@@ -9,7 +9,8 @@ import pytest
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import Query, Search, SelectionConfig, batch_size
-from cant_do_that_anymore.datasets.selection import prefix_if_sufficient
+from cant_do_that_anymore.datasets.selection import existing_dataset
+from cant_do_that_anymore.datasets.storage import Dataset, save_dataset
 from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import rules_named
@@ -232,15 +233,22 @@ def test_a_question_of_the_search_is_asked_for_selection_under_the_baseline() ->
 
 
 def test_of_a_dataset_that_was_built_as_much_is_taken_as_would_be_built_now() -> None:
-    built = searched(every_fourth, wanted=20).dataset("v")
-    taken = prefix_if_sufficient(built, 10)
-    assert taken and taken.positions == built.positions[:10]
-    assert prefix_if_sufficient(built, 20) == built
-    assert prefix_if_sufficient(built, 21) is prefix_if_sufficient(None, 1) is None
+    def existing(dataset: Dataset, wanted: int, *, fresh: bool = False) -> Dataset | None:
+        save_dataset(dataset, CRITERIA.digest, CRITERIA.facts)
+        config = replace(CRITERIA, plan=replace(CRITERIA.plan, wanted=wanted))
+        found = existing_dataset("v", config, fresh=fresh)
+        return found and replace(found, saved_at="")
+
+    built = replace(searched(every_fourth, wanted=20).dataset("v"), built_now=False)
+    taken = replace(built, positions=built.positions[:10])
+    assert existing_dataset("v", CRITERIA) is None
+    assert existing(built, 10) == taken
+    assert existing(built, 10, fresh=True) is None
+    assert existing(built, 20) == built
+    assert existing(built, 21) is None
     ended, imported = replace(built, pool_ended=True), replace(built, origin="elsewhere")
-    assert prefix_if_sufficient(ended, 21) == ended
-    assert prefix_if_sufficient(ended, 10) == taken
-    assert prefix_if_sufficient(imported, 10) is None
-    assert prefix_if_sufficient(replace(imported, pool_ended=True), 10) == replace(
-        imported, pool_ended=True
-    )
+    assert existing(ended, 21) == ended
+    assert existing(ended, 10) == taken
+    assert existing(imported, 10) is None
+    elsewhere = replace(imported, pool_ended=True)
+    assert existing(elsewhere, 10) == existing(elsewhere, 10, fresh=True) == elsewhere

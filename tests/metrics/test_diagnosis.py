@@ -28,7 +28,7 @@ from cant_do_that_anymore.providers.request_variants import variant_notes as on_
 from cant_do_that_anymore.runs.evaluate import select
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run, rescored, save_run
-from cant_do_that_anymore.task.conditions import ASKED, ASKED_OF_CONTROLS
+from cant_do_that_anymore.task.conditions import OF_CONTROLS, OF_DIAGNOSIS
 from cant_do_that_anymore.task.types import Sample, answers_of
 from loopback import Body, Loopback, moves_in, serving
 from players import (
@@ -242,7 +242,7 @@ def test_controls_are_habits_that_stay_legal(perfect: Run) -> None:
         board, move = control.position.board(), chess.Move.from_uci(habit)
         for rules in (STANDARD, BISHOPS_AS_KNIGHTS, placebo_of(BISHOPS_AS_KNIGHTS)):
             assert rules.is_legal(board, move)
-        assert tuple(control.replies) == ASKED_OF_CONTROLS
+        assert tuple(control.replies) == OF_CONTROLS
         assert control.position.moves not in members
     assert len({control.position.moves for control in run.controls}) == N
     assert run.results.metrics["n_controls"] == run.results.metrics["n_samples"] == N
@@ -354,7 +354,7 @@ def test_a_diagnosis_comes_back_from_its_files_and_can_be_read_anew(
     assert (loaded.samples, loaded.controls) == (upset.samples, upset.controls)
     assert json.dumps(facts_of(loaded)) == json.dumps(facts_of(upset))
     assert loaded.plan == upset.plan
-    assert [each.name for each in loaded.plan.conditions] == list(ASKED)
+    assert [each.name for each in loaded.plan.conditions] == list(OF_DIAGNOSIS)
     exact = rescored(loaded, "exact")
     assert numbers(exact) == numbers(upset)
     assert exact.controls == upset.controls

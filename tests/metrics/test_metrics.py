@@ -18,7 +18,7 @@ from cant_do_that_anymore.metrics.notes import notes_on
 from cant_do_that_anymore.metrics.types import Results
 from cant_do_that_anymore.providers.base import Answer, Usage
 from cant_do_that_anymore.providers.local import RandomModel
-from cant_do_that_anymore.task.conditions import ASKED_OF_CONTROLS
+from cant_do_that_anymore.task.conditions import OF_CONTROLS
 from cant_do_that_anymore.task.samples import Trial
 from cant_do_that_anymore.task.scorer import original_violations
 from cant_do_that_anymore.task.spec import plan_for
@@ -200,7 +200,7 @@ def test_moves_and_answers_about_knowledge_are_counted_by_kinds_of_their_own() -
 
 def test_numbers_over_controls_are_made_of_their_answers_and_others_are_not() -> None:
     plan = plan_for(Spec(diagnose=True), RandomModel.info)
-    few = [each for each in plan.conditions if each.name in ASKED_OF_CONTROLS]
+    few = [each for each in plan.conditions if each.name in OF_CONTROLS]
 
     def asked(position: Position, conditions: Sequence[Condition], placebo: str) -> Sample:
         said = (placebo if each.name == "placebo" else special(position) for each in conditions)
@@ -221,7 +221,7 @@ def test_numbers_over_controls_are_made_of_their_answers_and_others_are_not() ->
     (said,) = {tuple(found.control_outcomes[name].items()) for name in ("standard", "changed")}
     assert dict(said) == {"special": 10} | dict.fromkeys([*OF_MOVES[1:], *UNUSABLE], 0)
     assert found.control_outcomes["placebo"]["unreadable"] == 5
-    assert [*computed(samples, plan, controls[:1]).control_outcomes] == [*ASKED_OF_CONTROLS]
+    assert [*computed(samples, plan, controls[:1]).control_outcomes] == [*OF_CONTROLS]
     wider = computed(samples, replace(plan, precision=0.1), controls)
     for plain, stretched in (
         (found.intervals, wider.intervals),

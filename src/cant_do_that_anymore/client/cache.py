@@ -117,6 +117,12 @@ class ModelCache:
                 return True
         return False
 
+    def limited(self, requests: list[Request], settings: Settings) -> list[Request]:
+        """Return the requests; after a truncation, answers of other limits no longer count."""
+        if not self.had_truncation(requests, settings):
+            return requests
+        return [replace(request, same_limit_only=True) for request in requests]
+
     async def save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
         """Save the answer under the variant in which it was requested.
 

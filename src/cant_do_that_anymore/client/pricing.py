@@ -3,9 +3,9 @@
 from typing import Any
 
 from ..errors import InvalidInput
-from ..providers.base import ModelInfo
+from ..providers.base import Answer, ModelInfo, Usage
 from ..task.spec import Spec
-from .budget import FREE, Budget, Price
+from .budget import FREE, Budget, Price, is_counted
 
 MILLION = 1_000_000
 # Number of tokens to price at once: far below where long prompts cost more.
@@ -81,3 +81,42 @@ def check_price(spec: Spec, model: ModelInfo) -> None:
             f"--max-cost cannot be kept: the price of {model.name} is unknown; give it with "
             "--price IN,OUT in dollars for a million tokens, or limit the run with -n instead"
         )
+
+
+class RunningCost:
+    """Projects the total requests and cost of a run from its answers so far, cached ones included.
+
+    Attributes:
+        a_sample: requests per position once it is selected.
+    """
+
+    def __init__(self, price: Price | None, a_sample: int) -> None:
+        self.a_sample = a_sample
+        self._price = price
+        self._seen = 0
+        self._used = Usage()
+        self._counted = True
+
+    def observe(self, answer: Answer) -> None:
+        """Count an answer."""
+        self._seen += 1
+        self._used += answer.usage
+        self._counted &= bool(answer.error) or is_counted(answer)
+
+    def in_all(self, to_come: float) -> str:
+        """Format the progress and the projected cost, given the number of remaining requests."""
+        total = self._seen + to_come
+        progress = f"{self._seen:,} of about {total:,.0f} asked"
+        return ", ".join(filter(None, (progress, self.cost_of(total))))
+
+    def cost_of(self, questions: float) -> str:
+        """Format the projected cost of this many requests, in tokens if the price is unknown.
+
+        Empty if the model is free or if tokens were not counted.
+        """
+        if self._price == FREE or not self._seen or not self._counted:
+            return ""
+        share = questions / self._seen
+        if self._price:
+            return f"${share * self._price.of(self._used, self._seen):,.2f}"
+        return f"{share * (self._used.input_tokens + self._used.output_tokens):,.0f} tokens"

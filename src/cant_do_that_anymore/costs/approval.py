@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
-from ..client.budget import FREE, Price, is_counted
+from ..client.budget import FREE, Price
 from ..client.client import Client
 from ..client.pricing import rate_for
 from ..client.session import create_model, model_info, open_client
@@ -21,53 +21,6 @@ from ..task.spec import Spec, plan_for
 from ..task.types import Plan, Sample, answers_of
 from .forecast import RequestForecast, cheaper_than, cost, forecast_with_cache
 from .tokens import RequestStep, lengths_of
-
-
-class RunningCost:
-    """Projects the total requests and cost of a run from its answers so far, cached ones included.
-
-    Attributes:
-        a_sample: requests per position once it is selected.
-        beyond: positions the run is expected to need after those it is measuring now.
-    """
-
-    def __init__(self, price: Price | None, a_sample: int) -> None:
-        self.a_sample = a_sample
-        self.beyond = 0
-        self._price = price
-        self._seen = 0
-        self._used = Usage()
-        self._counted = True
-
-    def observe(self, answer: Answer) -> None:
-        """Count an answer."""
-        self._seen += 1
-        self._used += answer.usage
-        self._counted &= bool(answer.error) or is_counted(answer)
-
-    def after(self, dataset: Dataset) -> float:
-        """Return the expected requests to select and measure the positions ``beyond``."""
-        requests_per_position = (dataset.asked or 0) / len(dataset.positions) + self.a_sample
-        return max(0, self.beyond) * requests_per_position
-
-    def in_all(self, to_come: float) -> str:
-        """Format the progress and the projected cost, given the number of remaining requests."""
-        total = self._seen + to_come
-        progress = f"{self._seen:,} of about {total:,.0f} asked"
-        return ", ".join(filter(None, (progress, self.cost_of(total))))
-
-    def cost_of(self, questions: float) -> str:
-        """Format the projected cost of this many requests, in tokens if the price is unknown.
-
-        Empty if the model is free or if tokens were not counted.
-        """
-        if self._price == FREE or not self._seen or not self._counted:
-            return ""
-        share = questions / self._seen
-        if self._price:
-            return f"${share * self._price.of(self._used, self._seen):,.2f}"
-        return f"{share * (self._used.input_tokens + self._used.output_tokens):,.0f} tokens"
-
 
 # Answers needed to tell whether more are affordable, and to project the cost of a run.
 MIN_ANSWERS, ENOUGH_ANSWERS = 5, 20

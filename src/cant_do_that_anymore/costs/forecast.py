@@ -15,13 +15,8 @@ from ..client.cache import ModelCache, open_cache
 from ..client.pricing import rate_for, searches_whole_pool
 from ..client.session import model_info
 from ..datasets.pools import given_dataset, positions_drawn, positions_for
-from ..datasets.search import BUILT, DRAWS, Query, Search, SelectionConfig, positions_in_batches
-from ..datasets.selection import (
-    controls_for,
-    find_dataset,
-    prefix_if_sufficient,
-    selection_requests,
-)
+from ..datasets.search import DRAWS, Query, Search, SelectionConfig, positions_in_batches
+from ..datasets.selection import controls_for, existing_dataset, selection_requests
 from ..datasets.storage import Dataset, rates_on_all, rates_on_common
 from ..errors import UserError
 from ..game.position import Position
@@ -42,7 +37,7 @@ from ..metrics.stopping import (
 )
 from ..providers.base import ModelInfo, Settings, Usage
 from ..providers.request_variants import NO_TEMPERATURE
-from ..task.conditions import ASKED, ASKED_OF_CONTROLS
+from ..task.conditions import OF_CONTROLS, OF_DIAGNOSIS
 from ..task.samples import trials_for
 from ..task.spec import COMMON, Spec, check_batch, plan_for
 from ..task.types import Eval, Plan, Sample
@@ -206,9 +201,7 @@ def forecast_requests(
             controls = _controls(dataset, positions, criteria, cache, selection)
     samples: list[Sample] = []
     for index, (trial, conditions) in enumerate(trials_for(positions, controls, plan)):
-        requests = list(trial.requests(conditions))
-        same_limit_only = cache.had_truncation(requests, plan.settings)
-        requests = [replace(request, same_limit_only=same_limit_only) for request in requests]
+        requests = cache.limited(list(trial.requests(conditions)), plan.settings)
         answers = [cache.answer(request, plan.settings) for request in requests]
         for request, answer in zip(requests, answers, strict=True):
             measuring.add(request, answer)
@@ -225,8 +218,8 @@ def _existing_dataset(
     first = criteria.request(Query(0, 0))
     answer = cache.answer(first, criteria.settings)
     version = answer.version if answer else _likely_version(criteria.model)
-    dataset = prefix_if_sufficient(find_dataset(version, criteria), criteria.plan.wanted)
-    if not dataset or (spec.fresh and dataset.origin == BUILT):
+    dataset = existing_dataset(version, criteria, fresh=spec.fresh)
+    if not dataset:
         return None
     step.add(first, answer)
     for number in range(1, min(MAX_CACHED, len(criteria.ordered))):
@@ -372,10 +365,11 @@ def _diagnosis_sizes() -> str:
         for enough in (enough_for_corrected, enough_for_specific)
     )
     return (
-        f"diagnosis: {len(ASKED)} questions a sample and {len(ASKED_OF_CONTROLS)} a control, so up "
-        f"to {len(ASKED) + len(ASKED_OF_CONTROLS)} a sample instead of 2; for ±{HALF_WIDTH:g} the "
-        f"corrected impact factor takes about -n {corrected}, the specific one {specific} (half "
-        f"of the habit yields, or none; {100 * USUAL_SHARE:.0f} % special moves under the placebo)"
+        f"diagnosis: {len(OF_DIAGNOSIS)} questions a sample and {len(OF_CONTROLS)} a control, so "
+        f"up to {len(OF_DIAGNOSIS) + len(OF_CONTROLS)} a sample instead of 2; for ±{HALF_WIDTH:g} "
+        f"the corrected impact factor takes about -n {corrected}, the specific one {specific} "
+        f"(half of the habit yields, or none; {100 * USUAL_SHARE:.0f} % special moves under the "
+        "placebo)"
     )
 
 

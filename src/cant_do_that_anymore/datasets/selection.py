@@ -10,17 +10,18 @@ under all rules of the run (standard, changed and placebo), the move is a habit 
 a model that does not support temperature, it is the first answer, without confirmation.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import chess
 
 from ..client.cache import ModelCache
 from ..client.client import Client
+from ..client.pricing import RunningCost, searches_whole_pool
 from ..errors import Incomplete, NoHabit
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS
@@ -29,11 +30,56 @@ from ..providers.base import ModelInfo, Request
 from ..providers.catalogue import OPENAI_BASE_MODELS
 from ..providers.local import progress_listener
 from ..task.quality_guard import QualityGuard
+from ..task.spec import Spec
+from ..task.types import Plan
+from .pools import Pool, given_dataset, positions_drawn
 from .search import BUILT, FUTILITY_ERROR, Query, Search, SelectionConfig
 from .storage import Dataset, imported_for, save_dataset, saved_dataset, shipped_datasets
 
-if TYPE_CHECKING:
-    from ..costs.approval import RunningCost
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The selected positions of a run: its dataset, the positions drawn from it, and controls."""
+
+    dataset: Dataset
+    positions: Sequence[Position]
+    controls: Sequence[Position]
+
+
+async def select_positions(
+    spec: Spec,
+    plan: Plan,
+    source: Dataset | Pool,
+    client: Client,
+    running_cost: RunningCost,
+    *,
+    hoped: int,
+    quiet: bool,
+) -> Selection:
+    """Find or build the dataset of a model, and draw positions and controls from it.
+
+    Args:
+        hoped: how many positions the run can use, if it goes on after those of the plan.
+
+    Raises:
+        NoHabit: if the model plays the special move nowhere, or in too few positions.
+        Incomplete: if the search ends early for another reason.
+    """
+    if isinstance(source, Dataset):
+        return Selection(source, positions_drawn(source, spec, plan), [])
+    config = SelectionConfig(client.model.info, source, plan)
+    version = await _version_of(client, config, quiet=quiet)
+    if spec.fallback_dataset:
+        dataset = find_dataset(version, config) or _fallback_dataset(spec, version)
+    else:
+        dataset = existing_dataset(version, config, fresh=spec.fresh) or await _build_dataset(
+            spec, version, config, client, running_cost, hoped=hoped, quiet=quiet
+        )
+    positions = positions_drawn(dataset, spec, plan)
+    controls = await _find_controls(dataset, positions, config, client) if spec.diagnose else []
+    return Selection(dataset, positions, controls)
 
 
 def controls_for(
@@ -54,7 +100,7 @@ def controls_for(
     return list(controls.values())
 
 
-async def find_controls(
+async def _find_controls(
     dataset: Dataset, samples: Sequence[Position], config: SelectionConfig, client: Client
 ) -> list[Position]:
     """Return the controls; send requests again whose answers the cache has lost."""
@@ -97,7 +143,7 @@ def _stays_legal(position: Position, move: str, config: SelectionConfig) -> bool
     return all(condition.rules.is_legal(board, played) for condition in config.plan.conditions)
 
 
-async def version_of(client: Client, config: SelectionConfig, *, quiet: bool) -> str:
+async def _version_of(client: Client, config: SelectionConfig, *, quiet: bool) -> str:
     """Return the exact version the model answers as, from the first request of the pool.
 
     A human player is asked nothing for that.
@@ -138,46 +184,41 @@ def _is_the_originals(model: ModelInfo, version: str) -> bool:
     return model.provider == "openai" and version.startswith(OPENAI_BASE_MODELS) == as_text
 
 
-def prefix_if_sufficient(dataset: Dataset | None, wanted: int) -> Dataset | None:
-    """Return as much of a dataset as is wanted, if it has that much or cannot grow.
+def existing_dataset(
+    version: str, config: SelectionConfig, *, fresh: bool = False
+) -> Dataset | None:
+    """Return as much of the model's dataset as the plan wants, if it has that much or cannot grow.
 
     From a larger built dataset, it takes as much as would be built now. So the same run draws the
-    same samples, however large the dataset has grown.
+    same samples, however large the dataset has grown. A fresh run takes no built dataset.
     """
-    if dataset and dataset.origin == BUILT and len(dataset.positions) >= wanted:
+    dataset, wanted = find_dataset(version, config), config.plan.wanted
+    if not dataset or (fresh and dataset.origin == BUILT):
+        return None
+    if dataset.origin == BUILT and len(dataset.positions) >= wanted:
         return replace(dataset, positions=dataset.positions[:wanted], pool_ended=False)
-    return dataset if dataset and dataset.pool_ended else None
+    return dataset if dataset.pool_ended else None
 
 
-async def dataset_for(
-    client: Client,
+def _fallback_dataset(spec: Spec, version: str) -> Dataset:
+    assert spec.fallback_dataset
+    log.warning("%s has no dataset; that of %s is taken instead", version, spec.fallback_dataset)
+    return given_dataset(spec.fallback_dataset, spec.change)
+
+
+async def _build_dataset(
+    spec: Spec,
     version: str,
     config: SelectionConfig,
-    running_cost: "RunningCost",
+    client: Client,
+    running_cost: RunningCost,
     *,
     hoped: int,
-    patient: bool,
     quiet: bool,
-    fresh: bool,
 ) -> Dataset:
-    """Find the dataset of a model version, or build what is missing of it.
-
-    A fresh dataset is built again and not saved. If ``patient``, the search covers the whole pool,
-    even if it cannot give half of the positions hoped for.
-
-    Raises:
-        NoHabit: if the model plays the special move nowhere, or in too few positions.
-        Incomplete: if the search ends early for another reason.
-    """
-    wanted = config.plan.wanted
-    existing = prefix_if_sufficient(find_dataset(version, config), wanted)
-    if existing and not (fresh and existing.origin == BUILT):
-        return existing
-    search, guard, gave_up = (
-        Search(config, wanted, hoped),
-        QualityGuard(config.settings),
-        False,
-    )
+    """Search the pool for the model's positions, and save them unless the run is fresh."""
+    wanted, patient = config.plan.wanted, searches_whole_pool(spec, client.model.info)
+    search, guard = Search(config, wanted, hoped), QualityGuard(config.settings)
     person = progress_listener(client.model)
     title = "finding your habits" if person else f"building the dataset of {version}"
     with progress(title, wanted, quiet=quiet, to=person) as advance:
@@ -188,6 +229,7 @@ async def dataset_for(
             answering = client.answers(
                 requests, config.settings, client.window, status_callback(advance)
             )
+            gave_up = False
             async with aclosing(answering) as answers:
                 async for answer in answers:
                     hits_before = len(search.hits)
@@ -199,21 +241,21 @@ async def dataset_for(
                     if search.done or (gave_up and not client.is_batched):
                         break
             if gave_up and not search.done:
-                raise NoHabit(_hopeless(version, search, running_cost, fresh=fresh))
+                raise NoHabit(_hopeless(version, search, running_cost, fresh=spec.fresh))
     built = search.dataset(version)
-    if not fresh and not built.failed:
+    if not spec.fresh and not built.failed:
         save_dataset(built, config.digest, config.facts)
     return built
 
 
-def _remark(search: Search, running_cost: "RunningCost") -> str:
+def _remark(search: Search, running_cost: RunningCost) -> str:
     rate = len(search.hits) / max(search.asked, 1)
     questions, positions = search.expected()
     total = running_cost.in_all(questions + running_cost.a_sample * positions)
     return f"{total}, {rate:.0%} hits"
 
 
-def _hopeless(version: str, search: Search, running_cost: "RunningCost", *, fresh: bool) -> str:
+def _hopeless(version: str, search: Search, running_cost: RunningCost, *, fresh: bool) -> str:
     cost, sure = running_cost.cost_of(search.left), 100 * (1 - FUTILITY_ERROR)
     return (
         f"{version} plays the special move in {len(search.hits)} of {search.asked:,} positions, so "

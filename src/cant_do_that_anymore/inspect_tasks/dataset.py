@@ -18,13 +18,13 @@ from ..client.session import open_client
 from ..costs.approval import ENOUGH_ANSWERS, MIN_ANSWERS
 from ..datasets.pools import Pool, drawn, positions_drawn
 from ..datasets.search import Query, SelectionConfig
-from ..datasets.selection import controls_for, find_dataset, prefix_if_sufficient
+from ..datasets.selection import Selection, controls_for, existing_dataset
 from ..datasets.storage import Dataset
 from ..game.notation import notate, notate_game, with_move_numbers
 from ..game.position import Position, earlier_moves
 from ..game.rules import Rules
 from ..providers.local import draw_board
-from ..runs.evaluate import Selection, select_async
+from ..runs.evaluate import select_async
 from ..task.samples import Trial, trials_of
 from ..task.spec import Spec, plan_for
 from ..task.types import Eval
@@ -112,11 +112,7 @@ def known_selection(
     config = SelectionConfig(model.info, available, plan)
     with open_cache(model.info) as cache:
         first = cache.answer(config.request(Query(0, 0)), config.settings)
-        dataset = (
-            prefix_if_sufficient(find_dataset(first.version, config), plan.wanted)
-            if first
-            else None
-        )
+        dataset = existing_dataset(first.version, config) if first else None
         if not dataset:
             return None
         positions = positions_drawn(dataset, spec, plan)

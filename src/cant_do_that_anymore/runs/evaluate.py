@@ -1,46 +1,41 @@
 """Evaluate one model: select its dataset, ask every condition, compute the results.
 
-Read top to bottom, this is the story of an evaluation: verify that the model is still the one whose
-answers are cached, determine its exact version, find or build its dataset, draw samples, ask about
+Read top to bottom, `_run` is the story of an evaluation: verify that the model is still the one
+whose answers are cached, have the cost approved, find or build its dataset, draw samples, ask about
 each position under every condition, score the answers, compute the results. A run with a target
 precision repeats this with more samples until it reaches the precision.
 """
 
-import logging
 import time
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from ..client.budget import Budget
 from ..client.client import Client
-from ..client.pricing import rate_for, searches_whole_pool
+from ..client.pricing import RunningCost, rate_for
 from ..client.session import create_model, open_client
-from ..costs.approval import RunningCost, cost_of, forecast_cost, require_approval
-from ..datasets.pools import Pool, given_dataset, positions_drawn, positions_for
-from ..datasets.search import SelectionConfig
-from ..datasets.selection import dataset_for, find_controls, find_dataset, version_of
+from ..costs.approval import cost_of, forecast_cost, require_approval
+from ..datasets.pools import Pool, positions_for
+from ..datasets.selection import Selection, select_positions
 from ..datasets.storage import Dataset, notes_on_dataset
 from ..errors import Interrupted
-from ..game.position import Position
 from ..interrupts import run_interruptible
 from ..metrics.compute import compute
 from ..metrics.notes import notes_on, on_moved_alias, version_of_all, versions_of
 from ..metrics.stopping import expected_sample_size, is_reached, on_precision, stages
 from ..progress import progress, status_callback
-from ..providers.base import Model, Request
+from ..providers.base import Model
 from ..providers.local import progress_listener
-from ..task.conditions import ASKED_OF_CONTROLS
+from ..task.conditions import OF_CONTROLS
 from ..task.quality_guard import QualityGuard
-from ..task.samples import Trial, trials_for
+from ..task.samples import trials_for
 from ..task.spec import Spec, plan_for
 from ..task.spill import spill_file
-from ..task.types import Condition, Plan, Sample
+from ..task.types import Plan, Sample
 from .identity_check import save_fingerprint, verify_identity, verify_identity_in
 from .results import Run
-
-log = logging.getLogger(__name__)
 
 ALL_CACHED = "every answer was kept from an earlier run; another seed asks anew"
 
@@ -64,38 +59,6 @@ def evaluate(
     return run_interruptible(run, cached=not spec.fresh)
 
 
-@dataclass(frozen=True)
-class Selection:
-    """The selected positions of a run: its dataset, the positions drawn from it, and controls."""
-
-    dataset: Dataset
-    positions: Sequence[Position]
-    controls: Sequence[Position]
-
-
-def select(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Selection:
-    """Find or build a model's dataset without measuring; arguments and errors as in `evaluate`."""
-    model = model or create_model(spec)
-    plan, source = plan_for(spec, model.info), positions_for(spec, quiet=quiet)
-
-    async def selected() -> Selection:
-        async with open_client(spec, model) as client:
-            await verify_identity(spec, plan, source, client, quiet=quiet)
-            return await select_async(spec, plan, source, client, billed=plan, quiet=quiet)
-
-    return run_interruptible(selected(), cached=not spec.fresh)
-
-
-async def select_async(
-    spec: Spec, plan: Plan, source: Dataset | Pool, client: Client, *, billed: Plan, quiet: bool
-) -> Selection:
-    """Do the same in a running event loop, after approval of the cost of the billed plan."""
-    if forecast := await forecast_cost(spec, billed, client, quiet=quiet):
-        require_approval([forecast.finding], [], [spec])
-    running_cost = RunningCost(rate_for(spec, client.model.info), 0)
-    return await _select(spec, plan, source, client, running_cost, quiet=quiet)
-
-
 async def _run(
     spec: Spec,
     plan: Plan,
@@ -106,25 +69,22 @@ async def _run(
     budget: Budget | None,
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    price = rate_for(spec, model.info)
+    requests_per_sample = len(plan.conditions) + spec.diagnose * len(OF_CONTROLS)
     async with open_client(spec, model, budget) as client:
         identity_notes = await verify_identity(spec, plan, source, client, quiet=quiet)
         # A caller that passes a budget has already approved the cost.
         if not budget and (forecast := await forecast_cost(spec, plan, client, quiet=quiet)):
             require_approval([forecast.finding], [forecast.measuring], [spec])
-        requests_per_sample = len(plan.conditions) + (
-            len(ASKED_OF_CONTROLS) if spec.diagnose else 0
-        )
-        price = rate_for(spec, model.info)
         for stage in stages(plan):  # each stage reuses the cached answers of the one before
             running_cost = RunningCost(price, requests_per_sample)
-            selection = await _select(spec, stage, source, client, running_cost, quiet=quiet)
-            drawn = replace(selection.dataset, positions=list(selection.positions))
-            identity_notes += await verify_identity_in(drawn, spec, plan, client, quiet=quiet)
-            running_cost.beyond = expected_sample_size(plan.precision, plan.wanted) - len(
-                selection.positions
+            selection = await select_positions(
+                spec, stage, source, client, running_cost, hoped=_hoped(spec), quiet=quiet
             )
-            all_samples = await _measure(client, selection, plan, running_cost, quiet=quiet)
             dataset, n = selection.dataset, len(selection.positions)
+            drawn = replace(dataset, positions=list(selection.positions))
+            identity_notes += await verify_identity_in(drawn, spec, plan, client, quiet=quiet)
+            all_samples = await _measure(client, selection, plan, running_cost, quiet=quiet)
             samples, controls = all_samples[:n], all_samples[n:]
             if n < stage.wanted or is_reached(samples, plan):
                 break
@@ -157,46 +117,6 @@ async def _run(
     )
 
 
-async def _select(
-    spec: Spec,
-    plan: Plan,
-    source: Dataset | Pool,
-    client: Client,
-    running_cost: RunningCost,
-    *,
-    quiet: bool,
-) -> Selection:
-    if isinstance(source, Dataset):
-        return Selection(source, positions_drawn(source, spec, plan), [])
-    criteria = SelectionConfig(client.model.info, source, plan)
-    dataset = await _dataset(spec, criteria, client, running_cost, quiet=quiet)
-    positions = positions_drawn(dataset, spec, plan)
-    controls = await find_controls(dataset, positions, criteria, client) if spec.diagnose else []
-    return Selection(dataset, positions, controls)
-
-
-async def _dataset(
-    spec: Spec, criteria: SelectionConfig, client: Client, running_cost: RunningCost, *, quiet: bool
-) -> Dataset:
-    version = await version_of(client, criteria, quiet=quiet)
-    if not spec.fallback_dataset:
-        patient = searches_whole_pool(spec, client.model.info)
-        return await dataset_for(
-            client,
-            version,
-            criteria,
-            running_cost,
-            hoped=expected_sample_size(spec.precision, spec.to_draw),
-            patient=patient,
-            quiet=quiet,
-            fresh=spec.fresh,
-        )
-    if dataset := find_dataset(version, criteria):
-        return dataset
-    log.warning("%s has no dataset; that of %s is taken instead", version, spec.fallback_dataset)
-    return given_dataset(spec.fallback_dataset, criteria.plan.change)
-
-
 async def _measure(
     client: Client, selection: Selection, plan: Plan, running_cost: RunningCost, *, quiet: bool
 ) -> list[Sample]:
@@ -204,14 +124,15 @@ async def _measure(
     samples: list[Sample] = []
     guard, spill = QualityGuard(plan.settings), spill_file()
     trials = trials_for(selection.positions, selection.controls, plan)
-    remaining = sum(len(conditions) for _, conditions in trials) + running_cost.after(
-        selection.dataset
-    )
     requests = (
         request
         for trial, conditions in trials
-        for request in _requests(trial, client, plan, conditions)
+        for request in client.cache.limited(list(trial.requests(conditions)), plan.settings)
     )
+    dataset, n = selection.dataset, len(selection.positions)
+    in_later_stages = max(0, expected_sample_size(plan.precision, plan.wanted) - n)
+    requests_each = (dataset.asked or 0) / len(dataset.positions) + running_cost.a_sample
+    remaining = sum(len(conditions) for _, conditions in trials) + in_later_stages * requests_each
     person = progress_listener(client.model)
     title = "measuring your habits" if person else f"measuring {client.model.info.name}"
     with progress(title, len(trials), quiet=quiet, to=person) as advance:
@@ -231,19 +152,6 @@ async def _measure(
     return samples
 
 
-def _requests(
-    trial: Trial, client: Client, plan: Plan, conditions: Sequence[Condition]
-) -> list[Request]:
-    """Return a sample's requests; after a truncation, only answers of the same limit count."""
-    requests = list(trial.requests(conditions))
-    same_limit_only = client.cache.had_truncation(requests, plan.settings)
-    return (
-        [replace(request, same_limit_only=True) for request in requests]
-        if same_limit_only
-        else requests
-    )
-
-
 def _check_failures(kind: str, samples: Sequence[Sample], max_rate: float) -> None:
     failed = [sample for sample in samples if not sample.answered]
     if len(failed) > max_rate * len(samples):
@@ -251,3 +159,33 @@ def _check_failures(kind: str, samples: Sequence[Sample], max_rate: float) -> No
         first = next(filter(None, errors))
         message = f"{len(failed)} of {len(samples)} {kind} have no answer (the first: {first})"
         raise Interrupted(message, "the others are saved")
+
+
+def select(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Selection:
+    """Find or build a model's dataset without measuring; arguments and errors as in `evaluate`."""
+    model = model or create_model(spec)
+    plan, source = plan_for(spec, model.info), positions_for(spec, quiet=quiet)
+
+    async def selected() -> Selection:
+        async with open_client(spec, model) as client:
+            await verify_identity(spec, plan, source, client, quiet=quiet)
+            return await select_async(spec, plan, source, client, billed=plan, quiet=quiet)
+
+    return run_interruptible(selected(), cached=not spec.fresh)
+
+
+async def select_async(
+    spec: Spec, plan: Plan, source: Dataset | Pool, client: Client, *, billed: Plan, quiet: bool
+) -> Selection:
+    """Do the same in a running event loop, after approval of the cost of the billed plan."""
+    if forecast := await forecast_cost(spec, billed, client, quiet=quiet):
+        require_approval([forecast.finding], [], [spec])
+    running_cost = RunningCost(rate_for(spec, client.model.info), 0)
+    return await select_positions(
+        spec, plan, source, client, running_cost, hoped=_hoped(spec), quiet=quiet
+    )
+
+
+def _hoped(spec: Spec) -> int:
+    """Return how many positions the run is expected to need."""
+    return expected_sample_size(spec.precision, spec.to_draw)

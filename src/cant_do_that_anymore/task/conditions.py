@@ -29,8 +29,8 @@ PLACEBO, REMINDED = "placebo", "reminded"
 # Legality questions: about a special move, and about a move that the changed rules allow.
 KNOWS_FORBIDDEN, KNOWS_ALLOWED = QUESTIONS = ("knows_forbidden", "knows_allowed")
 # The conditions of a diagnosis, for every position.
-ASKED = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO, REMINDED, *QUESTIONS)
-ASKED_OF_CONTROLS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO)
+OF_DIAGNOSIS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO, REMINDED, *QUESTIONS)
+OF_CONTROLS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO)
 
 
 def render_turns(condition: Condition, position: Position) -> tuple[Message, ...]:

@@ -20,7 +20,7 @@ from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, res
 from ..providers.access import split_address, validate_headers
 from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
 from ..validation import check
-from .conditions import ASKED, check_conditions, conditions_for
+from .conditions import OF_DIAGNOSIS, check_conditions, conditions_for
 from .option_info import LIMITS, MODEL, TASK, OptionInfo
 from .prompts import DEFAULT, wording_named
 from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Plan, Reading
@@ -296,7 +296,7 @@ class Spec:
     @property
     def asked_under(self) -> tuple[str, ...]:
         """The names of all conditions of the run."""
-        return tuple(dict.fromkeys((*self.conditions, *(ASKED if self.diagnose else ()))))
+        return tuple(dict.fromkeys((*self.conditions, *(OF_DIAGNOSIS if self.diagnose else ()))))
 
     @property
     def change(self) -> Rules:
