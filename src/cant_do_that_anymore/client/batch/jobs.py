@@ -10,8 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
@@ -30,8 +29,18 @@ from ..client import REQUEST_DEADLINE, OnStatus, backoff_seconds
 from ..store import Store
 from .api import BatchApi, NoBatches, State
 
+log = logging.getLogger(__name__)
+
+# How often to look something up before it counts as lost.
+MAX_LOOKUPS = 7
+# Seconds between polls: the first, the longest, and the growth factor.
+FIRST_POLL, LONGEST_POLL, POLL_FACTOR = 0.5, 60.0, 1.5
 LOCK_POLL = 0.2  # seconds
 LONGEST_BATCH = 48 * 3600.0  # seconds; providers promise 24 hours
+
+T = TypeVar("T")
+# Waits so many seconds, or until the client stops; returns whether it has.
+StoppedWithin = Callable[[float], Awaitable[bool]]
 
 
 class JournalEntry(NamedTuple):
@@ -82,13 +91,13 @@ class BatchJournal:
         """Return the variants of the requests in a file, by key."""
         return {key: tuple(variant) for key, variant in self._batch(file)["variants"].items()}
 
-    def ended(self, file: str, answers: Mapping[str, Answer | None]) -> None:
+    def ended(self, file: str, results: Mapping[str, Answer | Exception]) -> None:
         """Save the answers of a batch, and delete its other requests."""
-        entries = {
-            key: answer and {"file": file, "answer": answer.to_json()}
-            for key, answer in answers.items()
-        }
-        self._store.write("batched", {**dict.fromkeys(self.variants_in(file)), **entries})
+        entries: dict[str, Any] = dict.fromkeys((*self.variants_in(file), *results))
+        for key, result in results.items():
+            if isinstance(result, Answer):
+                entries[key] = {"file": file, "answer": result.to_json()}
+        self._store.write("batched", entries)
         self._write(file, None)
 
     def forget(self, keys: Iterable[str]) -> None:
@@ -116,33 +125,6 @@ class BatchJournal:
 
     def _key(self, file: str) -> str:
         return f"{self._model} {digest(file)}"
-
-
-log = logging.getLogger(__name__)
-
-# How often to look something up before it counts as lost.
-MAX_LOOKUPS = 7
-# Seconds between polls: the first, the longest, and the growth factor.
-FIRST_POLL, LONGEST_POLL, POLL_FACTOR = 0.5, 60.0, 1.5
-
-T = TypeVar("T")
-# Waits so many seconds, or until the client stops; returns whether it has.
-StoppedWithin = Callable[[float], Awaitable[bool]]
-
-
-@dataclass(frozen=True)
-class Ended:
-    """The results of a batch.
-
-    Attributes:
-        results: an answer or an error by key; a missing key was not answered.
-        fault: why keys are missing.
-        paid: whether missing results may have been billed.
-    """
-
-    results: Mapping[str, Answer | Exception]
-    fault: str
-    paid: bool
 
 
 class Batches:
@@ -182,13 +164,16 @@ class Batches:
 
     async def follow(
         self, file: str, variants: Mapping[str, RequestVariant], on_status: OnStatus
-    ) -> Ended | None:
-        """Wait until a file's batch has ended and record its answers; None if stopped.
+    ) -> dict[str, Answer | Exception] | None:
+        """Wait until a file's batch has ended, and record its answers.
 
         Args:
             file: the id of the file.
             variants: the variants of the requests that are waited for, by key.
             on_status: gets the progress.
+
+        Returns:
+            An answer or an error for every request in the file, by key; None if stopped.
         """
         batch = self._journal.batch_of(file)
         if not batch:  # the process that was creating it died
@@ -198,22 +183,18 @@ class Batches:
                 )
         self.under_way = batch
         variants = {**self._journal.variants_in(file), **variants}
-        report = partial(self._report_progress, on_status, len(variants))
-        state = await self._last_state(batch, report)
+        state = await self._last_state(batch, len(variants), on_status)
         if state and not state.has_ended:
             return None
-        results = await self._results(state, variants) if state else {}
-        answers = {key: result for key, result in results.items() if isinstance(result, Answer)}
-        self._journal.ended(file, {**dict.fromkeys(variants), **answers})
+        results = await self._results(state, variants)
+        self._journal.ended(file, results)
         self.under_way = ""
         if not state:
             log.warning(
                 "the batch %s with %s is not known there any more; what it held is asked again",
                 *(batch, pluralize(len(variants), "question")),
             )
-        status = state.status if state else "lost"
-        fault = (state and state.fault) or f"nothing came of it in a batch that is {status}"
-        return Ended(results, fault, paid=status == "completed")
+        return results
 
     async def _create_from(self, file: str, *, may_exist: bool) -> str:
         """Create the batch of a file, unless it exists; after any error, look it up first."""
@@ -222,23 +203,21 @@ class Batches:
             nonlocal may_exist
             found = await self._find(file) if may_exist else None
             may_exist = True
-            return found or await self._create(file)
+            try:
+                return found or await self._api.create(file)
+            except UserError:  # rejected for good
+                self._journal.ended(file, {})
+                raise
 
         try:
             batch = await self._with_retries(find_or_create)
         except Incomplete:
-            if await self._is_surely_absent(file):
-                self._journal.ended(file, {})
+            with suppress(TransientError, UserError):
+                if not await self._api.find(file):  # surely
+                    self._journal.ended(file, {})
             raise
         self._journal.set_batch(file, batch)
         return batch
-
-    async def _create(self, file: str) -> str:
-        try:
-            return await self._api.create(file)
-        except UserError:  # rejected for good
-            self._journal.ended(file, {})
-            raise
 
     async def _find(self, file: str) -> str | None:
         try:
@@ -247,21 +226,16 @@ class Batches:
             log.warning("it cannot be looked up whether a batch was sent before (%s)", error)
             return None
 
-    async def _is_surely_absent(self, file: str) -> bool:
-        """Whether the server confirms that no batch was created from a file."""
-        try:
-            return await self._api.find(file) is None
-        except (TransientError, UserError):
-            return False
-
-    async def _last_state(self, batch: str, on_status: Callable[[State], None]) -> State | None:
+    async def _last_state(self, batch: str, size: int, on_status: OnStatus) -> State | None:
         """Poll until the batch has ended or the client stops; None if it does not exist."""
         started, wait = time.monotonic(), FIRST_POLL
         while True:
-            state = await self._when_found(partial(self._api.state, batch))
+            state = await self._with_retries(partial(self._api.state, batch))
             if not state or state.has_ended:
                 return state
-            on_status(state)
+            failed = f", {state.failed:,} failed" if state.failed else ""
+            status, total = state.status.replace("_", " "), state.total or size
+            on_status(f"batch {status}: {state.done:,} of {total:,} answered{failed}")
             if time.monotonic() - started > LONGEST_BATCH:
                 raise Incomplete(
                     f"the batch {batch} has not ended in {duration(LONGEST_BATCH)}; cancel it "
@@ -271,53 +245,46 @@ class Batches:
                 return state
             wait = min(LONGEST_POLL, wait * POLL_FACTOR)
 
-    @staticmethod
-    def _report_progress(on_status: OnStatus, total: int, state: State) -> None:
-        failed = f", {state.failed:,} failed" if state.failed else ""
-        status = state.status.replace("_", " ")
-        on_status(f"batch {status}: {state.done:,} of {state.total or total:,} answered{failed}")
-
     async def _results(
-        self, state: State, variants: Mapping[str, RequestVariant]
+        self, state: State | None, variants: Mapping[str, RequestVariant]
     ) -> dict[str, Answer | Exception]:
         """Return the results in a batch's files by key; an answer wins over an error."""
-        results: dict[str, Answer | Exception] = {}
-        for file in state.files:
-            contents = await self._when_found(partial(self._api.results, file))
+        status = state.status if state else "lost"
+        fault = (state and state.fault) or f"nothing came of it in a batch that is {status}"
+        results: dict[str, Answer | Exception] = {
+            key: TransientError(fault, maybe_billed=status == "completed") for key in variants
+        }
+        for file in state.files if state else ():
+            contents = await self._with_retries(partial(self._api.results, file))
             if contents is None:
                 log.warning("the results in %s are lost; what they held is asked again", file)
             for result in contents or ():
                 key = result["custom_id"]
-                if key not in variants or isinstance(results.get(key), Answer):
+                if key not in variants or isinstance(results[key], Answer):
                     continue
                 try:
                     results[key] = self._api.answer_in(result, variants[key])
-                except (RequestRejected, TransientError, UserError) as fault:
-                    results[key] = fault
+                except (RequestRejected, TransientError, UserError) as error:
+                    results[key] = error
         return results
 
-    async def _when_found(self, call: Callable[[], Awaitable[T | None]]) -> T | None:
-        """Retry a call that returns None, since the server may list the object only later."""
-        for attempts in range(MAX_LOOKUPS):
-            value = await self._with_retries(call)
-            if value is not None:
-                return value
-            if await self._stopped_within(backoff_seconds(attempts, None)):
-                raise _unreachable("stopped")
-        return None
-
     async def _with_retries(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Retry a call on transient errors, up to `REQUEST_DEADLINE`."""
-        started = time.monotonic()
+        """Retry a call on transient errors up to `REQUEST_DEADLINE`, and on None a few times.
+
+        The server may list an object only some time after it was created.
+        """
+        started, lookups = time.monotonic(), 0
         for attempts in count():
             try:
-                return await call()
-            except TransientError as fault:
-                stopped = await self._stopped_within(backoff_seconds(attempts, fault.retry_after))
-                if stopped or time.monotonic() - started > REQUEST_DEADLINE:
-                    raise _unreachable(str(fault)) from None
+                value, lookups = await call(), lookups + 1
+                if value is not None or lookups == MAX_LOOKUPS:
+                    return value
+                fault, started = TransientError("not found"), time.monotonic()
+            except TransientError as error:
+                fault = error
+            stopped = await self._stopped_within(backoff_seconds(attempts, fault.retry_after))
+            if stopped or time.monotonic() - started > REQUEST_DEADLINE:
+                raise Interrupted(
+                    f"the batches cannot be reached ({fault})", "what was sent goes on there"
+                )
         raise AssertionError("there is always another try")
-
-
-def _unreachable(why: str) -> Interrupted:
-    return Interrupted(f"the batches cannot be reached ({why})", "what was sent goes on there")
