@@ -11,13 +11,14 @@ OUTPUT = "Output"
 HEADINGS = (MODEL, TASK, LIMITS, OUTPUT)
 WIDEST_NAME = 28
 PATH = click.Path(path_type=Path)
+AT_LEAST_1 = click.IntRange(1)
 
 
 class Option(click.Option):
-    """An option with its heading in the help."""
+    """An option with its heading in the help; ``flags`` are separated by spaces."""
 
-    def __init__(self, *args: Any, heading: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, flags: str, heading: str, help: str, **attributes: Any) -> None:
+        super().__init__(flags.split(), help=help, **attributes)
         self.heading = heading
 
 
@@ -39,24 +40,19 @@ class Command(click.Command):
                     formatter.write_dl([(name.ljust(width), text) for name, text in group])
 
 
-JSON = Option(
-    ["--json", "as_json"], heading=OUTPUT, is_flag=True, help="Print JSON, and nothing else."
-)
-QUIET = Option(["--quiet"], heading=OUTPUT, is_flag=True, help="Show no progress.")
+JSON = Option("--json as_json", OUTPUT, "Print JSON, and nothing else.", is_flag=True)
+QUIET = Option("--quiet", OUTPUT, "Show no progress.", is_flag=True)
 MARKDOWN = Option(
-    ["--markdown", "as_markdown"],
-    heading=OUTPUT,
-    is_flag=True,
-    help="Print the table as Markdown, for GitHub.",
+    "--markdown as_markdown", OUTPUT, "Print the table as Markdown, for GitHub.", is_flag=True
 )
 
 
 def out_option(default: str) -> Option:
     """Create ``--out`` for a folder of results, with a description of its default."""
     help_text = f"Where the results go.  [default: {default}]"
-    return Option(["--out"], heading=OUTPUT, type=PATH, metavar="DIR", help=help_text)
+    return Option("--out", OUTPUT, help_text, type=PATH, metavar="DIR")
 
 
 def output_option(help_text: str) -> Option:
     """Create ``-o`` for the file that a command writes."""
-    return Option(["-o", "--output"], heading=OUTPUT, type=PATH, metavar="FILE", help=help_text)
+    return Option("-o --output", OUTPUT, help_text, type=PATH, metavar="FILE")

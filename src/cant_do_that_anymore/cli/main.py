@@ -12,7 +12,7 @@ from ..startup import log_to, read_env_file, report_errors
 
 
 class Entry(NamedTuple):
-    """The location of a command, as ``module:name`` in this package, and its line in the help."""
+    """The location of a command, as ``module:name`` in ``commands``, and its line in the help."""
 
     place: str
     line: str
@@ -35,7 +35,7 @@ class LazyGroup(click.Group):
             if name in entries:
                 module, _, attribute = entries[name].place.partition(":")
                 command: click.Command = getattr(
-                    import_module(f".{module}", __package__), attribute
+                    import_module(module, f"{__package__}.commands"), attribute
                 )
                 return command
         return None
@@ -60,68 +60,59 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 COMMANDS = {
     "Measure": {
         "run": Entry(
-            "commands.run:run_command",
-            "Measure a model: does it drop a habit when the rules change?",
+            ".run:run_command", "Measure a model: does it drop a habit when the rules change?"
         ),
         "estimate": Entry(
-            "commands.estimate:estimate_command",
+            ".estimate:estimate_command",
             "Say what a run will take: questions, tokens, cost and time.",
         ),
         "experiment": Entry(
-            "commands.experiment:experiment",
-            "Measure several models several times, and draw the results.",
+            ".experiment:experiment", "Measure several models several times, and draw the results."
         ),
     },
     "Look at results": {
-        "runs": Entry("commands.report:list_runs", "List runs, the newest first."),
+        "runs": Entry(".report:list_runs", "List runs, the newest first."),
         "show": Entry(
-            "commands.show:show", "Show samples of a run: the board, the prompts and the replies."
+            ".show:show", "Show samples of a run: the board, the prompts and the replies."
         ),
-        "view": Entry("commands.report:view", "Open the page of a run in the browser."),
-        "report": Entry("commands.report:report", "Write the page of each run again."),
+        "view": Entry(".report:view", "Open the page of a run in the browser."),
+        "report": Entry(".report:report", "Write the page of each run again."),
         "compare": Entry(
-            "commands.compare:compare_command",
+            ".compare:compare_command",
             "Compare models and test whether differences are significant.",
         ),
         "rescore": Entry(
-            "commands.run:rescore", "Read a run's replies in another way, without asking anything."
+            ".run:rescore", "Read a run's replies in another way, without asking anything."
         ),
     },
     "Data": {
-        "dataset": Entry("main:dataset", "Datasets: the positions where a model has the habit."),
-        "mine": Entry("commands.mine:mine", "Find positions with a special move in games."),
-        "selfplay": Entry(
-            "commands.selfplay:selfplay", "Make a pool from games that an engine plays."
-        ),
+        "dataset": Entry("..main:dataset", "Datasets: the positions where a model has the habit."),
+        "mine": Entry(".mine:mine", "Find positions with a special move in games."),
+        "selfplay": Entry(".selfplay:selfplay", "Make a pool from games that an engine plays."),
         "rules": Entry(
-            "commands.rules:list_rules",
-            "List the rule changes, each with a move that is illegal now.",
+            ".rules:list_rules", "List the rule changes, each with a move that is illegal now."
         ),
-        "legal": Entry("commands.legal:legal", "Print the legal moves of a position."),
-        "prompt": Entry("commands.show:prompt", "Print the messages that a model gets."),
+        "legal": Entry(".legal:legal", "Print the legal moves of a position."),
+        "prompt": Entry(".show:prompt", "Print the messages that a model gets."),
     },
     "The original's command": {
-        "oaieval": Entry(".oaieval.command:oaieval", "Measure SOLVER by EVAL."),
+        "oaieval": Entry("...oaieval.command:oaieval", "Measure SOLVER by EVAL.")
     },
 }
 
 DATASET_COMMANDS = {
     "Commands": {
-        "list": Entry("commands.dataset:list_command", "List all datasets."),
-        "show": Entry(
-            "commands.dataset:show", "Show what is known of a dataset, and its first positions."
-        ),
+        "list": Entry(".dataset:list_command", "List all datasets."),
+        "show": Entry(".dataset:show", "Show what is known of a dataset, and its first positions."),
         "build": Entry(
-            "commands.dataset:build",
-            "Build a model's dataset, or enlarge it from where it stopped.",
+            ".dataset:build", "Build a model's dataset, or enlarge it from where it stopped."
         ),
-        "export": Entry("commands.dataset:export", "Write a dataset or a pool as JSON lines."),
+        "export": Entry(".dataset:export", "Write a dataset or a pool as JSON lines."),
         "import": Entry(
-            "commands.dataset:import_command", "Take the positions of FILE as a model's dataset."
+            ".dataset:import_command", "Take the positions of FILE as a model's dataset."
         ),
         "union": Entry(
-            "commands.dataset:union_command",
-            "Join datasets into one that is fair to all their models.",
+            ".dataset:union_command", "Join datasets into one that is fair to all their models."
         ),
     }
 }

@@ -33,8 +33,9 @@ def _option(name: str, info: OptionInfo) -> Option:
     default = getattr(Spec, name)
     is_flag, is_list = isinstance(default, bool), isinstance(default, tuple) or name == "model"
     return Option(
-        [f"--{name.replace('_', '-')}" if len(name) > 1 else f"-{name}"],
-        heading=info.heading,
+        f"--{name.replace('_', '-')}" if len(name) > 1 else f"-{name}",
+        info.heading,
+        info.help,
         default=default,
         show_default=not is_flag and default not in (None, "", ()),
         is_flag=is_flag,
@@ -42,18 +43,17 @@ def _option(name: str, info: OptionInfo) -> Option:
         callback=_one_model if name == "model" else None,
         type=None if is_flag or is_list else FieldType(),
         metavar=info.metavar or None,
-        help=info.help,
     )
 
 
 SPEC_OPTIONS = {name: _option(name, info) for name, info in OPTIONS.items()}
 MODELS = Option(
-    ["--model", "models"],
-    heading=MODEL,
+    "--model models",
+    MODEL,
+    f"Whom to measure, NAME@URL at a server; repeatable.  [default: {DEFAULT_MODEL}]",
     multiple=True,
     type=click.UNPROCESSED,  # an experiment file may give a table for a model
     metavar="M",
-    help=f"Whom to measure, NAME@URL at a server; repeatable.  [default: {DEFAULT_MODEL}]",
 )
 
 
@@ -71,13 +71,13 @@ def several(name: str, plural: str, *default: str, default_text: str = "") -> Op
     single = SPEC_OPTIONS[name]
     default_text = default_text or ",".join(default)
     return Option(
-        [single.opts[0], plural],
-        heading=single.heading,
+        f"{single.opts[0]} {plural}",
+        single.heading,
+        f"{single.help}  [default: {default_text}]" if default_text else str(single.help),
         multiple=True,
         default=default,
         metavar=f"{single.metavar},...",
         callback=lambda ctx, option, values: tuple(
             dict.fromkeys(",".join(values).split(",") if values else [None])
         ),
-        help=f"{single.help}  [default: {default_text}]" if default_text else single.help,
     )

@@ -2,8 +2,4 @@
 
 from .tasks import cant_do_that_anymore, cant_do_that_anymore_diagonal, cant_do_that_anymore_small
 
-__all__ = [
-    "cant_do_that_anymore",
-    "cant_do_that_anymore_diagonal",
-    "cant_do_that_anymore_small",
-]
+__all__ = ["cant_do_that_anymore", "cant_do_that_anymore_diagonal", "cant_do_that_anymore_small"]

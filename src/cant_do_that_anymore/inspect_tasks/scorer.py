@@ -139,8 +139,7 @@ def _ratio(parts: Sequence[float], wholes: Sequence[float]) -> Estimate:
         return Estimate(nan, [nan] * n)
     ratio = sum(parts) / whole
     return Estimate(
-        ratio,
-        [(part - ratio * w) * n / whole for part, w in zip(parts, wholes, strict=True)],
+        ratio, [(part - ratio * w) * n / whole for part, w in zip(parts, wholes, strict=True)]
     )
 
 

@@ -112,16 +112,11 @@ LOG_FORMAT = "[%(asctime)s] [%(filename)s:%(lineno)d] %(message)s"
 
 
 @click.command(
-    "oaieval",
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    "oaieval", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.argument("solver")
 @click.option(
-    "--seed",
-    default=DEFAULT_SEED,
-    show_default=True,
-    metavar="S",
-    help=OPTIONS["seed"].help,
+    "--seed", default=DEFAULT_SEED, show_default=True, metavar="S", help=OPTIONS["seed"].help
 )
 @click.argument("eval_name", metavar="EVAL")
 @click.option("--extra_eval_params", default="", metavar="K=V,...", help=", ".join(EVAL_PARAMS))

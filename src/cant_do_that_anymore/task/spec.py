@@ -191,9 +191,7 @@ class Spec:
     diagnose: Annotated[
         bool,
         OptionInfo(
-            TASK,
-            "",
-            "Ask also why the habit stays: up to nine questions a sample instead of two.",
+            TASK, "", "Ask also why the habit stays: up to nine questions a sample instead of two."
         ),
     ] = False
     n: Annotated[
@@ -255,9 +253,7 @@ class Spec:
     keep_looking: Annotated[
         bool,
         OptionInfo(
-            LIMITS,
-            "",
-            "Ask about the whole pool, although it holds too few habits to be worth it.",
+            LIMITS, "", "Ask about the whole pool, although it holds too few habits to be worth it."
         ),
     ] = False
     fresh: Annotated[

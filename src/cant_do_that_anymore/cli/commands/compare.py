@@ -19,11 +19,7 @@ from ..help import JSON, MARKDOWN, Command, output_option
 @click.command(
     "compare",
     cls=Command,
-    params=[
-        output_option("Write a page (HTML) there as well."),
-        MARKDOWN,
-        JSON,
-    ],
+    params=[output_option("Write a page (HTML) there as well."), MARKDOWN, JSON],
 )
 @click.argument("names", metavar="RUN RUN...", nargs=-1, required=True)
 def compare_command(

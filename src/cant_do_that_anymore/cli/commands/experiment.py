@@ -29,7 +29,7 @@ from ...task.types import Eval
 from ..approval import with_approval
 from ..console import console
 from ..experiment_toml import NAME, file_in, take_defaults, write_example
-from ..help import JSON, MARKDOWN, OUTPUT, PATH, QUIET, Command, Option, out_option
+from ..help import AT_LEAST_1, JSON, MARKDOWN, OUTPUT, PATH, QUIET, Command, Option, out_option
 from ..options import MODELS, several, spec_options
 
 OUT = Path("experiment")
@@ -49,29 +49,29 @@ OUT = Path("experiment")
             ),
         ),
         Option(
-            ["--runs"],
-            heading=TASK,
-            type=click.IntRange(1),
+            "--runs",
+            TASK,
+            "Runs of everything, with the seeds from --seed on.",
+            type=AT_LEAST_1,
             metavar="N",
             default=3,
             show_default=True,
-            help="Runs of everything, with the seeds from --seed on.",
         ),
         out_option(str(OUT)),
         Option(
-            ["--plots-only"],
-            heading=OUTPUT,
+            "--plots-only",
+            OUTPUT,
+            "Measure nothing: draw the runs, or the original's record files, at PATH.",
             is_flag=True,
-            help="Measure nothing: draw the runs, or the original's record files, at PATH.",
         ),
         Option(
-            ["--init"],
-            heading=OUTPUT,
+            "--init",
+            OUTPUT,
+            f"Write an example of FILE.toml, with comments, and stop.  [default: {NAME}]",
             is_flag=False,
             flag_value=NAME,
             type=PATH,
             metavar="[FILE]",
-            help=f"Write an example of FILE.toml, with comments, and stop.  [default: {NAME}]",
         ),
         MARKDOWN,
         JSON,

@@ -19,7 +19,7 @@ from ...game.position import gzip_if_named
 from ...game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from ...progress import Show, progress_display
 from ...task.option_info import LIMITS, TASK
-from ..help import OUTPUT, Command, Option
+from ..help import AT_LEAST_1, OUTPUT, Command, Option
 
 MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
 
@@ -28,62 +28,55 @@ MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
     cls=Command,
     params=[
         Option(
-            ["--rules"],
-            heading=TASK,
+            "--rules",
+            TASK,
+            "One of cdta rules.",
             default=BISHOPS_AS_KNIGHTS.key,
             show_default=True,
             metavar="KEY",
-            help="One of cdta rules.",
         ),
         Option(
-            ["--first/--every"],
-            heading=TASK,
+            "--first/--every",
+            TASK,
+            "Take the first special move of a game (the default), or every one.",
             default=True,
-            help="Take the first special move of a game (the default), or every one.",
         ),
         Option(
-            ["--unique/--duplicates"],
-            heading=TASK,
+            "--unique/--duplicates",
+            TASK,
+            "Keep one position with the same moves so far (the default), or duplicates too.",
             default=True,
-            help="Keep one position with the same moves so far (the default), or duplicates too.",
         ),
         Option(
-            ["--min-elo"],
-            heading=TASK,
+            "--min-elo",
+            TASK,
+            "Only games of two players rated E or higher.",
             type=click.IntRange(min=0),
             default=0,
             metavar="E",
-            help="Only games of two players rated E or higher.",
         ),
+        Option("--limit", LIMITS, "Stop after N positions.", type=AT_LEAST_1, metavar="N"),
         Option(
-            ["--limit"],
-            heading=LIMITS,
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Stop after N positions.",
-        ),
-        Option(
-            ["--jobs"],
-            heading=LIMITS,
-            type=click.IntRange(min=1),
+            "--jobs",
+            LIMITS,
+            "How many processes to use.",
+            type=AT_LEAST_1,
             default=1,
             show_default=True,
             metavar="N",
-            help="How many processes to use.",
         ),
         Option(
-            ["--cluster"],
-            heading=LIMITS,
+            "--cluster",
+            LIMITS,
+            "Use the Ray cluster at ADDRESS, or auto for the one this machine is part of.",
             metavar="ADDRESS",
-            help="Use the Ray cluster at ADDRESS, or auto for the one this machine is part of.",
         ),
         Option(
-            ["-o", "--output"],
-            heading=OUTPUT,
+            "-o --output",
+            OUTPUT,
+            "Where the positions go, compressed if it ends in .gz; by default to standard output.",
             type=click.Path(dir_okay=False, path_type=Path),
             metavar="FILE",
-            help="Where the positions go, compressed if it ends in .gz; by default to standard "
-            "output.",
         ),
     ],
 )

@@ -35,8 +35,7 @@ from ..help import JSON, PATH, Command, output_option
 
 
 @click.command(
-    cls=Command,
-    params=[output_option(f"Where to.  [default: {PAGE_NAME} in each RUN]")],
+    cls=Command, params=[output_option(f"Where to.  [default: {PAGE_NAME} in each RUN]")]
 )
 @click.argument("names", metavar="RUN...", nargs=-1, required=True)
 def report(names: tuple[str, ...], output: Path | None) -> None:

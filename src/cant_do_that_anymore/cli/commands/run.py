@@ -23,9 +23,7 @@ from ..options import spec_options
 
 
 @click.command(
-    "run",
-    cls=Command,
-    params=[*spec_options(), out_option("under CDTA_HOME"), JSON, QUIET],
+    "run", cls=Command, params=[*spec_options(), out_option("under CDTA_HOME"), JSON, QUIET]
 )
 def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Measure a model: does it drop a habit when the rules change?
@@ -53,12 +51,7 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
 @click.command(
     cls=Command,
     params=[
-        Option(
-            ["--reading"],
-            heading=TASK,
-            type=click.Choice(get_args(Reading)),
-            help="By default as they were.",
-        ),
+        Option("--reading", TASK, "By default as they were.", type=click.Choice(get_args(Reading))),
         out_option("RUN-READING"),
         JSON,
     ],

@@ -24,7 +24,7 @@ from ...task.option_info import TASK
 from ...task.prompts import wording_named
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample
 from ..console import console
-from ..help import JSON, OUTPUT, Command, Option
+from ..help import AT_LEAST_1, JSON, OUTPUT, Command, Option
 from ..options import SPEC_OPTIONS
 
 LONGEST_REPLY = 1500  # characters; `cdta view` shows all of it
@@ -33,11 +33,18 @@ LONGEST_REPLY = 1500  # characters; `cdta view` shows all of it
 @click.command(
     cls=Command,
     params=[
-        Option(["--failed"], heading=OUTPUT, is_flag=True, help="Only those that break the rule."),
-        Option(["-n"], heading=OUTPUT, type=click.IntRange(1), default=3, show_default=True,
-               metavar="N", help="How many samples."),
+        Option("--failed", OUTPUT, "Only those that break the rule.", is_flag=True),
+        Option(
+            "-n",
+            OUTPUT,
+            "How many samples.",
+            type=AT_LEAST_1,
+            default=3,
+            show_default=True,
+            metavar="N",
+        ),
     ],
-)  # fmt: skip
+)
 @click.argument("name", metavar="[RUN]", default=LATEST)
 def show(name: str, failed: bool, n: int) -> None:
     """Show samples of a run: the board, the prompts and the replies.
@@ -85,13 +92,19 @@ def _print_sample(sample: Sample, conditions: Sequence[Condition], screen: Conso
 @click.command(
     cls=Command,
     params=[
-        Option(["--condition", "names"], heading=TASK, multiple=True, metavar="C",
-               default=(STANDARD_CONDITION, CHANGED_CONDITION), show_default=True,
-               help=f"One of {', '.join(CONDITIONS)}; repeatable."),
+        Option(
+            "--condition names",
+            TASK,
+            f"One of {', '.join(CONDITIONS)}; repeatable.",
+            multiple=True,
+            default=(STANDARD_CONDITION, CHANGED_CONDITION),
+            show_default=True,
+            metavar="C",
+        ),
         *(SPEC_OPTIONS[name] for name in ("rules", "wording", "model")),
         JSON,
     ],
-)  # fmt: skip
+)
 def prompt(
     names: tuple[str, ...], rules: str, wording: str, model: str | None, as_json: bool
 ) -> None:
