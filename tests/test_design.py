@@ -14,6 +14,7 @@ from aiohttp import ClientSession, web
 from markupsafe import escape
 
 from cant_do_that_anymore import Position, Spec, evaluate
+from cant_do_that_anymore.api import save_with_page
 from cant_do_that_anymore.client.cache import request_key
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import SelectionConfig
@@ -35,7 +36,7 @@ from cant_do_that_anymore.providers.base import (
 )
 from cant_do_that_anymore.providers.catalogue import PROVIDERS, Provider
 from cant_do_that_anymore.providers.local import RandomModel
-from cant_do_that_anymore.report.run_page import page, save_with_page
+from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.runs.evaluate import ALL_CACHED
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run

@@ -12,13 +12,13 @@ from .errors import UserError
 from .game.rules import Rules
 from .providers.base import Model
 from .report.document import pair_row
+from .report.html import PAGE_NAME
 from .report.notebook import comparison_html, run_html, run_line, sample_rows
-from .report.pages import write_comparison
-from .report.run_page import save_with_page
+from .report.run_page import write_page
 from .runs import evaluate as evaluation
 from .runs import results
 from .runs.lookup import check_free, find_run, new_run_dir
-from .runs.storage import load_run
+from .runs.storage import load_run, save_run
 from .task.spec import Spec
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ class Comparisons(Ranking):
         Raises:
             UserError: if the report cannot be written.
         """
+        from .report.pages import write_comparison  # imports matplotlib
+
         return write_comparison(self, Path(path))
 
     def to_frame(self) -> "DataFrame":
@@ -126,6 +128,16 @@ def compare(*runs: results.Run) -> Comparisons:
     """
     ranking = ranking_of(runs)
     return Comparisons(ranking.entries, ranking.comparisons)
+
+
+def save_with_page(run: results.Run, folder: Path) -> None:
+    """Write the folder of a run with its report.
+
+    Raises:
+        UserError: if they cannot be written.
+    """
+    save_run(run, folder)
+    write_page(run, folder / PAGE_NAME)
 
 
 def _with_methods(run: results.Run) -> Run:

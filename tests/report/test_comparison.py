@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from browser import browser_or_skip
+from cant_do_that_anymore.api import save_with_page
 from cant_do_that_anymore.comparison.leaderboard import Ranking, ranking_of
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import visible
@@ -19,7 +20,6 @@ from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Answer, Settings
 from cant_do_that_anymore.report.markdown import comparison_in_markdown
 from cant_do_that_anymore.report.pages import comparison_page
-from cant_do_that_anymore.report.run_page import save_with_page
 from cant_do_that_anymore.report.tables import comparison_table
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome

@@ -13,13 +13,11 @@ from typing import Annotated, Any
 import click
 from annotated_types import Ge
 
+from ..api import Run, evaluate
 from ..datasets.pools import drawn
 from ..errors import InvalidInput, unknown_value
 from ..files import safe_name
-from ..report.run_page import save_with_page
-from ..runs.evaluate import evaluate
-from ..runs.lookup import check_writable, new_run_dir
-from ..runs.results import Run
+from ..runs.lookup import check_writable
 from ..startup import log_to, read_env_file, report_errors
 from ..task.spec import DEFAULT_SEED, OPTIONS, SAMPLES, Spec, parse_option, plan_for
 from ..task.types import Eval
@@ -279,8 +277,6 @@ def _record_path(flags: SimpleNamespace, run_id: str, solver: str, eval_name: st
 
 
 def _save(run: Run) -> None:
-    folder = new_run_dir(run)
-    save_with_page(run, folder)
-    log.info("Run folder: %s", folder)
+    log.info("Run folder: %s", run.save())
     for note in run.notes:
         log.warning("Note: %s", note)

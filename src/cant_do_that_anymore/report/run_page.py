@@ -43,10 +43,10 @@ from ..metrics.measures import (
 from ..metrics.thinking import LONGER, TOKENS, Amount, amounts_for
 from ..metrics.types import Measure, Results
 from ..runs.results import Run
-from ..runs.storage import save_run, temperatures
+from ..runs.storage import temperatures
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, QUESTIONS, REMINDED
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Condition, Outcome
-from .html import PAGE_NAME, amount_interval, render_stream
+from .html import amount_interval, render_stream
 from .sample_browser import LONGEST_TEXT, REASONING_FILTERS, samples_json
 from .svg import flow, pieces, rule_picture, tag
 
@@ -157,16 +157,6 @@ def write_page(run: Run, path: Path) -> None:
             f"cannot write the page {str(path)!r} ({problem.strerror}); "
             "`cdta report RUN -o FILE` writes it elsewhere"
         ) from None
-
-
-def save_with_page(run: Run, folder: Path) -> None:
-    """Write the folder of a run with its report.
-
-    Raises:
-        UserError: if they cannot be written.
-    """
-    save_run(run, folder)
-    write_page(run, folder / PAGE_NAME)
 
 
 def first_numbers(run: Run) -> dict[str, object]:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from math import isclose
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from ..costs.approval import Cost
 from ..datasets.storage import Dataset, notes_on_dataset
@@ -253,7 +253,10 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
     )
 
 
-def rescored(run: Run, reading: Reading) -> Run:
+AnyRun = TypeVar("AnyRun", bound=Run)
+
+
+def rescored(run: AnyRun, reading: Reading) -> AnyRun:
     """Return the run with its answers parsed in another way, without sending anything."""
     plan = replace(run.plan, reading=reading)
     samples, controls = (rescore(group, run.plan, reading) for group in (run.samples, run.controls))

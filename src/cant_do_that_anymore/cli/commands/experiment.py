@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ...api import save_with_page
 from ...comparison.entries import Entry, entries_at, entries_of
 from ...comparison.experiment import evals_and_rules, measured, specs_of
 from ...comparison.leaderboard import rankings
@@ -19,7 +20,6 @@ from ...providers.base import Effort
 from ...report.document import build_document
 from ...report.markdown import rankings_in_markdown
 from ...report.pages import write
-from ...report.run_page import save_with_page
 from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
 from ...runs.results import Run

@@ -7,12 +7,11 @@ from typing import Any, get_args
 
 import click
 
-from ...report.run_page import save_with_page
+from ...api import evaluate, load
 from ...report.tables import summary
-from ...runs.evaluate import evaluate
-from ...runs.lookup import check_free, check_writable, find_run, new_run_dir
+from ...runs.lookup import check_writable, find_run
 from ...runs.results import Run
-from ...runs.storage import facts_of, load_run, rescored
+from ...runs.storage import facts_of, rescored
 from ...task.option_info import TASK
 from ...task.spec import Spec
 from ...task.types import Reading
@@ -43,9 +42,7 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
     run = with_approval(
         spec.ask_above, lambda above: evaluate(replace(spec, ask_above=above), quiet=quiet)
     )
-    folder = out or new_run_dir(run)
-    save_with_page(run, folder)
-    _show(run, folder, as_json=as_json)
+    _show(run, run.save(out), as_json=as_json)
 
 
 @click.command(
@@ -63,12 +60,10 @@ def rescore(name: str, reading: Reading | None, out: Path | None, as_json: bool)
     RUN is a folder, a part of its name, a model's name or latest; it stays as it is.
     """
     folder = find_run(name)
-    old = load_run(folder)
+    old = load(folder)
     run = rescored(old, reading or old.plan.reading)
     new = out or folder.with_name(f"{folder.name}-{run.plan.reading}")
-    check_free(new)
-    save_with_page(run, new)
-    _show(run, new, as_json=as_json)
+    _show(run, run.save(new), as_json=as_json)
 
 
 def _show(run: Run, folder: Path, *, as_json: bool) -> None:
