@@ -1,10 +1,14 @@
-"""The design by example: a new rule, condition, measure, setting, wording or model is one entry.
+"""The design by example: a new rule, condition, measure, option, wording or model is an entry.
 
 Each addition below is as short as it would be in the package. Requests, cache, files, reports, the
 terminal and comparisons follow from it. CONTRIBUTING.md says what takes more places than one.
 """
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +51,7 @@ from own_rules import NoEnPassant
 from processes import cdta
 from questions import question
 
+SOURCE = Path(__file__).parents[1] / "src" / "cant_do_that_anymore"
 POOL = shipped_pool("pool")[:12]
 
 
@@ -147,6 +152,51 @@ def test_no_field_of_the_settings_can_be_forgotten(name: str, tmp_path: Path) ->
     assert request_key(RandomModel.info, ask, changed) != request_key(
         RandomModel.info, ask, Settings()
     )
+
+
+HASTE = """\
+    haste: Annotated[int | None, Ge(1), OptionInfo(TASK, "H", "How hasty.")] = None
+
+    def __post_init__"""
+USERS_OF_OPTIONS = """
+import click
+from cant_do_that_anymore.cli.commands.experiment import experiment
+from cant_do_that_anymore.cli.experiment_toml import take_defaults
+from cant_do_that_anymore.cli.main import cdta
+from cant_do_that_anymore.inspect_tasks.arguments import spec_for
+from cant_do_that_anymore.oaieval.command import oaieval
+from pathlib import Path
+
+for command in ("run", "experiment", "estimate"):
+    cdta([command, "--help"], standalone_mode=False)
+file, context = Path("mine.toml"), click.Context(experiment)
+file.write_text("haste = 3")
+take_defaults(context, click.Argument(["paths"]), (file,))
+print(context.default_map, spec_for("all", {"haste": "3"}, None).haste)
+for given in (["run", "--haste", "0"], ["oaieval", "human", "cant_do_that_anymore",
+              "--completion_args", "haste=0"]):
+    try:
+        cdta(given, standalone_mode=False)
+    except ValueError as problem:
+        print(problem)
+"""
+
+
+def test_an_option_is_one_field(tmp_path: Path) -> None:
+    """The package with one more field in its source."""
+    package = tmp_path / SOURCE.name
+    shutil.copytree(SOURCE, package, copy_function=os.symlink)
+    spec = package / "task" / "spec.py"
+    text = spec.read_text(encoding="utf-8")
+    spec.unlink()
+    spec.write_text(text.replace("    def __post_init__", HASTE), encoding="utf-8")
+    program = [sys.executable, "-c", USERS_OF_OPTIONS]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    *helps, parsed, refused, refused_by_oaieval = done.stdout.splitlines() or [done.stderr]
+    assert sum(line.split() == ["--haste", "H", "How", "hasty."] for line in helps) == 3
+    assert parsed == "{'haste': 3} 3"
+    assert refused == refused_by_oaieval == "haste must be at least 1, not '0'"
 
 
 def test_a_wording_is_one_file(tmp_path: Path) -> None:
