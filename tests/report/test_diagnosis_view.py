@@ -15,7 +15,8 @@ from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.metrics.groups import by_usualness, read_usualness, usualness
 from cant_do_that_anymore.providers import pocket
 from cant_do_that_anymore.providers.base import Answer
-from cant_do_that_anymore.report.document import as_rows, build_document
+from cant_do_that_anymore.report.columns import as_rows
+from cant_do_that_anymore.report.document import build_document
 from cant_do_that_anymore.report.pages import experiment_page
 from cant_do_that_anymore.report.run_page import headline, page
 from cant_do_that_anymore.report.tables import experiment_table, summary

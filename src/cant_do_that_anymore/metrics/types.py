@@ -75,6 +75,8 @@ class Measure:
         bounded: whether the measure gets bounds, because unusable answers can change it.
         optional: whether runs in which it is undefined omit it.
         of_controls: whether it is computed over control positions.
+        column: the heading of its column in leaderboards; "" if it has none, or if
+            `report.columns` declares one.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Measure:
     bounded: bool = False
     optional: bool = False
     of_controls: bool = False
+    column: str = ""
 
     @property
     def signed(self) -> bool:

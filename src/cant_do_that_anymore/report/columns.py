@@ -1,31 +1,249 @@
-"""Columns, legends and notes of leaderboards and run lists."""
+"""Columns of leaderboards and run lists, each declared once, with legends and notes.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+A row of a leaderboard is an object of ``results.json``. Its keys, the columns of ``results.csv``,
+and the columns in the terminal, in Markdown and on the page all follow from `leaderboard_columns`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-
-from markupsafe import Markup
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
 from ..comparison.entries import Entry
-from ..comparison.leaderboard import OUTCOMES, Ranking, differences_in_plan
-from ..comparison.verdict import advice, heading
-from ..formatting import dollars, in_points, number
+from ..comparison.leaderboard import OUTCOMES, changed_outcomes, differences_in_plan
+from ..formatting import amount, dollars, number, percentage
 from ..metrics.diagnosis import (
-    CORRECTED,
+    CONTRASTS,
+    DIAGNOSIS,
     KNOWING_EFFECT,
     KNOWLEDGE,
     OF_PLACEBO,
     PLACEBO_IMPACT,
-    SPECIFIC,
-    unclaimed,
+    placebo_moved,
 )
 from ..metrics.measures import FORBIDDEN, IMPACT, MEASURES, SHARES, UNUSABLE, UPTAKE
-from ..providers.base import EFFORTS
+from ..progress import duration
 from ..runs.lookup import RunSummary
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
-from .document import Document, Row, Value
 from .html import interval
-from .svg import Axis, axis_over, dot, scale, stack
+
+Row = dict[str, Any]
+View = Literal["terminal", "markdown", "page"]
+
+
+def brief(value: float | None) -> str:
+    """Format with two decimals: the table has no room for more.
+
+    >>> brief(-0.001), brief(-0.984), brief(None)
+    ('0.00', '-0.98', '–')
+    """
+    return "–" if value is None else f"{round(value, 2) + 0:.2f}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a leaderboard. JSON and CSV have all of them.
+
+    Attributes:
+        key: the key of its value in a row. A measure has its 95% interval and its error over seeds
+            beside it.
+        title: the heading; a line break is for the terminal alone.
+        value: computes the value; without it, the column is the metric of that name.
+        text: formats the value, and ``short`` does so in the terminal.
+        interval: whether the interval is shown with the value.
+        below: the key of a number that the terminal shows below the value.
+        shown: the views that show it, and its place there: lower numbers come first.
+        page_title: the heading on the page, if it is another.
+        only_if: whether a row needs the column; without such a row it is not shown.
+        diagnosis: whether it is there only if a model was diagnosed.
+    """
+
+    key: str
+    title: str = ""
+    value: Callable[[Entry], Any] | None = None
+    text: Callable[[Any], str] = brief
+    short: Callable[[Any], str] | None = None
+    interval: bool = False
+    below: str = ""
+    shown: Mapping[View, int] | None = None
+    page_title: str = ""
+    only_if: Callable[[Row], object] = bool
+    diagnosis: bool = False
+
+    def place(self, view: View) -> int | None:
+        """Return its place in a view; None if the view does not show it."""
+        return 0 if self.shown is None else self.shown.get(view)
+
+    def cells(self, entry: Entry) -> Row:
+        """Return what a row holds of this column."""
+        if self.value:
+            return {self.key: self.value(entry)}
+        results, key = entry.results, self.key
+        cells: Row = {key: results.metrics.get(key)}
+        if key in MEASURES or key in CONTRASTS:
+            limits = results.intervals.get(key)
+            cells[f"{key}_low"] = limits.low if limits else None
+            cells[f"{key}_high"] = limits.high if limits else None
+            cells[f"{key}_standard_error_over_seeds"] = entry.error_over_seeds(key)
+        return cells
+
+    def lines(self, row: Row, view: View) -> list[str]:
+        """Return the text of a cell, and any text below it."""
+        value, text = row[self.key], self.text
+        if value is None or (self.key in OF_PLACEBO and row["placebo_moved"]):
+            return ["–", *([brief(row[self.below])] if self.below else [])]
+        if view == "terminal" and self.short:
+            text = self.short
+        lines = [text(value)]
+        if self.interval and row[f"{self.key}_low"] is not None:
+            ends = (brief(row[f"{self.key}_{end}"]) for end in ("low", "high"))
+            lines.append(f"[{', '.join(ends)}]")
+        if self.below:
+            lines.append(brief(row[self.below]))
+        return lines
+
+
+def _data(key: str, value: Callable[[Entry], Any] | None = None, diagnosis: bool = False) -> Column:
+    """Return a column that only JSON and CSV have."""
+    return Column(key, value=value, shown={}, diagnosis=diagnosis)
+
+
+def _has_reasoning(row: Row) -> bool:
+    """Whether the model returned reasoning tokens or was given a reasoning effort."""
+    tokens = row["standard_thinking_tokens"] or row["changed_thinking_tokens"]
+    return row["reasoning_effort"] is not None or bool(tokens)
+
+
+def _more_thinking(entry: Entry) -> float | None:
+    before, after = map(entry.thinking_tokens, (STANDARD_CONDITION, CHANGED_CONDITION))
+    return None if before is None or after is None else after - before
+
+
+def _bound(name: str, end: str, entry: Entry) -> float | None:
+    bounds = entry.results.bounds.get(name)
+    limit: float | None = getattr(bounds, end) if bounds else None
+    return limit
+
+
+def _outcome(outcome: str, entry: Entry) -> int | None:
+    return changed_outcomes(entry).get(outcome)
+
+
+_OF_DIAGNOSIS = (*(measure.name for measure in DIAGNOSIS), *CONTRASTS)
+# The table of a diagnosis: headings by name of the measure.
+_DIAGNOSIS_TITLES = {
+    KNOWLEDGE: "J",
+    KNOWING_EFFECT.name: "knowing",
+    "reminder_effect": "reminder",
+    PLACEBO_IMPACT: "placebo",
+    **dict(zip(OF_PLACEBO, ("corrected", "specific"), strict=True)),
+}
+DIAGNOSIS_HEADING = "why the habit stays"
+
+
+def _of_diagnosis(name: str) -> Column:
+    places = {key: place for place, key in enumerate(_DIAGNOSIS_TITLES)}
+    return Column(
+        name,
+        _DIAGNOSIS_TITLES.get(name, ""),
+        interval=name in (KNOWLEDGE, *OF_PLACEBO),
+        shown={"terminal": places[name], "page": places[name]} if name in places else {},
+        diagnosis=True,
+    )
+
+
+_COUNTS: Mapping[View, int] = {"terminal": -1, "markdown": -1, "page": 1}
+_COSTS: Mapping[View, int] = {"markdown": 0, "page": 1}
+# In the order of JSON and CSV. A measure with a ``column`` needs no entry here.
+COLUMNS: tuple[Column, ...] = (
+    _data("model", attrgetter("model")),
+    _data("label", attrgetter("label")),
+    _data("eval", attrgetter("eval")),
+    _data("rules", attrgetter("change.key")),
+    Column(
+        "reasoning_effort",
+        "effort",
+        attrgetter("effort"),
+        str,
+        shown={"page": 0},
+        only_if=lambda row: row["reasoning_effort"],
+    ),
+    _data("selection", attrgetter("selection")),
+    _data("pool", attrgetter("pool")),
+    Column("runs", "runs", lambda e: len(e.samples_by_run), number, shown={**_COUNTS, "page": 2}),
+    Column("samples", "n", lambda e: e.results.metrics["n_samples"], number, shown=_COUNTS),
+    Column(UPTAKE, "rule uptake", interval=True),
+    Column(IMPACT, "impact factor", interval=True),
+    Column("adaptation_rate", "adapts"),
+    *(
+        Column(SHARES[name], title, below=FORBIDDEN[name], shown={"terminal": -1})
+        for name, title in ((STANDARD_CONDITION, "habit\nany"), (CHANGED_CONDITION, "kept\nany"))
+    ),
+    *map(_data, (*FORBIDDEN.values(), "delta")),
+    *map(_of_diagnosis, _OF_DIAGNOSIS),
+    _data(UNUSABLE[STANDARD_CONDITION]),
+    Column(
+        UNUSABLE[CHANGED_CONDITION],
+        "no\nmove",
+        text=percentage,
+        short=lambda share: f"{100 * share:.0f} %",
+        page_title="answers, changed rules",
+    ),
+    _data("standard_thinking_tokens", lambda e: e.thinking_tokens(STANDARD_CONDITION)),
+    Column(
+        "changed_thinking_tokens",
+        "thinks",
+        lambda e: e.thinking_tokens(CHANGED_CONDITION),
+        amount,
+        shown={"terminal": 0, "page": 1},
+        only_if=_has_reasoning,
+    ),
+    _data("thinking_tokens_difference", _more_thinking),
+    *(
+        _data(f"{name}_bounds_{end}", partial(_bound, name, end), name in _OF_DIAGNOSIS)
+        for name in (UPTAKE, IMPACT, *_OF_DIAGNOSIS)
+        for end in ("low", "high")
+    ),
+    *(_data(f"changed_{outcome}", partial(_outcome, outcome)) for outcome in OUTCOMES),
+    Column("tokens", "tokens", attrgetter("tokens"), number, shown=_COSTS),
+    Column("dollars", "dollars", attrgetter("dollars"), dollars, shown=_COSTS),
+    Column("seconds", "time", attrgetter("seconds"), duration, shown=_COSTS),
+    _data("placebo_moved", lambda e: placebo_moved(e.results), diagnosis=True),
+    _data("suspect", attrgetter("is_suspect")),
+    _data("notes", lambda e: list(e.notes)),
+)
+
+
+def leaderboard_columns() -> list[Column]:
+    """Return all columns: those declared here, and those of measures that declare one."""
+    return [*COLUMNS, *(Column(m.name, m.column) for m in MEASURES.values() if m.column)]
+
+
+def columns_in(view: View, rows: Sequence[Row], *, diagnosis: bool = False) -> list[Column]:
+    """Return the columns that a view shows of these rows, in its order.
+
+    Those of a diagnosis are a table of their own.
+    """
+    shown = [
+        (place, column)
+        for column in leaderboard_columns()
+        if (place := column.place(view)) is not None
+        and column.diagnosis == diagnosis
+        and any(map(column.only_if, rows))
+    ]
+    return [column for _, column in sorted(shown, key=lambda pair: pair[0])]
+
+
+def as_rows(entries: Sequence[Entry]) -> list[Row]:
+    """Return one row per entry: every metric with its 95% interval and its error over seeds."""
+    diagnosed = any(entry.is_diagnosed for entry in entries)
+    columns = [c for c in leaderboard_columns() if diagnosed or not c.diagnosis]
+    return [
+        {key: value for column in columns for key, value in column.cells(entry).items()}
+        for entry in entries
+    ]
+
 
 SUSPECT_LEGEND = "(!) dropped habits may be useless or missing answers"
 LEGEND = (
@@ -42,134 +260,6 @@ DIAGNOSIS_LEGEND = (
     "The last two are left out where the placebo alone moved the habit."
 )
 BOUNDS_LEGEND = "; intervals allow for every reading of them."
-
-Columns = dict[str, Callable[[Entry], str]]
-
-
-def marked(entry: Entry) -> str:
-    """Return the model's label, with a mark if its numbers are suspect."""
-    return entry.label + (" (!)" if entry.is_suspect else "")
-
-
-def group_notes(group: Sequence[Entry]) -> list[str]:
-    """Return the notes of a leaderboard, each once, with the models that it is about."""
-    models_by_note: dict[str, list[str]] = {}
-    for entry in group:
-        for note in entry.notes:
-            models_by_note.setdefault(note, []).append(marked(entry))
-    models = [entry for entry in group if entry.runs]
-    of_all = differences_in_plan(models, but=["reasoning effort"]) if models else []
-    return [
-        *(f"{', '.join(names)}: {note}" for note, names in models_by_note.items()),
-        *(f"all: {note}" for note in of_all),
-    ]
-
-
-def all_notes(models: Sequence[Entry]) -> list[str]:
-    """Return the notes of all runs, and the settings that differ between models."""
-    return [
-        *(f"{model.label}: {note}" for model in models for note in model.notes_of_runs),
-        *differences_in_plan(models),
-    ]
-
-
-def legend(entries: Sequence[Entry]) -> list[str]:
-    """Explain the columns that are shown."""
-    thinks = REASONING_LEGEND if any(map(has_reasoning, entries)) else ""
-    return [
-        f"{LEGEND}{thinks}.",
-        *([DIAGNOSIS_LEGEND] if any(entry.is_diagnosed for entry in entries) else []),
-        *([SUSPECT_LEGEND + BOUNDS_LEGEND] if any(entry.is_suspect for entry in entries) else []),
-    ]
-
-
-def columns(entries: Sequence[Entry]) -> Columns:
-    """Return the leaderboard columns by heading; reasoning tokens only if any model has some.
-
-    A heading and its cells may have a second line.
-    """
-    return {
-        "runs": lambda entry: str(len(entry.samples_by_run)),
-        "n": lambda entry: f"{entry.results.metrics['n_samples']:,}",
-        "habit\nany": lambda entry: _special_and_forbidden(entry, STANDARD_CONDITION),
-        "kept\nany": lambda entry: _special_and_forbidden(entry, CHANGED_CONDITION),
-        "rule uptake": lambda entry: _value_and_interval(UPTAKE, entry),
-        "impact factor": lambda entry: _value_and_interval(IMPACT, entry),
-        "adapts": lambda entry: brief(entry.results.metrics.get("adaptation_rate")),
-        "no\nmove": lambda entry: _percent(entry.results.metrics.get(UNUSABLE[CHANGED_CONDITION])),
-        **({"thinks": _reasoning_tokens} if any(map(has_reasoning, entries)) else {}),
-    }
-
-
-def has_reasoning(entry: Entry) -> bool:
-    """Whether the model returned reasoning tokens or was given a reasoning effort."""
-    has_effort = entry.effort is not None
-    return has_effort or any(
-        entry.thinking_tokens(name) for name in (STANDARD_CONDITION, CHANGED_CONDITION)
-    )
-
-
-def _reasoning_tokens(entry: Entry) -> str:
-    tokens = entry.thinking_tokens(CHANGED_CONDITION)
-    return "–" if tokens is None else f"{tokens:,.0f}"
-
-
-def _special_and_forbidden(entry: Entry, condition: str) -> str:
-    """Format the share of special moves, and below it the share of all forbidden moves."""
-    metrics = entry.results.metrics
-    any_forbidden = brief(metrics.get(FORBIDDEN[condition]))
-    return f"{brief(metrics[SHARES[condition]])}\n{any_forbidden}"
-
-
-def _value(name: str, entry: Entry) -> str:
-    """Format a metric without its interval."""
-    return brief(entry.results.metrics.get(name))
-
-
-def _value_and_interval(name: str, entry: Entry) -> str:
-    """Format a metric, and below it its interval."""
-    interval = entry.results.intervals.get(name)
-    interval_text = f"\n[{brief(interval.low)}, {brief(interval.high)}]" if interval else ""
-    return brief(entry.results.metrics.get(name)) + interval_text
-
-
-def brief(value: float | None) -> str:
-    """Format with two decimals: the table has no room for more.
-
-    >>> brief(-0.001), brief(-0.984), brief(None)
-    ('0.00', '-0.98', '–')
-    """
-    return "–" if value is None else f"{round(value, 2) + 0:.2f}"
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.0f} %"
-
-
-# Measures of a diagnosis by heading.
-DIAGNOSIS_MEASURES = {
-    "J": KNOWLEDGE,
-    "knowing": KNOWING_EFFECT.name,
-    "reminder": "reminder_effect",
-    "placebo": PLACEBO_IMPACT,
-    "corrected": CORRECTED.name,
-    "specific": SPECIFIC.name,
-}
-WITH_INTERVAL = ("J", "corrected", "specific")
-
-
-def _diagnosed(heading: str, entry: Entry) -> str:
-    name = DIAGNOSIS_MEASURES[heading]
-    if name in unclaimed(entry.results):
-        return "–"
-    return (_value_and_interval if heading in WITH_INTERVAL else _value)(name, entry)
-
-
-DIAGNOSIS_COLUMNS: Columns = {
-    heading: partial(_diagnosed, heading) for heading in DIAGNOSIS_MEASURES
-}
-DIAGNOSIS_HEADING = "why the habit stays"
-
 # The verdict on a pair, as a table shows it.
 VERDICTS = {
     "different": "significant",
@@ -177,144 +267,45 @@ VERDICTS = {
     "inconclusive": "inconclusive",
 }
 
-NumberedRow = tuple[int, Row]  # with its index in the document
+
+def legend(rows: Sequence[Row]) -> list[str]:
+    """Explain the columns that are shown."""
+    lines = [LEGEND + (REASONING_LEGEND if any(map(_has_reasoning, rows)) else "") + "."]
+    if any(KNOWLEDGE in row for row in rows):
+        lines.append(DIAGNOSIS_LEGEND)
+    if any(row["suspect"] for row in rows):
+        lines.append(SUSPECT_LEGEND + BOUNDS_LEGEND)
+    return lines
 
 
-@dataclass(frozen=True)
-class Board:
-    """One leaderboard of a report.
-
-    Attributes:
-        title: the eval and the rules.
-        number: the index of its verdict in the document.
-        labels: the models that are compared, the best first.
-        rows: one row for each model at one effort.
-        pairs: the comparisons of each pair, one for each measure.
-        compared_on: the positions on which the pairs are compared.
-        advice: a fairer set of positions, if there is one.
-        notes: notes on the runs.
-        plots: the plots of the leaderboard, as SVG.
-    """
-
-    title: str
-    number: int
-    labels: Sequence[str]
-    rows: Sequence[NumberedRow]
-    pairs: Sequence[Sequence[NumberedRow]]
-    compared_on: str
-    advice: str
-    notes: Sequence[str]
-    plots: Sequence[Markup] = ()
-
-    @property
-    def leads(self) -> Mapping[tuple[str, str], NumberedRow]:
-        """The difference in rule uptake of each pair, by the labels of the higher and the lower."""
-        return {
-            (str(row["model"]), str(row["other"])): (number, row)
-            for pair in self.pairs
-            for number, row in pair
-            if row["measure"] == UPTAKE
-        }
+def marked(entry: Entry) -> str:
+    """Return the model's label, with a mark if its numbers are suspect."""
+    return entry.label + (" (!)" if entry.is_suspect else "")
 
 
-def boards(
-    ranked: Sequence[Ranking],
-    document: Document,
-    plots: Sequence[Sequence[Markup]] = (),
-) -> list[Board]:
-    """Return a leaderboard for each ranking, with its plots if there are any."""
-    rows, pairs = enumerate(document["results"]), enumerate(document["pairs"])
+def group_notes(entries: Sequence[Entry]) -> list[str]:
+    """Return the notes of a leaderboard, each once, with the models that it is about."""
+    models_by_note: dict[str, list[str]] = {}
+    for entry in entries:
+        for note in entry.notes:
+            models_by_note.setdefault(note, []).append(marked(entry))
+    of_runs = [entry for entry in entries if entry.runs]
+    of_all = differences_in_plan(of_runs, but=["reasoning effort"]) if of_runs else []
     return [
-        Board(
-            title=ranking.title,
-            number=number,
-            labels=[entry.label for entry in ranking.comparable],
-            rows=[next(rows) for _ in ranking.entries],
-            pairs=[[next(pairs) for _ in pair] for pair in ranking.pairs],
-            compared_on=heading(ranking.comparable) if ranking.pairs else "",
-            advice=advice(ranking.comparable) if ranking.pairs else "",
-            notes=group_notes(ranking.entries),
-            plots=plots[number] if plots else (),
-        )
-        for number, ranking in enumerate(ranked)
+        *(f"{', '.join(names)}: {note}" for note, names in models_by_note.items()),
+        *(f"all: {note}" for note in of_all),
     ]
 
 
-def shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, object]:
-    """Return the template variables that experiment and comparison reports share."""
-    results, runs = document["results"], document["runs"]
-    entries = [entry for ranking in ranked for entry in ranking.entries]
-    return {
-        "document": document,
-        "axes": {name: _axis(results, name) for name in (UPTAKE, IMPACT)},
-        "difference_axis": _axis_of_differences(document["pairs"]),
-        "measures": MEASURES,
-        "impact": IMPACT,
-        "uptake": UPTAKE,
-        "outcomes": OUTCOMES,
-        "counts_in": lambda row: {outcome: row[f"changed_{outcome}"] for outcome in OUTCOMES},
-        "links_of": lambda row: [run["page"] for run in runs if run["page"] and _is_of(row, run)],
-        "efforts": (*EFFORTS, None),
-        "with_effort": any(row["reasoning_effort"] for row in results),
-        "with_thoughts": any(row["changed_thinking_tokens"] for row in results),
-        "diagnosed": DIAGNOSIS_MEASURES,
-        "with_interval": WITH_INTERVAL,
-        "of_placebo": OF_PLACEBO,
-        "why": DIAGNOSIS_HEADING,
-        "verdicts": VERDICTS,
-        "legend": legend(entries)[1:],
-        "dates": " to ".join(_first_and_last(str(run["started_at"])[:10] for run in runs))
-        or "unknown",
-        "in_common": {
-            title: _labels_by_value(runs, name) for title, name in _IN_COMMON.items() if runs
-        },
-        "brief": brief,
-        "in_points": in_points,
-        "dot": dot,
-        "scale": scale,
-        "stack": stack,
-    }
+def all_notes(entries: Sequence[Entry]) -> list[str]:
+    """Return the notes of all runs, and the settings that differ between models."""
+    return [
+        *(f"{entry.label}: {note}" for entry in entries for note in entry.notes_of_runs),
+        *differences_in_plan(entries),
+    ]
 
 
-# Facts about the runs by title; the report shows which models had which value.
-_IN_COMMON = {"Settings": "settings", "Positions": "dataset", "Versions": "versions"}
-
-
-def _is_of(row: Row, run: Row) -> bool:
-    return all(run[name] == row[name] for name in ("label", "eval", "rules", "selection", "pool"))
-
-
-def _first_and_last(days: Iterable[str]) -> list[str]:
-    unique = sorted(set(days))
-    return [*unique[:1], *unique[1:][-1:]]
-
-
-def _labels_by_value(runs: Sequence[Row], name: str) -> dict[str, list[str]]:
-    labels: dict[str, list[str]] = {}
-    for run in runs:
-        same = labels.setdefault(str(run[name]), [])
-        if run["label"] not in same:
-            same.append(str(run["label"]))
-    return labels
-
-
-def _axis(rows: Sequence[Row], name: str) -> Axis:
-    return _axis_over(row[key] for row in rows for key in (name, f"{name}_low", f"{name}_high"))
-
-
-def _axis_of_differences(pairs: Sequence[Row]) -> Axis:
-    names = ("difference", "difference_low", "difference_high")
-    values = (pair[name] for pair in pairs if pair["measure"] == UPTAKE for name in names)
-    return _axis_over(values, factor=100, unit="points")
-
-
-def _axis_over(values: Iterable[Value], factor: float = 1, unit: str = "") -> Axis:
-    numbers = (value for value in values if isinstance(value, int | float))
-    return axis_over(numbers, factor, unit)
-
-
-@dataclass(frozen=True)
-class Column:
+class RunColumn(NamedTuple):
     """A column of the list of runs.
 
     Attributes:
@@ -336,12 +327,14 @@ class Column:
 
 
 RUN_COLUMNS = {
-    "date": Column(lambda run: run.started_at[:10]),
-    "model": Column(lambda run: f"{run.model} ({run.effort})" if run.effort else run.model),
-    "rules": Column(lambda run: run.rules),
-    "eval": Column(lambda run: run.eval),
-    "n": Column(lambda run: f"{run.samples:,}", unit="n {}"),
-    "impact factor": Column(lambda run: f"{number(run.impact)} {interval(run.interval)}".strip()),
-    "notes": Column(lambda run: str(len(run.notes)), unit="notes {}"),
-    "cost": Column(lambda run: "–" if run.cost is None else dollars(run.cost), unit="cost {}"),
+    "date": RunColumn(lambda run: run.started_at[:10]),
+    "model": RunColumn(lambda run: f"{run.model} ({run.effort})" if run.effort else run.model),
+    "rules": RunColumn(lambda run: run.rules),
+    "eval": RunColumn(lambda run: run.eval),
+    "n": RunColumn(lambda run: f"{run.samples:,}", unit="n {}"),
+    "impact factor": RunColumn(
+        lambda run: f"{number(run.impact)} {interval(run.interval)}".strip()
+    ),
+    "notes": RunColumn(lambda run: str(len(run.notes)), unit="notes {}"),
+    "cost": RunColumn(lambda run: "–" if run.cost is None else dollars(run.cost), unit="cost {}"),
 }

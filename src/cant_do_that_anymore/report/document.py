@@ -2,7 +2,7 @@
 
 import csv
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from io import StringIO
 from itertools import chain
 from pathlib import Path
@@ -10,39 +10,13 @@ from typing import TypedDict
 from urllib.parse import quote
 
 from ..comparison.entries import Entry
-from ..comparison.leaderboard import OUTCOMES, Ranking, changed_outcomes
+from ..comparison.leaderboard import Ranking
 from ..comparison.pairwise import Comparison
 from ..comparison.verdict import verdict
-from ..formatting import Number, format_setting, named_fields
-from ..metrics.diagnosis import CONTRASTS, DIAGNOSIS, placebo_moved
-from ..metrics.measures import FORBIDDEN, IMPACT, SHARES, UNUSABLE, UPTAKE
+from ..formatting import format_setting, named_fields
 from ..runs.results import Run
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
+from .columns import Row, as_rows
 from .html import PAGE_NAME
-
-Value = str | bool | Number | list[str]
-Row = dict[str, Value]
-# Reported for every model.
-METRICS = (UPTAKE, IMPACT, "adaptation_rate", *SHARES.values(), *FORBIDDEN.values(), "delta")
-# Reported if any model was diagnosed.
-OF_DIAGNOSIS = (*(measure.name for measure in DIAGNOSIS), *CONTRASTS)
-
-
-class Total(TypedDict):
-    """Totals over all runs.
-
-    Attributes:
-        tokens: input and output tokens of all samples.
-        dollars: the cost of those tokens.
-        spent_dollars: what the runs spent, including the search for positions.
-    """
-
-    runs: int
-    samples: int
-    tokens: int
-    dollars: float | None
-    spent_dollars: float | None
-    seconds: float
 
 
 class Document(TypedDict):
@@ -53,20 +27,21 @@ class Document(TypedDict):
         results: one row for each model at one effort, by ranking, the best first.
         pairs: one row for each pair of a ranking and each measure compared.
         runs: one row for each run, with its settings.
-        total: totals over all runs.
+        total: totals over all runs: tokens and dollars of all samples, and what the runs spent,
+            including the search for positions.
     """
 
     verdicts: list[Row]
     results: list[Row]
     pairs: list[Row]
     runs: list[Row]
-    total: Total
+    total: Row
 
 
 def build_document(ranked: Sequence[Ranking], out: Path) -> Document:
     """Build the document of all rankings, with links to reports relative to ``out``."""
     entries = [entry for ranking in ranked for entry in ranking.entries]
-    comparable = [entry for ranking in ranked for entry in ranking.comparable]
+    of_runs = [entry for entry in entries if entry.runs]
     return {
         "verdicts": [
             {**_category(ranking.entries[0]), "verdict": verdict(ranking)} for ranking in ranked
@@ -77,14 +52,14 @@ def build_document(ranked: Sequence[Ranking], out: Path) -> Document:
             for ranking in ranked
             for comparison in chain(*ranking.pairs)
         ],
-        "runs": [row for entry in entries for row in _runs(entry, out)],
+        "runs": [_run_row(entry, run, out) for entry in entries for run in entry.runs],
         "total": {
             "runs": sum(len(entry.samples_by_run) for entry in entries),
             "samples": sum(int(entry.results.metrics["n_samples"] or 0) for entry in entries),
-            "tokens": sum(entry.tokens or 0 for entry in comparable),
-            "dollars": _sum(entry.dollars for entry in comparable),
-            "spent_dollars": _sum(run.cost.spent for entry in comparable for run in entry.runs),
-            "seconds": sum(entry.seconds or 0.0 for entry in comparable),
+            "tokens": sum(entry.tokens or 0 for entry in of_runs),
+            "dollars": _sum(entry.dollars for entry in of_runs),
+            "spent_dollars": _sum(run.cost.spent for entry in entries for run in entry.runs),
+            "seconds": sum(entry.seconds or 0.0 for entry in of_runs),
         },
     }
 
@@ -99,53 +74,6 @@ def _sum(amounts: Iterable[float | None]) -> float | None:
 def _category(entry: Entry) -> Row:
     eval_, rules, selection, pool = entry.category
     return {"eval": eval_, "rules": rules, "selection": selection, "pool": pool}
-
-
-def as_rows(entries: Sequence[Entry]) -> list[Row]:
-    """Return one row per model: every metric with its 95% interval and its error over seeds."""
-    diagnosed = any(entry.is_diagnosed for entry in entries)
-    names = (*METRICS, *(OF_DIAGNOSIS if diagnosed else ()))
-    return [_row(entry, names) for entry in entries]
-
-
-def _row(entry: Entry, names: Sequence[str]) -> Row:
-    results = entry.results
-    row: Row = {
-        "model": entry.model,
-        "label": entry.label,
-        "eval": entry.eval,
-        "rules": entry.change.key,
-        "reasoning_effort": entry.effort,
-        "selection": entry.selection,
-        "pool": entry.pool,
-        "runs": len(entry.samples_by_run),
-        "samples": results.metrics["n_samples"],
-    }
-    for name in names:
-        interval = results.intervals.get(name)
-        row[name] = results.metrics.get(name)
-        row[f"{name}_low"] = interval.low if interval else None
-        row[f"{name}_high"] = interval.high if interval else None
-        row[f"{name}_standard_error_over_seeds"] = entry.error_over_seeds(name)
-    row |= {name: results.metrics.get(name) for name in UNUSABLE.values()}
-    standard, changed = (
-        entry.thinking_tokens(condition) for condition in (STANDARD_CONDITION, CHANGED_CONDITION)
-    )
-    row["standard_thinking_tokens"], row["changed_thinking_tokens"] = standard, changed
-    difference = None if standard is None or changed is None else changed - standard
-    row["thinking_tokens_difference"] = difference
-    for name in (UPTAKE, IMPACT, *(name for name in names if name in OF_DIAGNOSIS)):
-        bounds = results.bounds.get(name)
-        row[f"{name}_bounds_low"] = bounds.low if bounds else None
-        row[f"{name}_bounds_high"] = bounds.high if bounds else None
-    counts = changed_outcomes(entry)
-    row |= {f"changed_{outcome}": counts.get(outcome) for outcome in OUTCOMES}
-    row["tokens"] = entry.tokens
-    row["dollars"] = entry.dollars
-    row["seconds"] = entry.seconds
-    if OF_DIAGNOSIS[0] in names:
-        row["placebo_moved"] = placebo_moved(results)
-    return row | {"suspect": entry.is_suspect, "notes": list(entry.notes)}
 
 
 def pair_row(comparison: Comparison) -> Row:
@@ -181,29 +109,25 @@ def comparison_facts(ranking: Ranking) -> dict[str, object]:
         "ranking": [entry.label for entry in ranking.entries],
         "pairs": [
             {
-                "models": [comparison.second.label, comparison.first.label],
-                "measure": comparison.measure.name,
-                "samples": comparison.n_samples,
-                "difference": comparison.difference,
-                "low": comparison.interval.low if comparison.interval else None,
-                "high": comparison.interval.high if comparison.interval else None,
-                "p": comparison.corrected_p,
-                "p_uncorrected": comparison.p,
-                "verdict": comparison.verdict,
+                "models": [row["model"], row["other"]],
+                "measure": row["measure"],
+                "samples": row["samples"],
+                "difference": row["difference"],
+                "low": row["difference_low"],
+                "high": row["difference_high"],
+                "p": row["corrected_p"],
+                "p_uncorrected": row["p"],
+                "verdict": row["verdict"],
             }
-            for comparison in chain(*ranking.pairs)
+            for row in map(pair_row, chain(*ranking.pairs))
         ],
     }
 
 
-def _runs(entry: Entry, out: Path) -> Iterator[Row]:
-    """Yield a row for each run; record files of the original have none."""
-    for run in entry.runs:
-        yield {"label": entry.label, **_category(entry), **_run_row(run, out)}
-
-
-def _run_row(run: Run, out: Path) -> Row:
+def _run_row(entry: Entry, run: Run, out: Path) -> Row:
     return {
+        "label": entry.label,
+        **_category(entry),
         "model": run.model,
         "version": run.version,
         "endpoint": run.endpoint,
@@ -250,7 +174,7 @@ def as_csv(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def _cell(value: Value) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, list):
         return " | ".join(value)
     return f"{value:.6f}" if isinstance(value, float) else "" if value is None else str(value)

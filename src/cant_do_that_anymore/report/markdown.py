@@ -1,18 +1,15 @@
 """Leaderboards and comparisons as GitHub Markdown tables."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
 from ..comparison.pairwise import of_measure
 from ..comparison.verdict import verdict
 from ..errors import visible
-from ..formatting import dollars, in_points, number, p_value, percentage, range_in_points
-from ..metrics.measures import UNUSABLE, UPTAKE
-from ..progress import duration
-from ..task.types import CHANGED_CONDITION
-from .columns import VERDICTS, columns, marked
+from ..formatting import in_points, number, p_value, range_in_points
+from ..metrics.measures import UPTAKE
+from .columns import VERDICTS, as_rows, columns_in, marked
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~!&$])")
 
@@ -43,21 +40,15 @@ def comparison_in_markdown(ranking: Ranking) -> str:
 
 
 def _of_ranking(ranking: Ranking) -> str:
-    headings = ("model", "runs", "n", "rule uptake", "impact factor", "adapts", "no move")
-    rows = [tuple(_cells(entry)) for entry in ranking.entries]
-    table = _table((*headings, "tokens", "dollars", "time"), rows)
+    rows = as_rows(ranking.entries)
+    columns = columns_in("markdown", rows)
+    headings = ("model", *(column.title.replace("\n", " ") for column in columns))
+    cells = [
+        [marked(entry), *(" ".join(column.lines(row, "markdown")) for column in columns)]
+        for entry, row in zip(ranking.entries, rows, strict=True)
+    ]
+    table = _table(headings, cells)
     return f"**{_escape(ranking.title)}.** {_escape(verdict(ranking))}\n\n{table}"
-
-
-def _cells(entry: Entry) -> Iterator[str]:
-    yield marked(entry)
-    formats = columns([entry])
-    for name in ("runs", "n", "rule uptake", "impact factor", "adapts"):
-        yield formats[name](entry).replace("\n", " ")
-    yield percentage(entry.results.metrics.get(UNUSABLE[CHANGED_CONDITION]))
-    yield number(entry.tokens)
-    yield "–" if entry.dollars is None else dollars(entry.dollars)
-    yield "–" if entry.seconds is None else duration(entry.seconds)
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

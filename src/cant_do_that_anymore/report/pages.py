@@ -10,17 +10,31 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from ..comparison.entries import Entry
-from ..comparison.leaderboard import Ranking
+from ..comparison.leaderboard import OUTCOMES, Ranking
+from ..comparison.verdict import advice, heading
 from ..errors import UserError, error_reason, pluralize
 from ..files import atomic_write_text, safe_name
-from .columns import all_notes, boards, shared_parts
+from ..formatting import in_points
+from ..metrics.measures import MEASURES, UNUSABLE, UPTAKE
+from ..providers.base import EFFORTS
+from ..task.types import CHANGED_CONDITION
+from .columns import (
+    DIAGNOSIS_HEADING,
+    VERDICTS,
+    Row,
+    all_notes,
+    brief,
+    columns_in,
+    group_notes,
+    legend,
+)
 from .document import Document, as_csv, build_document
 from .html import render
 from .plots.curve import curve_chart, has_curve
 from .plots.headlines import headline_chart, rules_chart
 from .plots.shares import bar_chart, line_chart
 from .plots.style import COLORS, GRID, INK
-from .svg import move_styles
+from .svg import Axis, axis_over, dot, move_styles, scale, stack
 
 # CSS variables for the colors of the plots, so that they follow light and dark mode.
 _PALETTE = dict(
@@ -78,10 +92,98 @@ def experiment_page(
     return render(
         "experiment.html",
         of_rules=_embed(of_rules),
-        boards=boards(ranked, document, [_embed(files) for files in plots]),
+        plots=[_embed(files) for files in plots] or [[] for _ in ranked],
         size=_size([entry for ranking in ranked for entry in ranking.entries]),
-        **shared_parts(ranked, document),
+        **_shared_parts(ranked, document),
     )
+
+
+def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, object]:
+    """Return the template variables that experiment and comparison reports share."""
+    results, runs = document["results"], document["runs"]
+    columns = columns_in("page", results)
+    rows, pairs = enumerate(results), enumerate(document["pairs"])
+    days = sorted({run["started_at"][:10] for run in runs})
+    return {
+        "document": document,
+        "boards": [_board(ranking, rows, pairs) for ranking in ranked],
+        "columns": columns,
+        "of_diagnosis": columns_in("page", results, diagnosis=True),
+        "why": DIAGNOSIS_HEADING,
+        "axes": {
+            column.key: _axis(results, column.key, f"{column.key}_low", f"{column.key}_high")
+            for column in columns
+            if column.interval
+        },
+        "difference_axis": _axis(
+            [pair for pair in document["pairs"] if pair["measure"] == UPTAKE],
+            *("difference", "difference_low", "difference_high"),
+            factor=100,
+            unit="points",
+        ),
+        "measures": MEASURES,
+        "uptake": UPTAKE,
+        "unusable": UNUSABLE[CHANGED_CONDITION],
+        "outcomes": OUTCOMES,
+        "counts_in": lambda row: {outcome: row[f"changed_{outcome}"] for outcome in OUTCOMES},
+        "links_of": lambda row: [run["page"] for run in runs if run["page"] and _is_of(row, run)],
+        "efforts": (*EFFORTS, None),
+        "with_effort": any(column.key == "reasoning_effort" for column in columns),
+        "with_thoughts": any(column.key == "changed_thinking_tokens" for column in columns),
+        "verdicts": VERDICTS,
+        "legend": legend(results)[1:],
+        "dates": " to ".join([*days[:1], *days[1:][-1:]]) or "unknown",
+        "in_common": {
+            title: _labels_by_value(runs, name) for title, name in _IN_COMMON.items() if runs
+        },
+        "brief": brief,
+        "in_points": in_points,
+        "dot": dot,
+        "scale": scale,
+        "stack": stack,
+    }
+
+
+def _board(
+    ranking: Ranking, rows: Iterator[tuple[int, Row]], pairs: Iterator[tuple[int, Row]]
+) -> dict[str, object]:
+    """Return one leaderboard, with the next rows and pairs of the document and their indexes."""
+    own_pairs = [[next(pairs) for _ in pair] for pair in ranking.pairs]
+    return {
+        "title": ranking.title,
+        "labels": [entry.label for entry in ranking.comparable],
+        "rows": [next(rows) for _ in ranking.entries],
+        "pairs": own_pairs,
+        "leads": {
+            (row["model"], row["other"]): (index, row)
+            for index, row in chain(*own_pairs)
+            if row["measure"] == UPTAKE
+        },
+        "compared_on": heading(ranking.comparable) if own_pairs else "",
+        "advice": advice(ranking.comparable) if own_pairs else "",
+        "notes": group_notes(ranking.entries),
+    }
+
+
+# Facts about the runs by title; the report shows which models had which value.
+_IN_COMMON = {"Settings": "settings", "Positions": "dataset", "Versions": "versions"}
+
+
+def _is_of(row: Row, run: Row) -> bool:
+    return all(run[name] == row[name] for name in ("label", "eval", "rules", "selection", "pool"))
+
+
+def _labels_by_value(runs: Sequence[Row], name: str) -> dict[str, list[str]]:
+    labels: dict[str, list[str]] = {}
+    for run in runs:
+        same = labels.setdefault(run[name], [])
+        if run["label"] not in same:
+            same.append(run["label"])
+    return labels
+
+
+def _axis(rows: Sequence[Row], *keys: str, factor: float = 1, unit: str = "") -> Axis:
+    return axis_over((row[key] for row in rows for key in keys), factor, unit)
 
 
 def _embed(files: Sequence[Path]) -> list[Markup]:
@@ -109,9 +211,8 @@ def comparison_page(ranking: Ranking, out: Path) -> str:
     document = build_document([ranking], out)
     return render(
         "comparison.html",
-        boards=boards([ranking], document),
         remarks=all_notes(ranking.comparable),
-        **shared_parts([ranking], document),
+        **_shared_parts([ranking], document),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -26,13 +26,11 @@ from ..progress import duration
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, OUTCOMES
 from .columns import (
-    DIAGNOSIS_COLUMNS,
     DIAGNOSIS_HEADING,
     VERDICTS,
-    WITH_INTERVAL,
-    Columns,
     all_notes,
-    columns,
+    as_rows,
+    columns_in,
     group_notes,
     legend,
     marked,
@@ -179,18 +177,13 @@ def _cost(run: Run) -> str:
     return text
 
 
-_LEFT_ALIGNED = ("rule uptake", "impact factor", *WITH_INTERVAL)
-
-
 def experiment_table(ranked: Sequence[Ranking], document: Document) -> RenderableType:
     """Return the verdicts, a leaderboard for each ranking, the legend and the totals."""
-    entries = [entry for ranking in ranked for entry in ranking.entries]
-    parts = [part for ranking in ranked for part in (*_of_ranking(ranking), Text())]
     return Group(
         *verdict_lines(ranked, document),
         Text(),
-        *parts,
-        *(Text(line, style="dim") for line in legend(entries)),
+        *(part for ranking in ranked for part in (*_of_ranking(ranking), Text())),
+        *(Text(line, style="dim") for line in legend(document["results"])),
         *_totals(document),
     )
 
@@ -202,18 +195,14 @@ def verdict_lines(ranked: Sequence[Ranking], document: Document) -> Iterator[Tex
         yield Text(f"{title}{row['verdict']}", style="bold")
 
 
-def leaderboard_table(group: Sequence[Entry]) -> Table:
-    """Return the leaderboard of one ranking, two lines per model."""
-    return _table("model", group, columns(group))
-
-
-def _of_ranking(ranking: Ranking) -> list[RenderableType]:
-    group = ranking.entries
-    notes = (Text(f"note on {note}", style="yellow") for note in group_notes(group))
-    parts: list[RenderableType] = [Text(ranking.title, style="bold"), leaderboard_table(group)]
-    if diagnosed := [entry for entry in group if entry.is_diagnosed]:
-        parts += [Text(), _table(DIAGNOSIS_HEADING, diagnosed, DIAGNOSIS_COLUMNS)]
-    return [*parts, *notes]
+def _of_ranking(ranking: Ranking) -> Iterator[RenderableType]:
+    yield Text(ranking.title, style="bold")
+    yield _leaderboard("model", ranking.entries)
+    if diagnosed := [entry for entry in ranking.entries if entry.is_diagnosed]:
+        yield Text()
+        yield _leaderboard(DIAGNOSIS_HEADING, diagnosed, diagnosis=True)
+    for note in group_notes(ranking.entries):
+        yield Text(f"note on {note}", style="yellow")
 
 
 def _totals(document: Document) -> Iterator[Text]:
@@ -226,19 +215,18 @@ def _totals(document: Document) -> Iterator[Text]:
         yield Text(f"All answers: {answers}{spent}; all runs: {took}.", style="dim")
 
 
-def _table(name: str, group: Sequence[Entry], formats: Columns) -> Table:
+def _leaderboard(name: str, entries: Sequence[Entry], *, diagnosis: bool = False) -> Table:
     """Return a table with two lines per model, which fits 80 columns."""
+    rows = as_rows(entries)
+    columns = columns_in("terminal", rows, diagnosis=diagnosis)
     # One space between columns, since model names are long.
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column(name, overflow="fold")
-    for column in formats:
-        table.add_column(
-            column,
-            justify="left" if column in _LEFT_ALIGNED else "right",
-            no_wrap=True,
-        )
-    for entry in group:
-        cells = (_cell(*text_of(entry).split("\n")) for text_of in formats.values())
+    for column in columns:
+        justify: JustifyMethod = "left" if column.interval else "right"
+        table.add_column(column.title, justify=justify, no_wrap=True)
+    for entry, row in zip(entries, rows, strict=True):
+        cells = (_cell(*column.lines(row, "terminal")) for column in columns)
         table.add_row(Text(marked(entry)), *cells, style="yellow" if entry.is_suspect else "")
     return table
 
@@ -265,8 +253,8 @@ def comparison_table(ranking: Ranking) -> RenderableType:
         ),
         Text(),
         Text("Each model alone, on all its positions", style="bold"),
-        leaderboard_table(ranking.entries),
-        *(Text(line, style="dim") for line in legend(ranking.entries)),
+        _leaderboard("model", ranking.entries),
+        *(Text(line, style="dim") for line in legend(as_rows(ranking.entries))),
         *([Text(hint)] if hint else []),
         *(Text(f"note: {note}", style="yellow") for note in all_notes(models)),
     )
