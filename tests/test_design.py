@@ -1,9 +1,10 @@
-"""The design by example: a new rule, condition, measure, option, wording or model is an entry.
+"""The design by example: a rule, condition, measure, column, option, wording or model is an entry.
 
 Each addition below is as short as it would be in the package. Requests, cache, files, reports, the
 terminal and comparisons follow from it. CONTRIBUTING.md says what takes more places than one.
 """
 
+import csv
 import json
 import os
 import shutil
@@ -23,6 +24,7 @@ from cant_do_that_anymore.client.cache import request_key
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.formatting import number
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD
 from cant_do_that_anymore.metrics import measures
@@ -40,6 +42,7 @@ from cant_do_that_anymore.providers.base import (
 )
 from cant_do_that_anymore.providers.catalogue import PROVIDERS, Provider
 from cant_do_that_anymore.providers.local import RandomModel
+from cant_do_that_anymore.report import columns
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.runs.evaluate import ALL_CACHED
 from cant_do_that_anymore.runs.results import Run
@@ -99,13 +102,7 @@ def test_a_rule_that_is_no_swap_is_one_class(
 
 
 def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    queens = Measure(
-        "queen_proportion",
-        "Queen moves",
-        "how often the queen moves under the changed rules",
-        part=lambda sample: (sample.replies["changed"].move or "").startswith("d"),
-        needs=("changed",),
-    )
+    queens = queen_measure()
     monkeypatch.setitem(measures.MEASURES, queens.name, queens)
 
     write_positions(tmp_path / "few.jsonl", POOL)
@@ -115,6 +112,52 @@ def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert run.results.metrics["queen_proportion"] == hits / 12
     assert run.results.intervals["queen_proportion"].low <= hits / 12
     assert "Queen moves" in page(run)
+
+
+def queen_measure() -> Measure:
+    return Measure(
+        "queen_proportion",
+        "Queen moves",
+        "how often the queen moves under the changed rules",
+        part=lambda sample: (sample.replies["changed"].move or "").startswith("d"),
+        needs=("changed",),
+        column="queens",
+    )
+
+
+@pytest.mark.parametrize("kind", ["measure", "other number"])
+def test_a_leaderboard_column_is_one_entry(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind == "measure":
+        measure = queen_measure()
+        monkeypatch.setitem(measures.MEASURES, measure.name, measure)
+        key, title = measure.name, "queens"
+    else:
+        key, title = "games", "games"
+        games = columns.Column(key, title, lambda entry: entry.results.metrics["n_games"], number)
+        monkeypatch.setattr(columns, "COLUMNS", (*columns.COLUMNS, games))
+
+    write_positions(tmp_path / "few.jsonl", POOL)
+    for model in ("cdta/random", "cdta/pocket"):
+        spec = Spec(model=model, dataset=tmp_path / "few.jsonl", n=12)
+        save_with_page(evaluate(spec, quiet=True), tmp_path / "runs" / model.split("/")[1])
+    out = tmp_path / "out"
+    asked = ("experiment", "--plots-only", tmp_path / "runs", "--out", out)
+    terminal, markdown = (cdta(*asked, *more).stdout for more in ((), ("--markdown",)))
+    rows = json.loads((out / "results.json").read_text())["results"]
+    values = [row[key] for row in rows]
+    assert all(value is not None for value in values)
+    assert (f"{key}_low" in rows[0]) == (kind == "measure")
+    assert any(line.split()[-1] == title for line in terminal.splitlines() if line)
+    assert f" | {title} |" in markdown
+    with (out / "results.csv").open() as file:
+        assert [float(row[key]) for row in csv.DictReader(file)] == pytest.approx(values)
+    page = (out / "index.html").read_text()
+    assert f'<th scope="col" class="number"><b>{title}</b></th>' in page
+    assert all(f'data-in="results.{index}.{key}">' in page for index in range(2))
+    compared = cdta("compare", tmp_path / "runs", "--markdown").stdout
+    assert f" | {title} |" in compared
 
 
 @dataclass(frozen=True)
