@@ -20,7 +20,7 @@ from ..metrics.notes import versions_of
 from ..progress import overall_progress
 from ..providers.base import EFFORTS, Effort
 from ..runs.evaluate import evaluate
-from ..runs.identity_check import check_identity
+from ..runs.identity_check import verify_saved_run
 from ..runs.results import PROTOCOL, Run
 from ..runs.storage import load_run
 from ..task.spec import Spec, plan_for
@@ -126,7 +126,7 @@ def measured(
             with overall_progress(heading, n_remaining, [] if exists else durations):
                 run = finished_run(spec, folder, save, quiet=quiet, budget=budget)
                 if exists and (title, run.version) not in verified:
-                    check_identity(run, spec, budget, quiet=quiet)
+                    verify_saved_run(run, spec, budget, quiet=quiet)
                     verified.add((title, run.version))
                 runs.append(run)
         except Stopped:

@@ -34,7 +34,7 @@ from ..task.samples import trials_for
 from ..task.spec import Spec, plan_for
 from ..task.spill import spill_file
 from ..task.types import Plan, Sample
-from .identity_check import save_fingerprint, verify_identity, verify_identity_in
+from .identity_check import verify_identity
 from .results import Run
 
 ALL_CACHED = "every answer was kept from an earlier run; another seed asks anew"
@@ -83,12 +83,14 @@ async def _run(
             )
             dataset, n = selection.dataset, len(selection.positions)
             drawn = replace(dataset, positions=list(selection.positions))
-            identity_notes += await verify_identity_in(drawn, spec, plan, client, quiet=quiet)
+            if drawn.version and not (spec.dataset or spec.fallback_dataset):
+                identity_notes += await verify_identity(spec, plan, drawn, client, quiet=quiet)
             all_samples = await _measure(client, selection, plan, running_cost, quiet=quiet)
             samples, controls = all_samples[:n], all_samples[n:]
             if n < stage.wanted or is_reached(samples, plan):
                 break
-        await save_fingerprint(client)
+        if client.n_new:
+            client.cache.record_fingerprints(await model.fingerprints())
     _check_failures("samples", samples, spec.max_error_rate)
     _check_failures("controls", controls, spec.max_error_rate)
     results, versions = compute(samples, plan, controls), versions_of(all_samples)

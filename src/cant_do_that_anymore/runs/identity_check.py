@@ -6,7 +6,7 @@ measure neither. A possible change becomes a note.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from ..client.budget import Budget
@@ -23,7 +23,7 @@ from ..game.rules import board_after
 from ..interrupts import run_interruptible
 from ..metrics.notes import versions_of
 from ..progress import progress_display
-from ..providers.base import Answer, Model, Request, Settings, TransientError
+from ..providers.base import Answer, Request, Settings, TransientError
 from ..providers.request_variants import NO_TEMPERATURE
 from ..task.samples import trials_of
 from ..task.spec import Spec
@@ -50,121 +50,108 @@ class ModelChanged(UserError):
 
 
 async def verify_identity(
-    spec: Spec, plan: Plan, source: Dataset | Pool, client: Client, *, quiet: bool
+    spec: Spec, plan: Plan, source: Pool | Dataset | Run, client: Client, *, quiet: bool
 ) -> list[str]:
-    """Send the first cached request again, if there is one, and return notes on possible changes.
+    """Send a request with a known answer again, and return notes on possible changes.
 
     Bundled models and people are not checked. If the model cannot be reached and no other request
-    is needed, the cached answers remain valid.
+    is needed, the known answers remain valid.
+
+    Args:
+        spec: the spec of the run.
+        plan: its plan.
+        source: what is about to be used: the pool or dataset of the spec, a dataset that the model
+            selected, or a saved run.
+        client: sends the request.
+        quiet: whether to show no progress.
 
     Raises:
         ModelChanged: if the model has certainly changed.
         UserError: if the model cannot be reached and more requests are needed.
     """
-    if client.cache.is_empty or client.model.info.is_local:
+    is_run = isinstance(source, Run)
+    if client.model.info.is_local or (client.cache.is_empty and not is_run):
         return []
-    requests, settings = _first_requests(spec, plan, source, client.model)
-    cached = _cached(requests, settings, client)
-    return await _verify(cached, settings, spec, plan, client, quiet=quiet)
-
-
-async def verify_identity_in(
-    dataset: Dataset, spec: Spec, plan: Plan, client: Client, *, quiet: bool
-) -> list[str]:
-    """Verify the identity before measuring a dataset that some version of the model selected.
-
-    Cached answers of the dataset's version need no check. Others may date from when the name stood
-    for another model.
-    """
-    is_given = spec.dataset or spec.fallback_dataset or not dataset.version
-    if is_given or client.model.info.is_local:
-        return []
-    requests = _measuring_requests(dataset.positions, plan)
-    cached = _cached(requests, plan.settings, client, except_version=dataset.version)
-    return await _verify(cached, plan.settings, spec, plan, client, quiet=quiet)
-
-
-def check_identity(run: Run, spec: Spec, budget: Budget, *, quiet: bool) -> None:
-    """Verify the identity before a saved run is reused for a spec.
-
-    It compares the cached temperature-0 answers that selected the positions, or else the run's own
-    answers. An unreachable model is not an error, because nothing else has to be sent. Possible
-    changes are logged.
-
-    Raises:
-        ModelChanged: if the model has certainly changed.
-    """
-    if model_info(spec).is_local:
-        return
-
-    async def probed() -> list[str]:
-        async with open_client(spec, create_model(spec), budget) as client:
-            requests, settings = _first_requests(spec, run.plan, positions_for(spec), client.model)
-            cached = _cached(requests, settings, client)
-            versions = versions_of(run.samples)
-            if any(answer.version not in versions for _, answer in cached) or not cached:
-                positions = [sample.position for sample in run.samples]
-                requests, settings = _measuring_requests(positions, run.plan), run.plan.settings
-                replies = (sample.answers[STANDARD_CONDITION] for sample in run.samples)
-                cached = [
-                    pair for pair in zip(requests, replies, strict=False) if not pair[1].error
-                ]
-            if not cached:
-                return []
-            with progress_display(f"the first answer of {run.model}", quiet=quiet):
-                return await _probe(cached[:MAX_PROBES], settings, client, versions)
-
-    try:
-        notes = run_interruptible(probed(), cached=not spec.fresh)
-    except ModelChanged as changed:
-        raise ModelChanged(f"{changed}, both with a new folder for --out") from None
-    except Stopped:
-        raise
-    except (UserError, TransientError) as error:
-        notes = [_unreachable_note(error)]
-    for note in notes:
-        log.warning("%s: %s", run.model, note)
-
-
-async def _verify(
-    cached: Answered, settings: Settings, spec: Spec, plan: Plan, client: Client, *, quiet: bool
-) -> list[str]:
-    if not cached:
+    answered, settings, versions = _answered(spec, plan, source, client)
+    if not answered:
         return []
     try:
         with progress_display(f"the first answer of {client.model.info.name}", quiet=quiet):
-            versions = {answer.version for _, answer in cached}
-            notes = await _probe(cached, settings, client, versions)
-            return [*notes, *await _fingerprint_notes(client)]
-    except ModelChanged:
+            notes = await _probe(answered, settings, client, versions)
+            return notes if is_run else [*notes, *await _fingerprint_notes(client)]
+    except (ModelChanged, Stopped):
         raise
     except (UserError, TransientError) as error:
-        if not forecast_with_cache(spec, plan, client.model.info, client.cache).to_ask:
-            return [_unreachable_note(error)]
+        if is_run or not forecast_with_cache(spec, plan, client.model.info, client.cache).to_ask:
+            return [_unreachable(error)]
         if isinstance(error, UserError):
             raise
         return []  # the run itself retries and reports
 
 
-def _unreachable_note(error: Exception) -> str:
+def verify_saved_run(run: Run, spec: Spec, budget: Budget, *, quiet: bool) -> None:
+    """Verify the identity before a saved run is reused for a spec, and log possible changes.
+
+    Raises:
+        ModelChanged: if the model has certainly changed.
+    """
+
+    async def verified() -> list[str]:
+        async with open_client(spec, create_model(spec), budget) as client:
+            return await verify_identity(spec, run.plan, run, client, quiet=quiet)
+
+    if model_info(spec).is_local:
+        return
+    try:
+        notes = run_interruptible(verified(), cached=not spec.fresh)
+    except ModelChanged as changed:
+        raise ModelChanged(f"{changed}, both with a new folder for --out") from None
+    except Stopped:
+        raise
+    except UserError as error:  # nothing else has to be sent
+        notes = [_unreachable(error)]
+    for note in notes:
+        log.warning("%s: %s", run.model, note)
+
+
+def _unreachable(error: Exception) -> str:
     return f"it could not be asked whether it is still the same model ({error})"
 
 
-async def save_fingerprint(client: Client) -> None:
-    """Save the server's fingerprint of the model with its cached answers."""
-    if client.n_new:
-        client.cache.record_fingerprints(await client.model.fingerprints())
+def _answered(
+    spec: Spec, plan: Plan, source: Pool | Dataset | Run, client: Client
+) -> tuple[Answered, Settings, Collection[str]]:
+    """Return some requests with known answers, their settings, and the versions that answered.
 
-
-def _first_requests(
-    spec: Spec, plan: Plan, source: Dataset | Pool, model: Model
-) -> tuple[Iterator[Request], Settings]:
-    """Return the first requests of a run and their settings."""
+    For a selected dataset, they are those that another version answered, when the name may have
+    stood for another model. For a run, they are its own, unless the cache has answers from the
+    selection by the same versions, which were given at temperature 0.
+    """
+    if isinstance(source, Run):
+        versions = versions_of(source.samples)
+        cached, settings, cached_versions = _answered(spec, plan, positions_for(spec), client)
+        if cached and set(cached_versions) <= set(versions):
+            return cached, settings, versions
+        requests = _measuring_requests([sample.position for sample in source.samples], plan)
+        replies = (sample.answers[STANDARD_CONDITION] for sample in source.samples)
+        pairs = (pair for pair in zip(requests, replies, strict=False) if not pair[1].error)
+        return list(islice(pairs, MAX_PROBES)), plan.settings, versions
+    settings, selected_by = plan.settings, None
     if isinstance(source, Pool):
-        criteria = SelectionConfig(model.info, source, plan)
-        numbers = range(min(MAX_POSITIONS_SEARCHED, len(criteria.ordered)))
-        return (criteria.request(Query(number, 0)) for number in numbers), criteria.settings
-    return _measuring_requests(positions_drawn(source, spec, plan), plan), plan.settings
+        config = SelectionConfig(client.model.info, source, plan)
+        numbers = range(min(MAX_POSITIONS_SEARCHED, len(config.ordered)))
+        requests, settings = (
+            (config.request(Query(number, 0)) for number in numbers),
+            config.settings,
+        )
+    elif spec.dataset:
+        requests = _measuring_requests(positions_drawn(source, spec, plan), plan)
+    else:
+        requests, selected_by = _measuring_requests(source.positions, plan), source.version
+    known = ((request, client.cache.answer(request, settings)) for request in requests)
+    others = ((ask, answer) for ask, answer in known if answer and answer.version != selected_by)
+    answered = list(islice(others, MAX_PROBES))
+    return answered, settings, {answer.version for _, answer in answered}
 
 
 def _measuring_requests(positions: Sequence[Position], plan: Plan) -> Iterator[Request]:
@@ -173,22 +160,6 @@ def _measuring_requests(positions: Sequence[Position], plan: Plan) -> Iterator[R
     for condition in plan.conditions:
         for trial in trials:
             yield from trial.requests([condition])
-
-
-def _cached(
-    requests: Iterable[Request],
-    settings: Settings,
-    client: Client,
-    except_version: str | None = None,
-) -> Answered:
-    """Return the first requests with a cached answer, except answers of one version."""
-    looked_up = ((request, client.cache.answer(request, settings)) for request in requests)
-    answered = (
-        (request, answer)
-        for request, answer in looked_up
-        if answer and answer.version != except_version
-    )
-    return list(islice(answered, MAX_PROBES))
 
 
 async def _probe(
