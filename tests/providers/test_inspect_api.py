@@ -1,12 +1,13 @@
-"""Providers of Inspect AI: what they raise and return, as what it means here.
+"""Providers of Inspect AI: what they raise and return, as what it means here, and what they get.
 
 A provider is registered in the public way and does what the test says.
 """
 
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from inspect_ai.model import (
@@ -21,18 +22,14 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.client import client
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.providers.base import Settings, TransientError
 from cant_do_that_anymore.providers.catalogue import EXTRAS, model_named
-from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import Outcome
-from players import SPECIAL
+from testing import SPECIAL, Loopback, Run, ask, measure, positions
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-planted-0123456789"
-POOL = shipped_pool("pool")[:4]
 
 Behaviour = Callable[[int, list[ChatMessage]], ModelOutput]
 
@@ -66,118 +63,82 @@ def scripted() -> type[ModelAPI]:
     return Provider
 
 
-def said(text: str, stop_reason: str = "stop") -> ModelOutput:
-    choice = ChatCompletionChoice(
-        message=ChatMessageAssistant(content=text),
-        stop_reason=stop_reason,  # type: ignore[arg-type]
-    )
-    usage = ModelUsage(input_tokens=10, output_tokens=2, input_tokens_cache_read=5)
+def said(text: str, stop_reason: Any = "stop", tokens: int = 10) -> ModelOutput:
+    message = ChatMessageAssistant(content=text)
+    choice = ChatCompletionChoice(message=message, stop_reason=stop_reason)
+    usage = ModelUsage(input_tokens=tokens, output_tokens=2, input_tokens_cache_read=5)
     return ModelOutput(model="scripted-1", choices=[choice], usage=usage)
 
 
-def habit(messages: list[ChatMessage]) -> ModelOutput:
+def habit(_: int, messages: list[ChatMessage]) -> ModelOutput:
     turns = [message.text for message in messages if message.role != "system"]
-    moves = tuple(turn for turn in turns if len(turn) <= 5)
-    return said(SPECIAL[moves])
+    return said(SPECIAL[tuple(turn for turn in turns if len(turn) <= 5)])
 
 
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
-    monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
-    Provider.calls = 0
-    yield
+def failing(*calls: int, status: int, message: str = "no") -> Behaviour:
+    """The habit, but for an error in these calls, or in all."""
 
-
-def measured(behaviour: Behaviour, folder: Path) -> Run:
-    Provider.behaviour = staticmethod(behaviour)
-    write_positions(folder / "positions.jsonl", POOL)
-    spec = Spec(
-        model="scripted/m",
-        dataset=folder / "positions.jsonl",
-        max_connections=1,
-        max_error_rate=0.5,
-    )
-    return evaluate(spec, quiet=True)
-
-
-def test_answers_with_usage_and_version(tmp_path: Path) -> None:
-    run = measured(lambda _, messages: habit(messages), tmp_path)
-    assert run.results.metrics["predicted_move_proportion"] == 1
-    assert run.version == "scripted-1"
-    assert run.results.metrics["usage_prompt_tokens"] == 15 * 8
-    assert run.results.metrics["usage_cached_tokens"] == 5 * 8
-    assert run.results.metrics["usage_completion_tokens"] == 2 * 8
-
-
-@pytest.mark.parametrize("status", [408, 429, 500, 503, 529])
-def test_a_passing_fault_is_retried(status: int, tmp_path: Path) -> None:
     def behaviour(call: int, messages: list[ChatMessage]) -> ModelOutput:
-        if call in (1, 4):
-            raise ProviderError(status)
-        return habit(messages)
+        if call in calls or not calls:
+            raise ProviderError(status, message)
+        return habit(call, messages)
 
-    assert measured(behaviour, tmp_path).results.metrics["n_samples"] == 4
+    return behaviour
+
+
+def measured(behaviour: Behaviour) -> Run:
+    Provider.behaviour, Provider.calls = staticmethod(behaviour), 0
+    options = {"dataset": positions(4), "max_connections": 1, "max_error_rate": 0.5}
+    return measure("scripted/m", **options)
+
+
+def test_answers_with_usage_and_version() -> None:
+    run = measured(habit)
+    metrics = run.results.metrics
+    assert metrics["predicted_move_proportion"] == 1
+    assert run.version == "scripted-1"
+    used = [metrics[f"usage_{kind}_tokens"] for kind in ("prompt", "cached", "completion")]
+    assert used == [15 * 8, 5 * 8, 2 * 8]
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("status", [408, 500, 529])
+def test_a_passing_fault_is_retried(status: int) -> None:
+    assert measured(failing(1, 4, status=status)).results.metrics["n_samples"] == 4
     assert Provider.calls == 8 + 2
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_key_is_one_sentence_at_once(status: int, tmp_path: Path) -> None:
-    def behaviour(call: int, messages: list[ChatMessage]) -> ModelOutput:
-        if call == 3:
-            raise ProviderError(status, "invalid x-api-key")
-        return habit(messages)
-
-    with pytest.raises(
-        UserError, match=r"the provider of scripted/m refuses the key .*invalid x-ap"
-    ):
-        measured(behaviour, tmp_path)
-    assert Provider.calls == 3
+@pytest.mark.parametrize(
+    ("behaviour", "calls", "sentence"),
+    [
+        (failing(3, status=403, message="bad"), 3, r"provider of scripted/m refuses the key .*bad"),
+        (failing(status=422, message="bad"), 1, r"scripted/m cannot answer \(.*bad"),
+        (failing(status=429, message="insufficient_quota"), 1, "insufficient_quota"),
+    ],
+)
+def test_what_no_further_try_will_mend_ends_the_run(
+    behaviour: Behaviour, calls: int, sentence: str
+) -> None:
+    with pytest.raises(UserError, match=sentence):
+        measured(behaviour)
+    assert Provider.calls == calls
 
 
 def test_a_key_that_the_provider_repeats_is_not_repeated_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def behaviour(call: int, messages: list[ChatMessage]) -> ModelOutput:
-        raise ProviderError(401, f"Incorrect API key provided: {KEY}")
-
     monkeypatch.setattr(ModelAPI, "api_key", KEY, raising=False)
     monkeypatch.setattr(
         Provider, "__init__", lambda self, *_, **__: ModelAPI.__init__(self, "m", None, KEY)
     )
-    with pytest.raises(UserError) as problem:
-        measured(behaviour, tmp_path)
-    assert "Incorrect API key provided: ***" in str(problem.value)
+    with pytest.raises(UserError, match=r"Incorrect API key provided: \*\*\*"):
+        measured(failing(status=401, message=f"Incorrect API key provided: {KEY}"))
 
 
-@pytest.mark.parametrize("status", [400, 404, 422])
-def test_a_refusal_of_the_very_first_question_ends_the_run(status: int, tmp_path: Path) -> None:
-    def behaviour(call: int, messages: list[ChatMessage]) -> ModelOutput:
-        raise ProviderError(status, "no such model")
-
-    with pytest.raises(UserError, match=r"scripted/m cannot answer \(.*no such model"):
-        measured(behaviour, tmp_path)
-    assert Provider.calls == 1
-
-
-def test_a_refusal_of_one_question_is_an_error_of_that_question(tmp_path: Path) -> None:
-    def behaviour(call: int, messages: list[ChatMessage]) -> ModelOutput:
-        if call == 3:
-            raise ProviderError(400, "this prompt trips our filter")
-        return habit(messages)
-
-    run = measured(behaviour, tmp_path)
+def test_a_refusal_of_one_question_is_an_error_of_that_question() -> None:
+    run = measured(failing(3, status=400, message="this prompt trips our filter"))
     assert run.results.metrics["n_failed"] == 1
     assert "this prompt trips our filter" in run.samples[1].answers["standard"].error
-
-
-def test_an_empty_account_is_not_waited_for(tmp_path: Path) -> None:
-    def behaviour(call: int, messages: list[ChatMessage]) -> ModelOutput:
-        raise ProviderError(429, "code: insufficient_quota")
-
-    with pytest.raises(UserError, match="insufficient_quota"):
-        measured(behaviour, tmp_path)
-    assert Provider.calls == 1
 
 
 @pytest.mark.parametrize(
@@ -190,11 +151,62 @@ def test_an_empty_account_is_not_waited_for(tmp_path: Path) -> None:
         ("unknown", "unreadable"),
     ],
 )
-def test_a_reply_without_a_move_is_what_its_end_says(
-    stop_reason: str, outcome: Outcome, tmp_path: Path
-) -> None:
-    run = measured(lambda *_: said("well,", stop_reason), tmp_path)
+def test_a_reply_without_a_move_is_what_its_end_says(stop_reason: str, outcome: Outcome) -> None:
+    run = measured(lambda *_: said("well,", stop_reason))
     assert run.results.outcomes["standard"][outcome] == 4
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (ModelOutput(model="m", error="overrun"), "overrun"),
+        (ModelOutput(model="m", choices=[]), "a reply without choices"),
+        (said("", "unknown"), "an empty reply that ended for an unknown reason"),
+        (said("e2e4", tokens=-20), "a reply that cannot be"),
+    ],
+)
+def test_an_output_that_is_no_answer_may_be_billed(output: ModelOutput, words: str) -> None:
+    Provider.behaviour = staticmethod(lambda *_: output)
+    with pytest.raises(TransientError, match=words) as fault:
+        ask(model_named("scripted/m"), "e2e4")
+    assert fault.value.maybe_billed
+
+
+@pytest.fixture
+def loop(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Loopback:
+    monkeypatch.setenv("LOOP_API_KEY", "test")
+    monkeypatch.setenv("LOOP_BASE_URL", server.url)
+    server.respond = lambda _: "e7e5"
+    return server
+
+
+def test_what_a_chat_model_and_a_base_model_get(loop: Loopback) -> None:
+    for name in ("openai-api/loop/m", "openai-api-completions/loop/m"):
+        model = model_named(name)
+        ask(model, "e2e4", "e7e5", settings=Settings(0.0, model.info.max_tokens))
+    chat, base = loop.requests
+    roles = [message["role"] for message in chat["messages"]]
+    assert roles == ["system", "user", "assistant", "user"]  # White's first move comes second
+    assert base["prompt"].endswith("Assistant: e2e4\nUser: e7e5\nAssistant:")
+    assert base["max_tokens"] == 4
+    assert "User:" in base["stop"]
+
+
+def test_a_server_that_is_not_there_was_asked_nothing(
+    loop: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOOP_BASE_URL", "http://127.0.0.1:1/v1")
+    with pytest.raises(TransientError) as fault:
+        ask(model_named("openai-api/loop/m"), "e2e4")
+    assert not fault.value.maybe_billed
+
+
+def test_a_provider_may_think_for_half_an_hour(
+    loop: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("INSPECT_HTTP_REQUEST_TIMEOUT", raising=False)
+    model: Any = model_named("openai-api/loop/m")
+    assert model._model.api.client.timeout.read >= 1800
 
 
 def test_an_unknown_provider_or_a_missing_key_is_one_sentence() -> None:

@@ -1,61 +1,68 @@
-"""A server that misbehaves in every way: answers are retried, or recorded as what they are."""
+"""A server that misbehaves in every way: requests are retried, or recorded as what they are."""
 
 import asyncio
+import json
 import socket
 import time
 from collections import Counter
+from contextlib import closing, suppress
 from pathlib import Path
 
 import aiohttp
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client import client
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.providers import http, openai_api
-from cant_do_that_anymore.providers.access import Access
-from cant_do_that_anymore.providers.base import TransientError
-from cant_do_that_anymore.providers.catalogue import model_named, server_info
-from cant_do_that_anymore.providers.openai_api import ServerModel
-from cant_do_that_anymore.providers.responses import Response
-from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.providers.base import Answer, Message, Question, Settings
+from cant_do_that_anymore.providers.catalogue import model_named
 from faults import FAULTS, error
-from loopback import Body, Loopback, moves_in, serving
-from players import wavering
+from testing import (
+    POOL,
+    Body,
+    Loopback,
+    Run,
+    Serve,
+    cdta,
+    fails,
+    habit,
+    measure,
+    moves_in,
+    oaieval,
+    positions,
+    serving,
+    wavering,
+)
 
-POOL = shipped_pool("pool")[:100]
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
-    monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
+@pytest.fixture
+def short_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openai_api, "TIME_OUT", aiohttp.ClientTimeout(total=0.4))
 
 
-def measured(loopback: Loopback, n: int, folder: Path, **options: object) -> Run:
-    file = folder / "positions.jsonl"
-    write_positions(file, POOL[:n])
-    spec = Spec(model="m", base_url=loopback.url, dataset=file, n=n, **options)  # type: ignore[arg-type]
-    return evaluate(spec, quiet=True)
+def measured(server: Loopback, n: int, **options: object) -> Run:
+    return measure(server, dataset=positions(n), n=n, **options)
 
 
+@pytest.mark.usefixtures("short_time_out")
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_passing_fault_is_retried(name: str, tmp_path: Path) -> None:
+def test_a_passing_fault_is_retried(name: str, serve: Serve) -> None:
     async def fault(request: Body, number: int) -> web.StreamResponse | None:
         return FAULTS[name]() if number in (2, 3) else None
 
-    with serving(Loopback(wavering, fault=fault)) as loopback:
-        run = measured(loopback, 3, tmp_path, max_connections=2)
-    assert run.results.metrics["n_samples"] == 3
-    assert len(loopback.requests) == 6 + 2
+    server = serve(wavering, fault=fault)
+    assert measured(server, 3, max_connections=2).results.metrics["n_samples"] == 3
+    assert len(server.requests) == 6 + 2
 
 
-@pytest.mark.parametrize("name", [name for name in FAULTS if "429" not in name])
+@pytest.mark.usefixtures("short_time_out")
+@pytest.mark.parametrize("name", ["HTTP 500", "reset", "silence", "no choice"])
 def test_a_lasting_fault_is_recorded_as_an_error(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "MAX_FAILED_ATTEMPTS", 2)
     monkeypatch.setattr(client, "REQUEST_DEADLINE", 0.05)
@@ -64,8 +71,7 @@ def test_a_lasting_fault_is_recorded_as_an_error(
     async def fault(request: Body, number: int) -> web.StreamResponse | None:
         return FAULTS[name]() if moves_in(request) == hopeless else None
 
-    with serving(Loopback(wavering, fault=fault)) as loopback:
-        run = measured(loopback, 6, tmp_path, max_error_rate=0.5)
+    run = measured(serve(wavering, fault=fault), 6, max_error_rate=0.5)
     failed = [sample for sample in run.samples if not sample.answered]
     assert [sample.position.moves for sample in failed] == [hopeless]
     assert failed[0].answers["standard"].error
@@ -73,57 +79,17 @@ def test_a_lasting_fault_is_recorded_as_an_error(
     assert any("1 sample without an answer" in note for note in run.notes)
 
 
-PASSING: dict[str, web.Response] = {
-    "HTTP 202": web.json_response({"id": "later"}, status=202),
-    "HTTP 204": web.Response(status=204),
-    "HTTP 425": error(425, "too early"),
-    "HTTP 499": error(499, "client closed the request"),
-}
+@pytest.mark.parametrize("filler", ["blah ", "Nf3 Bc4 ", "e2e4", "\n"])
+def test_a_very_long_text_is_an_answer_like_any_other(filler: str, serve: Serve) -> None:
+    text = filler * (200_000 // len(filler))
+    began = time.process_time()
+    sample = measured(serve(lambda _: text), 1).samples[0]
+    assert sample.answers["standard"].text == text
+    assert sample.replies["standard"].outcome == "unreadable"
+    assert time.process_time() - began < 3
 
 
-@pytest.mark.parametrize("name", PASSING)
-def test_a_status_in_passing_is_retried_and_what_may_be_paid_is(name: str) -> None:
-    model = ServerModel(server_info("m", "http://localhost/v1"), Access("KEY"))
-    response = PASSING[name]
-    body = response.body if isinstance(response.body, bytes) else b""
-    with pytest.raises(TransientError) as fault:
-        model.answer_in(Response(response.status, None, body), ())
-    assert fault.value.maybe_billed == (name != "HTTP 425")
-
-
-@pytest.mark.parametrize("status", [200, 201, 203])
-def test_a_whole_completion_is_an_answer_under_any_status_of_success(
-    status: int, tmp_path: Path
-) -> None:
-    async def created(request: Body, number: int) -> web.StreamResponse | None:
-        return web.json_response(loopback.completion(request), status=status)
-
-    with serving(Loopback(wavering, fault=created)) as loopback:
-        assert measured(loopback, 2, tmp_path).results.metrics["n_samples"] == 2
-    assert len(loopback.requests) == 4
-
-
-def test_a_megabyte_of_text_is_an_answer_like_any_other(tmp_path: Path) -> None:
-    for filler in ("blah " * 200_000, "Nf3 Bc4 " * 125_000, "e2e4" * 250_000, "\n" * 1_000_000):
-        with serving(Loopback(lambda _, text=filler: text)) as loopback:  # type: ignore[misc]
-            began = time.process_time()
-            run = measured(loopback, 1, tmp_path)
-        assert run.samples[0].answers["standard"].text == filler
-        assert run.samples[0].replies["standard"].outcome == "unreadable"
-        assert time.process_time() - began < 5
-
-
-def test_a_reply_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_api, "MAX_RESPONSE_BYTES", 10_000)
-    monkeypatch.setattr(client, "MAX_FAILED_ATTEMPTS", 2)
-    with (
-        serving(Loopback(lambda _: "x" * 20_000)) as loopback,
-        pytest.raises(Incomplete, match="a reply of more than 10000 bytes"),
-    ):
-        measured(loopback, 1, tmp_path)
-
-
-def test_a_server_that_takes_few_at_once_is_pressed_no_harder(tmp_path: Path) -> None:
+def test_a_server_that_takes_few_at_once_is_pressed_no_harder(serve: Serve) -> None:
     """More than four at once are refused; the pressure settles and everything is answered."""
     inside = 0
     refused: Counter[bool] = Counter()
@@ -132,152 +98,228 @@ def test_a_server_that_takes_few_at_once_is_pressed_no_harder(tmp_path: Path) ->
         nonlocal inside
         refused[inside >= 4] += 1
         if inside >= 4:
-            return web.json_response({"error": {"message": "slow down"}}, status=429)
+            return error(429, "slow down")
         inside += 1
         await asyncio.sleep(0.005)
         inside -= 1
         return None
 
-    with serving(Loopback(wavering, fault=fault)) as loopback:
-        began = time.monotonic()
-        run = measured(loopback, 100, tmp_path, max_connections=32)
+    run = measured(serve(wavering, fault=fault), 100, max_connections=32)
     assert run.results.metrics["n_failed"] == 0
     assert refused[False] == 200
     assert refused[True] < 150
-    assert time.monotonic() - began < 20
 
 
-def test_retry_after_is_honoured(tmp_path: Path) -> None:
-    refused_at = 0.0
-    next_at: list[float] = []
+def test_retry_after_is_honoured(serve: Serve) -> None:
+    times: list[float] = []
 
     async def fault(request: Body, number: int) -> web.StreamResponse | None:
-        nonlocal refused_at
-        if number == 3:
-            refused_at = time.monotonic()
-            return web.Response(status=429, headers={"Retry-After": "0.5"})
-        if refused_at:
-            next_at.append(time.monotonic())
-        return None
+        times.append(time.monotonic())
+        return web.Response(status=429, headers={"Retry-After": "0.3"}) if number == 3 else None
 
-    with serving(Loopback(wavering, fault=fault)) as loopback:
-        run = measured(loopback, 10, tmp_path, max_connections=1)
-    assert run.results.metrics["n_samples"] == 10
-    assert min(next_at) - refused_at >= 0.5
+    run = measured(serve(wavering, fault=fault), 3, max_connections=1)
+    assert run.results.metrics["n_samples"] == 3
+    assert times[3] - times[2] >= 0.3
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "sentence"),
-    [
-        (401, "bad key", "refuses the key (HTTP 401: bad key); set CDTA_API_KEY to a valid one"),
-        (403, "forbidden", "refuses the key (HTTP 403: forbidden)"),
-        (404, "no such model", "refuses 'm' (HTTP 404: no such model)"),
-        (402, "no credit", "wants money (HTTP 402: no credit)"),
-        (400, "bad request", "refuses 'm' (HTTP 400: bad request)"),
-    ],
+    ("status", "sentence"), [(401, "refuses the key"), (404, "refuses 'm'"), (400, "refuses 'm'")]
 )
 def test_what_no_further_try_will_mend_stops_the_run_at_once(
-    status: int, body: str, sentence: str, tmp_path: Path
+    status: int, sentence: str, serve: Serve
 ) -> None:
-    async def fault(request: Body, number: int) -> web.StreamResponse | None:
-        return web.json_response({"error": {"message": body}}, status=status)
-
-    with serving(Loopback(wavering, fault=fault)) as loopback, pytest.raises(UserError) as problem:
-        measured(loopback, 50, tmp_path, max_connections=1)
-    assert sentence in str(problem.value)
-    assert len(loopback.requests) == 1
+    server = serve(wavering, fault=fails(lambda *_: True, status=status))
+    with pytest.raises(UserError, match=sentence):
+        measured(server, 50, max_connections=1)
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("model", ["m", None])
-def test_an_address_without_v1_is_refused_with_the_one_to_try(model: str | None) -> None:
-    with serving(Loopback(wavering)) as loopback, pytest.raises(UserError) as problem:
-        evaluate(Spec(model=model, base_url=loopback.url.removesuffix("/v1")), quiet=True)
-    assert str(problem.value).endswith(f"; most servers answer below /v1: try {loopback.url}")
-    assert loopback.requests == []
-
-
-def test_an_exhausted_quota_stops_the_run_but_a_rate_limit_that_says_quota_does_not(
-    tmp_path: Path,
+def test_an_address_without_v1_is_refused_with_the_one_to_try(
+    model: str | None, serve: Serve
 ) -> None:
-    def quota(kind: str) -> web.Response:
-        message = "You exceeded your current quota"
-        return web.json_response({"error": {"message": message, "type": kind}}, status=429)
-
-    async def rate_limit(request: Body, number: int) -> web.StreamResponse | None:
-        return quota("rate_limit") if number == 1 else None
-
-    async def exhausted(request: Body, number: int) -> web.StreamResponse | None:
-        return quota("insufficient_quota")
-
-    with serving(Loopback(wavering, fault=rate_limit)) as loopback:
-        assert measured(loopback, 2, tmp_path).results.metrics["n_samples"] == 2
-    with (
-        serving(Loopback(wavering, fault=exhausted)) as loopback,
-        pytest.raises(UserError, match="wants money"),
-    ):
-        measured(loopback, 3, tmp_path)
+    server = serve(wavering)
+    with pytest.raises(UserError) as problem:
+        measure(server, model=model, base_url=server.url.removesuffix("/v1"))
+    assert str(problem.value).endswith(f"; most servers answer below /v1: try {server.url}")
+    assert server.requests == []
 
 
-def test_a_server_that_dies_ends_the_run_with_a_sentence_and_the_answers_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rate_limit_that_says_quota_is_no_empty_account(serve: Serve) -> None:
+    message = "You exceeded your current quota"
+    server = serve(wavering, fault=fails(lambda _, number: number == 1, message, 429))
+    assert measured(server, 2).results.metrics["n_samples"] == 2
+
+
+def test_a_server_that_dies_ends_the_run_with_a_sentence_and_the_answers_saved() -> None:
     async def dead(request: Body, number: int) -> web.StreamResponse | None:
         return FAULTS["reset"]() if number > 60 else None
 
     with (
-        serving(Loopback(wavering, fault=dead)) as loopback,
+        serving(wavering, fault=dead) as server,
         pytest.raises(Incomplete, match=r"m stopped answering .* run the same command again"),
     ):
-        measured(loopback, 100, tmp_path, max_connections=4)
+        measured(server, 100, max_connections=4)
     answered = 60
-    port = int(loopback.url.split(":")[2].removesuffix("/v1"))
-    with serving(Loopback(wavering), port) as loopback:
-        run = measured(loopback, 100, tmp_path, max_connections=4)
-    assert len(loopback.requests) == 200 - answered + 1  # is it the same model?
+    with serving(wavering, int(server.url.split(":")[2].removesuffix("/v1"))) as again:
+        run = measured(again, 100, max_connections=4)
+    assert len(again.requests) == 200 - answered + 1  # is it the same model?
     assert run.results.metrics["n_samples"] == 100
+    with pytest.raises(UserError, match=r"no server answers at http://127.0.0.1:.*start it"):
+        measured(server, 2, seed=1, fresh=True)
 
 
 def test_questions_that_are_refused_again_do_not_end_a_run_that_has_the_other_answers(
-    tmp_path: Path,
+    serve: Serve,
 ) -> None:
-    refused = [position.moves for position in POOL[10::15]]
-
-    async def policy(request: Body, number: int) -> web.StreamResponse | None:
-        return error(400, "content policy") if moves_in(request) in refused else None
-
-    with serving(Loopback(wavering, fault=policy)) as loopback:
-        for _ in range(2):
-            run = measured(loopback, len(POOL), tmp_path, max_error_rate=0.1)
-            assert run.results.metrics["n_samples"] == len(POOL) - len(refused)
+    refused = [position.moves for position in POOL[10:100:15]]
+    policy = fails(lambda request, _: moves_in(request) in refused, "content policy", 400)
+    server = serve(wavering, fault=policy)
+    for _ in range(2):
+        run = measured(server, 100, max_error_rate=0.1)
+        assert run.results.metrics["n_samples"] == 100 - len(refused)
     assert 2 * len(refused) > client.MAX_CONSECUTIVE_FAILURES
 
 
-def test_a_connection_is_kept_alive_while_a_model_thinks() -> None:
+@pytest.mark.usefixtures("short_time_out")
+def test_a_long_answer_is_waited_for_longer_on_a_connection_that_is_kept_alive(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_api, "LONG_TIME_OUT", aiohttp.ClientTimeout(total=60))
+    server = serve(wavering, delay=0.6)  # the time-out is 0.4 here
+    measured(server, 1, max_tokens=8_000)
+    assert len(server.requests) == 2
     address = socket.getaddrinfo("127.0.0.1", 80, type=socket.SOCK_STREAM)[0]
     with http.keepalive_socket(address) as made:
         assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert made.type == socket.SOCK_STREAM
 
 
-def test_a_long_answer_is_waited_for_longer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(openai_api, "LONG_TIME_OUT", aiohttp.ClientTimeout(total=60))
-    with serving(Loopback(wavering, delay=0.6)) as loopback:  # TIME_OUT is 0.4 here
-        measured(loopback, 1, tmp_path, max_tokens=8_000)
-    assert len(loopback.requests) == 2
-
-
-def test_no_server_at_all_is_one_sentence(tmp_path: Path) -> None:
-    with serving(Loopback(wavering)) as loopback:
-        pass
-    with pytest.raises(UserError, match=r"no server answers at http://127.0.0.1:.*start it"):
-        measured(loopback, 2, tmp_path)
-
-
 @pytest.mark.parametrize(
-    "address", ["http://", "http:///v1", "http://[bad", "http://h:99999/v1", "http://h:port/v1"]
+    "address",
+    [
+        *("http://", "http:///v1", "http://[bad", "http://h:99999/v1", "http://h:port/v1"),
+        *("http://a..b/v1", f"http://{'a' * 64}.com/v1", "http://a b/v1", "http://a\n/v1"),
+    ],
 )
 def test_an_address_that_cannot_be_is_one_sentence(address: str) -> None:
     with pytest.raises(InvalidInput, match="not the address of a server"):
         model_named("m", address)
+
+
+class Listing(Loopback):
+    """A server with a list of models of its own."""
+
+    listing = b""
+
+    async def models(self, http: web.Request) -> web.Response:
+        return web.Response(body=self.listing, content_type="application/json")
+
+
+@pytest.mark.parametrize(
+    ("listing", "sentence"),
+    [
+        (b'{"data": [{"id": 5}, {"id": null}, {"id": ["a"]}]}', "serves no model"),
+        (b'{"data": ' + b"[" * 100_000, "does not list its models"),
+        (b'{"data": [{"id": "' + b"x" * 2**26 + b'"}]}', "does not list its models"),
+        (b'{"data": [{"id": "\\u001b[31mred"}, {"id": "b"}]}', "serves ⟨U+001B⟩[31mred, b"),
+    ],
+)
+def test_a_list_of_models_that_cannot_be_is_one_sentence(
+    listing: bytes, sentence: str, serve: Serve
+) -> None:
+    server = Listing(habit)
+    server.listing = listing
+    done = cdta("run", "--base-url", serve(server).url, "--dataset", positions(6), "--quiet")
+    assert done.returncode in (1, 2)
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_halves_of_characters_are_kept_and_shown(serve: Serve, tmp_path: Path) -> None:
+    url = serve(lambda request: f"{habit(request)} \ud83d", model="m\ud800").url
+    command = ["run", "--base-url", url, "--model", "m", "--quiet", "--dataset", positions(6)]
+    for _ in range(2):  # asked, and kept
+        assert cdta(*command, code=0)
+    record = tmp_path / "record.jsonl"
+    options = ["--max_samples", 3, "--record_path", record]
+    options += ["--completion_args", f"base_url={url},reading=lenient"]
+    done = oaieval("m\udc80", "cant_do_that_anymore", *options)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(record.read_text().splitlines()[0])["spec"]["completion_fns"] == ["m\udc80"]
+
+
+def test_a_kept_answer_with_more_tokens_than_can_be_is_none() -> None:
+    kept = json.loads(json.dumps(Answer("e2e4").to_json()))
+    kept["usage"]["input_tokens"] = 10**400
+    with pytest.raises(InvalidInput):
+        Answer.from_json(kept)
+
+
+class Echo:
+    """Answers every question by repeating it, and may soon say so again, which nobody asked for."""
+
+    def __init__(self, *, twice: bool) -> None:
+        self.twice = twice
+        self.connections = 0
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        with closing(writer), suppress(asyncio.IncompleteReadError, ConnectionError):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = int(head.lower().partition(b"content-length:")[2].split()[0])
+                question = json.loads(await reader.readexactly(length))["messages"][-1]
+                choice = {"message": question, "finish_reason": "stop"}
+                body = json.dumps({"model": "m", "choices": [choice]}).encode()
+                answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+                await asyncio.sleep(0.03 * self.twice)
+                writer.write(answer)
+                await asyncio.sleep(0.01 * self.twice)
+                writer.write(answer * self.twice)
+
+    async def answers(self, count: int, pause: float = 0) -> list[str]:
+        """To as many numbered questions, one after another."""
+        async with await asyncio.start_server(self, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            model, texts = model_named("m", f"http://127.0.0.1:{port}/v1"), list[str]()
+            for number in range(count):
+                question = Question(STANDARD, (), (Message("user", str(number)),))
+                texts.append((await model.answer(question, Settings())).text)
+                await asyncio.sleep(pause)
+            await model.close()
+            return texts
+
+
+def test_what_comes_late_is_not_the_answer_to_the_next_question() -> None:
+    """It comes while the server is at that one, and nothing waits when a connection is taken."""
+    assert asyncio.run(Echo(twice=True).answers(5)) == ["0", "1", "2", "3", "4"]
+
+
+def test_where_something_came_unasked_every_question_has_a_connection_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(http, "REUSE_AFTER_REQUESTS", 0)
+    monkeypatch.setattr(http, "QUICK_SECONDS", 60)
+    server = Echo(twice=True)
+    assert asyncio.run(server.answers(4, pause=0.1)) == ["0", "1", "2", "3"]
+    assert caplog.text.count("no connection is used twice now") == 1
+    assert server.connections == 4
+
+
+@pytest.mark.parametrize(
+    ("many", "quick", "connections"), [(2, 60.0, 3), (100, 60.0, 5), (0, 0.0, 5)]
+)
+def test_a_connection_is_used_again_after_many_quick_answers(
+    monkeypatch: pytest.MonkeyPatch, many: int, quick: float, connections: int
+) -> None:
+    monkeypatch.setattr(http, "REUSE_AFTER_REQUESTS", many)
+    monkeypatch.setattr(http, "QUICK_SECONDS", quick)
+    server = Echo(twice=False)
+    asyncio.run(server.answers(5))
+    assert server.connections == connections
+
+
+def test_too_many_open_files_are_not_a_server_that_is_missing() -> None:
+    told = str(http.unreachable("http://127.0.0.1:1/v1", OSError(24, "Too many open files")))
+    assert "--max-connections" in told
+    assert "no server answers" not in told
