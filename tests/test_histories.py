@@ -13,7 +13,7 @@ from homes import Fresh
 from machines import needs_posix
 
 pytestmark = needs_posix
-HISTORIES, TOGETHER, STEPS = 100, 50, 2
+HISTORIES, TOGETHER, STEPS = 100, 20, 2
 
 
 @pytest.fixture(scope="module")

@@ -55,52 +55,6 @@ from processes import Done, cdta, oaieval, process_of, results_in, samples_in
 from questions import ask, question
 from runs import POOL, Asked, Play, keeps, plan_of, played, run_of, samples_of
 
-__all__ = [
-    "POOL",
-    "SPECIAL",
-    "Asked",
-    "Body",
-    "Done",
-    "Loopback",
-    "Planted",
-    "Play",
-    "Responder",
-    "Run",
-    "Serve",
-    "Spec",
-    "adapting",
-    "ask",
-    "asked_about",
-    "cdta",
-    "evaluate",
-    "fails",
-    "habit",
-    "is_changed",
-    "is_placebo",
-    "keeps",
-    "legal_under_both",
-    "measure",
-    "mixed",
-    "moves_in",
-    "needs_linux",
-    "needs_posix",
-    "number_of",
-    "oaieval",
-    "openai_server",
-    "perfect",
-    "plan_of",
-    "played",
-    "positions",
-    "process_of",
-    "question",
-    "results_in",
-    "run_of",
-    "samples_in",
-    "samples_of",
-    "serving",
-    "wavering",
-]
-
 
 class Serve(Protocol):
     """What the fixture ``serve`` gives: serve until the test ends."""

@@ -232,7 +232,7 @@ def main() -> None:
     told.again, told.out = told.again and told.again.resolve(), told.out.resolve()
     modules = [PACKAGE / f"{name}.py" for name in AREAS[told.area]["modules"]]
     tests = AREAS[told.area]["tests"] + [GOLDEN.format(each) for each in ("all", "all_diagonal")]
-    tests += [EXAMPLES.format(dotted(module)) for module in modules]
+    tests += [EXAMPLES.format(dotted(each)) for each in modules if ">>> " in each.read_text()]
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         shutil.copytree(".", scratch, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
         told.measured = (told.measured or Path(scratch) / "measured.json").resolve()
