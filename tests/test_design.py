@@ -1,4 +1,4 @@
-"""The design by example: a rule, condition, measure, column, option, wording or model is an entry.
+"""The design by example: a rule, condition, form, measure, column, option or model is an entry.
 
 Each addition below is as short as it would be in the package. Requests, cache, files, reports, the
 terminal and comparisons follow from it. CONTRIBUTING.md says what takes more places than one.
@@ -32,6 +32,7 @@ from cant_do_that_anymore.metrics.types import Measure
 from cant_do_that_anymore.providers.access import Access
 from cant_do_that_anymore.providers.base import (
     Answer,
+    Message,
     Model,
     ModelInfo,
     Question,
@@ -48,6 +49,7 @@ from cant_do_that_anymore.runs.evaluate import ALL_CACHED
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
+from cant_do_that_anymore.task.prompts import FORMS
 from cant_do_that_anymore.task.spec import plan_for
 from loopback import serving
 from own_rules import NoEnPassant
@@ -82,6 +84,24 @@ def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert run.plan.conditions[2].text.endswith("If you please.")
     assert 'data-condition="politely"' in page(run)
     assert "politely" in cdta("rescore", tmp_path / "run", "--out", tmp_path / "again").stdout
+
+
+def test_a_form_of_the_position_is_one_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FORMS, "fen", lambda each: [Message("user", each.board().fen())])
+    in_fen = {name: replace(CONDITIONS[name], form="fen") for name in ("standard", "changed")}
+    for name, condition in in_fen.items():
+        monkeypatch.setitem(CONDITIONS, name, condition)
+
+    write_positions(tmp_path / "few.jsonl", POOL[:4])
+    with serving(lambda _: "e2e4") as server:
+        spec = Spec(model="m", base_url=server.url, dataset=tmp_path / "few.jsonl", n=4)
+        run = saved_and_loaded(evaluate(spec, quiet=True), tmp_path / "run")
+    assert [condition.form for condition in run.plan.conditions] == ["fen", "fen"]
+    sent = [request["messages"] for request in server.requests]
+    fens = {position.board().fen() for position in POOL[:4]}
+    assert {(len(turns), turns[1]["content"]) for turns in sent} == {(2, fen) for fen in fens}
 
 
 def test_a_rule_that_is_no_swap_is_one_class(

@@ -30,7 +30,7 @@ TOO_LONG = {
     "costs.forecast",
 }
 """Longer than `MOST_LINES` until they are collapsed."""
-SMALL = {"game.notation", "providers.redact", "client.limiter"}
+SMALL = {"game.notation", "providers.redact", "client.limiter", "task.knowledge"}
 """An idea of its own, though it is short and one module alone imports it."""
 ENTRIES = ("cli.commands.", "game.rules.", "providers.", "report.plots.", "inspect_tasks.")
 """Folders whose modules are entries of a table."""

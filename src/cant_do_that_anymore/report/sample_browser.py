@@ -18,7 +18,7 @@ from ..metrics.diagnosis import (
 from ..metrics.thinking import thought_longer
 from ..providers.base import Answer
 from ..runs.results import Run
-from ..task.conditions import KNOWS_FORBIDDEN, suffix_for
+from ..task.conditions import KNOWS_FORBIDDEN
 from ..task.types import CHANGED_CONDITION, Sample, ScoredAnswer
 
 # Characters of a reply or of its reasoning in the report, half of them from its end (often the
@@ -64,7 +64,7 @@ def _entries(run: Run) -> Iterator[dict[str, Any]]:
             "remarkable": [name for name, (_, holds) in REASONING_FILTERS.items() if holds(sample)],
             "replies": {
                 name: _reply(sample.replies[name], answers[name], board, condition.rules)
-                | ({"asked": asked} if (asked := suffix_for(position, condition)) else {})
+                | ({"asked": asked} if (asked := condition.suffix(position)) else {})
                 for name, condition in conditions.items()
                 if name in answers
             },

@@ -25,6 +25,7 @@ from ..metrics.stopping import on_precision
 from ..metrics.types import Results
 from ..providers.base import Answer, Effort, Settings
 from ..task.conditions import condition_named
+from ..task.prompts import TURNS
 from ..task.samples import interned, rescore
 from ..task.spill import SpillFile, spill_file
 from ..task.types import (
@@ -55,6 +56,7 @@ class SavedCondition:
     rules: str
     text: str
     added: str = ""
+    form: str = TURNS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +142,7 @@ def facts_of(run: Run) -> dict[str, Any]:
                 "rules": identity_of(condition.rules),
                 "text": condition.text,
                 **({"added": condition.added} if condition.added else {}),
+                **({"form": condition.form} if condition.form != TURNS else {}),
             }
             for condition in plan.conditions
         ],
@@ -291,7 +294,9 @@ def _rules_named(identity: str, rules: Rules | None, folder: Path) -> Rules:
 def _plan_in(file: RunFile, change: Rules) -> Plan:
     rules = {identity_of(known): known for known in (STANDARD, placebo_of(change), change)}
     conditions = {
-        saved.name: condition_named(saved.name, rules[saved.rules], saved.text, saved.added)
+        saved.name: condition_named(
+            saved.name, rules[saved.rules], saved.text, saved.added, saved.form
+        )
         for saved in file.conditions
     }
     if missing := {STANDARD_CONDITION, CHANGED_CONDITION} - conditions.keys():

@@ -6,22 +6,20 @@ which a model shows its habits.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 from ..errors import InvalidInput, unknown_value
 from ..game.position import Position
 from ..game.rules import STANDARD, Rules, placebo_of
-from ..providers.base import Message, Question, Role
-from ..providers.request_variants import with_user_turn
-from .knowledge import ANSWERS, MOVE, allowed_move, answers_for, forbidden_move, judge_knowledge
-from .prompts import DEFAULT, Wording
+from ..providers.base import Question
+from .knowledge import allowed_move, forbidden_move, judge_knowledge
+from .prompts import DEFAULT, FORMS, TURNS, Wording
 from .scorer import judge
 from .types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,
     Condition,
     QueriedMove,
-    Renderer,
     Scorer,
 )
 
@@ -33,36 +31,6 @@ OF_DIAGNOSIS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO, REMINDED, *QUEST
 OF_CONTROLS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO)
 
 
-def render_turns(condition: Condition, position: Position) -> tuple[Message, ...]:
-    """Return the system prompt and the moves so far as turns, with the condition's suffix.
-
-    The side to move is the assistant and the other side the user, so the last turn is the user's.
-    """
-    roles: tuple[Role, Role] = ("assistant", "user")
-    to_move = len(position.moves) % 2
-    turns = (_turn(roles[(ply - to_move) % 2], move) for ply, move in enumerate(position.moves))
-    messages = (_turn("system", condition.text), *turns)
-    return (
-        with_user_turn(messages, suffix)
-        if (suffix := suffix_for(position, condition))
-        else messages
-    )
-
-
-@lru_cache(maxsize=8192)
-def _turn(role: Role, content: str) -> Message:
-    """Return a cached message: many positions share their first moves."""
-    return Message(role, content)
-
-
-def suffix_for(position: Position, condition: Condition) -> str:
-    """Return what the user's last turn ends with, after the move."""
-    if not condition.about:
-        return condition.added
-    move = condition.about(position, condition.rules)
-    return condition.added.replace(MOVE, move).replace(ANSWERS, answers_for(position))
-
-
 @dataclass(frozen=True)
 class ConditionTemplate:
     """How to build a condition for a rule change.
@@ -72,16 +40,16 @@ class ConditionTemplate:
         text: returns the system prompt for a wording and a change.
         added: returns the end of the user's last turn for both.
         about: returns the move whose legality is asked, if that is the question.
-        show: renders the prompt.
         read: scores the answer.
+        form: how the position is shown.
     """
 
     rules: Callable[[Rules], Rules]
     text: Callable[[Wording, Rules], str]
     added: Callable[[Wording, Rules], str] = lambda *_: ""
     about: QueriedMove | None = None
-    show: Renderer = render_turns
     read: Scorer = judge
+    form: str = TURNS
 
 
 def _changed(change: Rules) -> Rules:
@@ -125,6 +93,7 @@ def conditions_for(names: Iterable[str], change: Rules, wording: Wording) -> tup
             template.rules(change),
             template.text(wording, change),
             template.added(wording, change),
+            template.form,
         )
         for name in names
         for template in [_template(name)]
@@ -143,10 +112,18 @@ def question(
     return resolved.question(position)
 
 
-def condition_named(name: str, rules: Rules, text: str, added: str = "") -> Condition:
-    """Return the condition of that name with these rules and texts."""
+def condition_named(
+    name: str, rules: Rules, text: str, added: str = "", form: str = TURNS
+) -> Condition:
+    """Return the condition of that name with these rules, texts and form of the position.
+
+    Raises:
+        InvalidInput: if the condition or the form is unknown.
+    """
     template = _template(name)
-    return Condition(name, rules, text, template.show, template.read, added, template.about)
+    if form not in FORMS:
+        raise unknown_value("form", form, FORMS)
+    return Condition(name, rules, text, template.read, added, template.about, form)
 
 
 def _template(name: str) -> ConditionTemplate:

@@ -15,9 +15,6 @@ from .scorer import unusable_outcome
 from .types import QueriedMove, Reading, Score
 from .yes_no import read_yes_no
 
-# Placeholders in a question for the move and for the answer options.
-MOVE, ANSWERS = "{move}", "{answers}"
-
 
 def forbidden_move(position: Position, rules: Rules) -> str:
     """Return a special move; of several, always the same one."""
@@ -38,14 +35,6 @@ def allowed_move(position: Position, rules: Rules) -> str:
 def _pick(position: Position, moves: Sequence[str]) -> str:
     # Without the last bit of the id, which decides the order of the answer options.
     return sorted(moves)[int(position.id, 16) // 2 % len(moves)]
-
-
-def answers_for(position: Position) -> str:
-    """Return the answer options: "yes" comes first for half of the positions, by their ids.
-
-    So a preference for the first or the last option does not count as knowledge.
-    """
-    return "no or yes" if int(position.id, 16) % 2 else "yes or no"
 
 
 def judge_knowledge(

@@ -1,20 +1,24 @@
-"""The prompts of every condition, bundled or from a TOML file."""
+"""The prompts of every condition: the forms of a position, and the wordings of the task."""
 
 import ast
 import re
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from ..errors import InvalidInput, error_reason, nearest, unknown_value
+from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
-from .knowledge import ANSWERS, MOVE
+from ..providers.base import Message, Role
+from ..providers.request_variants import with_user_turn
 
-# Placeholder in a wording for the sentence that states the rule change.
-CHANGE = "{change}"
+# Placeholders in a wording: the sentence that states the rule change, the move in question, and the
+# answer options.
+CHANGE, MOVE, ANSWERS = "{change}", "{move}", "{answers}"
 
 ORIGINAL_PREFIX = "openai-evals:"
 _ORIGINAL_TEXTS = "evals/elsuite/cant_do_that_anymore/defaults.py"
@@ -24,6 +28,41 @@ _READ_ERRORS = (
     *(OSError, LookupError, ValueError, TypeError, SyntaxError, RuntimeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error),
 )
+
+# A form of a position: the turns that show it. The last one, if any, is the user's.
+Form = Callable[[Position], Iterable[Message]]
+
+
+def moves_by_turns(position: Position) -> Iterator[Message]:
+    """Yield the moves so far, one per turn: the side to move is the assistant."""
+    roles: tuple[Role, Role] = ("assistant", "user")
+    to_move = len(position.moves) % 2
+    return (_turn(roles[(ply - to_move) % 2], move) for ply, move in enumerate(position.moves))
+
+
+TURNS = "turns"
+FORMS: dict[str, Form] = {TURNS: moves_by_turns}
+
+
+def messages_for(position: Position, text: str, suffix: str, form: str) -> tuple[Message, ...]:
+    """Return the system prompt and the position in a form; its last turn ends with the suffix."""
+    messages = (_turn("system", text), *FORMS[form](position))
+    return with_user_turn(messages, suffix) if suffix else messages
+
+
+@lru_cache(maxsize=8192)
+def _turn(role: Role, content: str) -> Message:
+    """Return a cached message: many positions share their first moves."""
+    return Message(role, content)
+
+
+def answers_for(position: Position) -> str:
+    """Return the answer options: "yes" comes first for half of the positions, by their ids.
+
+    So a preference for the first or the last option does not count as knowledge.
+    """
+    return "no or yes" if int(position.id, 16) % 2 else "yes or no"
+
 
 _TASK = """\
 You are playing a game of {game}. The moves so far are given turn by turn; it is your move. \

@@ -6,7 +6,8 @@ from typing import Literal, get_args
 
 from ..game.position import Position
 from ..game.rules import Rules
-from ..providers.base import Answer, Effort, Message, Question, Settings
+from ..providers.base import Answer, Effort, Question, Settings
+from .prompts import ANSWERS, MOVE, answers_for, messages_for
 from .spill import Answers, Spilled
 
 Eval = Literal["all", "all_small", "all_diagonal"]
@@ -37,7 +38,6 @@ class Score:
         return self.outcome not in UNUSABLE_OUTCOMES
 
 
-Renderer = Callable[["Condition", Position], tuple[Message, ...]]
 Scorer = Callable[[Answer, Position, Rules, Reading], Score]
 QueriedMove = Callable[[Position, Rules], str]
 
@@ -50,24 +50,32 @@ class Condition:
         name: the key of its scored answers.
         rules: the rules in force.
         text: the system prompt.
-        show: renders the messages, from the condition and a position.
         read: scores an answer.
         added: what the user's last turn ends with.
         about: returns the move whose legality is asked; None if the model is to choose a move.
+        form: how the position is shown, one of `prompts.FORMS`.
     """
 
     name: str
     rules: Rules
     text: str
-    show: Renderer
     read: Scorer
     added: str
     about: QueriedMove | None
+    form: str
 
     def question(self, position: Position) -> Question:
         """Return the prompt for a position."""
         about = self.about(position, self.rules) if self.about else ""
-        return Question(self.rules, position.moves, self.show(self, position), about)
+        messages = messages_for(position, self.text, self.suffix(position), self.form)
+        return Question(self.rules, position.moves, messages, about)
+
+    def suffix(self, position: Position) -> str:
+        """Return what the user's last turn ends with, after the move."""
+        if not self.about:
+            return self.added
+        move = self.about(position, self.rules)
+        return self.added.replace(MOVE, move).replace(ANSWERS, answers_for(position))
 
     @property
     def outcomes(self) -> list[Outcome]:

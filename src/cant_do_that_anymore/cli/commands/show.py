@@ -19,7 +19,7 @@ from ...providers.local import draw_board
 from ...providers.request_variants import as_text
 from ...runs.lookup import LATEST, find_run
 from ...runs.storage import load_run
-from ...task.conditions import CONDITIONS, question, suffix_for
+from ...task.conditions import CONDITIONS, question
 from ...task.option_info import TASK
 from ...task.prompts import wording_named
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample
@@ -81,7 +81,7 @@ def _print_sample(sample: Sample, conditions: Sequence[Condition], screen: Conso
         score, answer = sample.replies[condition.name], sample.answers[condition.name]
         move = f" ({notate(board, score.move)})" if score.move else ""
         screen.print(f"{condition.name}: {score.outcome}{move}", style="bold")
-        if suffix := suffix_for(position, condition):
+        if suffix := condition.suffix(position):
             screen.print(f"  {suffix}", style="italic")
         text = answer.text.strip() or answer.error or "(an empty reply)"
         if len(text) > LONGEST_REPLY:
