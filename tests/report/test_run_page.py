@@ -1,7 +1,8 @@
-"""The page of a run, opened from disk in a real browser."""
+"""The report of a run, opened from disk in a real browser."""
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import fields, make_dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -22,12 +23,11 @@ from cant_do_that_anymore.report.run_page import headline, page
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
-from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval
-from processes import cdta
-from runs import Asked, Said, plan_of, run_of, with_other_forbidden_moves
+from cant_do_that_anymore.task.types import Eval
+from runs import with_other_forbidden_moves
+from testing import POOL, Asked, cdta, plan_of, played, run_of
 
 BIDI = "f1b5 \u202e\u2066evil\u2069\u202c \u200f\ufeff\x00\x1b[2J"
-LEFT_EDGES = "all => all.map(cell => cell.getBoundingClientRect().left)"
 HOSTILE = [
     "<script>window.hacked = 1</script>",
     "</script><script>window.hacked = 1</script>",
@@ -38,51 +38,98 @@ HOSTILE = [
     "javascript:window.hacked=1",
     "<svg onload=window.hacked=1><style>*{display:none}</style>",
 ]
+UPTAKE, IMPACT = (
+    "0:\u00a0ignores the rule, 1:\u00a0follows it",
+    "0:\u00a0habit kept, −1:\u00a0dropped",
+)
+AFTER_E4 = Position(1, ("e2e4", "c7c5"), ("f1b5",))
+
+
+def pair(position: Position, before: str | Answer, after: str | Answer) -> Asked:
+    """A position with the replies to both questions of every run."""
+    answers = [Answer(said) if isinstance(said, str) else said for said in (before, after)]
+    return position, dict(zip(("standard", "changed"), answers, strict=True))
+
+
+def thinking(thoughts: str, text: str, tokens: int) -> Answer:
+    return Answer(text, usage=Usage(1, tokens + 2, tokens), reasoning=thoughts)
+
+
+def unbroken(text: str) -> str:
+    """As pages write it: no line ends before a per cent."""
+    return text.replace(" %", "\u00a0%")
 
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run made by the command, as a user makes it."""
     folder = tmp_path_factory.mktemp("real") / "run"
-    arguments = ["run", "--model", "cdta/random", "-n", "40", "--quiet", "--out", str(folder)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CDTA_HOME", str(folder.parent / "home"))
-        result = cdta(*arguments)
-    assert result.returncode == 0, result.stderr
+    cdta("run", "--model", "cdta/random", "-n", 40, "--quiet", "--out", folder, code=0)
     return folder
 
 
 @pytest.fixture(scope="module")
 def habitual() -> Run:
     """A thousand samples that keep their habit, adapt or ramble by turns."""
-    positions = shipped_pool("pool")[:1000]
     replies = ("{special}", "a2a3", "{special}", "no idea")
+    specials = [position.special_moves[0] for position in POOL[:1000]]
     return run_of(
         [
-            pair(
-                position,
-                position.special_moves[0],
-                replies[number % 4].format(special=position.special_moves[0]),
-            )
-            for number, position in enumerate(positions)
+            pair(position, special, replies[number % 4].format(special=special))
+            for number, (position, special) in enumerate(zip(POOL, specials, strict=False))
         ]
     )
 
 
 @pytest.fixture(scope="module")
-def habitual_page(habitual: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return saved(habitual, tmp_path_factory.mktemp("habitual"))
+def three() -> Run:
+    """A run with a third condition, whose replies are all different."""
+    with pytest.MonkeyPatch.context() as patch:
+        half_told = ConditionTemplate(lambda _: STANDARD, lambda *_: "<half>")
+        patch.setitem(CONDITIONS, "half_told", half_told)
+        plan = plan_of(3, names=("standard", "changed", "half_told"))
+    position, said = pair(POOL[0], POOL[0].special_moves[0], "g1h3")
+    third = [Answer("a2a3"), Answer("<i>no</i>"), Answer(position.special_moves[0])]
+    return run_of([(position, {**said, "half_told": answer}) for answer in third], plan)
 
 
-def pair(position: Position, before: str | Answer, after: str | Answer) -> Asked:
-    """A position with the replies to both questions of every run."""
-    answers = [Answer(said) if isinstance(said, str) else said for said in (before, after)]
-    return position, dict(zip((STANDARD_CONDITION, CHANGED_CONDITION), answers, strict=True))
+@pytest.fixture(scope="module")
+def thoughtful() -> Run:
+    """Positions that were thought about longer, with the special move in mind, both or neither."""
+    asked = []
+    for number, position in enumerate(POOL[:12]):
+        special = position.special_moves[0]
+        before = thinking(f"{special} as ever", special, 100)
+        longer, tempted = number % 2 == 0, number % 3 == 0
+        thoughts = f"Once **{notate(position.board(), special)}**!" if tempted else "Nothing."
+        asked.append(pair(position, before, thinking(thoughts, "", 1_200 if longer else 50)))
+    return run_of(asked)
 
 
-def unbroken(text: str) -> str:
-    """As pages write it: no line ends before a per cent."""
-    return text.replace(" %", "\u00a0%")
+@pytest.fixture(scope="module")
+def other_bishop_moves() -> Run:
+    """A model that puts another forbidden move in the habit's place, every time."""
+    return played(after="forbidden", positions=with_other_forbidden_moves(50))
+
+
+@pytest.fixture(scope="module")
+def page_of(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Path]:
+    """The page of the fixture of that name, written once."""
+    pages: dict[str, Path] = {}
+
+    def write(name: str) -> Path:
+        if name not in pages:
+            pages[name] = saved(request.getfixturevalue(name), tmp_path_factory.mktemp(name))
+        return pages[name]
+
+    return write
+
+
+@pytest.fixture
+def habitual_page(page_of: Callable[[str], Path]) -> Path:
+    return page_of("habitual")
 
 
 def test_no_line_can_end_between_a_number_and_its_per_cent(habitual: Run) -> None:
@@ -105,51 +152,40 @@ def test_run_command_writes_a_page_that_shows_the_headline_and_a_board(
 ) -> None:
     opened = open_page(real / "report.html")
     assert opened.text(".lede") == unbroken(headline(load_run(real)))
-    assert opened.page.locator("#samples .board use").count() >= 16
-    assert opened.page.locator("#samples .board .last").count() == 2
-    assert opened.page.locator("#samples .board polygon.special").count() == 1
-    assert opened.page.locator("#samples .board").bounding_box()["width"] > 200  # type: ignore[index]
+    board = opened.page.locator("#samples .board")
+    assert board.locator("use").count() >= 16
+    assert (board.locator(".last").count(), board.locator("polygon.special").count()) == (2, 1)
+    assert board.bounding_box()["width"] > 200  # type: ignore[index]
 
 
 def test_numbers_in_the_page_equal_those_in_run_json(real: Path, open_page: Opener) -> None:
     facts = json.loads((real / "run.json").read_text())
     opened = open_page(real / "report.html")
-    shown = opened.page.eval_on_selector_all(
-        "[data-metric]", "found => found.map(data => [data.dataset.metric, data.value])"
-    )
+    evaluate = opened.page.eval_on_selector_all
+    shown = evaluate("[data-metric]", "all => all.map(data => [data.dataset.metric, data.value])")
     assert {name for name, _ in shown} == set(facts["metrics"])
     assert all(json.loads(value) == facts["metrics"][name] for name, value in shown)
-    rows = opened.page.eval_on_selector_all(
+    rows = evaluate(
         "table.all tbody tr",
         "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))",
     )
     for name, _, interval in rows:
         bounds = facts["intervals"].get(name)
         assert interval == (f"[{bounds['low']:.3f}, {bounds['high']:.3f}]" if bounds else "")
-    counts = opened.page.eval_on_selector_all(
-        "[data-outcome]", "found => found.map(data => [data.dataset.outcome, data.value])"
+    counts = evaluate(
+        "[data-outcome]", "all => all.map(data => [...data.dataset.outcome.split('.'), data.value])"
     )
     assert counts
-    for name, value in counts:
-        condition, outcome = name.split(".")
+    for condition, outcome, value in counts:
         assert int(value) == facts["outcomes"][condition][outcome]
     for note in facts["notes"]:
         assert unbroken(note) in opened.text(".notes")
-
-
-def test_how_the_run_was_made_is_told_in_full(real: Path, open_page: Opener) -> None:
-    facts = json.loads((real / "run.json").read_text())
-    opened = open_page(real / "report.html")
     made = opened.text("#made")
     for told in (
-        facts["version"],
-        facts["rules"],
-        facts["dataset"]["origin"],
-        facts["reading"],
-        facts["started_at"],
+        *(facts[name] for name in ("version", "rules", "reading", "started_at")),
+        *(facts["dataset"]["origin"], facts["dataset"]["provenance"]),
         str(facts["settings"]["seed"]),
         *(f"{name} {version}" for name, version in facts["versions"].items()),
-        facts["dataset"]["provenance"],
         *(condition["text"] for condition in facts["conditions"]),
     ):
         assert told in made
@@ -167,26 +203,10 @@ def test_every_setting_and_all_that_identifies_the_model_is_told() -> None:
     assert "<dt>Model’s stop at</dt><dd>[&#34;x&#34;, &#34;y&#34;]</dd>" in made
 
 
-@pytest.fixture
-def three(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A run with a third condition, whose replies are all different."""
-    monkeypatch.setitem(
-        CONDITIONS, "half_told", ConditionTemplate(lambda _: STANDARD, lambda *_: "<half>")
-    )
-    plan = plan_of(3, names=(STANDARD_CONDITION, CHANGED_CONDITION, "half_told"))
-    position = shipped_pool("pool")[0]
-    said = {
-        STANDARD_CONDITION: Answer(position.special_moves[0]),
-        CHANGED_CONDITION: Answer("g1h3"),
-    }
-    third = [Answer("a2a3"), Answer("<i>no</i>"), Answer(position.special_moves[0])]
-    return run_of([(position, said | {"half_told": answer}) for answer in third], plan)
-
-
 def test_a_third_condition_is_everywhere_on_the_page(
-    three: Run, tmp_path: Path, open_page: Opener
+    page_of: Callable[[str], Path], open_page: Opener
 ) -> None:
-    opened = open_page(saved(three, tmp_path))
+    opened = open_page(page_of("three"))
     assert "asked 3 times" in opened.text("#moved")
     columns = opened.page.locator(".outcomes thead th").all_text_contents()
     assert columns == ["outcome", "meaning", "standard", "changed", "half told"]
@@ -201,7 +221,7 @@ def test_a_third_condition_is_everywhere_on_the_page(
     opened.page.select_option("[name=half_told]", "unreadable")
     opened.expect_place("1 of 1")
     assert opened.text(f"article{third} pre") == "<i>no</i>"
-    linked = open_page(tmp_path / "report.html", link="#half_told=special")
+    linked = open_page(page_of("three"), link="#half_told=special")
     assert linked.place == "1 of 1"
     colours = {
         linked.page.locator(f"article{name} h3").evaluate("h3 => getComputedStyle(h3).color")
@@ -215,34 +235,22 @@ def test_arrows_of_three_equal_answers_lie_side_by_side(
 ) -> None:
     answers = {reply: Answer("g1h3") for reply in three.samples[0].replies}
     run = run_of([(three.samples[0].position, answers)], three.plan)
-    opened = open_page(saved(run, tmp_path))
-    arrows = opened.page.locator("#samples .board > polygon")
+    arrows = open_page(saved(run, tmp_path)).page.locator("#samples .board > polygon")
     shapes = arrows.evaluate_all("all => all.map(arrow => arrow.getAttribute('points'))")
     assert len(set(shapes)) == 3
-
-
-@pytest.mark.parametrize("width", [320, 390])
-def test_a_page_of_three_conditions_fits_narrow_screens(
-    three: Run, tmp_path: Path, open_page: Opener, width: int
-) -> None:
-    opened = open_page(saved(three, tmp_path), width=width)
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_a_new_measure_is_in_the_table_and_among_every_number(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, open_page: Opener
 ) -> None:
     patient = Measure(
-        "patience",
-        "Patience",
-        "it took its time",
-        lambda sample: 1,
+        *("patience", "Patience", "it took its time"),
+        part=lambda sample: 1,
         perfect=0.5,
-        needs=(CHANGED_CONDITION,),
+        needs=("changed",),
     )
     monkeypatch.setitem(MEASURES, "patience", patient)
-    run = run_of([pair(shipped_pool("pool")[0], "a2a3", "a2a3")])
-    opened = open_page(saved(run, tmp_path))
+    opened = open_page(saved(run_of([pair(POOL[0], "a2a3", "a2a3")]), tmp_path))
     row = opened.page.locator(".metrics tr", has_text="patience")
     assert "it took its time; perfect is\u00a00.5" in (row.locator("th").text_content() or "")
     assert row.locator("data").text_content() == "1.000"
@@ -250,7 +258,9 @@ def test_a_new_measure_is_in_the_table_and_among_every_number(
     assert "patience" in opened.text("table.all")
 
 
-def test_filters_narrow_the_samples(habitual_page: Path, open_page: Opener) -> None:
+def test_filters_and_search_narrow_the_samples(
+    habitual: Run, habitual_page: Path, open_page: Opener
+) -> None:
     opened = open_page(habitual_page)
     opened.expect_place("1 of 1,000")
     opened.page.select_option("[name=changed]", "unreadable")
@@ -261,11 +271,6 @@ def test_filters_narrow_the_samples(habitual_page: Path, open_page: Opener) -> N
     opened.page.fill("[name=move]", "z9")
     opened.expect_place("none matches")
     assert opened.page.locator("#samples .board").is_hidden()
-
-
-def test_search_finds_a_move_in_either_notation(
-    habitual: Run, habitual_page: Path, open_page: Opener
-) -> None:
     special = [(s.position.board(), s.position.special_moves[0]) for s in habitual.samples]
     opened = open_page(habitual_page)
     opened.page.fill("[name=move]", "f1b5")
@@ -275,47 +280,33 @@ def test_search_finds_a_move_in_either_notation(
     assert opened.text(".legend .special b") == "Bb5"
 
 
-def test_an_opening_links_to_its_samples(habitual_page: Path, open_page: Opener) -> None:
+def test_openings_and_bands_of_the_flow_link_to_their_samples(
+    habitual_page: Path, open_page: Opener
+) -> None:
     opened = open_page(habitual_page)
     row = opened.page.locator(".groups:last-of-type tbody tr", has_text="1. e4 e5").first
     count = row.locator("td").first.text_content()
     row.locator("a").click()
     opened.expect_place(f"1 of {count}")
     assert opened.text(".game").startswith("1.\u00a0e4 e5")
+    opened.page.locator(".bands a.is-unreadable").press("Enter")
+    opened.expect_place("1 of 250")
+    assert opened.text("article.changed .outcome") == "unreadable"
 
 
-@pytest.fixture
-def other_bishop_moves(tmp_path: Path) -> Path:
-    """The page of a model that puts another forbidden move in the habit's place, every time."""
-    said: dict[str, Said] = {STANDARD_CONDITION: "special", CHANGED_CONDITION: "forbidden"}
-    return saved(
-        run_of([(position, said) for position in with_other_forbidden_moves(50)]), tmp_path
-    )
-
-
+@pytest.mark.parametrize("width", [320, 390, 1440])
 def test_any_forbidden_move_stands_beside_the_special_ones_in_every_group(
-    other_bishop_moves: Path, open_page: Opener
+    page_of: Callable[[str], Path], open_page: Opener, width: int
 ) -> None:
-    opened = open_page(other_bishop_moves)
-    tables = opened.page.locator(".groups")
+    tables = open_page(page_of("other_bishop_moves"), width=width).page.locator(".groups")
     assert tables.count() == 3
     for table in tables.all():
         heads = table.locator("thead th").all_text_contents()
         assert heads[2:4] == ["standard any forbidden", "changed any forbidden"]
-        for row in table.locator("tbody tr").all():
+        for row in table.locator("tbody tr").all()[:2]:
             cells = row.locator("td").all_inner_texts()
-            assert [cell.split() for cell in cells[1:3]] == [
-                ["100.0", "%", "100.0", "%"],
-                ["0.0", "%", "100.0", "%"],
-            ]
-
-
-@pytest.mark.parametrize("width", [320, 390, 1440])
-def test_headings_of_groups_do_not_run_into_each_other(
-    other_bishop_moves: Path, open_page: Opener, width: int
-) -> None:
-    opened = open_page(other_bishop_moves, width=width)
-    for table in opened.page.locator(".groups").all():
+            shares = [cell.replace("\u00a0", " ").split() for cell in cells[1:3]]
+            assert shares == [["100.0", "%", "100.0", "%"], ["0.0", "%", "100.0", "%"]]
         ends = table.locator("thead small").evaluate_all(
             """all => all.map(small => {
                 const range = document.createRange();
@@ -325,13 +316,6 @@ def test_headings_of_groups_do_not_run_into_each_other(
             })"""
         )
         assert ends[0][1] < ends[1][0] < ends[1][1] <= width
-
-
-def test_a_band_of_the_flow_links_to_its_samples(habitual_page: Path, open_page: Opener) -> None:
-    opened = open_page(habitual_page)
-    opened.page.locator(".bands a.is-unreadable").press("Enter")
-    opened.expect_place("1 of 250")
-    assert opened.text("article.changed .outcome") == "unreadable"
 
 
 def test_arrow_keys_step_through_samples_and_leave_text_fields_alone(
@@ -344,12 +328,19 @@ def test_arrow_keys_step_through_samples_and_leave_text_fields_alone(
     keyboard.press("ArrowRight")
     keyboard.press("ArrowRight")
     opened.expect_place("3 of 1,000")
-    assert opened.text(".identity").startswith(f"sample {habitual.samples[2].position.id}")
+    third = habitual.samples[2].position.id
+    assert opened.text(".identity").startswith(f"sample {third}")
+    address = opened.page.evaluate("location.hash")
+    assert address == f"#sample={third}"
     opened.page.focus("[name=move]")
     keyboard.press("ArrowRight")
     opened.expect_place("3 of 1,000")
     opened.page.click("[name=previous]")
     opened.expect_place("2 of 1,000")
+    linked = open_page(habitual_page, link=address)
+    assert linked.place == "3 of 1,000"
+    assert third in linked.text(".identity")
+    assert linked.page.evaluate("scrollY") > 500
 
 
 def test_filters_are_in_the_address_and_back_and_forward_follow_them(
@@ -376,15 +367,12 @@ def test_filters_are_in_the_address_and_back_and_forward_follow_them(
     assert linked.page.input_value("[name=changed]") == "unreadable"
 
 
-def test_a_link_to_what_no_sample_has_shows_all(habitual_page: Path, open_page: Opener) -> None:
+def test_a_link_whose_filters_leave_out_what_it_shows_has_no_filters(
+    habitual: Run, habitual_page: Path, open_page: Opener
+) -> None:
     opened = open_page(habitual_page, link="#changed=refused")
     opened.expect_place("1 of 1,000")
     assert opened.page.locator("[name=changed] option:checked").text_content() == "any outcome"
-
-
-def test_a_link_to_a_sample_that_its_filters_leave_out_shows_the_sample(
-    habitual: Run, habitual_page: Path, open_page: Opener
-) -> None:
     link = f"#changed=unreadable&sample={habitual.samples[1].position.id}"
     assert open_page(habitual_page, link=link).place == "2 of 1,000"
 
@@ -395,8 +383,9 @@ def test_the_list_is_there_before_it_is_scrolled_to_and_on_paper(
     opened = open_page(habitual_page, width=1000)
     rows = opened.page.locator(".list li")
     assert rows.last.inner_text().split()[1:] == ["special", "unreadable"]
-    heads = opened.page.locator(".heads > *").evaluate_all(LEFT_EDGES)
-    assert heads == rows.last.locator("a > *").evaluate_all(LEFT_EDGES)
+    left_edges = "all => all.map(cell => cell.getBoundingClientRect().left)"
+    heads = opened.page.locator(".heads > *").evaluate_all(left_edges)
+    assert heads == rows.last.locator("a > *").evaluate_all(left_edges)
     opened.page.emulate_media(media="print")
     tops = rows.evaluate_all("all => all.map(row => row.getBoundingClientRect().top)")
     paper = opened.page.locator(".list").bounding_box()
@@ -404,28 +393,25 @@ def test_the_list_is_there_before_it_is_scrolled_to_and_on_paper(
     assert opened.text(".on-paper").endswith("outcomes: 1,000 of 1,000 samples.")
 
 
-def test_tiles_name_the_ends_of_their_scales(habitual_page: Path, open_page: Opener) -> None:
-    tiles = open_page(habitual_page).page.locator(".tile")
-    labels = tiles.locator(".axis-labels").all_inner_texts()
-    assert [" ".join(text.split()) for text in labels[1:3]] == ["−1 0 1", "0 % 50 % 100 %"]
-    uptake, impact = tiles.locator(".reading").all_inner_texts()
-    assert uptake == "0:\u00a0ignores the rule, 1:\u00a0follows it"
-    assert impact == "0:\u00a0habit kept, −1:\u00a0dropped"
-
-
 @pytest.mark.parametrize("eval", get_args(Eval))
 def test_the_tiles_are_the_numbers_that_the_eval_is_about(eval: Eval) -> None:
-    run = run_of([pair(shipped_pool("pool")[0], "a2a3", "a2a3")], plan_of(1, eval=eval))
-    titles = re.findall(r'<div class="tile">\s*<dt>(.*)</dt>', page(run))
-    readings = re.findall(r'class="reading">(.*)</dd>', page(run))
+    made = page(run_of([pair(POOL[0], "a2a3", "a2a3")], plan_of(1, eval=eval)))
+    titles = re.findall(r'<div class="tile">\s*<dt>(.*)</dt>', made)
+    readings = re.findall(r'class="reading">(.*)</dd>', made)
+    scales = re.findall(r'<span class="axis-labels">(.*?)</span>', made)[: len(titles)]
     shares = ["Special move, changed rules", "Special move, standard rules"]
-    uptake = "0:\u00a0ignores the rule, 1:\u00a0follows it"
+    signed, share = (
+        "".join(f"<i>{label}</i>" for label in labels)
+        for labels in (("−1", "0", "1"), ("0\u00a0%", "50\u00a0%", "100\u00a0%"))
+    )
     if eval == "all_diagonal":
         assert titles == ["Rule uptake", *shares, "Legal answers, changed rules"]
-        assert readings == [uptake]
+        assert readings == [UPTAKE]
+        assert scales == [signed, share, share, share]
     else:
         assert titles == ["Rule uptake", "Impact factor", *reversed(shares)]
-        assert readings == [uptake, "0:\u00a0habit kept, −1:\u00a0dropped"]
+        assert readings == [UPTAKE, IMPACT]
+        assert scales == [signed, signed, share, share]
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
@@ -437,53 +423,56 @@ def test_the_changed_rule_is_drawn_above_the_fold(
     assert board["y"] + board["height"] < height
 
 
-def test_address_links_to_the_sample_shown(
-    habitual: Run, habitual_page: Path, open_page: Opener
-) -> None:
-    first = open_page(habitual_page)
-    first.page.keyboard.press("ArrowRight")
-    address = first.page.evaluate("location.hash")
-    position = habitual.samples[1].position
-    assert address == f"#sample={position.id}"
-    second = open_page(habitual_page, link=address)
-    assert second.place == "2 of 1,000"
-    assert position.id in second.text(".identity")
-    assert second.page.evaluate("scrollY") > 500
-
-
-def test_replies_are_text_and_never_act(tmp_path: Path, open_page: Opener) -> None:
-    positions = shipped_pool("pool")
-    run = run_of([pair(positions[n], reply, reply[::-1]) for n, reply in enumerate(HOSTILE)])
-    opened = open_page(saved(run, tmp_path))
-    for reply in HOSTILE:
-        assert opened.text("article.standard pre") == visible(reply)
-        assert opened.text("article.changed pre") == visible(reply[::-1])
+def test_replies_and_thoughts_are_text_and_never_act(tmp_path: Path, open_page: Opener) -> None:
+    asked = [
+        pair(
+            position,
+            thinking(words, words, 5),
+            thinking(words[::-1] + " e2e4", words[::-1], 5),
+        )
+        for position, words in zip(POOL, [*HOSTILE, "a\nb"], strict=False)
+    ]
+    opened = open_page(saved(run_of(asked), tmp_path))
+    for words in (*HOSTILE, "a\nb"):
+        assert opened.text("article.standard > pre") == visible(words)
+        assert opened.text("article.changed > pre") == visible(words[::-1])
+        assert opened.text("article.standard details pre") == visible(words)
+        assert opened.text("article.changed details pre") == visible(words[::-1] + " e2e4")
+        assert not set(opened.text("#samples")) & set(
+            "\u202e\u2066\u2069\u202c\u200f\ufeff\x00\x1b"
+        )
         opened.page.keyboard.press("ArrowRight")
+    assert "⟨U+202E⟩⟨U+2066⟩evil⟨U+2069⟩" in visible(BIDI)
     assert opened.page.locator("img, iframe, object, [onload], [onerror]").count() == 0
     assert opened.page.locator("script").count() == 2
 
 
-def thinking(thoughts: str, text: str, tokens: int) -> Answer:
-    return Answer(text, usage=Usage(1, tokens + 2, tokens), reasoning=thoughts)
+def test_names_notes_errors_and_sources_are_text_too(tmp_path: Path, open_page: Opener) -> None:
+    evil = "</title><script>window.hacked = 1</script>\u202e\ud800"
+    position = replace(POOL[0], source="javascript:window.hacked=1")
+    lost = Answer("", stop_reason="error", error=evil)
+    answered = Answer("e2e4", version=evil, usage=Usage(1, 1))
+    run = run_of(
+        [pair(position, answered, answered), pair(position, lost, lost)],
+        plan_of(2, wording=evil),
+        **dict.fromkeys(("version", "endpoint", "model", "started_at", "protocol"), evil),
+        identity={evil: evil, "list": [evil]},
+        notes=[evil],
+        versions={evil: evil},
+    )
+    assert not set(page(run)) & set("\u202e\ud800")
+    opened = open_page(saved(run, tmp_path))
+    assert opened.page.title().startswith(visible(evil))
+    assert opened.text("h1") == visible(evil)
+    assert opened.page.locator(".identity a").count() == 0
+    opened.page.keyboard.press("ArrowRight")
+    assert opened.text("article.standard .remark") == visible(evil)
 
 
-@pytest.fixture(scope="module")
-def thoughtful() -> Run:
-    """Positions that were thought about longer, with the special move in mind, both or neither."""
-    asked = []
-    for number, position in enumerate(shipped_pool("pool")[:12]):
-        special = position.special_moves[0]
-        before = thinking(f"{special} as ever", special, 100)
-        longer, tempted = number % 2 == 0, number % 3 == 0
-        thoughts = f"Once **{notate(position.board(), special)}**!" if tempted else "Nothing."
-        asked.append(pair(position, before, thinking(thoughts, "", 1_200 if longer else 50)))
-    return run_of(asked)
-
-
-def test_thoughts_are_folded_beside_the_board(
-    thoughtful: Run, tmp_path: Path, open_page: Opener
+def test_thoughts_are_folded_beside_the_board_and_samples_are_found_by_them(
+    thoughtful: Run, page_of: Callable[[str], Path], open_page: Opener
 ) -> None:
-    opened = open_page(saved(thoughtful, tmp_path))
+    opened = open_page(page_of("thoughtful"))
     position = thoughtful.samples[0].position
     thoughts = opened.page.locator("article.changed details pre")
     assert thoughts.is_hidden()
@@ -496,39 +485,28 @@ def test_thoughts_are_folded_beside_the_board(
     opened.page.keyboard.press("ArrowRight")
     assert opened.text(summary) == "Thoughts: 50 tokens"
     assert thoughts.text_content() == "Nothing."
-
-
-def test_samples_are_found_by_what_was_thought(
-    thoughtful: Run, tmp_path: Path, open_page: Opener
-) -> None:
-    opened = open_page(saved(thoughtful, tmp_path))
     options = opened.page.locator("[name=thoughts] option").all_text_contents()
     assert options == ["any thoughts", "thought of the special move (4)", "thought longer (6)"]
     opened.page.select_option("[name=thoughts]", "special")
     opened.expect_place("1 of 4")
     opened.page.select_option("[name=thoughts]", "longer")
     opened.expect_place("1 of 6")
-    assert "1,200 tokens" in opened.text("article.changed summary")
     opened.page.select_option("[name=changed]", "unreadable")
     opened.expect_place("1 of 6")
-    linked = open_page(tmp_path / "report.html", link="#thoughts=special")
-    assert linked.place == "1 of 4"
+    assert open_page(page_of("thoughtful"), link="#thoughts=special").place == "1 of 4"
 
 
 def test_a_move_in_the_thoughts_is_drawn_where_it_is_pointed_at(
     tmp_path: Path, open_page: Opener
 ) -> None:
-    position = Position(1, ("e2e4", "c7c5"), ("f1b5",))
     thoughts = "No Bb5, not O-O-O; Bg3? (f1b5, b5) a1a1 h2h4!"
-    answer = thinking(thoughts, "d2d4", 9)
-    opened = open_page(saved(run_of([pair(position, "f1b5", answer)]), tmp_path))
+    run = run_of([pair(AFTER_E4, "f1b5", thinking(thoughts, "d2d4", 9))])
+    opened = open_page(saved(run, tmp_path))
     opened.page.click("article.changed summary")
     moves = opened.page.locator("article.changed .pointer")
     assert moves.all_text_contents() == ["Bb5", "Bg3", "f1b5", "h2h4"]
-    assert moves.evaluate_all("all => all.map(move => move.dataset.uci)") == [
-        *("f1b5", "f1g3"),
-        *("f1b5", "h2h4"),
-    ]
+    uci = moves.evaluate_all("all => all.map(move => move.dataset.uci)")
+    assert uci == ["f1b5", "f1g3", "f1b5", "h2h4"]
     assert opened.page.locator(".pointer.special").all_text_contents() == ["Bb5", "f1b5"]
     assert opened.page.locator("article.changed details pre").text_content() == thoughts
     pointed = opened.page.locator(".board .pointed")
@@ -541,24 +519,10 @@ def test_a_move_in_the_thoughts_is_drawn_where_it_is_pointed_at(
     assert pointed.count() == 1
 
 
-def test_thoughts_are_text_and_never_act(tmp_path: Path, open_page: Opener) -> None:
-    positions = shipped_pool("pool")
-    asked = [
-        pair(positions[n], thinking(words, "a2a3", 5), thinking(words[::-1] + " e2e4", "a2a3", 5))
-        for n, words in enumerate(HOSTILE)
-    ]
-    opened = open_page(saved(run_of(asked), tmp_path))
-    for words in HOSTILE:
-        assert opened.text("article.standard details pre") == visible(words)
-        assert opened.text("article.changed details pre") == visible(words[::-1] + " e2e4")
-        opened.page.keyboard.press("ArrowRight")
-    assert opened.page.locator("img, iframe, object, [onload], [onerror]").count() == 0
-
-
 def test_thoughts_that_are_counted_and_not_shown_are_told_of(
     tmp_path: Path, open_page: Opener
 ) -> None:
-    run = run_of([pair(shipped_pool("pool")[0], "a2a3", thinking("", "a2a3", 70))])
+    run = run_of([pair(POOL[0], "a2a3", thinking("", "a2a3", 70))])
     opened = open_page(saved(run, tmp_path))
     assert opened.page.locator("article.changed details").is_hidden()
     assert opened.text("article.changed .remark").endswith(" 72 out, 70 of them thoughts")
@@ -566,28 +530,23 @@ def test_thoughts_that_are_counted_and_not_shown_are_told_of(
 
 
 def test_amounts_of_tokens_are_in_the_table(
-    thoughtful: Run, tmp_path: Path, open_page: Opener
+    thoughtful: Run, habitual: Run, page_of: Callable[[str], Path], open_page: Opener
 ) -> None:
-    opened = open_page(saved(thoughtful, tmp_path))
+    opened = open_page(page_of("thoughtful"))
     row = opened.page.locator(".metrics tr", has_text="changed_thinking_tokens")
     around = thoughtful.results.intervals["changed_thinking_tokens"]
     assert row.locator("data").text_content() == "625"
     assert f"[{around.low:,.0f}, {around.high:,.0f}]" in (row.text_content() or "")
     assert row.locator(".whisker.changed").count() == 1
     assert "temptation_rate" in opened.text("#metrics")
-
-
-def test_a_page_of_a_model_that_does_not_think_has_nothing_on_thoughts(habitual_page: Path) -> None:
-    shown = habitual_page.read_text(encoding="utf-8").partition("<body>")[2].partition("<script")[0]
-    assert "hought" not in shown
-    assert "hinking" not in shown
+    without = page(habitual).partition("<body>")[2].partition("<script")[0]
+    assert "hought" not in without and "hinking" not in without
 
 
 def test_long_texts_are_cut_in_the_middle_and_say_so(tmp_path: Path, open_page: Opener) -> None:
-    position = Position(1, ("e2e4", "c7c5"), ("f1b5",))
     reply = "a" * 5_000 + '<"\n\u202e' * 500
     thoughts = "a" * 30_000 + " f1b5 " + "b" * 30_000 + " g1f3"
-    opened = open_page(saved(run_of([pair(position, reply, thinking(thoughts, "", 9))]), tmp_path))
+    opened = open_page(saved(run_of([pair(AFTER_E4, reply, thinking(thoughts, "", 9))]), tmp_path))
     shown = opened.text("article.standard > pre")
     assert shown.startswith("a" * 1_500 + "…")
     assert shown.endswith("…" + visible('<"\n\u202e') * 375)
@@ -597,13 +556,13 @@ def test_long_texts_are_cut_in_the_middle_and_say_so(tmp_path: Path, open_page: 
     assert "57,011 characters are left out here" in shown
     assert opened.page.locator(".pointer").all_text_contents() == ["g1f3"]
     assert opened.text("article.changed summary") == "Thoughts: 9 tokens, with the special move"
-    assert "Replies and thoughts are shown" in opened.text("#samples .fine")
-    assert "longer than 3,000 characters" in " ".join(opened.text("#samples .fine").split())
+    fine = " ".join(opened.text("#samples .fine").split())
+    assert "Replies and thoughts are shown" in fine and "longer than 3,000 characters" in fine
 
 
 def test_a_thousand_samples_with_long_thoughts_stay_below_ten_megabytes() -> None:
     answer = thinking("Maybe f1b5, e4e5 or Nf3 and then castle (O-O)? " * 600, "a2a3", 7_000)
-    run = run_of([pair(position, answer, answer) for position in shipped_pool("pool")[:100]])
+    run = run_of([pair(position, answer, answer) for position in POOL[:100]])
     assert len(page(run).encode()) - len(page(run_of([])).encode()) < 10_000_000 / 10
 
 
@@ -632,42 +591,6 @@ def test_policy_stops_scripts_and_requests_whatever_gets_into_the_page(
     window.close()
 
 
-def test_control_characters_are_spelled_out(tmp_path: Path, open_page: Opener) -> None:
-    position = shipped_pool("pool")[0]
-    opened = open_page(saved(run_of([pair(position, BIDI, "a\nb")]), tmp_path))
-    shown = opened.text("article.standard pre")
-    assert "⟨U+202E⟩⟨U+2066⟩evil⟨U+2069⟩" in shown
-    assert not set(shown) & set("\u202e\u2066\u2069\u202c\u200f\ufeff\x00\x1b")
-    assert opened.text("article.changed pre") == "a\nb"
-
-
-def test_names_notes_errors_and_sources_are_text_too(tmp_path: Path, open_page: Opener) -> None:
-    evil = "</title><script>window.hacked = 1</script>\u202e\ud800"
-    moves = shipped_pool("pool")[0]
-    position = Position(1, moves.moves, moves.special_moves, source="javascript:window.hacked=1")
-    lost = Answer("", stop_reason="error", error=evil)
-    answered = Answer("e2e4", version=evil, usage=Usage(1, 1))
-    run = run_of(
-        [pair(position, answered, answered), pair(position, lost, lost)],
-        plan_of(2, wording=evil),
-        version=evil,
-        endpoint=evil,
-        model=evil,
-        identity={evil: evil, "list": [evil]},
-        notes=[evil],
-        started_at=evil,
-        protocol=evil,
-        versions={evil: evil},
-    )
-    assert not set(page(run)) & set("\u202e\ud800")
-    opened = open_page(saved(run, tmp_path))
-    assert opened.page.title().startswith(visible(evil))
-    assert opened.text("h1") == visible(evil)
-    assert opened.page.locator(".identity a").count() == 0
-    opened.page.keyboard.press("ArrowRight")
-    assert opened.text("article.standard .remark") == visible(evil)
-
-
 def test_a_thousand_samples_open_in_two_seconds(habitual_page: Path, open_page: Opener) -> None:
     started = monotonic()
     opened = open_page(habitual_page)
@@ -680,11 +603,8 @@ def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(
     tmp_path: Path, open_page: Opener
 ) -> None:
     positions = shipped_pool("diagonal")[:50]
-    run = run_of(
-        [pair(p, p.special_moves[0], p.special_moves[-1]) for p in positions],
-        plan_of(len(positions), eval="all_diagonal"),
-    )
-    opened = open_page(saved(run, tmp_path))
+    asked = [pair(p, p.special_moves[0], p.special_moves[-1]) for p in positions]
+    opened = open_page(saved(run_of(asked, plan_of(50, eval="all_diagonal")), tmp_path))
     assert opened.text(".lede").startswith(
         "model-1 moves a bishop diagonally in 100.0\u00a0% of 50"
     )
@@ -696,10 +616,8 @@ def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(
 
 
 def test_the_same_position_twice_has_two_links(tmp_path: Path, open_page: Opener) -> None:
-    position = shipped_pool("pool")[0]
-    run = run_of([pair(position, "a2a3", "a2a3")] * 2)
-    opened = open_page(saved(run, tmp_path), link=f"#sample={position.id}-2")
-    opened.expect_place("2 of 2")
+    run = run_of([pair(POOL[0], "a2a3", "a2a3")] * 2)
+    open_page(saved(run, tmp_path), link=f"#sample={POOL[0].id}-2").expect_place("2 of 2")
 
 
 @pytest.mark.parametrize(
@@ -721,10 +639,14 @@ def test_runs_with_little_in_them_have_a_page(
     opened.expect_place(f"1 of {len(answers)}" if answers else "none matches")
 
 
-@pytest.mark.parametrize("width", [320, 390, 768])
-def test_page_fits_narrow_screens(habitual_page: Path, open_page: Opener, width: int) -> None:
-    opened = open_page(habitual_page, width=width)
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+@pytest.mark.parametrize("name", ["habitual", "three", "thoughtful", "other_bishop_moves"])
+def test_pages_fit_narrow_screens(
+    name: str, page_of: Callable[[str], Path], open_page: Opener
+) -> None:
+    opened = open_page(page_of(name))
+    for width in (320, 390, 768):
+        opened.page.set_viewport_size({"width": width, "height": 900})
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_dark_screens_get_a_dark_page_and_paper_a_white_one(real: Path, open_page: Opener) -> None:
@@ -739,48 +661,24 @@ def test_dark_screens_get_a_dark_page_and_paper_a_white_one(real: Path, open_pag
     assert opened.page.locator(".filters").is_hidden()
 
 
-def test_report_command_writes_each_page_into_its_run(tmp_path: Path) -> None:
-    position = shipped_pool("pool")[0]
+def test_commands_write_and_open_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of([pair(POOL[0], "1. a3", "f1b5")])
     folders = [tmp_path / "a", tmp_path / "b"]
+    pages = [folder / "report.html" for folder in folders]
     for folder in folders:
-        save_run(run_of([pair(position, "a2a3", "a2a3")]), folder)
-    result = cdta("report", *folders)
-    assert result.returncode == 0, result.stdout
-    assert result.stdout.split() == [str(folder / "report.html") for folder in folders]
-    assert all((folder / "report.html").stat().st_size > 10_000 for folder in folders)
-    refused = cdta("report", *folders, "-o", "one.html")
-    assert refused.returncode == 2
-    assert "-o takes one run, not 2" in refused.stderr
-
-
-def test_report_of_a_loaded_run_is_that_of_the_run(tmp_path: Path) -> None:
-    run = run_of([pair(shipped_pool("pool")[0], "a2a3", "f1b5")])
-    save_run(run, tmp_path / "run")
-    assert facts_of(load_run(tmp_path / "run")) == facts_of(run)
-    assert page(load_run(tmp_path / "run")) == page(run)
-
-
-def test_rescore_writes_a_page_of_its_own_and_leaves_the_old_run_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    position = shipped_pool("pool")[0]
-    save_run(run_of([pair(position, "1. a3", "a2a3")]), folder)
-    result = cdta("rescore", str(folder), "--reading", "exact")
-    assert result.returncode == 0, result.stdout
-    new = tmp_path / "run-exact"
-    assert (new / "report.html").read_text(encoding="utf-8") == page(load_run(new))
-    assert load_run(folder).plan.reading == "lenient"
-
-
-def test_view_opens_the_page_and_says_where_it_is_when_it_cannot(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "run"
-    save_run(run_of([pair(shipped_pool("pool")[0], "a2a3", "a2a3")]), folder)
-    page_address = (folder / "report.html").as_uri()
-    monkeypatch.setattr("webbrowser.open", lambda address: address == page_address)
-    assert cdta("view", folder).returncode == 0
-    assert (folder / "report.html").exists()
+        save_run(run, folder)
+    loaded = load_run(folders[0])
+    assert facts_of(loaded) == facts_of(run) and page(loaded) == page(run)
+    assert cdta("report", *folders, code=0).stdout.split() == list(map(str, pages))
+    assert [file.read_text(encoding="utf-8") for file in pages] == [page(run)] * 2
+    assert "-o takes one run, not 2" in cdta("report", *folders, "-o", "one.html", code=2).stderr
+    cdta("rescore", folders[0], "--reading", "exact", code=0)
+    exact = tmp_path / "a-exact"
+    assert (exact / "report.html").read_text(encoding="utf-8") == page(load_run(exact))
+    assert load_run(folders[0]).plan.reading == "lenient"
+    pages[1].unlink()
+    monkeypatch.setattr("webbrowser.open", lambda address: address == pages[1].as_uri())
+    cdta("view", folders[1], code=0)
+    assert pages[1].exists()
     monkeypatch.setattr("webbrowser.open", lambda address: False)
-    failed = cdta("view", folder)
-    assert failed.returncode == 1
-    assert str(folder / "report.html") in failed.stderr
+    assert str(pages[1]) in cdta("view", folders[1], code=1).stderr
