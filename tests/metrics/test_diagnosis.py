@@ -12,12 +12,11 @@ import chess
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.comparison.entries import pool_runs
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.search import ORDER_SEED
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
+from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
 from cant_do_that_anymore.metrics.diagnosis import knowing_of, unclaimed
 from cant_do_that_anymore.metrics.measures import MEASURES
@@ -26,11 +25,9 @@ from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.providers.request_variants import NO_SYSTEM
 from cant_do_that_anymore.providers.request_variants import variant_notes as on_form
 from cant_do_that_anymore.runs.evaluate import select
-from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run, rescored, save_run
-from cant_do_that_anymore.task.conditions import OF_CONTROLS, OF_DIAGNOSIS
-from cant_do_that_anymore.task.types import Sample, answers_of
-from loopback import Body, Loopback, moves_in, serving
+from cant_do_that_anymore.task.conditions import ASKED, ASKED_OF_CONTROLS
+from cant_do_that_anymore.task.types import answers_of
 from players import (
     CANNOT_STOP,
     DEAF,
@@ -40,50 +37,50 @@ from players import (
     PERFECT,
     SAYS_NO,
     SAYS_YES,
-    SPECIAL,
     UNCLEAR,
-    Planted,
     illegal_when_reminded,
-    legal_under_both,
     noise,
-    number_of,
     primed,
+)
+from testing import (
+    POOL,
+    SPECIAL,
+    Body,
+    Loopback,
+    Run,
+    Serve,
+    Spec,
+    evaluate,
+    legal_under_both,
+    measure,
+    moves_in,
+    number_of,
+    positions,
 )
 from thinkers import Kimi, OpenAI, Tagged, Thinker
 
 N = 40
-POOL = shipped_pool("pool")
-CHANGES = ("placebo", "corrected", "specific")
+NAMES = (
+    *("variant_impact_factor", "placebo_impact_factor", "corrected_impact_factor"),
+    *("placebo_collateral_change", "collateral_change", "specific_impact_factor"),
+    *("reminder_effect", "rule_knowledge", "knowing_doing_gap", "kept_without_knowing"),
+    "knowing_effect",
+)
 
 
 def diagnosed(respond: Callable[[Body], str], n: int = N, **options: Any) -> Run:
-    with serving(Loopback(respond, model="planted")) as server:
-        usual: dict[str, Any] = {
-            "model": "m",
-            "base_url": server.url,
-            "diagnose": True,
-            "temperature": 0.0,
-            "n": n,
-        }
-        return evaluate(Spec(**usual | options), quiet=True)
+    return measure(respond, **{"diagnose": True, "temperature": 0.0, "n": n} | options)
 
 
 def numbers(run: Run) -> dict[str, float | int | None]:
-    names = [
-        *("variant_impact_factor", "placebo_impact_factor", "corrected_impact_factor"),
-        *("placebo_collateral_change", "collateral_change", "specific_impact_factor"),
-        *("reminder_effect", "rule_knowledge", "knowing_doing_gap", "kept_without_knowing"),
-        "knowing_effect",
-    ]
-    return {name: run.results.metrics[name] for name in names}
+    return {name: run.results.metrics[name] for name in NAMES}
 
 
-def test_a_model_that_ignores_the_rule_answers_by_the_old_one_and_drops_nothing() -> None:
-    found = numbers(diagnosed(DEAF))
-    assert found.pop("knowing_doing_gap") is None
-    assert found.pop("knowing_effect") is None
-    assert (found.pop("rule_knowledge"), found.pop("kept_without_knowing")) == (-1, 1)
-    assert set(found.values()) == {0}
+def mixed_pool(file: Path, forbidden: int, still_legal: int) -> Path:
+    """A pool in which a planted model has so many habits that the change forbids, and others."""
+    odd, even = ([p for p in POOL if number_of(p.moves) % 2 == rest] for rest in (1, 0))
+    write_positions(file, [*odd[:forbidden], *even[:still_legal]])
+    return file
 
 
 @pytest.fixture(scope="module")
@@ -96,32 +93,60 @@ def upset() -> Run:
     return diagnosed(EASILY_UPSET)
 
 
-def test_a_perfect_model_knows_and_drops_what_is_forbidden_and_nothing_else(perfect: Run) -> None:
-    assert numbers(perfect) == {
-        "variant_impact_factor": -1,
-        "placebo_impact_factor": 0,
-        "corrected_impact_factor": -1,
-        "placebo_collateral_change": 0,
-        "collateral_change": 0,
-        "specific_impact_factor": -1,
-        "reminder_effect": None,
-        "rule_knowledge": 1,
-        "knowing_doing_gap": 0,
-        "kept_without_knowing": None,
-        "knowing_effect": None,
-    }
-    assert {knowing_of(sample) for sample in perfect.samples} == {"knows and drops"}
-    known = {name: m.perfect for name, m in MEASURES.items() if m.perfect is not None}
-    assert known.items() - perfect.results.metrics.items() == {("resistance_rate", 1)}
-
-
-def test_a_model_that_knows_but_cannot_stop_has_the_whole_gap() -> None:
-    run = diagnosed(CANNOT_STOP)
-    found = numbers(run)
-    assert (found["rule_knowledge"], found["knowing_doing_gap"]) == (1, 1)
-    assert found["kept_without_knowing"] is None
-    assert {found[f"{name}_impact_factor"] for name in CHANGES} == {0}
-    assert {knowing_of(sample) for sample in run.samples} == {"knows and keeps"}
+@pytest.mark.parametrize(
+    ("respond", "expected", "groups"),
+    [
+        (
+            DEAF,
+            dict.fromkeys(NAMES, 0)
+            | {"knowing_doing_gap": None, "knowing_effect": None}
+            | {"rule_knowledge": -1, "kept_without_knowing": 1},
+            {"does not know and keeps"},
+        ),
+        (
+            PERFECT,
+            dict.fromkeys(NAMES, 0)
+            | dict.fromkeys(("reminder_effect", "kept_without_knowing", "knowing_effect"), None)
+            | {f"{name}_impact_factor": -1 for name in ("variant", "corrected", "specific")}
+            | {"rule_knowledge": 1},
+            {"knows and drops"},
+        ),
+        (
+            CANNOT_STOP,
+            dict.fromkeys(NAMES, 0)
+            | {"rule_knowledge": 1, "knowing_doing_gap": 1}
+            | {"kept_without_knowing": None, "knowing_effect": None},
+            {"knows and keeps"},
+        ),
+        (
+            FORGETFUL,
+            {"variant_impact_factor": 0, "reminder_effect": -1}
+            | {"rule_knowledge": 1, "knowing_doing_gap": 1},
+            {"knows and keeps"},
+        ),
+        # The same answer to everything is not knowing.
+        *(
+            (
+                says,
+                {"rule_knowledge": 0, "kept_without_knowing": 0}
+                | {"corrected_impact_factor": -1, "specific_impact_factor": -1},
+                {"does not know and drops"},
+            )
+            for says in (SAYS_YES, SAYS_NO)
+        ),
+        # Illegal replies to a reminder are no effect of it.
+        (illegal_when_reminded, {"reminder_effect": 0}, {"knows and keeps"}),
+    ],
+    ids=["deaf", "perfect", "cannot stop", "forgetful", "says yes", "says no", "illegal"],
+)
+def test_the_numbers_are_as_planted(
+    respond: Callable[[Body], str], expected: dict[str, float | None], groups: set[str]
+) -> None:
+    run = diagnosed(respond)
+    assert numbers(run).items() >= expected.items()
+    assert {knowing_of(sample) for sample in run.samples} == groups
+    interval = run.results.intervals["rule_knowledge"]
+    assert (interval.low < 0 < interval.high) == (expected.get("rule_knowledge") == 0)
 
 
 def test_a_model_that_any_change_of_the_text_upsets_is_told_from_one_that_heeds_the_rule(
@@ -134,52 +159,42 @@ def test_a_model_that_any_change_of_the_text_upsets_is_told_from_one_that_heeds_
         for group in (upset.samples, upset.controls)
     )
     assert 0.5 < samples < 1 and 0.5 < controls < 1
-    assert found["variant_impact_factor"] == pytest.approx(-samples)
-    assert found["placebo_impact_factor"] == pytest.approx(-samples)
-    assert found["placebo_collateral_change"] == pytest.approx(-controls)
-    assert (found["corrected_impact_factor"], found["collateral_change"]) == (0, 0)
-    assert (found["specific_impact_factor"], found["rule_knowledge"]) == (0, -1)
-    assert found["kept_without_knowing"] == pytest.approx(1 - samples)
+    expected = {
+        **{"variant_impact_factor": -samples, "placebo_impact_factor": -samples},
+        **{"placebo_collateral_change": -controls, "kept_without_knowing": 1 - samples},
+        **{"corrected_impact_factor": 0, "collateral_change": 0},
+        **{"specific_impact_factor": 0, "rule_knowledge": -1},
+    }
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
     (note,) = [note for note in upset.notes if "placebo" in note]
     assert note.startswith("the placebo alone moved the habit")
 
 
-@pytest.mark.parametrize("says_one_thing", [SAYS_YES, SAYS_NO], ids=["yes", "no"])
-def test_the_same_answer_to_everything_is_not_knowing(says_one_thing: Planted) -> None:
-    run = diagnosed(says_one_thing)
-    found = numbers(run)
-    assert (found["rule_knowledge"], found["kept_without_knowing"]) == (0, 0)
-    assert found["corrected_impact_factor"] == found["specific_impact_factor"] == -1
-    interval = run.results.intervals["rule_knowledge"]
-    assert interval.low < 0 < interval.high
-
-
 def test_where_knowing_does_not_matter_the_difference_it_makes_is_about_0() -> None:
-    run = diagnosed(INDEPENDENT, n=200)
+    run = diagnosed(INDEPENDENT, n=120)
     found, interval = numbers(run), run.results.intervals["knowing_effect"]
     known, elsewhere = found["knowing_doing_gap"], found["kept_without_knowing"]
     assert known and elsewhere and 0.3 < known < 0.5 and 0.3 < elsewhere < 0.5
     assert found["knowing_effect"] == pytest.approx(known - elsewhere)
-    assert -0.2 < interval.low < 0 < interval.high < 0.2
+    assert -0.25 < interval.low < 0 < interval.high < 0.25
 
 
 def test_unreadable_yes_no_answers_are_a_third_group_and_not_ignorance() -> None:
     run = diagnosed(UNCLEAR)
     groups = Counter(knowing_of(sample) for sample in run.samples)
     assert set(groups) == {"knows and keeps", "unreadable and keeps"}
-    found = numbers(run)
+    known, found = groups["knows and keeps"] / N, numbers(run)
     assert (found["knowing_doing_gap"], found["kept_without_knowing"]) == (1, None)
-    assert found["rule_knowledge"] == groups["knows and keeps"] / N
+    assert found["rule_knowledge"] == known
     bounds = run.results.bounds["rule_knowledge"]
-    assert bounds.complete == 1
-    assert bounds.high == 1 and bounds.low == pytest.approx(2 * groups["knows and keeps"] / N - 1)
+    assert (bounds.complete, bounds.high) == (1, 1) and bounds.low == pytest.approx(2 * known - 1)
     effect = run.results.bounds["knowing_effect"]
     assert (effect.low, effect.high, effect.complete) == (0, 0, None)
 
 
-def test_a_placebo_that_moves_the_habit_leaves_no_claim_about_the_rule() -> None:
+def test_a_placebo_that_moves_the_habit_leaves_no_claim_about_the_rule(perfect: Run) -> None:
     """The rule has no effect; only beside the placebo it seems to have one."""
-    run = diagnosed(primed, n=200, temperature=1.0)
+    run = diagnosed(primed, n=100, temperature=1.0)
     placebo, corrected = (
         run.results.intervals[f"{name}_impact_factor"] for name in ("placebo", "corrected")
     )
@@ -191,78 +206,58 @@ def test_a_placebo_that_moves_the_habit_leaves_no_claim_about_the_rule() -> None
         "specific_impact_factor do not show the effect of the rule"
     )
     assert unclaimed(run.results) == ("corrected_impact_factor", "specific_impact_factor")
-
-
-def test_of_a_placebo_that_moves_nothing_there_is_no_note(perfect: Run) -> None:
     assert not [note for note in perfect.notes if "placebo" in note]
     assert unclaimed(perfect.results) == ()
 
 
-def test_illegal_replies_to_a_reminder_are_no_effect_of_it() -> None:
-    run = diagnosed(illegal_when_reminded, n=200)
-    assert run.results.outcomes["reminded"]["illegal"] == 200
-    assert run.results.metrics["reminder_effect"] == 0
-
-
 @pytest.mark.parametrize("family", [Thinker, Tagged, OpenAI])
-def test_who_thinks_first_is_diagnosed_as_one_who_does_not(family: type[Thinker]) -> None:
+def test_who_thinks_first_is_diagnosed_as_one_who_does_not(
+    family: type[Thinker], serve: Serve
+) -> None:
     """Also of a yes or no the answer is what comes after the thoughts."""
-    at_once = diagnosed(CANNOT_STOP, n=12)
-    with serving(family(CANNOT_STOP)) as server:
-        thought = evaluate(Spec(base_url=server.url, n=12, diagnose=True), quiet=True)
-    assert numbers(thought) == numbers(at_once)
+    thought = measure(serve(family(CANNOT_STOP)), n=12, diagnose=True)
+    assert numbers(thought) == numbers(diagnosed(CANNOT_STOP, n=12))
     assert len(thought.controls) == 12
     for answer in answers_of((*thought.samples, *thought.controls)):
         assert answer.usage.thinking_tokens and answer.stop_reason == "stop"
 
 
-def test_what_a_reminder_mends_was_forgotten_on_the_way() -> None:
-    found = numbers(diagnosed(FORGETFUL))
-    assert found["reminder_effect"] == -1
-    assert (found["rule_knowledge"], found["knowing_doing_gap"]) == (1, 1)
-    assert found["variant_impact_factor"] == 0
-
-
 def test_of_noise_every_interval_holds_the_truth() -> None:
     """The seed is fixed by the questions, so this is no matter of luck."""
     run = diagnosed(noise, n=60, temperature=1.0)
-    truths = dict.fromkeys(numbers(run), 0.0)
-    truths |= {"knowing_doing_gap": 0.5, "kept_without_knowing": 0.5}
+    truths = dict.fromkeys(NAMES, 0.0) | {"knowing_doing_gap": 0.5, "kept_without_knowing": 0.5}
     for name, truth in truths.items():
         interval = run.results.intervals[name]
         assert interval.low < truth < interval.high, name
 
 
 def test_controls_are_habits_that_stay_legal(perfect: Run) -> None:
-    run = perfect
-    assert len(run.controls) == len(run.samples) == N
-    members = {sample.position.moves for sample in run.samples}
-    for control in run.controls:
+    assert len(perfect.controls) == len(perfect.samples) == N
+    members = {sample.position.moves for sample in perfect.samples}
+    for control in perfect.controls:
         (habit,) = control.position.special_moves
         board, move = control.position.board(), chess.Move.from_uci(habit)
         for rules in (STANDARD, BISHOPS_AS_KNIGHTS, placebo_of(BISHOPS_AS_KNIGHTS)):
             assert rules.is_legal(board, move)
-        assert tuple(control.replies) == OF_CONTROLS
+        assert tuple(control.replies) == ASKED_OF_CONTROLS
         assert control.position.moves not in members
-    assert len({control.position.moves for control in run.controls}) == N
-    assert run.results.metrics["n_controls"] == run.results.metrics["n_samples"] == N
+    assert len({control.position.moves for control in perfect.controls}) == N
+    assert perfect.results.metrics["n_controls"] == perfect.results.metrics["n_samples"] == N
+    known = {name: m.perfect for name, m in MEASURES.items() if m.perfect is not None}
+    assert known.items() - perfect.results.metrics.items() == {("resistance_rate", 1)}
 
 
 def test_no_control_is_a_move_that_some_of_the_rule_sets_forbid() -> None:
     """Its habit is special, forbidden by the change or by the placebo, new, or legal always."""
 
-    move = chess.Move.from_uci
-
     def mixed(request: Body) -> str:
         moves = moves_in(request)
         board, always = board_after(moves), legal_under_both(moves)
-        standard = {m.uci() for m in board.legal_moves} - {*always, SPECIAL[moves]}
-        after = {m.uci() for m in BISHOPS_AS_KNIGHTS.legal_moves(board)}
-        only_after = {uci for uci in after if not STANDARD.is_legal(board, move(uci))}
-        by_placebo = {uci for uci in standard if BISHOPS_AS_KNIGHTS.is_legal(board, move(uci))}
-        by_change = standard - by_placebo
-        habits = [[SPECIAL[moves]], sorted(by_change), sorted(by_placebo), sorted(only_after)]
-        return ([*habits, always][number_of(moves) % 5] or always)[0]
+        before = {move.uci() for move in board.legal_moves}
+        after = {move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board)}
+        standard = before - {*always, SPECIAL[moves]}
+        habits = [{SPECIAL[moves]}, standard - after, standard & after, after - before]
+        return ([*map(sorted, habits), always][number_of(moves) % 5] or always)[0]
 
     run = diagnosed(mixed, n=10)
     assert run.controls
@@ -270,28 +265,38 @@ def test_no_control_is_a_move_that_some_of_the_rule_sets_forbid() -> None:
         assert control.position.special_moves[0] in legal_under_both(control.position.moves)
 
 
-def test_what_was_said_at_controls_and_is_lost_is_asked_again(upset: Run, home: Path) -> None:
-    with serving(Loopback(EASILY_UPSET)) as server:
-        spec = Spec(model="m", base_url=server.url, n=N, temperature=0.0, diagnose=True)
-        evaluate(replace(spec, diagnose=False), quiet=True)
-        for file in home.glob("answers.sqlite*"):
-            file.unlink()
-        expected, before = estimate(spec), len(server.requests)
-        run = evaluate(spec, quiet=True)
+def test_a_diagnosis_after_a_run_asks_only_what_is_new_and_what_is_lost(
+    upset: Run, serve: Serve, home: Path
+) -> None:
+    server = serve(EASILY_UPSET)
+    plain = Spec(model="m", base_url=server.url, n=N, temperature=0.0)
+    spec = replace(plain, diagnose=True)
+    whole = evaluate(plain, quiet=True).results
+    # No other number counts controls.
+    known = upset.results.metrics | {n: v for n, v in whole.metrics.items() if "usage" in n}
+    assert known | whole.metrics == known
+    assert whole.intervals.items() <= upset.results.intervals.items()
+    before = len(server.requests)
+    assert estimate(spec).measuring.requests == 7 * N
+    evaluate(spec, quiet=True)
+    assert len(server.requests) - before == 1 + 7 * N  # is it the same model?
+    assert estimate(spec).measuring.requests == 0
+    for file in home.glob("answers.sqlite*"):
+        file.unlink()
+    expected, before = estimate(spec), len(server.requests)
+    run = evaluate(spec, quiet=True)
     assert [each.position for each in run.controls] == [each.position for each in upset.controls]
     assert expected.dataset.requests > N
     assert expected.total.requests == len(server.requests) - before
 
 
-def test_for_a_dataset_that_others_found_nothing_is_asked_about_controls() -> None:
-    with serving(Loopback(EASILY_UPSET, model="planted")) as server:
-        spec = Spec(model="m", base_url=server.url, n=4, fallback_dataset="gpt-4-0314")
-        run = evaluate(replace(spec, diagnose=True), quiet=True)
-        assert len(server.requests) == 1 + 6 * 4
-    assert run.controls == []
+def test_for_a_dataset_that_others_found_nothing_is_asked_about_controls(serve: Serve) -> None:
+    server = serve(EASILY_UPSET)
+    assert measure(server, n=4, fallback_dataset="gpt-4-0314", diagnose=True).controls == []
+    assert len(server.requests) == 1 + 6 * 4
 
 
-def test_where_draws_select_a_control_is_what_the_first_draw_says() -> None:
+def test_where_draws_select_a_control_is_what_the_first_draw_says(serve: Serve) -> None:
     """One hit that no other draw bears out makes neither a member nor a control."""
     seen = set()
 
@@ -301,8 +306,8 @@ def test_where_draws_select_a_control_is_what_the_first_draw_says() -> None:
         seen.add(moves)
         return SPECIAL[moves] if hit else next(iter(legal_under_both(moves)), "h1h8")
 
-    with serving(Kimi(drawing, thinks=lambda _: 0)) as server:
-        chosen = select(Spec(base_url=server.url, n=12, diagnose=True), quiet=True)
+    server = serve(Kimi(drawing, thinks=lambda _: 0))
+    chosen = select(Spec(base_url=server.url, n=12, diagnose=True), quiet=True)
     assert chosen.dataset.own_temperature
     assert {number_of(position.moves) % 3 for position in chosen.dataset.positions} == {0}
     asked = [position.moves for position in Random(ORDER_SEED).sample(POOL, len(POOL))]
@@ -311,39 +316,12 @@ def test_where_draws_select_a_control_is_what_the_first_draw_says() -> None:
     assert [control.moves for control in chosen.controls] == never_hit[:12]
 
 
-def test_no_other_number_counts_controls(upset: Run) -> None:
-    with serving(Loopback(EASILY_UPSET, model="planted")) as server:
-        plain = evaluate(Spec(model="m", base_url=server.url, n=N, temperature=0.0), quiet=True)
-    for name, value in plain.results.metrics.items():
-        if not name.startswith("usage"):
-            assert upset.results.metrics[name] == value, name
-    assert plain.results.intervals.items() <= upset.results.intervals.items()
-
-
 def test_a_run_without_a_diagnosis_has_no_trace_of_one() -> None:
-    facts = facts_of(evaluate(Spec(model="cdta/random", n=5, pool=None), quiet=True))
+    facts = facts_of(measure("cdta/random", n=5))
     assert not [name for name in facts if "control" in name]
     assert not [name for name in facts["metrics"] if "control" in name or "placebo" in name]
     assert [list(condition) for condition in facts["conditions"]] == [["name", "rules", "text"]] * 2
     assert all("right" not in counts for counts in facts["outcomes"].values())
-
-
-def test_a_diagnosis_after_a_run_asks_only_what_is_new_and_controls_cost_no_selection() -> None:
-    asked: list[Body] = []
-
-    def respond(request: Body) -> str:
-        asked.append(request)
-        return PERFECT(request)
-
-    with serving(Loopback(respond, model="planted")) as server:
-        spec = Spec(model="m", base_url=server.url, n=N)
-        evaluate(spec, quiet=True)
-        before = len(asked)
-        with_diagnosis = replace(spec, diagnose=True)
-        assert estimate(with_diagnosis).measuring.requests == 7 * N
-        evaluate(with_diagnosis, quiet=True)
-        assert len(asked) - before == 1 + 7 * N  # is it the same model?
-        assert estimate(with_diagnosis).measuring.requests == 0
 
 
 def test_a_diagnosis_comes_back_from_its_files_and_can_be_read_anew(
@@ -354,28 +332,35 @@ def test_a_diagnosis_comes_back_from_its_files_and_can_be_read_anew(
     assert (loaded.samples, loaded.controls) == (upset.samples, upset.controls)
     assert json.dumps(facts_of(loaded)) == json.dumps(facts_of(upset))
     assert loaded.plan == upset.plan
-    assert [each.name for each in loaded.plan.conditions] == list(OF_DIAGNOSIS)
+    assert [each.name for each in loaded.plan.conditions] == list(ASKED)
     exact = rescored(loaded, "exact")
     assert numbers(exact) == numbers(upset)
     assert exact.controls == upset.controls
+    told = {each["name"]: each for each in json.loads(json.dumps(facts_of(upset)))["conditions"]}
+    assert told["placebo"]["text"].count(placebo_of(BISHOPS_AS_KNIGHTS).statement) == 1
+    assert told["reminded"]["text"] == told["knows_allowed"]["text"] == told["changed"]["text"]
+    assert BISHOPS_AS_KNIGHTS.statement in told["reminded"]["added"]
+    assert "{move}" in told["knows_forbidden"]["added"]
 
 
-def test_controls_that_were_lost_are_missed(upset: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("edited", "told"),
+    [
+        (lambda lines: lines[:-1], rf" is damaged: it has {N - 1} of {N}"),
+        (
+            lambda lines: [lines[0].replace('"special"', '"illegal"', 1), *lines[1:]],
+            r", line 1: the standard reply .* is special",
+        ),
+    ],
+    ids=["lost", "changed"],
+)
+def test_controls_that_were_lost_or_changed_are_refused(
+    edited: Callable[[list[str]], list[str]], told: str, upset: Run, tmp_path: Path
+) -> None:
     save_run(upset, tmp_path / "run")
     file = tmp_path / "run" / "controls.jsonl"
-    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
-    with pytest.raises(InvalidInput, match=rf"controls.jsonl is damaged: it has {N - 1} of {N}"):
-        load_run(tmp_path / "run")
-
-
-def test_controls_that_were_changed_are_refused(upset: Run, tmp_path: Path) -> None:
-    save_run(upset, tmp_path / "run")
-    file = tmp_path / "run" / "controls.jsonl"
-    lines = file.read_text().splitlines(keepends=True)
-    file.write_text("".join([lines[0].replace('"special"', '"illegal"', 1), *lines[1:]]))
-    with pytest.raises(
-        InvalidInput, match=r"controls.jsonl, line 1: the standard reply .* is special"
-    ):
+    file.write_text("".join(edited(file.read_text().splitlines(keepends=True))))
+    with pytest.raises(InvalidInput, match=f"controls.jsonl{told}"):
         load_run(tmp_path / "run")
 
 
@@ -387,54 +372,36 @@ def test_seeds_of_one_model_are_taken_together_with_their_controls(upset: Run) -
     assert twice.high - twice.low == pytest.approx(once.high - once.low, rel=0.35)
 
 
-def test_a_dataset_that_was_given_has_no_controls_and_the_notes_say_so(tmp_path: Path) -> None:
-    write_positions(tmp_path / "few.jsonl", POOL[:12])
-    spec = Spec(model="cdta/pocket-rules", dataset=tmp_path / "few.jsonl", n=12, diagnose=True)
-    run = evaluate(spec, quiet=True)
+def test_no_or_few_controls_are_noted(tmp_path: Path) -> None:
+    run = measure("cdta/pocket-rules", dataset=positions(12), n=12, diagnose=True)
     assert run.controls == []
     assert run.results.metrics["collateral_change"] is None
     assert run.results.metrics["specific_impact_factor"] is None
     assert run.results.metrics["corrected_impact_factor"] is not None
     assert any("no control positions, so collateral_change and" in note for note in run.notes)
-
-
-def test_fewer_controls_than_samples_are_noted(tmp_path: Path) -> None:
-    forbidden, still_legal = ([p for p in POOL if number_of(p.moves) % 2 == odd] for odd in (1, 0))
-    write_positions(tmp_path / "pool.jsonl", [*forbidden[:30], *still_legal[:5]])
-    run = diagnosed(PERFECT, n=30, pool=tmp_path / "pool.jsonl")
+    run = diagnosed(PERFECT, n=30, pool=mixed_pool(tmp_path / "pool.jsonl", 30, 5))
     assert 0 < len(run.controls) <= 5
     (note,) = [note for note in run.notes if "control" in note]
     assert note.startswith(f"{len(run.controls)} control positions for 30 samples")
 
 
-@pytest.fixture(scope="module")
-def few_of_each(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pool in which a model has the habit in 12 positions, and another in as many."""
-    file = tmp_path_factory.mktemp("few") / "pool.jsonl"
-    forbidden, still_legal = ([p for p in POOL if number_of(p.moves) % 2 == odd] for odd in (1, 0))
-    write_positions(file, [*forbidden[:12], *still_legal[:12]])
-    return file
-
-
 @pytest.mark.parametrize("kind", ["samples", "controls"])
 def test_too_many_failures_among_samples_or_controls_end_the_run_however_many_others_there_are(
-    kind: str, few_of_each: Path
+    kind: str, serve: Serve, tmp_path: Path
 ) -> None:
-    def of(run: Run) -> list[Sample]:
-        return run.samples if kind == "samples" else run.controls
+    server = serve(PERFECT)
+    pool = mixed_pool(tmp_path / "pool.jsonl", 12, 12)
+    spec = Spec("m", server.url, pool=pool, n=12, diagnose=True)
+    failing = getattr(evaluate(spec, quiet=True), kind)[0].position.moves
 
-    with serving(Loopback(PERFECT)) as server:
-        spec = Spec("m", server.url, pool=few_of_each, n=12, diagnose=True)
-        failing = of(evaluate(spec, quiet=True))[0].position.moves
+    async def fault(request: Body, _: int) -> web.Response | None:
+        fails = request["temperature"] and moves_in(request) == failing
+        return web.Response(status=418) if fails else None
 
-        async def fault(request: Body, _: int) -> web.Response | None:
-            fails = request["temperature"] and moves_in(request) == failing
-            return web.Response(status=418) if fails else None
-
-        server.fault = fault
-        with pytest.raises(Incomplete, match=rf"^1 of \d+ {kind} have no answer"):
-            evaluate(replace(spec, seed=1), quiet=True)
-        run = evaluate(replace(spec, seed=1, max_error_rate=0.2), quiet=True)
+    server.fault = fault
+    with pytest.raises(Incomplete, match=rf"^1 of \d+ {kind} have no answer"):
+        evaluate(replace(spec, seed=1), quiet=True)
+    run = evaluate(replace(spec, seed=1, max_error_rate=0.2), quiet=True)
     assert sum(not sample.answered for sample in [*run.samples, *run.controls]) == 1
     told = [note for note in run.notes if "control" in note or "without an answer" in note]
     assert f"1 {kind[:-1]} without an answer: left out" in told
@@ -454,9 +421,12 @@ def test_controls_that_another_version_answered_in_another_form_are_noted(upset:
         for control in upset.controls
     ]
     notes = rescored(replace(upset, controls=controls), upset.plan.reading).notes
-    of_samples, of_controls = (sum(len(s.answers) for s in of) for of in (upset.samples, controls))
-    told = f"planted ({of_samples}), another ({of_controls})"
-    assert notes[-2:] == [*on_form([NO_SYSTEM]), f"more than one model version answered: {told}"]
+    version, n = (
+        upset.version,
+        [sum(len(s.answers) for s in of) for of in (upset.samples, controls)],
+    )
+    told = f"more than one model version answered: {version} ({n[0]}), another ({n[1]})"
+    assert notes[-2:] == [*on_form([NO_SYSTEM]), told]
     seeds = [replace(upset.plan, settings=Settings(0.0, seed=seed)) for seed in (1, 2)]
     (together,) = pool_runs([replace(upset, plan=plan, controls=controls) for plan in seeds])
     assert on_form([NO_SYSTEM])[0] in together.notes
@@ -464,29 +434,25 @@ def test_controls_that_another_version_answered_in_another_form_are_noted(upset:
 
 def test_our_own_models_answer_by_the_facts_of_the_question() -> None:
     knows, cannot_read, guesses = (
-        evaluate(Spec(model=model, n=10, diagnose=True), quiet=True)
+        measure(model, n=10, diagnose=True).results
         for model in ("cdta/pocket-rules", "cdta/pocket", "cdta/random")
     )
-    assert knows.results.metrics["rule_knowledge"] == 1
-    assert knows.results.metrics["knowing_doing_gap"] == 0
-    counts = cannot_read.results.outcomes["knows_allowed"]
+    assert knows.metrics["rule_knowledge"] == 1
+    assert knows.metrics["knowing_doing_gap"] == 0
+    counts = cannot_read.outcomes["knows_allowed"]
     assert (counts["unreadable"], sum(counts.values())) == (10, 10)
-    bounds = cannot_read.results.bounds["rule_knowledge"]
+    bounds = cannot_read.bounds["rule_knowledge"]
     assert (bounds.low, bounds.high, bounds.complete) == (-1, 1, None)
-    assert any(
-        "yes/no answers that could not be read: 100.0 %" in note for note in cannot_read.notes
-    )
-    assert "variant_impact_factor" not in cannot_read.results.bounds
-    said = guesses.results.outcomes["knows_forbidden"]
+    assert "variant_impact_factor" not in cannot_read.bounds
+    said = guesses.outcomes["knows_forbidden"]
     assert said["right"] and said["wrong"] and not said["unreadable"]
 
 
 @pytest.mark.parametrize("prefix", ["", "completions/"])
-def test_chat_and_base_models_are_asked_the_same(prefix: str) -> None:
+def test_chat_and_base_models_are_asked_the_same(prefix: str, serve: Serve) -> None:
     """Four tokens are enough for yes and no."""
-    with serving(Loopback(PERFECT, model="planted", finish_reason="length")) as server:
-        spec = Spec(model=f"{prefix}m", base_url=server.url, diagnose=True, n=10)
-        run = evaluate(spec, quiet=True)
+    server = serve(Loopback(PERFECT, finish_reason="length"))
+    run = measure(server, model=f"{prefix}m", diagnose=True, n=10)
     assert run.plan.settings.max_tokens == (4 if prefix else 16)
     assert run.results.metrics["rule_knowledge"] == 1
     assert run.results.metrics["specific_impact_factor"] == -1
@@ -503,9 +469,8 @@ def test_a_model_that_is_let_to_think_is_asked_for_the_form_of_the_question() ->
         last_turns.append(last["content"])
         return PERFECT({"messages": said[:-1]})  # what was asked, without the thoughts
 
-    with serving(Loopback(respond, model="planted")) as server:
-        spec = Spec(model="cot/m", base_url=server.url, diagnose=True, n=5)
-        assert evaluate(spec, quiet=True).results.metrics["rule_knowledge"] == 1
+    run = measure(respond, model="cot/m", diagnose=True, n=5)
+    assert run.results.metrics["rule_knowledge"] == 1
     assert all("the form that was asked for." in turn for turn in last_turns)
 
 
@@ -514,19 +479,16 @@ def test_a_wording_that_states_one_change_only_cannot_state_a_placebo(tmp_path: 
     file.write_text("standard = 'Play.'\nchanged = 'Bishops move as knights.'\n")
     told = "states only bishops-as-knights, not rooks-as-knights, the placebo of a diagnosis; write"
     with pytest.raises(InvalidInput, match=told):
-        evaluate(Spec(model="cdta/random", wording=str(file), diagnose=True))
+        measure("cdta/random", wording=str(file), diagnose=True)
     file.write_text(
         "standard = 'Play.'\nchanged = 'Play. {change}'\n"
         "question = '{move}? {answers}!'\nreminder = 'Note: {change}'\n"
     )
-    run = evaluate(Spec(model="cdta/random", wording=str(file), diagnose=True, n=5), quiet=True)
-    placebo, reminded, forbidden = (
-        next(each for each in run.plan.conditions if each.name == name)
-        for name in ("placebo", "reminded", "knows_forbidden")
-    )
-    assert placebo.text == f"Play. {placebo_of(BISHOPS_AS_KNIGHTS).statement}"
-    assert reminded.added == f"Note: {BISHOPS_AS_KNIGHTS.statement}"
-    asked = forbidden.question(run.samples[0].position)
+    run = measure("cdta/random", wording=str(file), diagnose=True, n=5)
+    conditions = {each.name: each for each in run.plan.conditions}
+    assert conditions["placebo"].text == f"Play. {placebo_of(BISHOPS_AS_KNIGHTS).statement}"
+    assert conditions["reminded"].added == f"Note: {BISHOPS_AS_KNIGHTS.statement}"
+    asked = conditions["knows_forbidden"].question(run.samples[0].position)
     assert asked.messages[-1].content.split("\n\n")[-1].startswith(f"{asked.about}? ")
 
 
@@ -546,11 +508,3 @@ def test_sample_sizes_for_a_half_width_of_five_points(
 ) -> None:
     assert enough_for_corrected(share, impact) == corrected
     assert enough_for_specific(share, impact) == specific
-
-
-def test_every_condition_has_its_text_in_run_json(upset: Run) -> None:
-    told = {each["name"]: each for each in json.loads(json.dumps(facts_of(upset)))["conditions"]}
-    assert told["placebo"]["text"].count(placebo_of(BISHOPS_AS_KNIGHTS).statement) == 1
-    assert told["reminded"]["text"] == told["knows_allowed"]["text"] == told["changed"]["text"]
-    assert BISHOPS_AS_KNIGHTS.statement in told["reminded"]["added"]
-    assert "{move}" in told["knows_forbidden"]["added"]
