@@ -22,62 +22,48 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
+@pytest.mark.parametrize(
+    ("total", "steps", "told"),
+    [
+        (
+            4,
+            [(1, 1, ""), (16, 1, "2 errors"), (1, 1, ""), (2, 1, "")],
+            ["2/4, 8 s each, 2 errors, 17 s left", "4/4, 5 s each, 0 s left"],
+        ),
+        (41, [(270, 1, "")], ["1/41, 4 min each, 3 h left"]),
+        # The pace is that of the last steps and not of what was kept from before.
+        (1000, [(1, 900, ""), *[(60, 1, "")] * 30], ["930/1000, 60 s each, 70 min left"]),
+        # What goes on between steps is told, too.
+        (
+            5,
+            [(20, 0, "9 asked"), (20, 1, "12 asked")],
+            ["0/5, 9 asked", "1/5, 40 s each, 12 asked, 3 min left"],
+        ),
+    ],
+    ids=["now and then", "long", "pace", "between"],
+)
 def test_steps_are_told_now_and_then_and_at_the_end(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
+    total: int,
+    steps: list[tuple[float, int, str]],
+    told: list[str],
+    clock: list[float],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with progress("measuring m", 4, quiet=False) as advance:
-        for seconds, remark in ((1, ""), (16, "2 errors"), (1, ""), (2, "")):
+    with progress("measuring m", total, quiet=False) as advance:
+        for seconds, done, remark in steps:
             clock[0] += seconds
-            advance(remark=remark.strip)
-    assert capsys.readouterr().err.splitlines() == [
-        "measuring m: 2/4, 8 s each, 2 errors, 17 s left",
-        "measuring m: 4/4, 5 s each, 0 s left",
-    ]
-
-
-def test_long_times_are_told_in_minutes_and_hours(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with progress("measuring m", 41, quiet=False) as advance:
-        clock[0] += 270
-        advance()
-    assert capsys.readouterr().err == "measuring m: 1/41, 4 min each, 3 h left\n"
-
-
-def test_the_pace_is_that_of_the_last_steps_and_not_of_what_was_kept_from_before(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with progress("measuring m", 1000, quiet=False) as advance:
-        clock[0] += 1
-        for _ in range(900):
-            advance()
-        for _ in range(30):
-            clock[0] += 60
-            advance()
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        "measuring m: 930/1000, 60 s each, 70 min left"
-    )
-
-
-def test_what_goes_on_between_steps_is_told_too(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with progress("building", 5, quiet=False) as advance:
-        clock[0] += 20
-        advance(0, remark=lambda: "9 asked")
-        clock[0] += 20
-        advance(remark=lambda: "12 asked")
-    assert capsys.readouterr().err.splitlines() == [
-        "building: 0/5, 9 asked",
-        "building: 1/5, 40 s each, 12 asked, 3 min left",
-    ]
+            for one in [1] * done or [0]:
+                advance(one, remark=remark.strip)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-len(told) :] == [f"measuring m: {line}" for line in told]
+    assert len(lines) == len(told) or total == 1000
 
 
 def test_a_model_that_thinks_long_does_not_look_dead(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(module, "PLAIN_LINE_SECONDS", 0.2)
-    with serving(Loopback(habit, delay=0.5)) as server:
+    monkeypatch.setattr(module, "PLAIN_LINE_SECONDS", 0.1)
+    with serving(Loopback(habit, delay=0.25)) as server:
         evaluate(Spec(model="m", base_url=server.url, n=1))
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "the first answer of m: nothing yet"

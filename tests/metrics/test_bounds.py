@@ -17,7 +17,6 @@ from cant_do_that_anymore.metrics.bounds import (
     games_of,
     guesses,
     interval_of,
-    joined,
     ratio_of,
 )
 from cant_do_that_anymore.metrics.diagnosis import CORRECTED, DIAGNOSIS, SPECIFIC
@@ -246,8 +245,3 @@ def test_where_the_habit_is_not_always_there_p_is_that_of_the_score() -> None:
     ratios = ratio_of(measure, first), ratio_of(measure, second)
     expected = ratio_difference(*ratios, games_of(first))
     assert expected and paired(measure, first, second).p == expected.p
-
-
-def test_games_are_joined_over_others_that_share_a_position_with_both() -> None:
-    games = [(1, "a"), (2, "b"), (3, "b"), (2, "a"), (4, "c")]
-    assert joined(games) == [1, 1, 1, 1, 4]

@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from io import StringIO
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import chess
 import pytest
@@ -15,41 +15,48 @@ from inspect_ai.model import GenerateConfig, ModelAPI, ModelOutput, modelapi
 from inspect_ai.model._model_call import ModelCall
 from rich.console import Console
 
-from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
+from cant_do_that_anymore.game.position import Position, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.metrics.bounds import interval_of
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE, measures_for
 from cant_do_that_anymore.metrics.stopping import on_precision
 from cant_do_that_anymore.report.run_page import headline
 from cant_do_that_anymore.report.tables import summary
-from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
-from loopback import Body, Loopback, is_changed, moves_in, serving
-from players import SPECIAL, habit, perfect, silent_when_changed
-from runs import Said, run_of
+from players import silent_when_changed
+from runs import Said
+from testing import (
+    POOL,
+    SPECIAL,
+    Body,
+    Run,
+    Serve,
+    habit,
+    is_changed,
+    measure,
+    moves_in,
+    perfect,
+    positions,
+    run_of,
+    serving,
+)
 
-POOL = shipped_pool("pool")
 ALWAYS = {m.name: m for m in measures_for(("standard", "changed")) if not m.optional}
 """The measures of every run."""
+Counted = tuple[Said, Said, int]
+"""The outcomes under both rule sets, and how many samples have them."""
+KEPT, DROPPED = ("special", "special"), ("special", "legal")
 
 
-def measured(respond: Callable[[Body], str], n: int = 60, **options: object) -> Run:
-    with serving(Loopback(respond)) as server:
-        return evaluate(Spec(model="m", base_url=server.url, n=n, **options), quiet=True)  # type: ignore[arg-type]
-
-
-Pairs = Sequence[tuple[Said, Said]]
-
-
-def planned(outcomes: Pairs) -> Run:
+def planned(*counted: Counted, where: list[Position] = POOL) -> Run:
     """A run of which the outcomes are known."""
-    pairs = zip(POOL, outcomes, strict=False)
-    return run_of([(p, {"standard": a, "changed": b}) for p, (a, b) in pairs])
+    pairs = [(before, after) for before, after, n in counted for _ in range(n)]
+    told = [{"standard": before, "changed": after} for before, after in pairs]
+    return run_of(list(zip(where, told, strict=False)))
 
 
 def test_models_of_known_score_have_no_bounds_and_say_what_they_do() -> None:
-    deaf, adapts = measured(habit), measured(perfect)
+    deaf, adapts = measure(habit, n=40), measure(perfect, n=40)
     assert deaf.results.metrics[IMPACT] == deaf.results.metrics[UPTAKE] == 0
     assert (adapts.results.metrics[IMPACT], adapts.results.metrics[UPTAKE]) == (-1, 1)
     assert adapts.results.metrics["adaptation_rate"] == 1
@@ -60,7 +67,7 @@ def test_models_of_known_score_have_no_bounds_and_say_what_they_do() -> None:
 
 def test_beside_its_numbers_stands_what_they_mean() -> None:
     console = Console(file=StringIO(), width=140)
-    console.print(summary(planned([("special", "special")] * 3)))
+    console.print(summary(planned((*KEPT, 3))))
     rows = re.findall(r"^(\w+) .*\](.*)$", console.file.getvalue(), re.M)  # type: ignore[attr-defined]
     assert {name: remark.strip() for name, remark in rows} == {
         "variant_impact_factor": "perfect is -1",
@@ -74,19 +81,18 @@ def test_beside_its_numbers_stands_what_they_mean() -> None:
 
 def test_silence_when_the_rules_change_is_no_effect() -> None:
     """-1 by the original's definition, and nothing by what can be known."""
-    run = measured(silent_when_changed)
+    run = measure(silent_when_changed, n=30)
     bounds = run.results.bounds[IMPACT]
     assert run.results.metrics[IMPACT] == -1
     assert (bounds.low, bounds.high) == (-1, 0)
     assert bounds.complete is None
     assert "too many answers name no move to tell" in headline(run)
-    assert any("100.0 % under the changed rules (60 unreadable)" in note for note in run.notes)
+    assert any("100.0 % under the changed rules (30 unreadable)" in note for note in run.notes)
 
 
 def test_replies_cut_off_under_one_condition_only_claim_nothing() -> None:
     """15 % cut off for a model deaf to rules once made "takes away 16.6 % of the habit"."""
-    outcomes: list[tuple[Said, Said]] = [("special", "special")] * 850
-    run = planned(outcomes + [("special", "truncated")] * 150)
+    run = planned((*KEPT, 850), ("special", "truncated", 150))
     bounds = run.results.bounds[IMPACT]
     assert run.results.metrics[IMPACT] == pytest.approx(-0.15)
     assert bounds.low == pytest.approx(-0.15)
@@ -100,9 +106,8 @@ def test_replies_cut_off_under_one_condition_only_claim_nothing() -> None:
 
 def test_answers_that_never_came_claim_nothing_either() -> None:
     """A provider that fails just where the habit would be kept must not make an effect."""
-    outcomes: list[tuple[Said, Said]] = [("special", "special")] * 40
-    outcomes += [("special", "adapted")] * 3
-    alone, failing = planned(outcomes), planned(outcomes + [("special", "error")] * 20)
+    answered: list[Counted] = [(*KEPT, 40), ("special", "adapted", 3)]
+    alone, failing = planned(*answered), planned(*answered, ("special", "error", 20))
     for name in ALWAYS:
         assert failing.results.metrics[name] == alone.results.metrics[name]
         narrow, wide = (each.results.intervals[name] for each in (alone, failing))
@@ -119,8 +124,7 @@ def test_answers_that_never_came_claim_nothing_either() -> None:
 
 def test_a_number_lies_within_its_bounds_also_where_samples_are_left_out() -> None:
     """Without a habit, whatever the missing answer was makes the difference smaller."""
-    outcomes: list[tuple[Said, Said]] = [("special", "legal")] * 5
-    run = planned([*outcomes, ("legal", "error"), ("error", "special")])
+    run = planned((*DROPPED, 5), ("legal", "error", 1), ("error", "special", 1))
     for name, bounds in run.results.bounds.items():
         value = run.results.metrics[name]
         assert bounds.low is not None and bounds.high is not None and value is not None
@@ -128,25 +132,24 @@ def test_a_number_lies_within_its_bounds_also_where_samples_are_left_out() -> No
 
 
 def test_an_effect_that_no_junk_could_explain_is_claimed_with_its_interval() -> None:
-    outcomes: list[tuple[Said, Said]] = [("special", "adapted")] * 80
-    run = planned(outcomes + [("special", "special")] * 10 + [("special", "refused")] * 10)
+    run = planned(("special", "adapted", 80), (*KEPT, 10), ("special", "refused", 10))
     interval = run.results.intervals[IMPACT]
     least, most = -100 * interval.high, -100 * interval.low
     assert least < 80 < 90 < most
     assert f"takes away between {least:.1f} % and {most:.1f} % of the habit (95% " in headline(run)
 
 
-@pytest.mark.parametrize(("n", "few", "many"), [(40, 1, 4), (300, 2, 6), (3000, 5, 15)])
+@pytest.mark.parametrize(("n", "few", "many"), [(40, 1, 4), (300, 2, 6), (1000, 3, 10)])
 def test_unusable_answers_widen_the_interval_where_they_matter_beside_it(
     n: int, few: int, many: int
 ) -> None:
     """Whatever their share: 1% of unusable answers is nothing beside the interval of 40 samples."""
 
-    def halved(unread: int) -> Run:
-        yields: list[tuple[Said, Said]] = [("special", "legal"), ("special", "special")]
-        return planned(yields * ((n - unread) // 2) + [("special", "unreadable")] * unread)
-
-    with_few, with_many = halved(few), halved(many)
+    with_few, with_many = (
+        planned((*DROPPED, half), (*KEPT, half), ("special", "unreadable", unread))
+        for unread in (few, many)
+        for half in [(n - unread) // 2]
+    )
     assert IMPACT not in with_few.results.bounds
     as_scored = interval_of(MEASURES[IMPACT], with_many.samples)
     bounds, interval = with_many.results.bounds[IMPACT], with_many.results.intervals[IMPACT]
@@ -156,7 +159,7 @@ def test_unusable_answers_widen_the_interval_where_they_matter_beside_it(
 
 
 def test_bounds_are_reached_by_guessing_every_unusable_answer() -> None:
-    run = planned([("special", "special"), ("unreadable", "legal"), ("special", "truncated")])
+    run = planned((*KEPT, 1), ("unreadable", "legal", 1), ("special", "truncated", 1))
     bounds = run.results.bounds[IMPACT]
     guesses = [(2 if b else 1) / (3 if a else 2) - 1 for a in (0, 1) for b in (0, 1)]
     assert [bounds.low, bounds.high] == pytest.approx([min(guesses), max(guesses)])
@@ -164,14 +167,14 @@ def test_bounds_are_reached_by_guessing_every_unusable_answer() -> None:
 
 def test_rule_uptake_is_not_earned_by_temperature() -> None:
     """Who ignores the rules plays other legal moves as often before the change as after it."""
-    run = evaluate(Spec(model="cdta/pocket", eval="all_small", temperature=2.0), quiet=True)
+    run = measure("cdta/pocket", eval="all_small", temperature=2.0)
     interval = run.results.intervals[UPTAKE]
     assert run.results.metrics["adaptation_rate"]
     assert interval.low < 0 < interval.high
 
 
 def test_uptake_and_any_forbidden_follow_from_the_moves() -> None:
-    run = evaluate(Spec(model="cdta/pocket", n=80), quiet=True)
+    run = measure("cdta/pocket", n=80)
     broken_before = broken_after = forbidden = 0
     for sample in run.samples:
         board = sample.position.board()
@@ -191,19 +194,21 @@ def test_uptake_and_any_forbidden_follow_from_the_moves() -> None:
 @pytest.mark.parametrize(
     ("outcomes", "sentence"),
     [
-        ([("special", "special")] * 3, "too few samples to tell whether the habit yields"),
-        ([("special", "special")] * 200, "no sign that the habit yields"),
-        ([("legal", "special")] * 99 + [("special", "special")], "the habit grows"),
-        ([("legal", "legal")] * 5, "there was no habit to drop"),
-        ([("special", "special")], "of 1 position under"),
+        ([(*KEPT, 3)], "too few samples to tell whether the habit yields"),
+        ([(*KEPT, 200)], "no sign that the habit yields"),
+        ([("legal", "special", 99), (*KEPT, 1)], "the habit grows"),
+        ([("legal", "legal", 5)], "there was no habit to drop"),
+        ([(*KEPT, 1)], "of 1 position under"),
     ],
 )
-def test_the_headline_claims_no_more_than_the_samples(outcomes: Pairs, sentence: str) -> None:
-    assert sentence in headline(planned(outcomes))
+def test_the_headline_claims_no_more_than_the_samples(
+    outcomes: list[Counted], sentence: str
+) -> None:
+    assert sentence in headline(planned(*outcomes))
 
 
 def test_where_no_sample_is_whole_nothing_is_said_of_the_habit() -> None:
-    run = planned([("special", "error"), ("legal", "error"), ("error", "error")])
+    run = planned(("special", "error", 1), ("legal", "error", 1), ("error", "error", 1))
     told = "was asked about 3 positions, and none has an answer to every question."
     assert headline(run) == f"{run.version} {told}"
     assert run.notes[0] == "3 samples without an answer: left out, so nothing is left to measure"
@@ -212,22 +217,18 @@ def test_where_no_sample_is_whole_nothing_is_said_of_the_habit() -> None:
     assert not any("never" in note for note in run.notes)
 
 
-def test_a_model_has_its_name_although_most_standard_questions_fail(tmp_path: Path) -> None:
+def test_a_model_has_its_name_although_most_standard_questions_fail(serve: Serve) -> None:
     async def fault(request: Body, number: int) -> web.Response | None:
         return web.Response(status=418) if number > 1 and not is_changed(request) else None
 
-    write_positions(tmp_path / "few.jsonl", POOL[:3])
-    with serving(Loopback(habit, model="served", fault=fault)) as server:
-        spec = Spec("m", server.url, dataset=tmp_path / "few.jsonl", max_error_rate=1.0)
-        run = evaluate(spec, quiet=True)
+    server = serve(habit, model="served", fault=fault)
+    run = measure(server, dataset=positions(3), max_error_rate=1.0)
     assert run.results.metrics["n_failed"] == 2
     assert headline(run).startswith("served plays its usual move")
 
 
 def test_a_weak_habit_and_a_growing_one_are_noted() -> None:
-    grows: tuple[Said, Said] = ("legal", "special")
-    few: list[tuple[Said, Said]] = [("special", "special"), grows, grows, grows, grows]
-    run = planned(few * 4)
+    run = planned((*KEPT, 4), ("legal", "special", 16))
     assert any(note.startswith("the habit is weak") for note in run.notes)
     assert any("above 0" in note for note in run.notes)
 
@@ -235,18 +236,17 @@ def test_a_weak_habit_and_a_growing_one_are_noted() -> None:
 @pytest.mark.parametrize("pair", [("legal", "special"), ("special", "illegal")])
 def test_few_samples_are_said_to_be_too_few_instead(pair: tuple[Said, Said]) -> None:
     """One habit dropped for an illegal move is no sign of anything."""
-    others: list[tuple[Said, Said]] = [("special", "special")] * 18
-    few, enough = planned([pair, *others]), planned([pair, *others, others[0]])
+    few, enough = (planned((*pair, 1), (*KEPT, others)) for others in (18, 19))
     assert few.notes == [
         "too few samples to tell how strong the habit is or what takes its place: 19"
     ]
     assert len(enough.notes) == 1
     assert "too few" not in enough.notes[0]
-    assert planned(others).notes == []  # nothing would be claimed
+    assert planned((*KEPT, 18)).notes == []  # nothing would be claimed
 
 
 def test_the_diagonal_eval_says_what_it_counts_and_what_chance_would_give() -> None:
-    run = evaluate(Spec(model="cdta/random", eval="all_diagonal", n=50), quiet=True)
+    run = measure("cdta/random", eval="all_diagonal", n=50)
     assert "moves a bishop diagonally in 0.0 % of 50 positions" in headline(run)
     assert "moving at random would give" in headline(run)
     level = run.results.metrics["random_special_proportion"]
@@ -255,19 +255,18 @@ def test_the_diagonal_eval_says_what_it_counts_and_what_chance_would_give() -> N
 
 
 def test_every_measure_is_a_sum_over_a_sum_that_the_file_gives_again(tmp_path: Path) -> None:
-    run = measured(lambda r: habit(r) if len(moves_in(r)) % 3 else "a2a3")
+    run = measure(lambda r: habit(r) if len(moves_in(r)) % 3 else "a2a3", n=60)
     save_run(run, tmp_path / "run")
     samples = load_run(tmp_path / "run").samples
-    for name, measure in ALWAYS.items():
-        parts, wholes = sum(map(measure.part, samples)), sum(map(measure.whole, samples))
+    for name, each in ALWAYS.items():
+        parts, wholes = sum(map(each.part, samples)), sum(map(each.whole, samples))
         assert run.results.metrics[name] == (parts / wholes if wholes else None), name
-        assert {(measure.part(s), measure.whole(s)) for s in samples} <= set(measure.pairs), name
+        assert {(each.part(s), each.whole(s)) for s in samples} <= set(each.pairs), name
 
 
 def test_a_larger_limit_asks_only_what_was_cut_off_and_all_of_those_samples(
-    tmp_path: Path,
+    serve: Serve,
 ) -> None:
-    write_positions(tmp_path / "some.jsonl", POOL[:40])
     long_winded = {position.moves for position in POOL[:5]}
 
     async def fault(request: Body, _: int) -> web.Response | None:
@@ -277,15 +276,13 @@ def test_a_larger_limit_asks_only_what_was_cut_off_and_all_of_those_samples(
             return web.json_response(cut)
         return None
 
-    options = {"model": "m", "dataset": tmp_path / "some.jsonl", "n": 40}
-    with serving(Loopback(habit, fault=fault)) as server:
-        spec = Spec(base_url=server.url, **options)  # type: ignore[arg-type]
-        short = evaluate(spec, quiet=True)
-        assert len(server.requests) == 80 + 1  # once with room, to see whether it thinks
-        longer = Spec(base_url=server.url, max_tokens=64, **options)  # type: ignore[arg-type]
-        whole = evaluate(longer, quiet=True)
-        assert len(server.requests) == 81 + 1 + 2 * 5  # is it the same model?
-        again = evaluate(longer, quiet=True)
+    server = serve(habit, fault=fault)
+    options: dict[str, Any] = {"dataset": positions(40), "n": 40}
+    short = measure(server, **options)
+    assert len(server.requests) == 80 + 1  # once with room, to see whether it thinks
+    whole = measure(server, max_tokens=64, **options)
+    assert len(server.requests) == 81 + 1 + 2 * 5  # is it the same model?
+    again = measure(server, max_tokens=64, **options)
     assert len(server.requests) == 91 + 2
     assert short.results.outcomes["changed"]["truncated"] == 5
     assert whole.results.metrics[IMPACT] == 0
@@ -293,18 +290,15 @@ def test_a_larger_limit_asks_only_what_was_cut_off_and_all_of_those_samples(
     assert again.samples == whole.samples
 
 
-def test_a_temperature_that_was_refused_is_not_recorded_as_used(tmp_path: Path) -> None:
+def test_a_temperature_that_was_refused_is_not_recorded_as_used() -> None:
     async def fault(request: Body, _: int) -> web.Response | None:
         message = "Unsupported value: 'temperature' does not support 0 with this model."
         error = web.json_response({"error": {"message": message}}, status=400)
         return error if "temperature" in request else None
 
-    with serving(Loopback(habit, fault=fault)) as server:
-        run = evaluate(Spec(model="m", base_url=server.url, n=20), quiet=True)
-    assert facts_of(run)["temperature"] == {
-        "selection": "the provider's own",
-        "measuring": "the provider's own",
-    }
+    with serving(habit, fault=fault) as server:
+        used = facts_of(measure(server, n=20))["temperature"]
+    assert used == dict.fromkeys(("selection", "measuring"), "the provider's own")
 
 
 @modelapi(name="dropping")
@@ -322,21 +316,16 @@ class Dropping(ModelAPI):
 _MOVES = {move for moves in SPECIAL for move in moves}
 
 
-def test_a_temperature_that_inspect_drops_is_not_recorded_as_used(tmp_path: Path) -> None:
-    write_positions(tmp_path / "some.jsonl", POOL[:10])
-    spec = Spec(model="dropping/m", dataset=tmp_path / "some.jsonl", n=10)
-    run = evaluate(spec, quiet=True)
+def test_a_temperature_that_inspect_drops_is_not_recorded_as_used() -> None:
+    run, again = (measure("dropping/m", dataset=positions(10), n=10) for _ in range(2))
     assert facts_of(run)["temperature"]["measuring"] == "the provider's own"
-    assert evaluate(spec, quiet=True).samples == run.samples
+    assert again.samples == run.samples
 
 
-def test_no_interval_excludes_its_value_however_few_the_games(tmp_path: Path) -> None:
+def test_no_interval_excludes_its_value_however_few_the_games() -> None:
     for games in (1, 2, 5):
-        positions = [Position(p.game % games, p.moves, p.special_moves) for p in POOL[:10]]
-        said: list[tuple[Said, Said]] = [("special", "adapted")] * 9
-        said.append(("special", "special"))
-        pairs = zip(positions, said, strict=True)
-        run = run_of([(p, {"standard": a, "changed": b}) for p, (a, b) in pairs])
+        where = [replace(position, game=position.game % games) for position in POOL[:10]]
+        run = planned(("special", "adapted", 9), (*KEPT, 1), where=where)
         for name, interval in run.results.intervals.items():
             value = run.results.metrics[name]
             assert value is not None
@@ -347,24 +336,16 @@ def test_no_interval_excludes_its_value_however_few_the_games(tmp_path: Path) ->
 def test_a_position_that_is_mate_already_is_no_trouble(tmp_path: Path) -> None:
     mated = Position(1, ("f2f3", "e7e5", "g2g4", "d8h4"), ("f1g2",))
     write_positions(tmp_path / "mate.jsonl", [mated])
-    run = evaluate(Spec(model="cdta/random", dataset=tmp_path / "mate.jsonl", n=1), quiet=True)
+    run = measure("cdta/random", dataset=tmp_path / "mate.jsonl", n=1)
     assert run.results.metrics["n_samples"] == 1
 
 
 def test_run_json_tells_bounds_and_intervals_by_special_move(tmp_path: Path) -> None:
-    save_run(planned([("special", "adapted"), ("special", "refused")] * 20), tmp_path / "run")
+    save_run(planned(("special", "adapted", 20), ("special", "refused", 20)), tmp_path / "run")
     facts = json.loads((tmp_path / "run" / "run.json").read_text())
     assert facts["protocol"] == "3"
-    assert facts["bounds"][IMPACT] | {"lowest": None, "highest": None} == {
-        "low": -1.0,
-        "high": -0.5,
-        "lowest": None,
-        "highest": None,
-        "complete": -1.0,
-    }
-    assert facts["intervals"][IMPACT] == {
-        "low": facts["bounds"][IMPACT]["lowest"],
-        "high": facts["bounds"][IMPACT]["highest"],
-        "method": "score, bounded",
-    }
+    bounds = facts["bounds"][IMPACT]
+    ends = {"low": bounds.pop("lowest"), "high": bounds.pop("highest")}
+    assert bounds == {"low": -1.0, "high": -0.5, "complete": -1.0}
+    assert facts["intervals"][IMPACT] == ends | {"method": "score, bounded"}
     assert facts["by_special_move"][IMPACT]["method"] == "score by games"

@@ -2,25 +2,28 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from cant_do_that_anymore import Spec, compare, evaluate
+from cant_do_that_anymore import compare
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.metrics.measures import IMPACT, UPTAKE
-from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Outcome
-from loopback import Body, Loopback, is_changed, moves_in, serving
-from players import habit, legal_under_both, number_of
-from processes import cdta
-from runs import plan_of, run_of
-
-POOL = shipped_pool("pool")[:200]
+from cant_do_that_anymore.task.types import Eval, Outcome
+from testing import (
+    Body,
+    Run,
+    cdta,
+    habit,
+    is_changed,
+    legal_under_both,
+    measure,
+    moves_in,
+    number_of,
+    played,
+    positions,
+)
 
 
 def plays_habit(standard: int, changed: int) -> Callable[[Body], str]:
@@ -34,27 +37,15 @@ def plays_habit(standard: int, changed: int) -> Callable[[Body], str]:
     return answer
 
 
-def measured(answer: Callable[[Body], str], model: str, positions: Path) -> Any:
-    with serving(Loopback(answer)) as server:
-        spec = Spec(model=model, base_url=server.url, dataset=positions, n=len(POOL))
-        return evaluate(spec, quiet=True)
-
-
-def said(pairs: list[tuple[Outcome, Outcome]], **fields: Any) -> Run:
-    told = [{STANDARD_CONDITION: before, CHANGED_CONDITION: after} for before, after in pairs]
-    return run_of(list(zip(POOL, told, strict=False)), plan_of(len(pairs)), **fields)
-
-
 def test_a_perfect_model_leads_one_that_keeps_half_of_a_stronger_habit(tmp_path: Path) -> None:
-    positions = tmp_path / "both.jsonl"
-    write_positions(positions, POOL)
-    perfect = measured(plays_habit(45, 0), "perfect", positions)
-    half = measured(plays_habit(95, 45), "half", positions)
+    perfect, half = (
+        measure(plays_habit(*shares), model=model, dataset=positions(200), n=200)
+        for model, shares in (("perfect", (45, 0)), ("half", (95, 45)))
+    )
     assert perfect.results.metrics[UPTAKE] == 1
     for run in (perfect, half):
         run.save(tmp_path / run.model)
-    found = cdta("compare", str(tmp_path / "half"), str(tmp_path / "perfect"), "--json")
-    told = json.loads(found.stdout)
+    told = json.loads(cdta("compare", tmp_path / "half", tmp_path / "perfect", "--json").stdout)
     assert told["ranking"] == ["perfect", "half"]
     assert [pair["measure"] for pair in told["pairs"]] == [UPTAKE, "adaptation_rate", IMPACT]
     first = told["pairs"][0]
@@ -67,10 +58,7 @@ def test_a_perfect_model_leads_one_that_keeps_half_of_a_stronger_habit(tmp_path:
 
 
 def test_two_perfect_models_are_not_different_however_strong_their_habits_are() -> None:
-    runs = [
-        evaluate(Spec(model="cdta/pocket-rules", temperature=heat, n=300), quiet=True)
-        for heat in (0.2, 1.5)
-    ]
+    runs = [measure("cdta/pocket-rules", temperature=heat, n=300) for heat in (0.2, 1.5)]
     strong, weak = (run.results.intervals["predicted_move_proportion"] for run in runs)
     assert strong.low > weak.high + 0.2
     for found in compare(*runs).comparisons:
@@ -98,7 +86,8 @@ def test_two_perfect_models_are_not_different_however_strong_their_habits_are() 
 def test_it_is_the_share_of_broken_rules_that_stating_them_takes_away(
     pairs: list[tuple[Outcome, Outcome]], uptake: float | None
 ) -> None:
-    run = said(pairs)
+    before, after = ([pair[side] for pair in pairs] for side in (0, 1))
+    run = played("m", after, before)
     found = run.results.metrics[UPTAKE]
     assert found == (uptake if uptake is None else pytest.approx(uptake))
     assert (UPTAKE in run.results.intervals) == (uptake is not None)
@@ -106,14 +95,9 @@ def test_it_is_the_share_of_broken_rules_that_stating_them_takes_away(
 
 def test_p_is_corrected_for_all_tables_that_are_shown_together() -> None:
     def two(rare: int, eval_: Eval) -> list[Run]:
-        kept: list[tuple[Outcome, Outcome]] = [("special", "special")] * 100
-        legal: list[tuple[Outcome, Outcome]] = [("special", "legal")] * rare
-        some = [*legal, *kept[rare:]]
-        return [
-            replace(run, plan=replace(run.plan, eval=eval_), model=name, version=name)
-            for name, pairs in (("a", kept), ("b", some))
-            for run in [said(pairs, identity={"name": name})]
-        ]
+        some: list[Outcome] = ["legal"] * rare + ["special"] * (100 - rare)
+        kept: list[Outcome] = ["special"] * 100
+        return [played(name, of, plan={"eval": eval_}) for name, of in (("a", kept), ("b", some))]
 
     [alone] = rankings(entries_of(two(9, "all")))
     several = rankings(entries_of([*two(9, "all"), *two(0, "all_small"), *two(0, "all_diagonal")]))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cant_do_that_anymore import Position, Run, Spec, evaluate
+from cant_do_that_anymore import Position
 from cant_do_that_anymore.game.move_parser import named_moves
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
 from cant_do_that_anymore.metrics.stats.intervals import mean_interval
@@ -20,9 +20,7 @@ from cant_do_that_anymore.providers.base import Answer, StopReason, Usage
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.storage import load_run, rescored, save_run
 from cant_do_that_anymore.task.scorer import names_special
-from loopback import Loopback, serving
-from players import number_of, perfect
-from runs import run_of
+from testing import Run, Serve, measure, number_of, perfect, run_of, serving
 from thinkers import (
     OpenAI,
     Outside,
@@ -54,7 +52,7 @@ def planted() -> Run:
     """Of a model that thinks, is tempted and gives in by known functions."""
     server = Outside(tempted, thinks=longer_when_changed, thoughts=tempted_thoughts)
     with serving(server):
-        return evaluate(Spec(base_url=server.url, n=60), quiet=True)
+        return measure(server, n=60)
 
 
 def test_temptation_is_as_planted(planted: Run) -> None:
@@ -84,23 +82,16 @@ def test_thinking_tokens_are_as_planted(planted: Run) -> None:
 
 
 def test_the_terminal_tells_of_thinking(planted: Run) -> None:
-    shown = printed(planted)
+    shown, metrics = printed(planted), planted.results.metrics
+    around = r"([\d,]+) \[[\d,]+, [\d,]+\]"
     told = re.search(
-        r"thinks ([\d,]+) \[[\d,]+, [\d,]+\] tokens under the standard rules and ([\d,]+) "
-        r"\[[\d,]+, [\d,]+\] under the changed ones: ([\d,]+) \[[\d,]+, [\d,]+\] more",
+        rf"thinks {around} tokens under the standard rules and {around} under the changed ones: "
+        rf"{around} more",
         shown,
     )
     assert told
-    numbers = [int(number.replace(",", "")) for number in told.groups()]
-    metrics = planted.results.metrics
-    assert numbers == [
-        round(metrics[name] or 0)
-        for name in (
-            "standard_thinking_tokens",
-            "changed_thinking_tokens",
-            "thinking_tokens_difference",
-        )
-    ]
+    names = ("standard_thinking_tokens", "changed_thinking_tokens", "thinking_tokens_difference")
+    assert list(told.groups()) == [f"{metrics[name]:,.0f}" for name in names]
     assert f"temptation_rate {metrics['temptation_rate']:.3f} [" in shown
 
 
@@ -115,23 +106,18 @@ def test_a_run_read_back_or_rescored_tells_the_same(planted: Run, tmp_path: Path
     }
 
 
-def test_thoughts_that_are_not_shown_tempt_nobody_but_are_counted() -> None:
-    server = OpenAI(perfect, thinks=lambda request: 5_000 - longer_when_changed(request) // 2)
-    with serving(server):
-        run = evaluate(Spec(base_url=server.url, n=12), quiet=True)
+def test_thoughts_that_are_not_shown_tempt_nobody_but_are_counted(serve: Serve) -> None:
+    thinks = OpenAI(perfect, thinks=lambda request: 5_000 - longer_when_changed(request) // 2)
+    run = measure(serve(thinks), n=12)
     assert NAMES & run.results.metrics.keys() == {name for name in NAMES if "tokens" in name}
     difference = run.results.metrics["thinking_tokens_difference"]
-    assert difference is not None
-    assert difference < 0
+    assert difference is not None and difference < 0
     shown = printed(run)
-    assert f"{-difference:,.0f} [" in shown
-    assert "fewer" in shown
-    assert "temptation" not in shown
+    assert f"{-difference:,.0f} [" in shown and "fewer" in shown and "temptation" not in shown
 
 
 def test_of_a_model_that_does_not_think_nothing_is_told() -> None:
-    with serving(Loopback(perfect)) as server:
-        run = evaluate(Spec(base_url=server.url, n=12), quiet=True)
+    run = measure(perfect, n=12)
     assert not NAMES & run.results.metrics.keys()
     assert "think" not in printed(run)
 
@@ -169,24 +155,17 @@ def test_a_reply_that_was_cut_off_gives_resistance_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    "thoughts",
+    ("thoughts", "named"),
     [
-        "f1b5",
-        "Hmm.\nBb5+ is a check",
-        "**Bb5** looks natural",
-        "(Bf1-b5)",
-        "1. e4 c5 2. Nf3 d6 3.Bb5+",
-        "I'd say Bb5, but Be2",
-        "F1B5?",
+        *(("f1b5", True), ("Hmm.\nBb5+ is a check", True), ("**Bb5** looks natural", True)),
+        *(("(Bf1-b5)", True), ("1. e4 c5 2. Nf3 d6 3.Bb5+", True), ("F1B5?", True)),
+        ("I'd say Bb5, but Be2", True),
+        *(("", False), ("b5", False), ("Bb4", False), ("bb5", False), ("xf1b5", False)),
+        *(("the bishop to b5", False), ("f1b55", False)),
     ],
 )
-def test_a_special_move_is_found_however_it_is_written(thoughts: str) -> None:
-    assert names_special(thoughts, POSITION)
-
-
-@pytest.mark.parametrize("thoughts", ["", "b5", "Bb4", "bb5", "the bishop to b5", "xf1b5", "f1b55"])
-def test_what_is_no_special_move_is_none(thoughts: str) -> None:
-    assert not names_special(thoughts, POSITION)
+def test_a_special_move_is_found_however_it_is_written(thoughts: str, named: bool) -> None:
+    assert names_special(thoughts, POSITION) == named
 
 
 def test_every_move_in_a_text_is_read_as_standard_chess_first() -> None:

@@ -15,24 +15,25 @@ from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.metrics.groups import by_usualness, read_usualness, usualness
 from cant_do_that_anymore.providers import pocket
 from cant_do_that_anymore.providers.base import Answer
-from cant_do_that_anymore.report.columns import as_rows
-from cant_do_that_anymore.report.document import build_document
+from cant_do_that_anymore.report.document import as_rows, build_document
+from cant_do_that_anymore.report.html import interval
 from cant_do_that_anymore.report.pages import experiment_page
 from cant_do_that_anymore.report.run_page import headline, page
 from cant_do_that_anymore.report.tables import experiment_table, summary
 from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.task.conditions import OF_DIAGNOSIS
+from cant_do_that_anymore.task.conditions import ASKED
 from cant_do_that_anymore.task.types import Outcome
-from runs import Asked, plan_of, run_of
+from testing import POOL, Asked, plan_of, played, run_of
 
-POOL = shipped_pool("pool")
-COUNTS: dict[tuple[bool | None, bool], int] = {
+Counts = dict[tuple[bool | None, bool], int]
+COUNTS: Counts = {
     (True, False): 40,
     (True, True): 18,
     (False, False): 1,
     (False, True): 4,
 }
 """Samples that know the rule, and of those that keep the habit."""
+MEASURED = ("rule_knowledge", "knowing_effect")
 
 
 def asked(position: Position, knows: bool | None, keeps: bool) -> Asked:
@@ -41,8 +42,8 @@ def asked(position: Position, knows: bool | None, keeps: bool) -> Asked:
     said = ("perhaps",) * 2 if knows is None else answers
     special = position.special_moves[0]
     moves = ("special", "special" if keeps else "legal", "special", "legal")
-    told: dict[str, Answer | Outcome] = dict(zip(OF_DIAGNOSIS, moves, strict=False))  # type: ignore[arg-type]
-    told |= {name: Answer(text) for name, text in zip(OF_DIAGNOSIS[4:], said, strict=True)}
+    told: dict[str, Answer | Outcome] = dict(zip(ASKED, moves, strict=False))  # type: ignore[arg-type]
+    told |= {name: Answer(text) for name, text in zip(ASKED[4:], said, strict=True)}
     told["standard"] = Answer(special)
     return position, told
 
@@ -51,13 +52,11 @@ def control(position: Position, changed: Outcome) -> Asked:
     return position, {"standard": "special", "changed": changed, "placebo": "special"}
 
 
-def diagnosed(
-    counts: dict[tuple[bool | None, bool], int], controls: Sequence[Outcome] = ("special",) * 8
-) -> Run:
+def diagnosed(counts: Counts, controls: Sequence[Outcome] = ("special",) * 8) -> Run:
     kinds = [kind for kind, count in counts.items() for _ in range(count)]
     samples = [asked(p, *kind) for p, kind in zip(POOL, kinds, strict=False)]
     others = [control(p, said) for p, said in zip(POOL[500:], controls, strict=False)]
-    return run_of(samples, plan_of(len(samples), OF_DIAGNOSIS), others)
+    return run_of(samples, plan_of(len(samples), ASKED), others)
 
 
 @pytest.fixture(scope="module")
@@ -71,39 +70,47 @@ def printed(run: Run) -> str:
     return console.export_text()
 
 
-def test_the_headline_says_whether_it_knows_and_whether_knowing_helps(typical: Run) -> None:
-    j, effect = (typical.results.intervals[name] for name in ("rule_knowledge", "knowing_effect"))
-    assert headline(typical).endswith(
-        " of the habit. It can tell legal from illegal moves under the new rule: J = 0.921 "
-        f"[{j.low:.3f}, {j.high:.3f}] (0 = guessing, 1 = always right). Where it knows the rule, "
-        "it plays the forbidden move in 31.0 % of the positions, and elsewhere in 80.0 %: a "
-        f"difference of -0.490 [{effect.low:.3f}, {effect.high:.3f}]."
-    )
+GUESSING = "(0 = guessing, 1 = always right)."
 
 
-def test_where_it_always_knows_the_rule_nothing_is_compared() -> None:
-    assert headline(diagnosed({(True, True): 10, (True, False): 30})).endswith(
-        "Where it knows the rule, it plays the forbidden move in 25.0 % of the positions."
-    )
-
-
-def test_knowing_no_better_than_by_guessing_is_said_to_be_so() -> None:
-    told = headline(diagnosed({(True, True): 1, (False, True): 30}))
-    assert "There is no evidence that it knows the rule: J = 0.032 [" in told
-    assert told.endswith("(0 = guessing, 1 = always right).")
-
-
-def test_yes_no_answers_that_could_not_be_read_leave_it_open() -> None:
-    silent = diagnosed({(True, True): 10, (None, True): 30})
-    bounds = silent.results.bounds["rule_knowledge"]
-    assert headline(silent).endswith(
-        "Too few yes/no answers could be read to tell whether it knows the rule: "
-        f"J = [{bounds.lowest:.3f}, {bounds.highest:.3f}] (0 = guessing, 1 = always right)."
-    )
-    assert "75.0\u00a0% where the move is forbidden" in page(silent)
-    assert headline(diagnosed({(None, True): 30})).endswith(
-        "We cannot tell whether it knows the rule: none of its yes/no answers could be read."
-    )
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        (
+            COUNTS,
+            " of the habit. It can tell legal from illegal moves under the new rule: J = 0.921 {J} "
+            f"{GUESSING} Where it knows the rule, it plays the forbidden move in 31.0 % of the "
+            "positions, and elsewhere in 80.0 %: a difference of -0.490 {effect}.",
+        ),
+        (
+            {(True, True): 10, (True, False): 30},
+            "Where it knows the rule, it plays the forbidden move in 25.0 % of the positions.",
+        ),
+        (
+            {(True, True): 1, (False, True): 30},
+            f"There is no evidence that it knows the rule: J = 0.032 {{J}} {GUESSING}",
+        ),
+        (
+            {(True, True): 10, (None, True): 30},
+            "Too few yes/no answers could be read to tell whether it knows the rule: "
+            f"J = {{J}} {GUESSING}",
+        ),
+        (
+            {(None, True): 30},
+            "We cannot tell whether it knows the rule: none of its yes/no answers could be read.",
+        ),
+    ],
+    ids=["helps", "always", "guesses", "few readable", "none readable"],
+)
+def test_the_headline_says_whether_it_knows_and_whether_knowing_helps(
+    counts: Counts, told: str
+) -> None:
+    run = diagnosed(counts)
+    j, effect = (interval(run.results.intervals.get(name)) for name in MEASURED)
+    assert headline(run).endswith(told.format(J=j, effect=effect))
+    if any(knows is None for knows, _ in counts):
+        share = "100.0" if len(counts) == 1 else "75.0"
+        assert f"{share}\u00a0% where the move is forbidden" in page(run)
 
 
 def test_unreadable_yes_no_answers_have_a_bar_of_their_own(typical: Run) -> None:
@@ -121,7 +128,7 @@ def test_where_the_placebo_moved_the_habit_nothing_is_claimed_about_the_rule(typ
             (p, {**told, "placebo": "legal" if n % 2 else "special"})
             for n, (p, told) in enumerate(samples)
         ],
-        plan_of(40, OF_DIAGNOSIS),
+        plan_of(40, ASKED),
         [control(p, "special") for p in POOL[500:508]],
     )
     warning = "Not the effect of the rule: the placebo alone moved the habit."
@@ -135,9 +142,9 @@ def test_where_the_placebo_moved_the_habit_nothing_is_claimed_about_the_rule(typ
 
 
 def test_knowing_is_told_without_a_habit_but_not_without_a_diagnosis(typical: Run) -> None:
-    plain = run_of([(POOL[0], {"standard": "special", "changed": "special"})])
+    plain = played(positions=POOL[:1])
     position, told = asked(POOL[0], True, True)
-    habitless = run_of([(position, {**told, "standard": "legal"})], plan_of(1, OF_DIAGNOSIS))
+    habitless = run_of([(position, {**told, "standard": "legal"})], plan_of(1, ASKED))
     for run in (plain, habitless):
         assert ("rule: J = " in headline(run)) == (run == habitless)
     assert 'id="why"' in page(habitless)
@@ -159,12 +166,13 @@ def test_the_terminal_shows_who_knows_and_who_drops_in_80_columns(typical: Run) 
     assert max(map(len, lines)) <= 80
 
 
-def test_every_group_links_to_its_samples(
-    typical: Run,
-    tmp_path: Path,
-    open_page: Opener,
-) -> None:
-    opened = open_page(saved(typical, tmp_path))
+@pytest.fixture(scope="module")
+def typical_page(typical: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return saved(typical, tmp_path_factory.mktemp("typical"))
+
+
+def test_every_group_links_to_its_samples(typical_page: Path, open_page: Opener) -> None:
+    opened = open_page(typical_page)
     parts = opened.page.locator("#why .knowing li a")
     for number, count in enumerate(COUNTS.values()):
         parts.nth(number).click()
@@ -176,58 +184,45 @@ def test_every_group_links_to_its_samples(
     assert opened.page.locator("[name=knowing]").input_value() == "knows and keeps"
 
 
-def test_the_bars_are_as_wide_as_their_shares(
-    typical: Run,
-    tmp_path: Path,
-    open_page: Opener,
+def test_bars_are_as_wide_as_their_shares_and_factors_stand_on_one_axis(
+    typical: Run, typical_page: Path, open_page: Opener
 ) -> None:
-    opened = open_page(saved(typical, tmp_path))
+    opened = open_page(typical_page)
     widths = opened.page.locator("#why .knowing rect").evaluate_all(
         "all => all.map(one => one.getBoundingClientRect().width)"
     )
-    assert [width / widths[1] for width in widths] == pytest.approx(
-        [count / 18 for count in COUNTS.values()], rel=0.02
-    )
-
-
-def test_the_impact_factors_stand_on_one_axis(
-    typical: Run,
-    tmp_path: Path,
-    open_page: Opener,
-) -> None:
-    opened = open_page(saved(typical, tmp_path))
+    shares = [count / 18 for count in COUNTS.values()]
+    assert [width / widths[1] for width in widths] == pytest.approx(shares, rel=0.02)
     rows = opened.page.locator("#why .factors").last.locator("tbody tr")
     values = [text.replace("−", "-") for text in rows.locator("td:nth-child(2)").all_inner_texts()]
-    metrics = typical.results.metrics
     factors = ("variant", "placebo", "corrected", "specific")
+    metrics = typical.results.metrics
     assert values == [f"{metrics[f'{name}_impact_factor']:.3f}" for name in factors]
     assert rows.locator(".dot").count() == 4
+    for width in (320, 390):
+        opened.page.set_viewport_size({"width": width, "height": 900})
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_controls_are_shown_apart_with_what_they_were_asked(
-    typical: Run,
-    tmp_path: Path,
-    open_page: Opener,
+    typical: Run, typical_page: Path, open_page: Opener
 ) -> None:
-    opened = open_page(saved(typical, tmp_path))
+    opened = open_page(typical_page)
     opened.expect_place(f"1 of {len(typical.samples)}")
     opened.page.locator("#why a", has_text="At control positions").click()
     opened.expect_place("1 of 8")
     assert "which stays legal" in opened.text(".legend .special b")
-    shown = opened.page.locator("article:visible")
-    assert [each.get_attribute("data-condition") for each in shown.all()] == [
-        *("standard", "changed", "placebo")
-    ]
-    linked = open_page(tmp_path / "report.html", f"#sample={typical.controls[3].position.id}")
+    shown = opened.page.locator("article:visible").all()
+    names = [each.get_attribute("data-condition") for each in shown]
+    assert names == ["standard", "changed", "placebo"]
+    linked = open_page(typical_page, f"#sample={typical.controls[3].position.id}")
     assert linked.place == "4 of 8"
 
 
 def test_a_sample_shows_all_replies_and_what_was_asked(
-    typical: Run,
-    tmp_path: Path,
-    open_page: Opener,
+    typical: Run, typical_page: Path, open_page: Opener
 ) -> None:
-    opened = open_page(saved(typical, tmp_path))
+    opened = open_page(typical_page)
     sample = typical.samples[0]
     for condition in typical.plan.conditions:
         panel = f"article[data-condition={condition.name}]"
@@ -240,19 +235,8 @@ def test_a_sample_shows_all_replies_and_what_was_asked(
     assert "{move}" in opened.text("#made")
 
 
-@pytest.mark.parametrize("width", [320, 390])
-def test_a_page_of_a_diagnosis_fits_narrow_screens(
-    typical: Run,
-    tmp_path: Path,
-    open_page: Opener,
-    width: int,
-) -> None:
-    opened = open_page(saved(typical, tmp_path), width=width)
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
-
-
 def test_every_page_shows_the_habit_by_how_usual_the_move_is_among_people() -> None:
-    run = run_of([(p, {"standard": "special", "changed": "special"}) for p in POOL[:80]])
+    run = played(positions=POOL[:80])
     groups = by_usualness(run.answered, run.plan)
     assert sum(group.n for group in groups) == 80
     labels = [group.label for group in groups]
@@ -272,14 +256,14 @@ def test_without_the_network_the_page_comes_without_that_axis(
     monkeypatch.setattr(pocket, "DATA", tmp_path)
     pocket.load_network.cache_clear()
     unknown = Position(0, ("e2e4", "e7e5"), ("f1b5", "f1c4"))
-    run = run_of([(unknown, {"standard": "special", "changed": "special"})])
+    run = played(positions=[unknown])
     assert by_usualness(run.answered, run.plan) == []
     assert "how usual" not in page(run)
     assert "By opening" in page(run)
 
 
 def test_an_experiment_tells_who_knows_the_rule(typical: Run) -> None:
-    plain = run_of([(POOL[0], {"standard": "special", "changed": "special"})], version="model-2")
+    plain = played("model-2", positions=POOL[:1])
     rows = {str(row["model"]): row for row in as_rows(entries_of([typical, plain]))}
     assert [row["rule_knowledge"] for row in rows.values()].count(None) == 1
     assert "rule_knowledge" not in as_rows(entries_of([plain]))[0]
@@ -293,7 +277,7 @@ def test_an_experiment_tells_who_knows_the_rule(typical: Run) -> None:
     )
     shown = re.findall(r'data-in="results.0.(?:rule_knowledge|knowing_effect)">([−\d.]+)', why)
     assert shown == ["0.92", "−0.49"]
-    assert "model-1" in why and "model-2" not in why
+    assert "some/model" in why and "model-2" not in why
     assert "J: knowledge of the rule" in rest
     assert "why the habit stays" not in made_of(plain)
 
