@@ -25,8 +25,9 @@ from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.providers.request_variants import NO_SYSTEM
 from cant_do_that_anymore.providers.request_variants import variant_notes as on_form
 from cant_do_that_anymore.runs.evaluate import select
+from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run, rescored, save_run
-from cant_do_that_anymore.task.conditions import ASKED, ASKED_OF_CONTROLS
+from cant_do_that_anymore.task.conditions import OF_CONTROLS, OF_DIAGNOSIS
 from cant_do_that_anymore.task.types import answers_of
 from players import (
     CANNOT_STOP,
@@ -47,7 +48,6 @@ from testing import (
     SPECIAL,
     Body,
     Loopback,
-    Run,
     Serve,
     Spec,
     evaluate,
@@ -239,7 +239,7 @@ def test_controls_are_habits_that_stay_legal(perfect: Run) -> None:
         board, move = control.position.board(), chess.Move.from_uci(habit)
         for rules in (STANDARD, BISHOPS_AS_KNIGHTS, placebo_of(BISHOPS_AS_KNIGHTS)):
             assert rules.is_legal(board, move)
-        assert tuple(control.replies) == ASKED_OF_CONTROLS
+        assert tuple(control.replies) == OF_CONTROLS
         assert control.position.moves not in members
     assert len({control.position.moves for control in perfect.controls}) == N
     assert perfect.results.metrics["n_controls"] == perfect.results.metrics["n_samples"] == N
@@ -332,7 +332,7 @@ def test_a_diagnosis_comes_back_from_its_files_and_can_be_read_anew(
     assert (loaded.samples, loaded.controls) == (upset.samples, upset.controls)
     assert json.dumps(facts_of(loaded)) == json.dumps(facts_of(upset))
     assert loaded.plan == upset.plan
-    assert [each.name for each in loaded.plan.conditions] == list(ASKED)
+    assert [each.name for each in loaded.plan.conditions] == list(OF_DIAGNOSIS)
     exact = rescored(loaded, "exact")
     assert numbers(exact) == numbers(upset)
     assert exact.controls == upset.controls
@@ -379,10 +379,10 @@ def test_no_or_few_controls_are_noted(tmp_path: Path) -> None:
     assert run.results.metrics["specific_impact_factor"] is None
     assert run.results.metrics["corrected_impact_factor"] is not None
     assert any("no control positions, so collateral_change and" in note for note in run.notes)
-    run = diagnosed(PERFECT, n=30, pool=mixed_pool(tmp_path / "pool.jsonl", 30, 5))
-    assert 0 < len(run.controls) <= 5
-    (note,) = [note for note in run.notes if "control" in note]
-    assert note.startswith(f"{len(run.controls)} control positions for 30 samples")
+    few = diagnosed(PERFECT, n=30, pool=mixed_pool(tmp_path / "pool.jsonl", 30, 5))
+    assert 0 < len(few.controls) <= 5
+    (note,) = [note for note in few.notes if "control" in note]
+    assert note.startswith(f"{len(few.controls)} control positions for 30 samples")
 
 
 @pytest.mark.parametrize("kind", ["samples", "controls"])

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 from math import inf
@@ -22,6 +23,7 @@ from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE, meas
 from cant_do_that_anymore.metrics.stopping import on_precision
 from cant_do_that_anymore.report.run_page import headline
 from cant_do_that_anymore.report.tables import summary
+from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
 from players import silent_when_changed
 from runs import Said
@@ -29,7 +31,6 @@ from testing import (
     POOL,
     SPECIAL,
     Body,
-    Run,
     Serve,
     habit,
     is_changed,
@@ -45,10 +46,11 @@ ALWAYS = {m.name: m for m in measures_for(("standard", "changed")) if not m.opti
 """The measures of every run."""
 Counted = tuple[Said, Said, int]
 """The outcomes under both rule sets, and how many samples have them."""
-KEPT, DROPPED = ("special", "special"), ("special", "legal")
+KEPT: tuple[Said, Said] = ("special", "special")
+DROPPED: tuple[Said, Said] = ("special", "legal")
 
 
-def planned(*counted: Counted, where: list[Position] = POOL) -> Run:
+def planned(*counted: Counted, where: Sequence[Position] = POOL) -> Run:
     """A run of which the outcomes are known."""
     pairs = [(before, after) for before, after, n in counted for _ in range(n)]
     told = [{"standard": before, "changed": after} for before, after in pairs]

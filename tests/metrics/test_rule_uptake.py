@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,11 @@ from cant_do_that_anymore import compare
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.metrics.measures import IMPACT, UPTAKE
+from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import Eval, Outcome
 from testing import (
+    POOL,
     Body,
-    Run,
     cdta,
     habit,
     is_changed,
@@ -95,9 +97,11 @@ def test_it_is_the_share_of_broken_rules_that_stating_them_takes_away(
 
 def test_p_is_corrected_for_all_tables_that_are_shown_together() -> None:
     def two(rare: int, eval_: Eval) -> list[Run]:
-        some: list[Outcome] = ["legal"] * rare + ["special"] * (100 - rare)
-        kept: list[Outcome] = ["special"] * 100
-        return [played(name, of, plan={"eval": eval_}) for name, of in (("a", kept), ("b", some))]
+        def some(number: int) -> Outcome:
+            return "legal" if number < rare else "special"
+
+        usual: dict[str, Any] = {"positions": POOL[:100], "plan": {"eval": eval_}}
+        return [played("a", **usual), played("b", some, **usual)]
 
     [alone] = rankings(entries_of(two(9, "all")))
     several = rankings(entries_of([*two(9, "all"), *two(0, "all_small"), *two(0, "all_diagonal")]))

@@ -15,13 +15,14 @@ from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.metrics.groups import by_usualness, read_usualness, usualness
 from cant_do_that_anymore.providers import pocket
 from cant_do_that_anymore.providers.base import Answer
-from cant_do_that_anymore.report.document import as_rows, build_document
+from cant_do_that_anymore.report.columns import as_rows
+from cant_do_that_anymore.report.document import build_document
 from cant_do_that_anymore.report.html import interval
 from cant_do_that_anymore.report.pages import experiment_page
 from cant_do_that_anymore.report.run_page import headline, page
 from cant_do_that_anymore.report.tables import experiment_table, summary
 from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.task.conditions import ASKED
+from cant_do_that_anymore.task.conditions import OF_DIAGNOSIS
 from cant_do_that_anymore.task.types import Outcome
 from testing import POOL, Asked, plan_of, played, run_of
 
@@ -42,8 +43,8 @@ def asked(position: Position, knows: bool | None, keeps: bool) -> Asked:
     said = ("perhaps",) * 2 if knows is None else answers
     special = position.special_moves[0]
     moves = ("special", "special" if keeps else "legal", "special", "legal")
-    told: dict[str, Answer | Outcome] = dict(zip(ASKED, moves, strict=False))  # type: ignore[arg-type]
-    told |= {name: Answer(text) for name, text in zip(ASKED[4:], said, strict=True)}
+    told: dict[str, Answer | Outcome] = dict(zip(OF_DIAGNOSIS, moves, strict=False))  # type: ignore[arg-type]
+    told |= {name: Answer(text) for name, text in zip(OF_DIAGNOSIS[4:], said, strict=True)}
     told["standard"] = Answer(special)
     return position, told
 
@@ -56,7 +57,7 @@ def diagnosed(counts: Counts, controls: Sequence[Outcome] = ("special",) * 8) ->
     kinds = [kind for kind, count in counts.items() for _ in range(count)]
     samples = [asked(p, *kind) for p, kind in zip(POOL, kinds, strict=False)]
     others = [control(p, said) for p, said in zip(POOL[500:], controls, strict=False)]
-    return run_of(samples, plan_of(len(samples), ASKED), others)
+    return run_of(samples, plan_of(len(samples), OF_DIAGNOSIS), others)
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +129,7 @@ def test_where_the_placebo_moved_the_habit_nothing_is_claimed_about_the_rule(typ
             (p, {**told, "placebo": "legal" if n % 2 else "special"})
             for n, (p, told) in enumerate(samples)
         ],
-        plan_of(40, ASKED),
+        plan_of(40, OF_DIAGNOSIS),
         [control(p, "special") for p in POOL[500:508]],
     )
     warning = "Not the effect of the rule: the placebo alone moved the habit."
@@ -144,7 +145,7 @@ def test_where_the_placebo_moved_the_habit_nothing_is_claimed_about_the_rule(typ
 def test_knowing_is_told_without_a_habit_but_not_without_a_diagnosis(typical: Run) -> None:
     plain = played(positions=POOL[:1])
     position, told = asked(POOL[0], True, True)
-    habitless = run_of([(position, {**told, "standard": "legal"})], plan_of(1, ASKED))
+    habitless = run_of([(position, {**told, "standard": "legal"})], plan_of(1, OF_DIAGNOSIS))
     for run in (plain, habitless):
         assert ("rule: J = " in headline(run)) == (run == habitless)
     assert 'id="why"' in page(habitless)

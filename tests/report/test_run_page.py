@@ -455,11 +455,12 @@ def test_names_notes_errors_and_sources_are_text_too(tmp_path: Path, open_page: 
     run = run_of(
         [pair(position, answered, answered), pair(position, lost, lost)],
         plan_of(2, wording=evil),
-        **dict.fromkeys(("version", "endpoint", "model", "started_at", "protocol"), evil),
         identity={evil: evil, "list": [evil]},
         notes=[evil],
         versions={evil: evil},
     )
+    names = ("version", "endpoint", "model", "started_at", "protocol")
+    run = replace(run, **dict.fromkeys(names, evil))  # type: ignore[arg-type]
     assert not set(page(run)) & set("\u202e\ud800")
     opened = open_page(saved(run, tmp_path))
     assert opened.page.title().startswith(visible(evil))
