@@ -1,33 +1,33 @@
 """Servers that take a request only in another form."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.errors import UserError
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.base import Message, RequestVariant, Settings
 from cant_do_that_anymore.providers.request_variants import (
     ASKED_ONCE,
+    NO_SYSTEM,
+    NO_TEMPERATURE,
     arrange_messages,
     fallbacks,
     limit_of,
     variant_notes,
+    with_reasoning_budget,
 )
-from loopback import Body, Fault, Loopback, moves_in, serving
-from players import habit
+from loopback import Fault
+from testing import POOL, Body, Serve, fails, habit, measure, moves_in, positions
 
-POOL = shipped_pool("pool")[:12]
+ALTERNATE = "Conversation roles must alternate user/assistant"
 
 
 def refusing(message: str, refused: str) -> Fault:
     """A fault for requests of a form, told by a rule over the roles and keys of the request."""
 
-    async def fault(request: Body, _: int) -> web.Response | None:
+    def holds(request: Body, _: int) -> object:
         roles = [turn["role"] for turn in request["messages"]]
         form = {
             "system": "system" in roles,
@@ -36,94 +36,54 @@ def refusing(message: str, refused: str) -> Fault:
             "temperature": "temperature" in request,
             "hot": request.get("temperature", 0) > 2,
         }
-        return (
-            web.json_response({"error": {"message": message}}, status=400)
-            if form[refused]
-            else None
-        )
+        return form[refused]
 
-    return fault
+    return fails(holds, message, 400)
 
 
-def measured(server: Loopback, folder: Path, **options: float) -> Run:
-    write_positions(folder / "dataset.jsonl", POOL)
-    spec = Spec(model="m", base_url=server.url, dataset=folder / "dataset.jsonl", **options)  # type: ignore[arg-type]
-    return evaluate(spec, quiet=True)
-
-
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
-    ("message", "refused", "note"),
+    ("refused", "note", "message", "troubles"),
     [
-        (
-            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'.",
-            "max_tokens",
-            "token",
-        ),
-        ("Unsupported value: 'temperature' does not support 1.", "temperature", "no temperature"),
-        ("Conversation roles must alternate user/assistant", "assistant first", "user turn first"),
-        ("System role not supported", "system", "no system message"),
-        ("Conversation roles must alternate user/assistant", "system", "no system message"),
+        ("max_tokens", "token", "Unsupported: 'max_tokens'. Use 'max_completion_tokens'.", 0),
+        ("temperature", "no temperature", "'temperature' does not support 1.", 0),
+        ("assistant first", "user turn first", ALTERNATE, 0),
+        ("system", "no system message", ALTERNATE, 0),
+        ("system", "no system message", "System role not supported", 0),
+        ("system", "no system message", "System role not supported", 3),
     ],
 )
 def test_a_refused_form_is_changed_and_noted(
-    tmp_path: Path, message: str, refused: str, note: str
+    refused: str, note: str, message: str, troubles: int, serve: Serve
 ) -> None:
-    with serving(Loopback(habit, fault=refusing(message, refused))) as server:
-        run = measured(server, tmp_path)
+    """Trouble while another form is tried is no refusal of it."""
+    refuse, left = refusing(message, refused), iter(range(troubles))
+
+    async def fault(request: Body, number: int) -> web.StreamResponse | None:
+        answer = await refuse(request, number)
+        in_trouble = not answer and next(left, None) is not None
+        return web.Response(status=503) if in_trouble else answer
+
+    run = measure(serve(habit, fault=fault), dataset=positions(12))
     assert run.results.metrics["predicted_move_proportion"] == 1
     assert any(note in sentence for sentence in run.notes)
 
 
-@pytest.mark.usefixtures("impatient")
-def test_trouble_while_another_form_is_tried_is_no_refusal_of_it(tmp_path: Path) -> None:
-    refuse, troubles = refusing("System role not supported", "system"), iter(range(3))
-
-    async def fault(request: Body, number: int) -> web.StreamResponse | None:
-        refused = await refuse(request, number)
-        in_trouble = not refused and next(troubles, None) is not None
-        return web.Response(status=503) if in_trouble else refused
-
-    with serving(Loopback(habit, fault=fault)) as server:
-        run = measured(server, tmp_path)
-    assert run.results.metrics["predicted_move_proportion"] == 1
-    assert any("no system message" in sentence for sentence in run.notes)
-
-
-def test_a_value_out_of_range_is_the_users_to_change(tmp_path: Path) -> None:
+def test_a_value_out_of_range_is_the_users_to_change(serve: Serve) -> None:
     message = "Invalid 'temperature': decimal above maximum value. Expected a value <= 2."
-    fault = refusing(message, "hot")
-    with (
-        serving(Loopback(habit, fault=fault)) as server,
-        pytest.raises(UserError, match="decimal above maximum value"),
-    ):
-        measured(server, tmp_path, temperature=5.0)
+    with pytest.raises(UserError, match="decimal above maximum value"):
+        measure(serve(habit, fault=refusing(message, "hot")), temperature=5.0)
 
 
-def test_a_content_filter_is_a_refusal(tmp_path: Path) -> None:
+def test_a_content_filter_is_a_refusal(serve: Serve) -> None:
     async def fault(request: Body, _: int) -> web.Response | None:
-        if moves_in(request) == POOL[3].moves:
-            error = {"error": {"message": "filtered", "code": "content_filter"}}
-            return web.json_response(error, status=400)
-        return None
+        error = {"error": {"message": "filtered", "code": "content_filter"}}
+        refused = moves_in(request) == POOL[3].moves
+        return web.json_response(error, status=400) if refused else None
 
-    with serving(Loopback(habit, fault=fault)) as server:
-        run = measured(server, tmp_path)
+    run = measure(serve(habit, fault=fault), dataset=positions(12))
     assert run.results.outcomes["standard"]["refused"] == 1
     assert run.results.metrics["n_failed"] == 0
-
-
-def test_a_reply_in_parts_is_joined(tmp_path: Path) -> None:
-    async def in_parts(request: Body, _: int) -> web.Response:
-        completion = server.completion(request)
-        text = completion["choices"][0]["message"]["content"]
-        parts = [{"type": "text", "text": text[:2]}, {"type": "text", "text": text[2:]}]
-        completion["choices"][0]["message"]["content"] = parts
-        return web.Response(body=json.dumps(completion), content_type="application/json")
-
-    with serving(Loopback(habit)) as server:
-        server.fault = in_parts
-        run = measured(server, tmp_path)
-    assert run.results.metrics["predicted_move_proportion"] == 1
 
 
 REFUSALS = {
@@ -169,6 +129,46 @@ def test_the_room_to_think_is_halved_to_a_thousand_or_four_times_as_large() -> N
         assert forms(words, reasoning_tokens=500) == [("room to think: 2000",)]
     assert forms(small, reasoning_effort="low") == [("room to think: 8000",)]
     assert forms(small, reasoning_effort="none") == []
+
+
+SMALLER = with_reasoning_budget((), 8_000)
+KNOWN_REFUSALS = [
+    ("temperature: Extra inputs are not permitted", (NO_TEMPERATURE,)),
+    ("`temperature` may only be set to 1 when thinking is enabled.", (NO_TEMPERATURE,)),
+    ("invalid temperature: only 1 is allowed for this model", (NO_TEMPERATURE,)),
+    ("`temperature` is deprecated for this model.", (NO_TEMPERATURE,)),
+    (
+        "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) "
+        "value is supported.",
+        (NO_TEMPERATURE,),
+    ),
+    (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+        "'max_completion_tokens' instead.",
+        ("max_completion_tokens",),
+    ),
+    (
+        "max_tokens is too large: 16016. This model supports at most 8192 completion tokens",
+        SMALLER,
+    ),
+    (
+        "This model's maximum context length is 8192 tokens. However, you requested 16200 tokens",
+        SMALLER,
+    ),
+    (
+        "`max_tokens` must be greater than `thinking.budget_tokens`.",
+        with_reasoning_budget((), 64_000),
+    ),
+    ("Unsupported value: 'messages[0].role' does not support 'system' with this", (NO_SYSTEM,)),
+    ("Unsupported value: 'minimal' is not supported with the 'gpt-5.1' model", None),
+    ("Reasoning is mandatory for this endpoint and cannot be disabled.", None),
+]
+
+
+@pytest.mark.parametrize(("words", "remedy"), KNOWN_REFUSALS)
+def test_every_known_refusal_has_its_remedy(words: str, remedy: tuple[str, ...] | None) -> None:
+    found = forms(words, reasoning_effort="minimal")
+    assert remedy in found if remedy else any("effort" in each for form in found for each in form)
 
 
 OF_EFFORT = ["effort", "reasons", "thinking", "unrecognised", "unrecognized", "unknown", "extra x"]
