@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import click
 
 from ..costs.approval import NeedsApproval
+from ..task.spec import Spec
 
 T = TypeVar("T")
 
@@ -27,3 +29,8 @@ def with_approval(above: float | None, work: Callable[[float | None], T]) -> T:
         if not click.confirm(f"{forecast}. Go on without a limit?", err=True):
             raise
     return work(None)
+
+
+def with_approval_of(spec: Spec, work: Callable[[Spec], T]) -> T:
+    """Run ``work`` on a spec, with the user's approval of its cost; raises as above."""
+    return with_approval(spec.ask_above, lambda above: work(replace(spec, ask_above=above)))

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import click
 from annotated_types import Ge
 
-from ..api import Run, evaluate
+from ..api import evaluate
 from ..datasets.pools import drawn
 from ..errors import InvalidInput, unknown_value
 from ..files import safe_name
@@ -185,7 +185,9 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
     log.info("Run started: %s", record["run_id"])
     run = evaluate(spec, model, quiet=False)
     if not flags.dry_run:
-        _save(run)
+        log.info("Run folder: %s", run.save())
+        for note in run.notes:
+            log.warning("Note: %s", note)
     report = final_report(run.results.metrics)
     indices = [index for index, _ in drawn(run.dataset, spec)]
     recorder.write(events_of(run, record, indices))
@@ -274,9 +276,3 @@ def _record_path(flags: SimpleNamespace, run_id: str, solver: str, eval_name: st
             f"--record_path must be a file on this machine, not {flags.record_path!r}"
         )
     return Path(flags.record_path)
-
-
-def _save(run: Run) -> None:
-    log.info("Run folder: %s", run.save())
-    for note in run.notes:
-        log.warning("Note: %s", note)

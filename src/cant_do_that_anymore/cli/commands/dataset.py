@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from ...runs.evaluate import select
 from ...task.conditions import question
 from ...task.spec import Spec
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
-from ..approval import with_approval
+from ..approval import with_approval_of
 from ..help import PATH, QUIET, Command
 from ..options import SPEC_OPTIONS, spec_options
 
@@ -131,20 +130,12 @@ def export(name: str, form: str, output: Path | None, rules: str) -> None:
 
 def _as_chat(position: Position, change: Rules) -> dict[str, object]:
     """Return a position with the messages of both conditions."""
-    messages_by_name = {
-        name: question(position, change, name).messages
+    facts = {"id": position.id, "fen": position.board().fen(), "rules": change.key}
+    chats = {
+        name: [vars(message) for message in question(position, change, name).messages]
         for name in (STANDARD_CONDITION, CHANGED_CONDITION)
     }
-    return {
-        **position.to_json(),
-        "id": position.id,
-        "fen": position.board().fen(),
-        "rules": change.key,
-        **{
-            name: [vars(message) for message in messages]
-            for name, messages in messages_by_name.items()
-        },
-    }
+    return position.to_json() | facts | chats
 
 
 @click.command("import", params=[SPEC_OPTIONS["rules"]])
@@ -190,10 +181,7 @@ def build(quiet: bool, **options: Any) -> None:
     does this by itself where it has to.
     """
     spec = Spec(**options)
-    chosen = with_approval(
-        spec.ask_above, lambda above: select(replace(spec, ask_above=above), quiet=quiet)
-    )
-    built = chosen.dataset
+    built = with_approval_of(spec, lambda spec: select(spec, quiet=quiet)).dataset
     line = f"{built.version}: {pluralize(len(built.positions), 'position')}, {built.provenance}"
     ended = ", the pool holds no more" if built.pool_ended and built.asked else ""
     failed = pluralize(built.failed, "question")

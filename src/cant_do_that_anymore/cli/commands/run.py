@@ -1,7 +1,6 @@
 """The commands ``cdta run`` and ``cdta rescore``."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,7 +14,7 @@ from ...runs.storage import facts_of, rescored
 from ...task.option_info import TASK
 from ...task.spec import Spec
 from ...task.types import Reading
-from ..approval import with_approval
+from ..approval import with_approval_of
 from ..console import console
 from ..help import JSON, QUIET, Command, Option, out_option
 from ..options import spec_options
@@ -39,9 +38,7 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
     """
     spec = Spec(**options)
     check_writable(out)
-    run = with_approval(
-        spec.ask_above, lambda above: evaluate(replace(spec, ask_above=above), quiet=quiet)
-    )
+    run = with_approval_of(spec, lambda spec: evaluate(spec, quiet=quiet))
     _show(run, run.save(out), as_json=as_json)
 
 
