@@ -84,7 +84,10 @@ HEAVY = ("aiohttp", "inspect_ai", "matplotlib", "numpy", "onnxruntime", "rich", 
         (["--help"], (*HEAVY, "chess", "cant_do_that_anymore.cli.commands")),
         (["rules"], [name for name in HEAVY if name != "rich"]),
         (["legal", "e2e4"], HEAVY),
-        (["run", "--help"], ("inspect_ai", "matplotlib", "onnxruntime")),
+        (
+            ["run", "--model", "cdta/random", "-n", "1", "--quiet"],
+            ("inspect_ai", "matplotlib", "onnxruntime"),
+        ),
     ],
 )
 def test_a_command_imports_only_what_it_needs(

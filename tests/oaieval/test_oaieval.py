@@ -5,7 +5,7 @@ import math
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,14 @@ from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.oaieval.solvers import solver_named
 from cant_do_that_anymore.providers.catalogue import info_by_name
-from cant_do_that_anymore.task.spec import Spec
-from loopback import Body, Loopback, serving
-from players import habit, mixed
-from processes import Done, cdta, oaieval
+from testing import Body, Done, Loopback, Responder, Spec, cdta, habit, mixed, oaieval, serving
 
 CHAT, BASE = "generation/direct/gpt-3.5-turbo", "chess/generation/direct/gpt-3.5-turbo-instruct"
 EVAL = "cant_do_that_anymore"
+DIAGONAL = f"{EVAL}.all_diagonal"
 PARAMS = ("--extra_eval_params",)
+LEGAL, FORBIDDEN = ("adapted", "legal"), ("special", "forbidden")
+UNUSABLE = ("unreadable", "truncated", "refused")
 
 
 @pytest.fixture(autouse=True)
@@ -37,12 +37,10 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextmanager
-def openai(respond: Callable[[Body], str], model: str, **options: Any) -> Iterator[Loopback]:
+def openai(respond: Responder, model: str, **options: Any) -> Iterator[Loopback]:
     """A loopback server in the place of OpenAI's."""
-    with (
-        serving(Loopback(respond, model=model, **options)) as server,
-        pytest.MonkeyPatch.context() as patch,
-    ):
+    one = Loopback(respond, model=model, **options)
+    with serving(one) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", server.url)
         patch.setenv("OPENAI_API_KEY", "sk-test")
         yield server
@@ -60,58 +58,39 @@ def report_in(done: Done) -> dict[str, float | None]:
     return {name: None if value == "None" else float(value) for name, value in pairs}
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path, list[Body]]:
-    """All samples of a shipped dataset, measured once: the process, its folder, the requests."""
-    folder = tmp_path_factory.mktemp("whole")
-    with openai(mixed, "gpt-3.5-turbo-0125") as server:
-        done = oaieval(CHAT, EVAL, "--user", "me", TMPDIR=str(folder), CDTA_HOME=str(folder))
-    return done, folder, server.requests
-
-
-def test_the_shipped_dataset_is_found_by_the_version_the_server_answers_as(
-    whole: tuple[Done, Path, list[Body]],
-) -> None:
-    done, folder, requests = whole
-    assert done.returncode == 0, done.stderr
-    assert report_in(done)["n_samples"] == 1000
-    assert len(requests) == 2001  # one more to learn the exact version
-    assert {request["temperature"] for request in requests[1:]} == {1}
-    assert {request["max_tokens"] for request in requests} == {16}
-    assert len(list((folder / "runs").glob("*/run.json"))) == 1
-
-
-def test_the_default_record_path_has_the_shape_of_the_original(
-    whole: tuple[Done, Path, list[Body]],
-) -> None:
-    _, folder, _ = whole
-    (path,) = (folder / "evallogs").glob("**/*.jsonl")
-    run_id = json.loads(path.read_text().splitlines()[0])["spec"]["run_id"]
-    assert path == folder / "evallogs" / f"{run_id}_{CHAT}_{EVAL}.jsonl"
+def events_in(record: Path, kind: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
+    return [line["data"] for line in lines if line.get("type") == kind]
 
 
 def test_every_number_of_the_report_follows_from_the_events_of_the_record(
-    whole: tuple[Done, Path, list[Body]],
+    temporary: Path, home: Path
 ) -> None:
     """The reader looks for nothing but the keys that the format names."""
-    done, folder, _ = whole
-    (path,) = (folder / "evallogs").glob("**/*.jsonl")
+    with openai(mixed, "gpt-3.5-turbo-0125") as server:
+        done = oaieval(CHAT, EVAL, "--user", "me", "--max_samples", 200, code=0)
+    assert len(server.requests) == 401  # one more to learn the version, which has a dataset
+    assert {request["temperature"] for request in server.requests[1:]} == {1}
+    assert {request["max_tokens"] for request in server.requests} == {16}
+    assert len(list((home / "runs").glob("*/run.json"))) == 1
+
+    (path,) = (temporary / "evallogs").glob("**/*.jsonl")
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     spec = next(line["spec"] for line in lines if "spec" in line)
     report = next(line["final_report"] for line in lines if "final_report" in line)
     events = [line for line in lines if "type" in line]
-
+    assert path == temporary / "evallogs" / f"{spec['run_id']}_{CHAT}_{EVAL}.jsonl"
     assert spec["completion_fns"] == [CHAT]
     assert (spec["eval_name"], spec["base_eval"], spec["split"]) == (f"{EVAL}.all", EVAL, "all")
     assert spec["run_config"]["eval_spec"]["args"]["n_samples"] == 1000
     assert spec["created_by"] == "me"
-    assert [event["event_id"] for event in events] == list(range(3000))
+    assert [event["event_id"] for event in events] == list(range(600))
     assert {event["run_id"] for event in events} == {spec["run_id"]}
-    assert {event["sample_id"] for event in events} == {f"{EVAL}.all.{i}" for i in range(1000)}
-
-    samples = [event["data"] for event in events if event["type"] == "metrics"]
-    sampled = [event["data"] for event in events if event["type"] == "sampling"]
-    assert recomputed(samples, sampled) == pytest.approx(report)
+    ids = {event["sample_id"] for event in events}
+    assert len(ids) == 200
+    assert ids <= {f"{EVAL}.all.{i}" for i in range(1000)}
+    found = recomputed(events_in(path, "metrics"), events_in(path, "sampling"))
+    assert found == pytest.approx(report)
     assert report_in(done) == pytest.approx(report)
 
 
@@ -119,23 +98,21 @@ def recomputed(
     samples: list[dict[str, Any]], sampled: list[dict[str, Any]]
 ) -> dict[str, float | None]:
     n = len(samples)
-    p = sum(sample["predicted_move"] for sample in samples) / n
-    v = sum(sample["predicted_move_in_variant"] for sample in samples) / n
+
+    def share(key: str, values: tuple[object, ...] = (True,)) -> float:
+        return sum(sample[key] in values for sample in samples) / n
+
+    p, v = share("predicted_move"), share("predicted_move_in_variant")
     lengths = [sample["num_previous_moves"] for sample in samples]
     assert lengths == [len(sample["previous_moves"]) for sample in samples]
     mean = sum(lengths) / n
-    legal = [sample["variant_outcome"] in ("adapted", "legal") for sample in samples]
+    legal = [sample["variant_outcome"] in LEGAL for sample in samples]
     with_habit = [
         is_legal for is_legal, s in zip(legal, samples, strict=True) if s["predicted_move"]
     ]
     pairs = [(s["predicted_move"], s["predicted_move_in_variant"]) for s in samples]
     dropped, gained = pairs.count((True, False)), pairs.count((False, True))
     tail = sum(math.comb(dropped + gained, k) for k in range(min(dropped, gained) + 1))
-    violations = [name for name in samples[0] if "_violation" in name]
-    usage = {
-        f"usage_{kind}": sum(event["usage"][kind] for event in sampled)
-        for kind in ("prompt_tokens", "completion_tokens", "total_tokens")
-    }
     return {
         "predicted_move_proportion": p,
         "predicted_move_in_variant_proportion": v,
@@ -143,30 +120,24 @@ def recomputed(
         "variant_impact_factor": (v - p) / p,
         "avg_num_previous_moves": mean,
         "std_num_previous_moves": math.sqrt(sum((k - mean) ** 2 for k in lengths) / n),
-        **{f"{name}_rate": sum(sample[name] for sample in samples) / n for name in violations},
-        **usage,
+        **{f"{name}_rate": share(name) for name in samples[0] if "_violation" in name},
+        **{
+            f"usage_{kind}": sum(event["usage"][kind] for event in sampled)
+            for kind in ("prompt_tokens", "completion_tokens", "total_tokens")
+        },
         "adaptation_rate": sum(with_habit) / len(with_habit),
         "variant_legal_proportion": sum(legal) / n,
         "mcnemar_p": min(1.0, 2 * tail / 2 ** (dropped + gained)),
         "n_samples": n,
         "n_games": len({sample["game_idx"] for sample in samples}),
         "n_failed": 0,
-        "rule_uptake": 1
-        - (n - sum(legal)) / (n - counted(samples, "standard_under_change", LEGAL)),
-        "standard_forbidden_proportion": counted(samples, "standard_under_change", FORBIDDEN) / n,
-        "changed_forbidden_proportion": counted(samples, "variant_under_change", FORBIDDEN) / n,
-        "standard_unusable_proportion": counted(samples, "standard_outcome", UNUSABLE) / n,
-        "changed_unusable_proportion": counted(samples, "variant_outcome", UNUSABLE) / n,
+        "rule_uptake": 1 - (1 - sum(legal) / n) / (1 - share("standard_under_change", LEGAL)),
+        "standard_forbidden_proportion": share("standard_under_change", FORBIDDEN),
+        "changed_forbidden_proportion": share("variant_under_change", FORBIDDEN),
+        "standard_unusable_proportion": share("standard_outcome", UNUSABLE),
+        "changed_unusable_proportion": share("variant_outcome", UNUSABLE),
         "random_special_proportion": sum(map(random_level, samples)) / n,
     }
-
-
-LEGAL, FORBIDDEN = ("adapted", "legal"), ("special", "forbidden")
-UNUSABLE = ("unreadable", "truncated", "refused")
-
-
-def counted(samples: list[dict[str, Any]], key: str, values: tuple[str, ...]) -> int:
-    return sum(sample[key] in values for sample in samples)
 
 
 def random_level(sample: dict[str, Any]) -> float:
@@ -179,19 +150,16 @@ def random_level(sample: dict[str, Any]) -> float:
 def test_a_base_model_gets_one_text_over_the_completions_api(tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
     with openai(mixed, "gpt-3.5-turbo-instruct") as server:
-        done = oaieval(BASE, EVAL, "--max_samples", "5", "--record_path", str(record))
-    assert done.returncode == 0, done.stderr
+        oaieval(BASE, EVAL, "--max_samples", 5, "--record_path", record, code=0)
     assert len(server.requests) == 11
     for request in server.requests[1:]:
         assert set(request) == {"path", "model", "prompt", "stop", "temperature", "max_tokens"}
-        assert request["path"] == "/v1/completions"
-        assert request["max_tokens"] == 4
+        assert (request["path"], request["max_tokens"]) == ("/v1/completions", 4)
         assert request["stop"] == ["System:", "User:", "Assistant:", "-----"]
         assert request["prompt"].startswith("System: ")
         assert request["prompt"].endswith("\nAssistant:")
     prompts = {request["prompt"] for request in server.requests[1:]}
-    events = [json.loads(line) for line in record.read_text().splitlines()]
-    assert prompts == {e["data"]["prompt"] for e in events if e.get("type") == "sampling"}
+    assert prompts == {event["prompt"] for event in events_in(record, "sampling")}
 
 
 def test_the_wording_of_the_original_is_sent_as_it_is(tmp_path: Path) -> None:
@@ -199,10 +167,9 @@ def test_the_wording_of_the_original_is_sent_as_it_is(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel, "w") as file:
         texts = 'TASK_DESCRIPTION = "Play!"\nTASK_DESCRIPTION_VARIANT = """Play a\\nvariant…"""\n'
         file.writestr("evals/elsuite/cant_do_that_anymore/defaults.py", texts)
-    arguments = ("--completion_args", f"wording=openai-evals:{wheel}", "--max_samples", "3")
+    arguments = ("--completion_args", f"wording=openai-evals:{wheel}", "--max_samples", 3)
     with openai(mixed, "gpt-3.5-turbo-0125") as server:
-        done = oaieval(CHAT, EVAL, *arguments)
-    assert done.returncode == 0, done.stderr
+        oaieval(CHAT, EVAL, *arguments, code=0)
     assert len(server.requests) == 7
     for request in server.requests:
         assert set(request) == {"path", "model", "messages", "temperature", "max_tokens"}
@@ -230,18 +197,16 @@ def test_chain_of_thought_asks_twice_and_the_reply_is_the_second_answer(tmp_path
         return "a2a3" if turns[-2]["content"] == "Let me think." else "Let me think."
 
     record = tmp_path / "record.jsonl"
-    arguments = ("--extra_eval_params", "remake_dataset_if_not_found=False", "--max_samples", "3")
+    arguments = (*PARAMS, "remake_dataset_if_not_found=False", "--max_samples", 3)
     with openai(respond, "gpt-4-0314") as server:
-        done = oaieval("generation/cot/gpt-4", EVAL, *arguments, "--record_path", str(record))
-    assert done.returncode == 0, done.stderr
+        cot = "generation/cot/gpt-4"
+        done = oaieval(cot, EVAL, *arguments, "--record_path", record, code=0)
     assert len(server.requests) == 2 * 7
     assert {request["max_tokens"] for request in server.requests} == {1024, 16}
     assert all(request["messages"][-1]["role"] == "user" for request in server.requests)
-    events = [json.loads(line) for line in record.read_text().splitlines()]
-    sampled = [event["data"] for event in events if event.get("type") == "sampling"]
-    assert {event["sampled"][0] for event in sampled} == {"a2a3"}
-    assert {event["reasoning"] for event in sampled} == {"Let me think."}
-    assert {event["model"] for event in sampled} == {"cot/gpt-4-0314"}
+    for event in events_in(record, "sampling"):
+        assert (event["sampled"], event["reasoning"]) == (["a2a3"], "Let me think.")
+        assert event["model"] == "cot/gpt-4-0314"
     assert report_in(done)["usage_completion_tokens"] == 6 * (3 + 1)
     message = "cot/gpt-4-0314 has no dataset; that of gpt-3.5-turbo-0125 is taken instead"
     assert message in logged(done)
@@ -249,35 +214,29 @@ def test_chain_of_thought_asks_twice_and_the_reply_is_the_second_answer(tmp_path
 
 def test_a_solver_thinks_first_if_its_model_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    for solver in ("cot/openai/gpt-4", "cot-50/openai/gpt-4"):
+    for solver in ("cot/openai/gpt-4", "cot-50/openai/gpt-4", "openai/gpt-4"):
         assert solver_named(solver).load().info.identity == info_by_name(solver).identity
-    assert (
-        solver_named("openai/gpt-4").load().info.identity == info_by_name("openai/gpt-4").identity
-    )
 
 
 def test_answers_of_an_earlier_run_are_used_unless_the_cache_is_off() -> None:
     with openai(mixed, "gpt-4-0314") as server:
         for arguments, asked in (((), 21), ((), 22), (("--no-cache",), 43)):
-            done = oaieval("gpt-4", EVAL, "--max_samples", "10", *arguments)
-            assert done.returncode == 0, done.stderr
+            oaieval("gpt-4", EVAL, "--max_samples", 10, *arguments, code=0)
             assert len(server.requests) == asked
 
 
-def test_a_threads_variable_that_is_no_number_is_refused() -> None:
-    done = oaieval("cdta/random", EVAL, EVALS_THREADS="many", code=2)
-    assert "EVALS_THREADS must be a whole number, not 'many'" in done.stderr
-
-
 @pytest.mark.parametrize(
-    ("environment", "most"), [({"EVALS_THREADS": "3"}, 3), ({"EVALS_SEQUENTIAL": "1"}, 1)]
+    ("variable", "value", "most"), [("EVALS_THREADS", "3", 3), ("EVALS_SEQUENTIAL", "1", 1)]
 )
 def test_the_environment_says_how_many_questions_are_asked_at_once(
-    environment: dict[str, Any], most: int
+    variable: str, value: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with openai(mixed, "gpt-4-0314", delay=0.05) as server:
-        oaieval("gpt-4", EVAL, "--max_samples", "10", **environment)
+    monkeypatch.setenv(variable, value)
+    with openai(mixed, "gpt-4-0314", delay=0.02) as server:
+        oaieval("gpt-4", EVAL, "--max_samples", 5, code=0)
     assert server.most_in_flight == most
+    refused = oaieval("gpt-4", EVAL, EVALS_THREADS="many", EVALS_SEQUENTIAL="", code=2).stderr
+    assert "EVALS_THREADS must be a whole number, not 'many'" in refused
 
 
 def test_a_sample_without_an_answer_is_an_error_event_and_in_no_metric(temporary: Path) -> None:
@@ -286,67 +245,56 @@ def test_a_sample_without_an_answer_is_an_error_event_and_in_no_metric(temporary
 
     record = temporary / "record.jsonl"
     with openai(mixed, "gpt-4-0314", fault=one_refusal):
-        done = oaieval("gpt-4", EVAL, "--max_samples", "30", "--record_path", str(record))
-    events = [json.loads(line) for line in record.read_text().splitlines()][1:-1]
-    kinds = [event["type"] for event in events]
-    assert (kinds.count("sampling"), kinds.count("error"), kinds.count("metrics")) == (59, 1, 29)
-    (error,) = (event["data"] for event in events if event["type"] == "error")
-    assert "HTTP 400: no" in error["message"]
+        done = oaieval("gpt-4", EVAL, "--max_samples", 30, "--record_path", record)
+    counts = [len(events_in(record, kind)) for kind in ("sampling", "error", "metrics")]
+    assert counts == [59, 1, 29]
+    assert "HTTP 400: no" in events_in(record, "error")[0]["message"]
     assert (report_in(done)["n_samples"], report_in(done)["n_failed"]) == (29, 1)
 
 
 def test_cdta_run_and_oaieval_give_the_same_numbers() -> None:
-    options = ("--eval", "all_small", "--temperature", "0", "--reading", "exact", "--json")
+    options = ("--eval", "all_small", "--temperature", 0, "--reading", "exact", "--json")
     with openai(mixed, "gpt-4-0314"):
-        theirs = cdta("run", "--model", "openai/gpt-4", *options)
+        theirs = json.loads(cdta("run", "--model", "openai/gpt-4", *options).stdout)
         ours = oaieval("openai/gpt-4", f"{EVAL}.all_small", "--completion_args", "temperature=0")
-    metrics = json.loads(theirs.stdout)
-    assert report_in(ours) == {name: metrics[name] for name in report_in(ours)}
+    assert report_in(ours) == {name: theirs[name] for name in report_in(ours)}
 
 
 def test_diagonal_moves_can_be_asked_for_by_name_or_by_parameter() -> None:
-    by_name = oaieval("cdta/random", f"{EVAL}.all_diagonal", "--max_samples", "10")
-    parameters = ("--extra_eval_params", "diagonal_variation=True", "--max_samples", "10")
-    by_parameter = oaieval("cdta/random", EVAL, *parameters)
+    by_name = oaieval("cdta/random", DIAGONAL, "--max_samples", 10)
+    parameters = (*PARAMS, "diagonal_variation=True", "--max_samples", 10)
     assert report_in(by_name)["n_samples"] == 10
-    assert report_in(by_name) == report_in(by_parameter)
+    assert report_in(by_name) == report_in(oaieval("cdta/random", EVAL, *parameters))
 
 
 @pytest.mark.parametrize("solver", ["../../../x", "a/../../../x", "/x", "generation/direct/../x"])
 def test_no_solver_name_leads_out_of_the_folder_of_records(temporary: Path, solver: str) -> None:
     with serving(Loopback(habit, model="m")) as server:
-        place = ("--completion_args", f"base_url={server.url}", "--max_samples", "2")
-        done = oaieval(solver, f"{EVAL}.all_small", "--extra_eval_params", "n_samples=2", *place)
-    assert done.returncode == 0, done.stderr
+        place = ("--completion_args", f"base_url={server.url}", "--max_samples", 2)
+        oaieval(solver, f"{EVAL}.all_small", *PARAMS, "n_samples=2", *place, code=0)
     (record,) = (path for path in temporary.rglob("*.jsonl") if "final_report" in path.read_text())
     assert (temporary / "evallogs").resolve() in record.resolve().parents
     assert json.loads(record.read_text().splitlines()[0])["spec"]["completion_fns"] == [solver]
 
 
-def test_a_dry_run_records_nothing(temporary: Path, home: Path) -> None:
-    small = (f"{EVAL}.all_diagonal", "--max_samples", "2", "--dry-run")
-    done = oaieval("cdta/random", *small)
-    assert done.returncode == 0, done.stderr
+def test_a_dry_run_records_nothing_and_the_log_can_go_to_a_file(
+    temporary: Path, home: Path
+) -> None:
+    done = oaieval("cdta/random", DIAGONAL, "--max_samples", 2, "--dry-run", code=0)
     assert sum(line.startswith("Not recording event: ") for line in logged(done)) == 6
     assert report_in(done)["n_samples"] == 2
     assert not (temporary / "evallogs").exists()
     assert not (home / "runs").exists()
-
-
-def test_the_log_can_go_to_a_file(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    small = (f"{EVAL}.all_diagonal", "--max_samples", "2")
-    done = oaieval("cdta/random", *small, "--log_to_file", str(log))
+    log = temporary / "log"
+    done = oaieval("cdta/random", DIAGONAL, "--max_samples", 2, "--log_to_file", log)
     assert "Final report" not in done.stderr
     assert "] n_samples: 2\n" in log.read_text()
 
 
 def test_a_flag_without_meaning_says_so_once() -> None:
-    small = (f"{EVAL}.all_diagonal", "--max_samples", "2")
-    unused = ("--http-batch-size", "8", "--http-run-url", "http://nowhere")
-    done = oaieval("cdta/random", *small, "--visible", "--no-local-run", *unused)
+    unused = ("--http-batch-size", 8, "--http-run-url", "http://nowhere", "--max_samples", 2)
+    done = oaieval("cdta/random", DIAGONAL, "--visible", "--no-local-run", *unused, code=0)
     said = [line for line in logged(done) if "no meaning here" in line]
-    assert done.returncode == 0
     assert [line.split()[0] for line in said] == ["--no-local-run", "--visible"]
 
 
@@ -368,8 +316,7 @@ def test_a_flag_without_meaning_says_so_once() -> None:
     ],
 )
 def test_a_mistake_ends_in_one_sentence(arguments: tuple[str, ...], sentence: str) -> None:
-    done = oaieval(*arguments)
-    assert done.returncode == 2
+    done = oaieval(*arguments, code=2)
     assert sentence in done.stderr
     assert done.stderr.splitlines()[-1].startswith("oaieval: ")
     assert "Traceback" not in done.stderr
@@ -379,22 +326,18 @@ def test_a_retired_model_gives_the_words_of_its_provider() -> None:
     words = "The model `gpt-4-0314` has been deprecated, learn more here."
 
     async def gone(request: Body, number: int) -> web.StreamResponse:
-        return web.json_response(
-            {"error": {"message": words, "code": "model_not_found"}}, status=404
-        )
+        told = {"message": words, "code": "model_not_found"}
+        return web.json_response({"error": told}, status=404)
 
     with openai(habit, "gpt-4-0314", fault=gone):
-        done = oaieval("generation/direct/gpt-4-0314", EVAL)
-    assert done.returncode == 1
+        done = oaieval("generation/direct/gpt-4-0314", EVAL, code=1)
     assert words in done.stderr
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("module", ["oaieval.command", "cli.main"])
-def test_help_needs_no_key(module: str) -> None:
-    program = f"from cant_do_that_anymore.{module} import main; main()"
-    arguments = ["--help"] if module == "oaieval.command" else ["oaieval", "--help"]
-    call = [sys.executable, "-c", program, *arguments]
+def test_help_needs_no_key_whatever_the_command() -> None:
+    program = "from cant_do_that_anymore.__main__ import oaieval; oaieval()"
+    call = [sys.executable, "-c", program, "--help"]
     done = subprocess.run(call, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0
-    assert "--extra_eval_params" in done.stdout
+    for text in (done.stdout, cdta("oaieval", "--help", code=0).stdout):
+        assert "--extra_eval_params" in text
