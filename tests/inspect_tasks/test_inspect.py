@@ -1,7 +1,6 @@
-"""The Inspect tasks over a real server on the loopback interface.
+"""The Inspect tasks over a real server on the loopback interface, in this process.
 
-Where the command or its process is the subject, a real ``inspect`` is started; elsewhere Inspect is
-called in this process, which saves the seconds that a new one needs to import it.
+Only the run that is killed is a real ``inspect``, since a new process takes seconds to import it.
 """
 
 import asyncio
@@ -12,27 +11,29 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from aiohttp import web
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from inspect_ai.log import EvalLog, headline_metric, read_eval_log
+from inspect_ai import eval_retry
+from inspect_ai._cli.main import inspect
+from inspect_ai.log import EvalLog, headline_metric
 from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import SampleScore, Score, Target
 from inspect_ai.solver import TaskState
 
 import inspecting
-from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.inspect_tasks.scorer import habit, habit_metrics
 from cant_do_that_anymore.metrics.diagnosis import DIAGNOSIS
 from cant_do_that_anymore.providers.base import Answer
-from loopback import Body, Loopback, is_changed, moves_in, serving
-from players import SPECIAL, mixed
+from testing import SPECIAL, Body, Loopback, Spec, evaluate, is_changed, mixed, moves_in, serving
 
 SIX = (
     "variant_impact_factor",
@@ -44,33 +45,12 @@ SIX = (
 )
 VERSION = "gpt-3.5-turbo-0125"
 
-Done = subprocess.CompletedProcess[str]
-
-
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "inspect_ai", *map(str, arguments), "--display", "none"]
-
-
-def inspect(*arguments: object, **environment: str) -> Done:
-    """Run ``inspect`` in a process of its own."""
-    return subprocess.run(
-        command(*arguments),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, **environment},
-    )
+TASK = "cant_do_that_anymore/all"
 
 
 def evaluated(folder: Path, model: str | Model, **arguments: object) -> EvalLog:
     """The log of the task ``cant_do_that_anymore/all`` with these arguments, sample by sample."""
-    task = "cant_do_that_anymore/all"
-    return inspecting.evaluated(folder, task, model, task_args=arguments, max_samples=1)
-
-
-def only_log_in(folder: Path) -> EvalLog:
-    (path,) = folder.glob("*.eval")
-    return read_eval_log(str(path))
+    return inspecting.evaluated(folder, TASK, model, task_args=arguments, max_samples=1)
 
 
 def numbers(log: EvalLog) -> dict[str, float]:
@@ -78,13 +58,21 @@ def numbers(log: EvalLog) -> dict[str, float]:
     return {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
 
 
-def six_of_a_run(**spec: object) -> dict[str, object]:
-    metrics = evaluate(Spec(temperature=0.0, **spec), quiet=True).results.metrics  # type: ignore[arg-type]
-    return {name: pytest.approx(metrics[name], rel=1e-12) for name in SIX}
+def check_same(log: EvalLog, **spec: Any) -> None:
+    """Check that ``cdta run`` gets the same numbers."""
+    metrics = evaluate(Spec(temperature=0.0, **spec), quiet=True).results.metrics
+    assert {name: numbers(log)[name] for name in SIX} == {
+        name: pytest.approx(metrics[name], rel=1e-12) for name in SIX
+    }
 
 
-def openai(server: Loopback) -> dict[str, str]:
-    return {"OPENAI_API_KEY": "test", "OPENAI_BASE_URL": server.url}
+@contextmanager
+def openai(server: Loopback) -> Iterator[Loopback]:
+    """A loopback server in the place of OpenAI's."""
+    with serving(server), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "test")
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
 
 
 def asked(requests: Sequence[Body]) -> list[str]:
@@ -92,38 +80,26 @@ def asked(requests: Sequence[Body]) -> list[str]:
     return sorted(json.dumps(request, sort_keys=True) for request in requests)
 
 
-@dataclass(frozen=True)
-class Both:
-    """One model measured by ``inspect eval`` and by ``cdta run``."""
-
-    log: EvalLog
-    six: dict[str, object]
-    requests_of_inspect: list[Body]
-    requests_of_cdta: list[Body]
-
-
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+def hosted(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
+    """A model measured by ``inspect eval`` with the requests and numbers of ``cdta run``."""
     folder = tmp_path_factory.mktemp("both")
-    name, n = "openai/gpt-3.5-turbo", 25
-    with serving(Loopback(mixed, model=VERSION)) as server, pytest.MonkeyPatch.context() as patch:
-        for variable, value in openai(server).items():
-            patch.setenv(variable, value)
+    name, n = "openai/gpt-3.5-turbo", 15
+    with openai(Loopback(mixed, model=VERSION)) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("CDTA_HOME", str(folder / "home of inspect"))
         log = evaluated(folder / "logs", name, temperature=0, samples=n)
         requests = server.requests.copy()
         server.requests.clear()
         patch.setenv("CDTA_HOME", str(folder / "home of cdta"))
-        yield Both(log, six_of_a_run(model=name, n=n), requests, server.requests)
+        check_same(log, model=name, n=n)
+        assert asked(requests) == asked(server.requests)
+    return log
 
 
 @pytest.mark.parametrize("pool", [None, "common"])
 def test_our_model_gets_the_numbers_of_cdta_run(pool: str | None, tmp_path: Path) -> None:
-    spec = {"temperature": 0, "seed": 7, "pool": pool}
-    log = evaluated(tmp_path, "cdta/pocket", samples=12, **spec)
-    assert {name: numbers(log)[name] for name in SIX} == (
-        six_of_a_run(model="cdta/pocket", n=12, seed=7, pool=pool)
-    )
+    log = evaluated(tmp_path, "cdta/pocket", samples=12, temperature=0, seed=7, pool=pool)
+    check_same(log, model="cdta/pocket", n=12, seed=7, pool=pool)
     assert log.eval.dataset.name == f"bishops-as-knights/{pool or 'all'}"
     assert numbers(log)["predicted_move_proportion"] > 0
 
@@ -144,33 +120,22 @@ def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
     assert asked == {6, 3}
 
 
-def test_hosted_model_gets_the_requests_and_the_numbers_of_cdta_run(both: Both) -> None:
-    assert asked(both.requests_of_inspect) == asked(both.requests_of_cdta)
-    assert {name: numbers(both.log)[name] for name in SIX} == both.six
-    assert both.log.eval.model == "openai/gpt-3.5-turbo"
-
-
-def test_impact_factor_is_the_headline(both: Both) -> None:
-    headline = headline_metric(both.log)
-    assert headline
-    assert headline.metric.value == numbers(both.log)["variant_impact_factor"]
-    assert headline.name == "variant_impact_factor"
-
-
-def test_sample_shows_the_game_and_both_outcomes(both: Both) -> None:
-    assert both.log.samples
-    for sample in both.log.samples:
+def test_a_log_has_the_headline_and_its_samples_show_game_and_outcomes(hosted: EvalLog) -> None:
+    assert hosted.eval.model == "openai/gpt-3.5-turbo"
+    headline = headline_metric(hosted)
+    assert headline and headline.name == "variant_impact_factor"
+    assert headline.metric.value == numbers(hosted)["variant_impact_factor"]
+    assert hosted.samples
+    for sample in hosted.samples:
         moves = tuple(sample.metadata["moves"])
         assert sample.target == [SPECIAL[moves]] == sample.metadata["special_moves"]
-        assert "♚" in str(sample.input)
-        assert "♔" in str(sample.input)
+        assert {"♚", "♔"} <= set(str(sample.input))
         assert [message.role for message in sample.messages].count("system") == 2
         assert sample.scores
         score = sample.scores["habit"]
         assert score.metadata
-        assert score.as_dict()["predicted_move_proportion"] == (
-            score.metadata["standard_outcome"] == "special"
-        )
+        played = score.as_dict()["predicted_move_proportion"]
+        assert played == (score.metadata["standard_outcome"] == "special")
         assert f"is {score.metadata['changed_outcome']}" in (score.explanation or "")
 
 
@@ -180,16 +145,12 @@ def test_provider_that_wants_a_user_turn_first_gets_one_and_the_same_numbers(
     with serving(Loopback(mixed, model=VERSION)) as server:
         monkeypatch.setenv("LOOP_API_KEY", "test")
         monkeypatch.setenv("LOOP_BASE_URL", server.url)
-        log = evaluated(tmp_path, "openai-api/loop/gpt-3.5-turbo", temperature=0, samples=15)
-        roles = {request["messages"][1]["role"] for request in server.requests}
-        six = six_of_a_run(model="gpt-3.5-turbo", base_url=server.url, n=15)
-    assert roles == {"user"}
-    assert {name: numbers(log)[name] for name in SIX} == six
+        log = evaluated(tmp_path, "openai-api/loop/gpt-3.5-turbo", temperature=0, samples=10)
+        assert {request["messages"][1]["role"] for request in server.requests} == {"user"}
+        check_same(log, model="gpt-3.5-turbo", base_url=server.url, n=10)
 
 
-def test_answer_that_failed_leaves_its_sample_unscored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answer_that_failed_leaves_its_sample_unscored(tmp_path: Path) -> None:
     refused: list[tuple[str, ...]] = []
 
     async def refuse_one(request: Body, number: int) -> web.Response | None:
@@ -199,9 +160,7 @@ def test_answer_that_failed_leaves_its_sample_unscored(
             return web.json_response({"error": {"message": "no"}}, status=422)
         return None
 
-    with serving(Loopback(mixed, model=VERSION, fault=refuse_one)) as server:
-        for variable, value in openai(server).items():
-            monkeypatch.setenv(variable, value)
+    with openai(Loopback(mixed, model=VERSION, fault=refuse_one)):
         log = evaluated(tmp_path, "openai/gpt-3.5-turbo", temperature=0, samples=21)
     assert log.samples
     assert log.results
@@ -246,40 +205,35 @@ def test_run_fails_when_too_many_replies_are_faults(
 def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
     """The model has no dataset yet: it is built once, and found again on the second try."""
     enough = threading.Event()
-    logs = tmp_path / "logs"
 
     def respond(request: Body) -> str:
-        if sum(map(is_changed, server.requests)) >= 6:
+        if sum(map(is_changed, server.requests)) >= 3:
             enough.set()
         return mixed(request)
 
-    server = Loopback(respond, model="gpt-4-0613")
-    with serving(server):
-        options = ("--model", "openai/gpt-4", "-T", "samples=10", "-T", "temperature=0")
-        slowly = ("--max-connections", 2, "--log-dir", logs)
+    with openai(server := Loopback(respond, model="gpt-4-0613")):
+        options = ("--model", "openai/gpt-4", "-T", "samples=6", "-T", "temperature=0")
+        slowly = ("--max-connections", "1", "--log-dir", str(tmp_path), "--display", "none")
         process = subprocess.Popen(
-            command("eval", "cant_do_that_anymore/all", *options, *slowly),
-            env={**os.environ, **openai(server)},
+            [sys.executable, "-m", "inspect_ai", "eval", TASK, *options, *slowly],
+            env=os.environ,
             stderr=subprocess.DEVNULL,
         )
         assert enough.wait(120)
         process.kill()
         process.wait()
-        (killed,) = logs.glob("*.eval")
+        (killed,) = tmp_path.glob("*.eval")
         server.requests.clear()
-        done = inspect("eval-retry", killed, "--log-dir", tmp_path / "again", **openai(server))
-        assert done.returncode == 0, done.stderr
-        log = only_log_in(tmp_path / "again")
-        assert len(server.requests) < 20
-        six = six_of_a_run(model="gpt-4", base_url=server.url, n=10)
-    assert {name: numbers(log)[name] for name in SIX} == six
+        (log,) = eval_retry(str(killed), log_dir=str(tmp_path / "again"), display="none")
+        assert len(server.requests) < 12
+        check_same(log, model="gpt-4", base_url=server.url, n=6)
 
 
 def test_mistake_gets_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
-    options = ("--model", "cdta/random", "-T", "samples=few", "--log-dir", tmp_path)
-    done = inspect("eval", "cant_do_that_anymore/all", *options)
-    assert done.returncode == 2
-    assert "-T samples=few cannot work" in done.stderr
+    options = ["--model", "cdta/random", "-T", "samples=few", "--log-dir", str(tmp_path)]
+    done = CliRunner().invoke(inspect, ["eval", TASK, *options, "--display", "none"])
+    assert done.exit_code == 2
+    assert "-T samples=few cannot work: n must be a whole number, not 'few'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -302,15 +256,6 @@ def test_mistakes_are_told_as_the_command_tells_them(
 def test_our_models_refuse_the_questions_of_other_tasks() -> None:
     with pytest.raises(InvalidInput, match="play chess in the tasks"):
         asyncio.run(get_model("cdta/random").generate("Who are you?"))
-
-
-def test_commands_that_need_no_inspect_do_not_import_it(tmp_path: Path) -> None:
-    program = (
-        "import sys; from cant_do_that_anymore.cli.main import cdta; "
-        f"cdta(['run', '--model', 'cdta/random', '-n', '1', '--out', {str(tmp_path / 'run')!r}],"
-        " standalone_mode=False); sys.exit('inspect_ai' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
 
 
 @pytest.mark.parametrize("error", ["overloaded", None])
