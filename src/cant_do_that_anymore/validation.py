@@ -6,9 +6,10 @@ pydantic is imported with the first value that is validated, so commands without
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import cache
 from reprlib import repr as shortened
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .errors import InvalidInput, UserError, unknown_value
 
@@ -62,7 +63,8 @@ def parse(kind: type[T], data: bytes | str | Mapping[str, Any], where: str) -> T
     if errors[0]["type"] in _UNKNOWN_KEY:
         *above, key = errors[0]["loc"]
         if not above:
-            raise unknown_value(f"key in {where}", str(key), get_type_hints(kind))
+            missing = {each.name for each in fields(cast(Any, kind))} - values.keys()
+            raise unknown_value(f"key in {where}", str(key), missing)
         raise InvalidInput(f"unknown key in {where}: {_find(errors[0]['loc'], values)[0]!r}")
     raise _error(errors, values, where)
 

@@ -4,7 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from ..game.position import (
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, identity_of
 from ..providers.base import Usage
 from ..task.spec import COMMON
+from ..validation import parse
 
 log = logging.getLogger(__name__)
 
@@ -282,23 +283,22 @@ def dataset_named(name: str, *alternatives: str) -> tuple[Dataset, dict[str, Any
 
 
 def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
+    """Return the dataset in a folder, with its metadata."""
     try:
         facts = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
         positions = parse_positions(folder / "positions.jsonl")
-        is_unchanged = _digest(positions) == facts["digest"]
-        values = {item.name: facts[item.name] for item in fields(Dataset)}
-        values |= {"positions": positions, "usage": Usage(**facts["usage"]), "built_now": False}
-        dataset = Dataset(**values)
+        dataset = parse(Dataset, facts | {"positions": [], "built_now": False}, "dataset.json")
+        rules_and_digest = facts["rules"], facts["digest"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(
             f"the dataset in {str(folder)!r} is damaged ({error_reason(error)})"
         ) from None
-    if not is_unchanged:
+    if _digest(positions) != rules_and_digest[1]:
         raise InvalidInput(
             f"the dataset in {str(folder)!r} was changed since it was {dataset.origin}; positions "
             "of your own go by --dataset FILE"
         )
-    return dataset, facts
+    return replace(dataset, positions=positions), facts
 
 
 def is_own(dataset: Dataset, versions: Collection[str], endpoint: str) -> bool:

@@ -5,16 +5,18 @@ import re
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 from ..errors import InvalidInput, error_reason, nearest, unknown_value
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 from ..providers.base import Message, Role
 from ..providers.request_variants import with_user_turn
+from ..validation import parse
 
 # Placeholders in a wording: the sentence that states the rule change, the move in question, and the
 # answer options.
@@ -99,6 +101,8 @@ class Wording:
             no" or "no or yes".
     """
 
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
     name: str
     standard: str
     changed: str
@@ -166,31 +170,24 @@ def _from_toml(path: Path) -> Wording:
         texts = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read {where}: {error_reason(error)}") from None
-    for key in texts:
-        if key not in _PLACEHOLDERS:
-            raise unknown_value(f"key in {where}", key, _PLACEHOLDERS)
-    for key in ("standard", "changed"):
-        if key not in texts:
-            raise InvalidInput(f"{where} lacks the key {key!r}")
-    for key, text in texts.items():
-        _check_text(f"{key!r} of {where}", text, _PLACEHOLDERS[key])
-    if texts["standard"].split() == texts["changed"].split():
+    wording = parse(Wording, {**texts, "name": str(path)}, where)
+    for key, placeholders in _PLACEHOLDERS.items():
+        _check_text(f"{key!r} of {where}", getattr(wording, key), placeholders)
+    if wording.standard.split() == wording.changed.split():
         raise InvalidInput(
             f"'standard' and 'changed' of {where} are the same text; write {CHANGE} in 'changed' "
             "where the rule is stated"
         )
-    return Wording(str(path), **texts)
+    return wording
 
 
-def _check_text(label: str, text: object, placeholders: Collection[str]) -> None:
+def _check_text(label: str, text: str, placeholders: Collection[str]) -> None:
     """Check that a text can be sent to a model.
 
     Raises:
-        InvalidInput: if it is not a string, is empty, holds a control character or an unknown
-            placeholder, or asks about no move.
+        InvalidInput: if it is empty, holds a control character or an unknown placeholder, or asks
+            about no move.
     """
-    if not isinstance(text, str):
-        raise InvalidInput(f"{label} must be a text, not {text!r:.60}")
     if not text.strip():
         raise InvalidInput(f"{label} is empty; write what the model is told")
     if control := _CONTROL.search(text):
@@ -207,12 +204,6 @@ def _check_text(label: str, text: object, placeholders: Collection[str]) -> None
         raise InvalidInput(f"{label} asks about no move; write {MOVE} where the move belongs")
 
 
-def _string(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected a text, got {value!r}")
-    return value
-
-
 def _original(name: str, path: Path) -> Wording:
     try:
         if path.is_dir():
@@ -221,13 +212,14 @@ def _original(name: str, path: Path) -> Wording:
             with zipfile.ZipFile(path) as wheel, wheel.open(_ORIGINAL_TEXTS) as file:
                 source = file.read().decode()
         texts = {
-            target.id: _string(ast.literal_eval(statement.value))
+            target.id: ast.literal_eval(statement.value)
             for statement in ast.parse(source).body
             if isinstance(statement, ast.Assign)
             for target in statement.targets
             if isinstance(target, ast.Name) and target.id in _ORIGINAL_NAMES
         }
-        return Wording(name, *(texts[constant] for constant in _ORIGINAL_NAMES))
+        standard, changed = (texts[constant] for constant in _ORIGINAL_NAMES)
+        return parse(Wording, {"name": name, "standard": standard, "changed": changed}, name)
     except _READ_ERRORS as error:
         raise InvalidInput(
             f"cannot read the original's texts from {str(path)!r} ({error_reason(error)}); "
