@@ -26,10 +26,6 @@ ORDER = (
 EDGES = ("api", "cli", "inspect_tasks", "oaieval")
 """These may import every room and `api`, but not each other."""
 MOST_MODULES, MOST_LINES, FEWEST_LINES = 12, 400, 60
-TOO_LONG = {
-    "costs.forecast",
-}
-"""Longer than `MOST_LINES` until they are collapsed."""
 SMALL = {"game.notation", "providers.redact", "client.limiter", "task.knowledge"}
 """An idea of its own, though it is short and one module alone imports it."""
 ENTRIES = ("cli.commands.", "game.rules.", "providers.", "report.plots.", "inspect_tasks.")
@@ -90,8 +86,7 @@ def test_folders_hold_at_most_a_dozen_modules() -> None:
 
 def test_modules_are_not_too_long() -> None:
     lines = {name: len(FILES[name].read_text(encoding="utf-8").splitlines()) for name in FILES}
-    assert {name: n for name, n in lines.items() if n > MOST_LINES and name not in TOO_LONG} == {}
-    assert {name for name in TOO_LONG if lines.get(name, 0) <= MOST_LINES} == set()
+    assert {name: n for name, n in lines.items() if n > MOST_LINES} == {}
 
 
 def test_a_short_module_has_more_than_one_user() -> None:

@@ -19,7 +19,8 @@ from ..providers.base import Answer, ModelInfo, Usage
 from ..providers.request_variants import limit_of
 from ..task.spec import Spec, plan_for
 from ..task.types import Plan, Sample, answers_of
-from .forecast import RequestForecast, cheaper_than, cost, forecast_with_cache
+from .dry_run import forecast_with_cache
+from .forecast import cheaper_than, cost
 from .tokens import RequestStep, lengths_of
 
 # Answers needed to tell whether more are affordable, and to project the cost of a run.
@@ -67,7 +68,12 @@ async def forecast_cost(
             with progress_display(f"the first answers of {client.model.info.name}", quiet=quiet):
                 await _ask(probe, client)
             forecast = forecast_with_cache(spec, plan, client.model.info, client.cache)
-    return _cost_forecast(spec, forecast, client.model.info, price)
+    steps = forecast.dataset, forecast.measuring
+    finding, measuring = (
+        CostItem(len(step.to_ask), _cost(spec, step, other, client.model.info, price))
+        for step, other in (steps, steps[::-1])
+    )
+    return CostForecast(finding, measuring)
 
 
 def forecast_cost_of_spec(spec: Spec, *, quiet: bool, may_ask: bool) -> CostForecast | None:
@@ -120,18 +126,6 @@ async def _ask(step: RequestStep, client: Client) -> None:
     async with aclosing(client.answers(step.to_ask, step.settings)) as answers:
         async for _ in answers:
             pass
-
-
-def _cost_forecast(
-    spec: Spec, forecast: RequestForecast, info: ModelInfo, price: Price
-) -> CostForecast:
-    steps = forecast.dataset, forecast.measuring
-    return CostForecast(
-        *(
-            CostItem(len(step.to_ask), _cost(spec, step, other, info, price))
-            for step, other in (steps, steps[::-1])
-        )
-    )
 
 
 def _cost(

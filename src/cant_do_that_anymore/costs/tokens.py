@@ -113,13 +113,6 @@ MIN_CACHED = 20
 AT_ONCE, THINKING, MEASURED = "if it replies at once", "if it thinks first", "as it did so far"
 
 
-class Assumptions(NamedTuple):
-    """What the lengths are based on, as text."""
-
-    input: str
-    answer: str
-
-
 _Cached = Sequence[tuple[Question, Usage]]
 
 
@@ -129,12 +122,14 @@ class Lengths(NamedTuple):
     Attributes:
         input_tokens: of all requests together.
         answer: mean tokens per answer, by the title of the mode.
-        bases: what these are based on.
+        input_basis: what the tokens of requests are based on, as text.
+        answer_basis: and those of answers.
     """
 
     input_tokens: int
     answer: dict[str, Span]
-    bases: Assumptions
+    input_basis: str
+    answer_basis: str
 
 
 def _measured(cached: _Cached) -> tuple[dict[str, Span], str]:
@@ -190,7 +185,7 @@ def lengths_of(spec: Spec, info: ModelInfo, step: RequestStep, other: RequestSte
         cached = [*cached, *other.kept]
     tokens, on_input = _input(info, step, cached)
     answer, on_answer = _measured(cached) if cached else _expected(spec, info, step)
-    return Lengths(tokens, answer, Assumptions(on_input, on_answer))
+    return Lengths(tokens, answer, on_input, on_answer)
 
 
 def _input(info: ModelInfo, step: RequestStep, cached: _Cached) -> tuple[int, str]:

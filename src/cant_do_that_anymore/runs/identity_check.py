@@ -12,7 +12,7 @@ from itertools import islice
 from ..client.budget import Budget
 from ..client.client import Client
 from ..client.session import create_model, model_info, open_client
-from ..costs.forecast import forecast_with_cache
+from ..costs.dry_run import forecast_with_cache
 from ..datasets.pools import Pool, positions_drawn, positions_for
 from ..datasets.search import Query, SelectionConfig
 from ..datasets.storage import Dataset
