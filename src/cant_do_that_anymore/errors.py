@@ -1,30 +1,7 @@
 """Errors that users can act on, their exit codes, and helpers for their messages."""
 
-import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from unicodedata import category
-
-_INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-_UNUSUAL = re.compile(r"[^\n\t -~]")
-
-
-def visible(text: str) -> str:
-    """Replace control characters by their code points: none can steer a terminal or hide text.
-
-    >>> visible("e2" + chr(0x202E) + "e4")
-    'e2⟨U+202E⟩e4'
-    """
-    return _UNUSUAL.sub(lambda match: _visible_character(match[0]), text)
-
-
-def _visible_character(character: str) -> str:
-    return spelled(character) if category(character) in _INVISIBLE else character
-
-
-def spelled(character: str) -> str:
-    """Return a character as its code point."""
-    return f"⟨U+{ord(character):04X}⟩"
 
 
 class UserError(Exception):
@@ -106,12 +83,3 @@ def error_reason(error: BaseException) -> str:
     """
     words = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(words.split())
-
-
-def pluralize(n: int, noun: str) -> str:
-    """Return a count with its noun, in the plural unless the count is 1.
-
-    >>> pluralize(1, "sample"), pluralize(1200, "sample")
-    ('1 sample', '1,200 samples')
-    """
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")

@@ -1,11 +1,15 @@
-"""Format numbers, percentages, money and settings for people to read."""
+"""Format numbers, percentages, money, durations and settings for people to read."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
+from unicodedata import category
 
 Number = float | int | None
+_INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+_UNUSUAL = re.compile(r"[^\n\t -~]")
 
 
 def format_points(value: Number, *, signed: bool = False) -> str:
@@ -63,9 +67,22 @@ def amount(value: Number) -> str:
     return "–" if value is None else f"{value:,.0f}"
 
 
-def percentage(share: Number) -> str:
-    """Format a share as a percentage, with a dash for None."""
-    return "–" if share is None else f"{100 * share:.1f} %"
+def percentage(share: Number, digits: int = 1) -> str:
+    """Format a share as a percentage, with a dash for None.
+
+    >>> percentage(0.25), percentage(0.25, 0), percentage(None)
+    ('25.0 %', '25 %', '–')
+    """
+    return "–" if share is None else f"{100 * share:.{digits}f} %"
+
+
+def brief(value: Number) -> str:
+    """Format a metric with two decimals, where there is no room for more.
+
+    >>> brief(-0.001), brief(-0.984), brief(None)
+    ('0.00', '-0.98', '–')
+    """
+    return "–" if value is None else f"{round(value, 2) + 0:.2f}"
 
 
 def p_value(p: Number) -> str:
@@ -109,3 +126,44 @@ def named_fields(settings: Any) -> Iterator[tuple[str, object]]:
     for field in fields(settings):
         title = field.name.replace("_", " ").capitalize()
         yield field.metadata.get("title", title), getattr(settings, field.name)
+
+
+def duration(seconds: float) -> str:
+    """Format a duration in the unit that suits it.
+
+    >>> duration(45), duration(300), duration(10_800), duration(250_000)
+    ('45 s', '5 min', '3 h', '2.9 days')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    hours = seconds / 3600
+    return f"{hours:.2g} h" if hours < 48 else f"{hours / 24:,.1f} days"
+
+
+def pluralize(n: int, noun: str) -> str:
+    """Return a count with its noun, in the plural unless the count is 1.
+
+    >>> pluralize(1, "sample"), pluralize(1200, "sample")
+    ('1 sample', '1,200 samples')
+    """
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
+def visible(text: str) -> str:
+    """Replace control characters by their code points: none can steer a terminal or hide text.
+
+    >>> visible("e2" + chr(0x202E) + "e4")
+    'e2⟨U+202E⟩e4'
+    """
+    return _UNUSUAL.sub(lambda match: _visible_character(match[0]), text)
+
+
+def _visible_character(character: str) -> str:
+    return spelled(character) if category(character) in _INVISIBLE else character
+
+
+def spelled(character: str) -> str:
+    """Return a character as its code point."""
+    return f"⟨U+{ord(character):04X}⟩"

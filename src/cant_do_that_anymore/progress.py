@@ -11,7 +11,7 @@ from statistics import fmean
 from threading import Timer
 from typing import Protocol
 
-from .errors import visible
+from .formatting import duration, visible
 
 PLAIN_LINE_SECONDS = 15.0
 BAR_SECONDS = 0.1
@@ -38,20 +38,6 @@ class Advance(Protocol):
 def status_callback(advance: Advance) -> Callable[[str], None]:
     """Return a callback that displays a status message without a rate."""
     return lambda remark: advance(0, remark=lambda: remark, paced=False)
-
-
-def duration(seconds: float) -> str:
-    """Format a duration in the unit that suits it.
-
-    >>> duration(45), duration(300), duration(10_800), duration(250_000)
-    ('45 s', '5 min', '3 h', '2.9 days')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 90 * 60:
-        return f"{seconds / 60:.0f} min"
-    hours = seconds / 3600
-    return f"{hours:.2g} h" if hours < 48 else f"{hours / 24:,.1f} days"
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from typing import TextIO, cast
 
 import click
 
-from .errors import InvalidInput, UserError, error_reason, visible
+from .errors import InvalidInput, UserError, error_reason
+from .formatting import visible
 
 
 def read_env_file() -> None:

@@ -6,7 +6,7 @@ import chess
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.errors import visible
+from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.game.notation import notate, notate_game, with_move_numbers
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.report.svg import tag

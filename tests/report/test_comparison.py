@@ -14,7 +14,7 @@ from browser import browser_or_skip
 from cant_do_that_anymore.api import save_with_page
 from cant_do_that_anymore.comparison.leaderboard import Ranking, ranking_of
 from cant_do_that_anymore.datasets.storage import Dataset
-from cant_do_that_anymore.errors import visible
+from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Answer, Settings

@@ -13,9 +13,8 @@ from playwright.sync_api import Browser, Page
 from browser import browser_or_skip
 from cant_do_that_anymore.comparison.entries import entries_at, entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
-from cant_do_that_anymore.errors import visible
+from cant_do_that_anymore.formatting import duration, visible
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.progress import duration
 from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.report.columns import VERDICTS
 from cant_do_that_anymore.report.document import Document, build_document

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from browser import Opener, saved
-from cant_do_that_anymore.errors import visible
+from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.game.notation import notate
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import STANDARD

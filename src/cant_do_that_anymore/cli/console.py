@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from ..errors import visible
+from ..formatting import visible
 
 
 class _Terminal(Console):

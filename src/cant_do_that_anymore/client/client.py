@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable
 
 from ..errors import Interrupted, UserError
-from ..progress import duration
+from ..formatting import duration
 from ..providers.base import Answer, Model, Request, RequestVariant, Settings, TransientError
 from .budget import FREE, STOPPED, Budget, Meter, MeteredModel, Price
 from .cache import ModelCache, with_request_seed

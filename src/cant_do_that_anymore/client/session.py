@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from ..errors import pluralize
+from ..formatting import pluralize
 from ..providers.base import Model, ModelInfo
 from ..providers.catalogue import Name, parse_name
 from ..task.spec import DEFAULT_MODEL, Spec, check_batch

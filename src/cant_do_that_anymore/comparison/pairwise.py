@@ -12,8 +12,8 @@ from math import ceil
 from statistics import NormalDist
 from typing import Literal
 
-from ..errors import InvalidInput, pluralize
-from ..formatting import Number, format_points, range_in_points
+from ..errors import InvalidInput
+from ..formatting import Number, format_points, pluralize, range_in_points
 from ..game.rules import identity_of
 from ..metrics.bounds import any_unusable, bounds_apply, games_of, guesses, ratio_of
 from ..metrics.measures import MEASURES

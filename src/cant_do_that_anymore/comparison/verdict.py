@@ -5,8 +5,7 @@ from functools import partial
 from itertools import pairwise
 
 from ..datasets.storage import Dataset
-from ..errors import pluralize
-from ..formatting import Number, format_p, format_points
+from ..formatting import brief, format_p, format_points, pluralize
 from ..metrics.bounds import interval_of
 from ..metrics.measures import IMPACT, MEASURES, UNUSABLE, UPTAKE
 from ..metrics.stats.intervals import SHARE_OF_SOME
@@ -201,13 +200,9 @@ def _adapts(entry: Entry) -> bool:
 def _uptake(entry: Entry) -> str:
     results = entry.results
     interval = results.intervals[UPTAKE]  # every ranked model has one
-    value, low, high = map(_brief, (results.metrics[UPTAKE], interval.low, interval.high))
+    value, low, high = map(brief, (results.metrics[UPTAKE], interval.low, interval.high))
     allowing = ", allowing for answers that contain no move" if UPTAKE in results.bounds else ""
     return f"{value} (95% interval {low} to {high}{allowing})"
-
-
-def _brief(value: Number) -> str:
-    return f"{round(value or 0.0, 2) + 0:.2f}"
 
 
 def _percent(share: float | None) -> str:

@@ -11,6 +11,7 @@ from ..client.budget import Price
 from ..client.pricing import rate_for
 from ..client.session import model_info
 from ..errors import UserError
+from ..formatting import percentage
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..metrics.stopping import (
     HALF_WIDTH,
@@ -126,7 +127,7 @@ def _diagnosis_sizes() -> str:
         f"diagnosis: {len(OF_DIAGNOSIS)} questions a sample and {len(OF_CONTROLS)} a control, so "
         f"up to {len(OF_DIAGNOSIS) + len(OF_CONTROLS)} a sample instead of 2; for ±{HALF_WIDTH:g} "
         f"the corrected impact factor takes about -n {corrected}, the specific one {specific} "
-        f"(half of the habit yields, or none; {100 * USUAL_SHARE:.0f} % special moves under the "
+        f"(half of the habit yields, or none; {percentage(USUAL_SHARE, 0)} special moves under the "
         "placebo)"
     )
 

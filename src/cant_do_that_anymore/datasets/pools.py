@@ -11,8 +11,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from ..errors import InvalidInput, UserError, pluralize, unknown_value
+from ..errors import InvalidInput, UserError, unknown_value
 from ..files import OWNER_ONLY, atomic_write, home
+from ..formatting import pluralize
 from ..game.position import (
     Position,
     checked,

@@ -9,8 +9,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidInput, UserError, error_reason, pluralize, unknown_value
+from ..errors import InvalidInput, UserError, error_reason, unknown_value
 from ..files import atomic_dir, atomic_write_text, home, safe_name
+from ..formatting import pluralize
 from ..game.position import (
     DATA,
     Position,

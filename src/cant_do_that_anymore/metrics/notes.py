@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from ..datasets.storage import Dataset
-from ..errors import pluralize
-from ..formatting import Number, number, percentage
+from ..formatting import Number, number, percentage, pluralize
 from ..providers.request_variants import variant_notes
 from ..task.conditions import QUESTIONS
 from ..task.prompts import CHANGE

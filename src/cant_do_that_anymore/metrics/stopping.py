@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 
-from ..errors import pluralize
+from ..formatting import percentage, pluralize
 from ..task.types import Plan, Sample
 from .bounds import answered, bounds_of, interval_of, ratio_of, widened
 from .measures import IMPACT, MEASURES
@@ -202,6 +202,6 @@ def on_expected_samples(precision: float | None, most: int, samples: Sequence[Sa
     )
     return [
         f"{text} {half} samples if half of the habit yields, as is taken here, {none} if none and "
-        f"{whole} if all of it does ({100 * USUAL_SHARE:.0f} % special moves under the standard "
+        f"{whole} if all of it does ({percentage(USUAL_SHARE, 0)} special moves under the standard "
         f"rules){allowed}"
     ]

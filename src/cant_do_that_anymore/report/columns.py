@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import OUTCOMES, changed_outcomes, differences_in_plan
-from ..formatting import amount, dollars, number, percentage
+from ..formatting import amount, brief, dollars, duration, number, percentage
 from ..metrics.diagnosis import (
     CONTRASTS,
     DIAGNOSIS,
@@ -23,22 +23,12 @@ from ..metrics.diagnosis import (
     placebo_moved,
 )
 from ..metrics.measures import FORBIDDEN, IMPACT, MEASURES, SHARES, UNUSABLE, UPTAKE
-from ..progress import duration
 from ..runs.lookup import RunSummary
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from .html import interval
 
 Row = dict[str, Any]
 View = Literal["terminal", "markdown", "page"]
-
-
-def brief(value: float | None) -> str:
-    """Format with two decimals: the table has no room for more.
-
-    >>> brief(-0.001), brief(-0.984), brief(None)
-    ('0.00', '-0.98', '–')
-    """
-    return "–" if value is None else f"{round(value, 2) + 0:.2f}"
 
 
 @dataclass(frozen=True)
@@ -187,7 +177,7 @@ COLUMNS: tuple[Column, ...] = (
         UNUSABLE[CHANGED_CONDITION],
         "no\nmove",
         text=percentage,
-        short=lambda share: f"{100 * share:.0f} %",
+        short=partial(percentage, digits=0),
         page_title="answers, changed rules",
     ),
     _data("standard_thinking_tokens", lambda e: e.thinking_tokens(STANDARD_CONDITION)),

@@ -11,20 +11,20 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ..errors import visible
 from ..formatting import (
     amount,
     dollars,
+    duration,
     format_setting,
     minus,
     named_fields,
     number,
     p_value,
     percentage,
+    visible,
 )
 from ..metrics.stats.intervals import Interval
 from ..metrics.types import Bounds
-from ..progress import duration
 from .svg import Mark, intervals
 
 _UNBROKEN = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<] \d)|(?<=\bp [=<]) (?=\d)")

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from ..comparison.leaderboard import Ranking
 from ..comparison.pairwise import of_measure
 from ..comparison.verdict import verdict
-from ..errors import visible
-from ..formatting import in_points, number, p_value, range_in_points
+from ..formatting import in_points, number, p_value, range_in_points, visible
 from ..metrics.measures import UPTAKE
 from .columns import VERDICTS, as_rows, columns_in, marked
 

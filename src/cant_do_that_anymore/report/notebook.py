@@ -5,8 +5,7 @@ from markupsafe import Markup
 
 from ..comparison.leaderboard import Ranking
 from ..comparison.verdict import heading, verdict
-from ..errors import pluralize, visible
-from ..formatting import in_points, number, range_in_points
+from ..formatting import in_points, number, pluralize, range_in_points, visible
 from ..game.notation import notate, notate_game, with_move_numbers
 from ..metrics.measures import MEASURES, TILES
 from ..providers.base import Answer

@@ -12,9 +12,9 @@ from markupsafe import Markup
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import OUTCOMES, Ranking
 from ..comparison.verdict import advice, heading
-from ..errors import UserError, error_reason, pluralize
+from ..errors import UserError, error_reason
 from ..files import atomic_write_text, safe_name
-from ..formatting import in_points
+from ..formatting import brief, in_points, pluralize
 from ..metrics.measures import MEASURES, UNUSABLE, UPTAKE
 from ..providers.base import EFFORTS
 from ..task.types import CHANGED_CONDITION
@@ -23,7 +23,6 @@ from .columns import (
     VERDICTS,
     Row,
     all_notes,
-    brief,
     columns_in,
     group_notes,
     legend,

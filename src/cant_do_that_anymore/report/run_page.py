@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from ..errors import UserError, pluralize
+from ..errors import UserError
 from ..files import atomic_write
-from ..formatting import amount, number, percentage
+from ..formatting import amount, number, percentage, pluralize
 from ..game.rules import placebo_of
 from ..metrics.diagnosis import (
     CONTRASTS,

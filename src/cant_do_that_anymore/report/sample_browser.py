@@ -7,7 +7,7 @@ from typing import Any
 import chess
 from markupsafe import Markup
 
-from ..errors import visible
+from ..formatting import visible
 from ..game.move_parser import named_moves
 from ..game.notation import notate, notate_game, with_move_numbers
 from ..game.rules import Rules

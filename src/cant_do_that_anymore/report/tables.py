@@ -12,6 +12,7 @@ from ..comparison.pairwise import Comparison, of_measure
 from ..comparison.verdict import advice, heading, verdict
 from ..formatting import (
     dollars,
+    duration,
     format_setting,
     in_points,
     number,
@@ -22,7 +23,6 @@ from ..formatting import (
 from ..metrics.diagnosis import Contrast, unclaimed
 from ..metrics.measures import FORBIDDEN, IMPACT, SHARES, UPTAKE
 from ..metrics.types import Measure, Results
-from ..progress import duration
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, OUTCOMES
 from .columns import (

@@ -12,8 +12,9 @@ import click
 
 from ...datasets.pools import positions_named, union
 from ...datasets.storage import all_datasets, dataset_named, import_dataset
-from ...errors import UserError, pluralize, visible
+from ...errors import UserError
 from ...files import atomic_write_text
+from ...formatting import pluralize, visible
 from ...game.notation import move_number_prefix, notate, notate_game, with_move_numbers
 from ...game.position import Position, write_positions
 from ...game.rules import Rules, rules_named

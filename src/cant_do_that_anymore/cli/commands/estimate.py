@@ -11,8 +11,7 @@ from rich.table import Table
 from ...comparison.naming import entrants_by_name
 from ...costs.forecast import AnswerMode, Estimate, estimate
 from ...costs.tokens import Span
-from ...formatting import dollars
-from ...progress import duration
+from ...formatting import dollars, duration
 from ...task.spec import Spec
 from ...task.types import Eval
 from ..console import console

@@ -12,8 +12,9 @@ from typing import BinaryIO, cast
 
 import click
 
-from ...errors import Incomplete, InvalidInput, error_reason, pluralize
+from ...errors import Incomplete, InvalidInput, error_reason
 from ...files import atomic_write
+from ...formatting import pluralize
 from ...game import mining
 from ...game.position import gzip_if_named
 from ...game.rules import BISHOPS_AS_KNIGHTS, rules_named

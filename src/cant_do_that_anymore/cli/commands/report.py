@@ -14,8 +14,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ...errors import InvalidInput, UserError, visible
+from ...errors import InvalidInput, UserError
 from ...files import home
+from ...formatting import visible
 from ...report.columns import RUN_COLUMNS
 from ...report.html import PAGE_NAME
 from ...report.pages import INDEX

@@ -9,7 +9,8 @@ from tempfile import TemporaryFile
 
 import click
 
-from ...errors import Incomplete, InvalidInput, error_reason, pluralize
+from ...errors import Incomplete, InvalidInput, error_reason
+from ...formatting import pluralize
 from ...game.position import Position, write_positions
 from ...game.rules import Rules, rules_named
 from ...game.selfplay import POOL_PLAY, find_engine, open_engine, play_positions

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ...errors import InvalidInput, pluralize
+from ...errors import InvalidInput
+from ...formatting import pluralize
 from ...game.notation import notate, notate_game, with_move_numbers
 from ...game.rule_pool import example_of
 from ...game.rules import rules_named

@@ -15,8 +15,8 @@ from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
-from ...errors import Incomplete, Interrupted, UserError, pluralize
-from ...progress import duration
+from ...errors import Incomplete, Interrupted, UserError
+from ...formatting import duration, pluralize
 from ...providers.base import (
     Answer,
     ModelInfo,

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ...comparison.entries import Entry
-from ...formatting import minus
+from ...formatting import brief, minus
 from ...metrics.measures import MEASURES
 from ..columns import marked
 from .style import (
@@ -47,8 +47,7 @@ def headline_chart(group: Sequence[Entry], stem: Path) -> list[Path]:
                 style = {"color": COLORS[1 if entry.is_suspect else 0], "fmt": "o"}
                 value = draw_metric(axes, entry, name, y, "x", 0.5, **style)
                 if value is not None:
-                    text = minus(f"{round(value, 2) + 0:.2f}")
-                    axes.annotate(text, (value, y), (0, 6), **_NUMBER)
+                    axes.annotate(minus(brief(value)), (value, y), (0, 6), **_NUMBER)
             label_rows(axes, [marked(entry) for entry in group])
             _finish(axes, name)
         title(figure, "Headline measures", group)

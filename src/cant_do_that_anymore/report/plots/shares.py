@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ...comparison.entries import Entry
+from ...formatting import percentage
 from ...metrics.groups import EARLIER, Share, by_affected_moves
 from ...metrics.measures import FORBIDDEN, SHARES, UNUSABLE
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
@@ -91,8 +92,7 @@ def _numbers(
         axes.text(x, -0.6, heading, ha="right", va="bottom", fontsize=8)
         for condition, _, offset in _BARS:
             for row, entry in enumerate(group):
-                share = entry.results.metrics.get(names[condition])
-                text = "–" if share is None else f"{100 * share:.0f} %"
+                text = percentage(entry.results.metrics.get(names[condition]), 0)
                 axes.text(x, row + offset, text, ha="right", va="center", fontsize=8)
 
 

@@ -14,9 +14,9 @@ from matplotlib.font_manager import findfont, get_font
 from matplotlib.patches import Patch
 
 from ...comparison.entries import Entry
-from ...errors import UserError, error_reason, spelled, visible
+from ...errors import UserError, error_reason
 from ...files import atomic_write
-from ...formatting import minus
+from ...formatting import minus, spelled, visible
 from ...metrics.measures import IMPACT, READINGS, UPTAKE
 from ...metrics.stats.intervals import Interval
 from ..columns import SUSPECT_LEGEND
