@@ -1,50 +1,44 @@
 """What lets one in at a server: headers, organisations, proxies, ``.env``, Azure's version."""
 
-import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore import Spec
-from cant_do_that_anymore.cli.commands.experiment import experiment
-from cant_do_that_anymore.cli.experiment_toml import take_defaults
 from cant_do_that_anymore.client.session import create_model, model_info
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.providers.base import Answer, Settings
+from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.providers.catalogue import info_by_name, model_named
 from cant_do_that_anymore.providers.http import proxy_for
-from loopback import Body, Loopback, serving
-from players import habit
-from processes import cdta
-from questions import question
+from testing import (
+    Body,
+    Loopback,
+    Serve,
+    Spec,
+    ask,
+    cdta,
+    fails,
+    habit,
+    openai_server,
+    positions,
+    serving,
+)
 
 SECRET = "s3cret-6f1b2c3d4e5f"
 
 
 @pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serving(Loopback(lambda _: "e7e5")) as one:
-        yield one
+def server(serve: Serve) -> Loopback:
+    return serve(lambda _: "e7e5")
 
 
 def answer(**options: Any) -> Answer:
-    async def asked() -> Answer:
-        model = create_model(Spec(**options))
-        try:
-            return await model.answer(question(("e2e4",)), Settings(0.0))
-        finally:
-            await model.close()
-
-    return asyncio.run(asked())
+    return ask(create_model(Spec(**options)), "e2e4")
 
 
 def test_headers_are_sent_from_the_environment_too_and_are_written_nowhere(
-    server: Loopback, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Loopback, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def refuse_once(request: Body, number: int) -> web.Response | None:
         told = f"I heard {server.headers[0]['X-Gateway']}"
@@ -52,13 +46,12 @@ def test_headers_are_sent_from_the_environment_too_and_are_written_nowhere(
 
     monkeypatch.setenv("GATEWAY_KEY", SECRET)
     server.respond, server.fault = habit, refuse_once
-    write_positions(tmp_path / "few.jsonl", shipped_pool("pool")[:4])
     done = cdta(
-        *("run", "--base-url", server.url, "--model", "m", "--dataset", tmp_path / "few.jsonl"),
+        *("run", "--base-url", server.url, "--model", "m", "--dataset", positions(4)),
         *("--header", "X-Gateway=env:GATEWAY_KEY", "--header", f"X-Other={SECRET}=="),
         *("--max-error-rate", 1, "--max-connections", 1),
+        code=0,
     )
-    assert done.returncode == 0, done.stderr
     for headers in server.headers:
         assert (headers["X-Gateway"], headers["X-Other"]) == (SECRET, f"{SECRET}==")
     written = [path.read_bytes() for path in home.rglob("*") if path.is_file()]
@@ -85,18 +78,6 @@ def test_a_header_that_cannot_be_is_one_sentence_without_its_value(
     assert SECRET not in str(problem.value)
 
 
-def test_a_file_of_an_experiment_takes_headers_from_the_environment_alone(tmp_path: Path) -> None:
-    file, header = tmp_path / "experiment.toml", "X-Gateway=env:GATEWAY_KEY"
-    file.write_text(f'[[model]]\nname = "m"\nheader = ["{header}"]\n')
-    command = click.Context(experiment)
-    take_defaults(command, click.Argument(["paths"]), (file,))
-    assert command.default_map == {"models": [{"model": "m", "header": (header,)}]}
-    file.write_text(f'[[model]]\nname = "m"\nheader = "X-Gateway={SECRET}"\n')
-    done = cdta("experiment", file)
-    assert "headers may stand in a file only as NAME=env:VARIABLE" in done.stderr
-    assert SECRET not in done.stderr
-
-
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("own", [True, False])
 def test_no_redirect_is_followed(server: Loopback, status: int, own: bool) -> None:
@@ -119,15 +100,13 @@ def test_no_redirect_is_followed(server: Loopback, status: int, own: bool) -> No
 
 
 def test_openais_organisation_and_project_go_to_openai_alone(
-    server: Loopback, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name, value in (
-        *(("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", server.url)),
-        *(("OPENAI_ORG_ID", "org-1"), ("OPENAI_PROJECT_ID", "proj-1")),
-    ):
-        monkeypatch.setenv(name, value)
-    answer(model="openai/m")
-    answer(model="m", base_url=server.url)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
+    with openai_server(lambda _: "e7e5") as server:
+        answer(model="openai/m")
+        answer(model="m", base_url=server.url)
     openais, others = server.headers
     assert (openais["OpenAI-Organization"], openais["OpenAI-Project"]) == ("org-1", "proj-1")
     assert not [name for name in others if name.startswith("OpenAI-")]
@@ -208,17 +187,12 @@ def test_services_below_openai_and_whatever_is_to_go_through_inspect_goes_there(
     assert sent["x-gateway"] == "open sesame"
 
 
-def test_a_model_for_the_responses_api_alone_is_shown_the_way_through_inspect(
-    server: Loopback, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def refuse(request: Body, number: int) -> web.Response:
-        told = "This model is only supported in v1/responses and not in v1/chat/completions."
-        return web.json_response({"error": {"message": told}}, status=404)
-
-    server.fault = refuse
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    with pytest.raises(UserError, match="by way of Inspect: inspect/openai/o1-pro"):
+def test_a_model_for_the_responses_api_alone_is_shown_the_way_through_inspect() -> None:
+    told = "This model is only supported in v1/responses and not in v1/chat/completions."
+    with (
+        openai_server(habit, fault=fails(lambda *_: True, told, 404)),
+        pytest.raises(UserError, match="by way of Inspect: inspect/openai/o1-pro"),
+    ):
         answer(model="openai/o1-pro")
 
 
@@ -228,10 +202,7 @@ def test_a_server_with_many_models_names_the_nearest_and_not_all() -> None:
             names = [f"vendor-{number}/model-{number}" for number in range(400)]
             return web.json_response({"data": [{"id": name} for name in [*names, "qwen/qwen3-8b"]]})
 
-    async def refuse(request: Body, number: int) -> web.Response:
-        return web.json_response({"error": "no such model"}, status=404)
-
-    with serving(Many(habit, fault=refuse)) as server:
+    with serving(Many(habit, fault=fails(lambda *_: True, "no such model", 404))) as server:
         with pytest.raises(UserError, match=r"did you mean 'qwen/qwen3-8b'\?") as problem:
             answer(model="qwen3-8b", base_url=server.url)
         assert len(str(problem.value)) < 300

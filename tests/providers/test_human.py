@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import chess
@@ -11,28 +12,28 @@ import pytest
 
 from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
-from cant_do_that_anymore.providers.base import Answer, Settings
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
+from cant_do_that_anymore.providers.base import Answer, Model, Settings
 from cant_do_that_anymore.providers.catalogue import model_named
-from cant_do_that_anymore.providers.local import HumanModel, draw_board
+from cant_do_that_anymore.providers.local import draw_board
 from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT
-from processes import cdta
-from questions import question
-
-SETTINGS = Settings(1.0, 16)
-
-
-def answer(model: HumanModel, *moves: str, rules: Rules = STANDARD) -> Answer:
-    return asyncio.run(model.answer(question(moves, rules), SETTINGS))
+from testing import ask, cdta
 
 
 @pytest.fixture
-def typing(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """What the person types, to be written before it is read."""
-    keyboard = io.StringIO()
-    monkeypatch.setattr("sys.stdin", keyboard)
-    return keyboard
+def human(monkeypatch: pytest.MonkeyPatch) -> Model:
+    """A person who has typed nothing yet; see `types`."""
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    return model_named("human")
+
+
+def types(text: str) -> None:
+    keyboard = sys.stdin
+    keyboard.seek(0)
+    keyboard.truncate()
+    keyboard.write(text)
+    keyboard.seek(0)
 
 
 def test_the_board_is_drawn_from_the_side_of_the_mover() -> None:
@@ -51,87 +52,68 @@ def test_the_board_is_drawn_from_the_side_of_the_mover() -> None:
     ]
 
 
-def test_what_is_typed_is_the_answer_even_if_it_is_illegal(typing: io.StringIO) -> None:
-    typing.write(" F1C4 \n")
-    typing.seek(0)
-    reply = answer(HumanModel(), "e2e4", "e7e5", rules=BISHOPS_AS_KNIGHTS)
+def test_what_is_typed_is_the_answer_even_if_it_is_illegal(human: Model) -> None:
+    types(" F1C4 \n")
+    reply = ask(human, "e2e4", "e7e5", rules=BISHOPS_AS_KNIGHTS)
     assert reply == Answer("f1c4", version="human")
 
 
 def test_the_question_is_shown_on_standard_error(
-    typing: io.StringIO, capsys: pytest.CaptureFixture[str]
+    human: Model, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    typing.write("g1f3\n" * 2)
-    typing.seek(0)
-    model = HumanModel()
+    types("g1f3\n" * 2)
     for moves in (("e2e4", "e7e5"), ("d2d4", "d7d5")):
-        answer(model, *moves, rules=BISHOPS_AS_KNIGHTS)
+        ask(human, *moves, rules=BISHOPS_AS_KNIGHTS)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.count(BISHOPS_AS_KNIGHTS.statement) == 1  # the task is told once
     assert shown.err.count("Bishops move as knights do. Moves so far:") == 2
-    assert (
-        draw_board(chess.Board("rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w - - 0 1"))
-        in shown.err
-    )
+    board = chess.Board("rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w - - 0 1")
+    assert draw_board(board) in shown.err
 
 
-@pytest.mark.parametrize("written", ["Nf3", "g1-f3", "1. Nf3!", "G1F3", "I play Nf3"])
-def test_a_move_is_taken_however_the_lenient_reader_takes_it(
-    written: str, typing: io.StringIO
+NO_MOVE = "{!r} names no move there"
+NOT_YOURS = "{!r} moves no piece of yours: White has none on "
+
+
+@pytest.mark.parametrize(
+    ("typed", "refusal"),
+    [
+        *((text, "") for text in ("Nf3", "g1-f3", "1. Nf3!", "G1F3", "I play Nf3")),
+        *((text, NO_MOVE) for text in ("", "e5", "Ne5", "e2e9", "0000", "hello")),
+        ("e7e5", f"{NOT_YOURS}e7."),
+        ("e4e5", f"{NOT_YOURS}e4."),
+    ],
+)
+def test_a_move_is_taken_however_it_is_written_and_asked_for_until_it_is(
+    typed: str, refusal: str, human: Model, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    typing.write(f"{written}\n")
-    typing.seek(0)
-    assert answer(HumanModel()).text == "g1f3"
-
-
-@pytest.mark.parametrize(("typed", "square"), [("e7e5", "e7"), ("e4e5", "e4")])
-def test_a_piece_that_is_not_one_s_own_is_refused(
-    typed: str, square: str, typing: io.StringIO, capsys: pytest.CaptureFixture[str]
-) -> None:
-    typing.write(f"{typed}\ne2e4\n")
-    typing.seek(0)
-    assert answer(HumanModel()).text == "e2e4"
-    refusal = f"'{typed}' moves no piece of yours: White has none on {square}."
-    assert refusal in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("no_move", ["", "e5", "Ne5", "e2e9", "0000", "hello"])
-def test_it_asks_again_when_no_move_was_typed(
-    no_move: str, typing: io.StringIO, capsys: pytest.CaptureFixture[str]
-) -> None:
-    typing.write(f"{no_move}\ne2e4\n")
-    typing.seek(0)
-    assert answer(HumanModel()).text == "e2e4"
-    assert f"{no_move!r} names no move there" in capsys.readouterr().err
+    types(f"{typed}\ng1f3\n")
+    assert ask(human).text == "g1f3"
+    shown = capsys.readouterr().err
+    assert refusal.format(typed) in shown
+    assert shown.count("Your move") == 1 + bool(refusal)
 
 
 def test_leaving_ends_the_run_and_nothing_is_asked_afterwards(
-    typing: io.StringIO, capsys: pytest.CaptureFixture[str]
+    human: Model, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = HumanModel()
     with pytest.raises(Incomplete, match="all answers so far are saved"):
-        answer(model)
+        ask(human)
     capsys.readouterr()
-    typing.write("e2e4\n")
-    typing.seek(0)
+    types("e2e4\n")
     with pytest.raises(Incomplete):
-        answer(model)
+        ask(human)
     assert capsys.readouterr().err == ""
 
 
-def test_a_person_is_a_model_like_any_other() -> None:
-    assert isinstance(model_named("human"), HumanModel)
-
-
 def test_whether_a_move_is_legal_is_answered_with_yes_or_no(
-    typing: io.StringIO, capsys: pytest.CaptureFixture[str]
+    human: Model, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    typing.write("e2e4\n No \n")
-    typing.seek(0)
+    types("e2e4\n No \n")
     (condition,) = conditions_for(["knows_forbidden"], BISHOPS_AS_KNIGHTS, DEFAULT)
     asked = condition.question(Position(0, ("e2e4", "e7e5"), ("f1c4",)))
-    reply = asyncio.run(HumanModel().answer(asked, SETTINGS))
+    reply = asyncio.run(human.answer(asked, Settings(1.0, 16)))
     assert reply == Answer("no", version="human")
     shown = capsys.readouterr().err
     assert "is f1c4 a legal move for you in this position?" in shown
@@ -142,8 +124,7 @@ def test_a_person_is_told_what_for_and_how_far_with_every_question(tmp_path: Pat
     pool = [position for position in shipped_pool("pool") if position.special_moves == ("f1c4",)]
     write_positions(tmp_path / "pool.jsonl", pool[:2])
     asked = ("run", "--model", "human", "--pool", tmp_path / "pool.jsonl", "-n", 2, "--json")
-    done = cdta(*asked, stdin=b"Bc4\n" * 6)
-    assert done.returncode == 0, done.stderr
+    done = cdta(*asked, stdin=b"Bc4\n" * 6, code=0)
     assert json.loads(done.stdout)["predicted_move_in_variant_proportion"] == 1
     assert re.findall(r"^.* of 2$", done.stderr, re.MULTILINE) == [
         "finding your habits: 0 of 2",
