@@ -18,7 +18,7 @@ from loopback import Body, Loopback
 Line = dict[str, Any]
 Spoils = Callable[[Line, int], Line | None]
 """Gives another result than the answer for a line of the batch of that number, or None."""
-Disturbs = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
+Disturbs = Callable[["BatchServer", web.Request], Awaitable[web.StreamResponse | None]]
 Ends = Callable[[int], str]
 
 
@@ -98,7 +98,7 @@ class BatchServer(Loopback):
         self, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handled(http: web.Request) -> web.StreamResponse:
-            disturbed = await self.disturbs(http) if self.disturbs else None
+            disturbed = await self.disturbs(self, http) if self.disturbs else None
             return disturbed or await handler(http)
 
         return handled

@@ -3,56 +3,59 @@
 import json
 import os
 import signal
+import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from batches import BatchServer, Line, failed_line
-from cant_do_that_anymore import Run, Spec, evaluate
+from batches import BatchServer, Disturbs, Line, failed_line
 from cant_do_that_anymore.client.batch.client import MIN_BATCH
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import Search, SelectionConfig
 from cant_do_that_anymore.errors import Incomplete
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.task.spec import plan_for
-from loopback import Loopback, serving
-from machines import needs_posix
-from players import in_every_fifth, wavering
-from processes import cdta, forked, process_of, results_in, samples_in
+from faults import Reset
+from players import in_every_fifth
+from processes import forked
+from testing import (
+    POOL,
+    Run,
+    Serve,
+    Spec,
+    cdta,
+    measure,
+    needs_posix,
+    positions,
+    process_of,
+    results_in,
+    samples_in,
+    serving,
+    wavering,
+)
 
-POOL = shipped_pool("pool")
-SIZE = 100
+SIZE = 60
 """Positions of most runs."""
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
 
 @pytest.fixture(scope="module")
-def positions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return written(tmp_path_factory.mktemp("data") / "positions.jsonl", SIZE)
-
-
-@pytest.fixture(scope="module")
-def at_once(positions: Path) -> Run:
+def at_once() -> Run:
     """The run without batches that all others are to equal."""
-    return run_of(Loopback(wavering), dataset=positions)
+    return measure(wavering, dataset=positions(SIZE))
 
 
-def written(path: Path, size: int) -> Path:
-    write_positions(path, POOL[:size])
-    return path
-
-
-def run_of(server: Loopback, **spec: Any) -> Run:
-    with serving(server):
-        return evaluate(Spec(model="m", base_url=server.url, **spec), quiet=True)
+def in_batches(server: BatchServer, size: int = SIZE) -> Run:
+    return measure(server, dataset=positions(size), batch=True)
 
 
 def same(one: Run, other: Run) -> bool:
@@ -60,52 +63,150 @@ def same(one: Run, other: Run) -> bool:
     return (one.samples, one.results, one.notes) == (other.samples, other.results, other.notes)
 
 
-def a_tenth_fails(line: Line, number: int) -> Line | None:
-    """Another tenth in every batch."""
-    failing = int(line["custom_id"], 16) % 10 == number % 10
-    return failed_line(line) if failing else None
-
-
-def in_the_first(spoilt: Callable[[Line], Line]) -> Callable[[Line, int], Line | None]:
+def spoils(spoilt: Callable[[Line], Any]) -> BatchServer:
     """Spoils every third line of the first batch."""
-    return lambda line, number: (
-        spoilt(line) if not number and int(line["custom_id"], 16) % 3 == 0 else None
+    return BatchServer(
+        wavering,
+        spoils=lambda line, number: (
+            spoilt(line) if not number and int(line["custom_id"], 16) % 3 == 0 else None
+        ),
     )
+
+
+def ends(status: str) -> BatchServer:
+    """The first batch ends in that status."""
+    return BatchServer(wavering, ends=lambda number: "completed" if number else status)
+
+
+def disturbed(disturbs: Disturbs) -> BatchServer:
+    return BatchServer(wavering, disturbs=disturbs)
+
+
+async def doubled(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+    """Faults and broken lines stand beside every answer."""
+    if http.path != "/v1/files/output-0/content":
+        return None
+    answered = [json.loads(line) for line in server.files["output-0"].splitlines()]
+    lines = [each for line in answered for each in (failed_line(line), line, line)]
+    return web.Response(body="\n\n{broken\n".join(map(json.dumps, lines)).encode())
+
+
+async def unheard(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+    """The first batch is made, and that is not heard of."""
+    if (http.method, http.path) != ("POST", "/v1/batches") or server.batches:
+        return None
+    server.made(await http.json())
+    return Reset()
+
+
+async def unheard_and_unlisted(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+    if (http.method, http.path) == ("GET", "/v1/batches"):
+        return web.json_response({"error": "no such page"}, status=404)
+    return await unheard(server, http)
+
+
+def troubled() -> Disturbs:
+    """Whatever is asked for, something else may come."""
+    chance = Random(0)
+
+    async def disturb(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+        junk = None if http.path.endswith("content") else web.Response(text="<html>")
+        return chance.choice((None, web.Response(status=502), Reset(), junk))
+
+    return disturb
+
+
+def late() -> Disturbs:
+    """What is there is found only at the fourth look."""
+    seen = Counter[str]()
+
+    async def disturb(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+        seen[http.path] += http.method == "GET"
+        is_late = 0 < seen[http.path] < 4
+        return web.json_response({"error": "not found"}, status=404) if is_late else None
+
+    return disturb
+
+
+def loses(what: str) -> BatchServer:
+    """Something of the first batch is gone for good."""
+
+    async def disturb(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+        gone = http.path.startswith(what) and len(server.batches) == 1
+        return web.json_response({"error": "gone"}, status=404) if gone else None
+
+    return disturbed(disturb)
+
+
+LOST = "the results in output-0 are lost; what they held is asked again"
+UNKNOWN = f"the batch batch_0 with {2 * SIZE - MIN_BATCH} questions is not known there any more"
+UNSURE = "it cannot be looked up whether a batch was sent before"
+# How many batches it takes, and what is said where some of it is paid twice.
+SERVERS: dict[str, tuple[Callable[[], BatchServer], int, str]] = {
+    "as it should be": (lambda: BatchServer(wavering), 1, ""),
+    "an error in a 200": (lambda: spoils(lambda line: failed_line(line, 200)), 2, ""),
+    "overload": (lambda: spoils(lambda line: failed_line(line, 429, "slow down")), 2, ""),
+    "null": (lambda: spoils(lambda line: line | {"response": None, "error": None}), 2, ""),
+    "no choice": (lambda: spoils(lambda line: line | {"response": {"body": {}}}), 2, ""),
+    "no body": (lambda: spoils(lambda line: line | {"response": {"status_code": 200}}), 2, ""),
+    "an error in words": (lambda: spoils(lambda line: line | {"error": "server_error"}), 2, ""),
+    "of another": (lambda: spoils(lambda line: failed_line({"custom_id": "of another"})), 2, ""),
+    "a number": (lambda: spoils(lambda line: {"custom_id": 7}), 2, ""),
+    "a list": (lambda: spoils(lambda line: ["no", "result"]), 2, ""),
+    "missing": (lambda: spoils(lambda line: {}), 2, ""),
+    "a fault beside each answer": (lambda: disturbed(doubled), 1, ""),
+    "failed": (lambda: ends("failed"), 2, ""),
+    "cancelled": (lambda: ends("cancelled"), 2, ""),
+    "fewer tokens at once": (lambda: BatchServer(wavering, most_tokens=20_000), 3, ""),
+    "unheard": (lambda: disturbed(unheard), 1, ""),
+    "unheard and unlisted": (lambda: disturbed(unheard_and_unlisted), 2, UNSURE),
+    "in trouble": (lambda: disturbed(troubled()), 1, ""),
+    "late": (lambda: disturbed(late()), 1, ""),
+    "a lost batch": (lambda: loses("/v1/batches/"), 2, UNKNOWN),
+    "lost results": (lambda: loses("/v1/files/output-0"), 2, LOST),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_whatever_the_server_does_the_numbers_are_the_same_and_nothing_is_paid_twice(
+    kind: str, at_once: Run, serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    make, batches, said = SERVERS[kind]
+    server = serve(make())
+    assert same(in_batches(server), at_once)
+    assert len(server.batches) == batches
+    assert bool(server.twice) == bool(said)
+    assert said in caplog.text
 
 
 def test_an_expired_batch_and_a_tenth_that_fails_of_many_questions_give_the_same_numbers(
-    tmp_path: Path,
+    serve: Serve,
 ) -> None:
-    server = BatchServer(
-        wavering,
-        ends=lambda number: "completed" if number else "expired",
-        spoils=a_tenth_fails,
-    )
-    positions = written(tmp_path / "positions.jsonl", 1000)
-    run = run_of(server, dataset=positions, batch=True)
-    assert sum(server.charged.values()) == 2000
+    def a_tenth_fails(line: Line, number: int) -> Line | None:
+        failing = int(line["custom_id"], 16) % 10 == number % 10
+        return failed_line(line) if failing else None
+
+    server = serve(replace(ends("expired"), spoils=a_tenth_fails))
+    run = in_batches(server, 500)
+    assert sum(server.charged.values()) == 1000
     assert not server.twice
     assert sum(server.live.values()) <= 2 * MIN_BATCH
     assert len(server.batches) == 3
-    assert same(run, run_of(Loopback(wavering), dataset=positions))
+    assert same(run, measure(wavering, dataset=positions(500)))
 
 
-def test_a_run_without_batches_takes_the_answers_of_one_with_them(positions: Path) -> None:
-    server = BatchServer(wavering)
-    with serving(server):
-        spec = Spec(model="m", base_url=server.url, dataset=positions, batch=True)
-        in_batches = evaluate(spec, quiet=True)
-        asked = sum(server.charged.values())
-        at_once = evaluate(replace(spec, batch=False), quiet=True)
+def test_a_run_without_batches_takes_the_answers_of_one_with_them(serve: Serve) -> None:
+    server = serve(BatchServer(wavering))
+    batched = in_batches(server)
+    asked = sum(server.charged.values())
+    single = measure(server, dataset=positions(SIZE))
     assert sum(server.charged.values()) - 1 == asked == 2 * SIZE  # is it the same model?
-    assert in_batches.samples == at_once.samples
+    assert batched.samples == single.samples
 
 
 def test_of_hits_that_are_drawn_no_more_are_asked_again_than_are_needed() -> None:
     plan = plan_for(Spec(n=50), RandomModel.info)
-    search = Search(
-        SelectionConfig(RandomModel.info, Pool("pool", shipped_pool("pool")[:2_000]), plan), 50
-    )
+    search = Search(SelectionConfig(RandomModel.info, Pool("pool", POOL[:2_000]), plan), 50)
     first = search.next_batch_size
     assert len(list(islice(search.requests(), first))) == first
     for _ in range(first):
@@ -114,9 +215,9 @@ def test_of_hits_that_are_drawn_no_more_are_asked_again_than_are_needed() -> Non
     assert search.next_batch_size == 75
 
 
-def test_a_dataset_is_found_in_waves_and_little_is_wasted(tmp_path: Path) -> None:
-    pool, server = written(tmp_path / "pool.jsonl", 1500), BatchServer(in_every_fifth)
-    run = run_of(server, pool=pool, n=150, batch=True)
+def test_a_dataset_is_found_in_waves_and_little_is_wasted(serve: Serve) -> None:
+    server = serve(BatchServer(in_every_fifth))
+    run = measure(server, pool=positions(1500), n=150, batch=True)
     first, *waves, measured = server.sizes
     assert (first, measured) == (300 - MIN_BATCH + 1, 300 - MIN_BATCH)
     assert len(waves) == 1
@@ -144,8 +245,7 @@ class Deadly(BatchServer):
 
     def add_routes(self, app: web.Application) -> None:
         super().add_routes(app)
-        left = list(KILLS)
-        self.left = left
+        self.left = left = list(KILLS)
 
         @web.middleware
         async def kill(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -159,130 +259,59 @@ class Deadly(BatchServer):
 
 
 @needs_posix
-def test_a_process_that_is_killed_again_and_again_pays_for_nothing_twice(tmp_path: Path) -> None:
-    server, pool = Deadly(in_every_fifth), written(tmp_path / "pool.jsonl", 1500)
+def test_a_process_that_is_killed_again_and_again_pays_for_nothing_twice(
+    tmp_path: Path, serve: Serve
+) -> None:
+    server, here, there = serve(Deadly(in_every_fifth)), tmp_path / "here", tmp_path / "there"
+    pool = positions(1500)
     arguments = ("run", "--model", "m", "--pool", pool, "-n", 120, "--quiet", "--base-url")
-    with serving(server):
-        deaths = 0
-        while server.left:
-            server.process = forked(*arguments, server.url, "--batch", "--out", tmp_path / "there")
-            server.process.start()
-            server.process.join(60)
-            assert server.process.exitcode == -signal.SIGKILL
-            deaths += 1
-        assert cdta(*arguments, server.url, "--batch", "--out", tmp_path / "there").returncode == 0
+    deaths = 0
+    while server.left:
+        server.process = forked(*arguments, server.url, "--batch", "--out", there)
+        server.process.start()
+        server.process.join(60)
+        assert server.process.exitcode == -signal.SIGKILL
+        deaths += 1
+    cdta(*arguments, server.url, "--batch", "--out", there, code=0)
     assert deaths == len(KILLS)
     assert not server.twice
-    with serving(Loopback(in_every_fifth)) as other:
-        home = str(tmp_path / "elsewhere")
-        done = cdta(*arguments, other.url, "--out", tmp_path / "here", CDTA_HOME=home)
-    assert done.returncode == 0
-    assert results_in(tmp_path / "here") == results_in(tmp_path / "there")
-    assert samples_in(tmp_path / "here") == samples_in(tmp_path / "there")
+    with serving(in_every_fifth) as other:
+        elsewhere = str(tmp_path / "elsewhere")
+        cdta(*arguments, other.url, "--out", here, code=0, CDTA_HOME=elsewhere)
+    assert results_in(here) == results_in(there)
+    assert samples_in(here) == samples_in(there)
 
 
 @needs_posix
 def test_ctrl_c_leaves_the_batch_running_and_says_how_to_come_back(
-    tmp_path: Path, positions: Path
+    tmp_path: Path, serve: Serve
 ) -> None:
-    server = BatchServer(wavering, polls=10**9)
-    with serving(server):
-        run = ("run", "--base-url", server.url, "--model", "m", "--dataset", positions, "--batch")
-        process = process_of(*run, "--out", tmp_path / "run")
-        while not server.looks:
-            assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=30)
-        assert process.returncode == 1
-        assert told == (
-            "cdta: stopped; the batch batch_0 goes on at its provider, run the same command again "
-            "to go on\n"
-        )
-        server.polls = 0
-        assert cdta(*run, "--out", tmp_path / "run").returncode == 0
+    server = serve(BatchServer(wavering, polls=10**9))
+    run = ("run", "--base-url", server.url, "--model", "m", "--dataset", positions(SIZE), "--batch")
+    process = process_of(*run, "--out", tmp_path / "run")
+    while not server.looks:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert told == (
+        "cdta: stopped; the batch batch_0 goes on at its provider, run the same command again "
+        "to go on\n"
+    )
+    server.polls = 0
+    cdta(*run, "--out", tmp_path / "run", code=0)
     assert (server.sizes, server.twice) == ([2 * SIZE - MIN_BATCH], [])
 
 
-@pytest.mark.parametrize(
-    "spoilt",
-    [
-        lambda line: failed_line(line, 200),
-        lambda line: failed_line(line, 429, "slow down"),
-        lambda line: {"custom_id": line["custom_id"], "response": None, "error": None},
-        lambda line: {"custom_id": line["custom_id"], "response": {"body": {"choices": []}}},
-        lambda line: {"custom_id": line["custom_id"], "response": {"status_code": 200}},
-        lambda line: {"custom_id": line["custom_id"], "error": "server_error"},
-        lambda line: {"custom_id": "somebody else's", "response": {"body": {"choices": []}}},
-        lambda line: {"custom_id": 7},
-        lambda line: ["no", "result"],
-        lambda line: {},
-    ],
-    ids=[
-        *("an error in a 200", "overload", "null", "no choice", "no body", "an error in words"),
-        *("of another", "a number", "a list", "missing"),
-    ],
-)
-def test_what_is_no_answer_is_asked_again_and_never_kept(
-    spoilt: Callable[[Line], Any], positions: Path, at_once: Run
-) -> None:
-    server = BatchServer(wavering, spoils=in_the_first(spoilt))
-    run = run_of(server, dataset=positions, batch=True)
-    assert len(server.batches) == 2
-    assert not server.twice
-    assert same(run, at_once)
-
-
-def test_an_answer_counts_although_a_fault_stands_beside_it(positions: Path, at_once: Run) -> None:
-    server = BatchServer(wavering)
-
-    async def doubled(http: web.Request) -> web.StreamResponse | None:
-        if http.path != "/v1/files/output-0/content":
-            return None
-        answered = [json.loads(line) for line in server.files["output-0"].splitlines()]
-        lines = [each for line in answered for each in (failed_line(line), line, line)]
-        return web.Response(body="\n\n{broken\n".join(map(json.dumps, lines)).encode())
-
-    server.disturbs = doubled
-    run = run_of(server, dataset=positions, batch=True)
-    assert (len(server.batches), server.twice) == (1, [])
-    assert same(run, at_once)
-
-
-@pytest.mark.parametrize("status", ["failed", "cancelled"])
-def test_a_batch_that_ends_badly_is_followed_by_another(
-    status: str, positions: Path, at_once: Run
-) -> None:
-    server = BatchServer(wavering, ends=lambda number: "completed" if number else status)
-    run = run_of(server, dataset=positions, batch=True)
-    assert len(server.batches) == 2
-    assert not server.twice
-    assert same(run, at_once)
-
-
 def test_when_no_batch_works_the_run_says_so_and_keeps_what_it_has(
-    positions: Path, at_once: Run
+    at_once: Run, serve: Serve
 ) -> None:
-    server = BatchServer(wavering, ends=lambda _: "failed")
-    told = r"90 of 100 samples have no answer \(the first: no answer in 3 batches, the last time: "
-    with serving(server):
-        spec = Spec(model="m", base_url=server.url, dataset=positions, batch=True)
-        with pytest.raises(Incomplete, match=told):
-            evaluate(spec, quiet=True)
-        assert len(server.batches) == 3
-        server.ends = lambda _: "completed"
-        assert same(evaluate(spec, quiet=True), at_once)
+    server = serve(BatchServer(wavering, ends=lambda _: "failed"))
+    told = r"50 of 60 samples have no answer \(the first: no answer in 3 batches, the last time: "
+    with pytest.raises(Incomplete, match=told):
+        in_batches(server)
+    assert len(server.batches) == 3
+    server.ends = lambda _: "completed"
+    assert same(in_batches(server), at_once)
     assert not server.twice
-
-
-def test_where_fewer_tokens_may_be_under_way_batches_are_smaller(
-    positions: Path, at_once: Run
-) -> None:
-    server = BatchServer(wavering, most_tokens=20_000)
-    run = run_of(server, dataset=positions, batch=True)
-    assert [
-        size
-        for size, batch in zip(server.sizes, server.batches.values(), strict=True)
-        if batch["ends"] == "completed"
-    ] == [45] * 4
-    assert not server.twice
-    assert same(run, at_once)
