@@ -1,4 +1,4 @@
-"""What is kept of a model: which of its answers count, and what they are found by."""
+"""What is cached of a model: which of its answers count, and what they are found by."""
 
 import asyncio
 from collections.abc import Iterator
@@ -19,14 +19,12 @@ from cant_do_that_anymore.providers.base import (
     local_info,
 )
 from cant_do_that_anymore.providers.local import RandomModel
+from cant_do_that_anymore.providers.request_variants import limit_of
 
 QUESTION = Question(STANDARD, ("e2e4",), (Message("user", "e2e4"),))
-OTHER_QUESTION = replace(QUESTION, messages=(Message("user", "d2d4"),))
 ASK = Request(QUESTION, "measuring", "standard")
 SMALL, MIDDLE, LARGE = (Settings(max_tokens=limit) for limit in (50, 80, 100))
 WHOLE, CUT_OFF = Answer("e7e5"), Answer("e7", "length")
-
-
 MODEL, OTHER = RandomModel.info, local_info("other", connections=4)
 
 
@@ -37,69 +35,65 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-def save(kept: ModelCache, ask: Request, settings: Settings, answer: Answer) -> Answer:
+def save(store: Store, settings: Settings, answer: Answer, draw: int = 0) -> Answer:
     async def saved() -> Answer:
-        return await kept.save(ask, settings, answer)
+        return await ModelCache(MODEL, store).save(replace(ASK, draw=draw), settings, answer)
 
     return asyncio.run(saved())
 
 
-def test_of_smaller_limits_the_largest_counts_unless_it_cut_the_answer_off(store: Store) -> None:
-    kept = ModelCache(MODEL, store)
-    whole, cut, grown, cut_later = (replace(ASK, draw=draw) for draw in range(4))
-    for ask, at_small, at_middle in (
-        (whole, WHOLE, None),
-        (cut, CUT_OFF, None),
-        (grown, CUT_OFF, WHOLE),
-        (cut_later, WHOLE, CUT_OFF),
-    ):
-        save(kept, ask, SMALL, at_small)
-        if at_middle:
-            save(kept, ask, MIDDLE, at_middle)
-    found = [kept.answer(ask, LARGE) for ask in (whole, cut, grown, cut_later)]
-    assert found == [WHOLE, None, WHOLE, None]
-    assert [kept.had_truncation([ask], LARGE) for ask in (whole, cut, grown, cut_later)] == [
-        *(False, True, False, True)
-    ]
-    assert not kept.had_truncation([replace(ASK, draw=9), whole], LARGE)
+ROOM = Settings(max_tokens=60, reasoning_tokens=20)
 
 
-def test_room_to_think_is_part_of_the_limit(store: Store) -> None:
-    kept = ModelCache(MODEL, store)
-    save(kept, ASK, Settings(max_tokens=60, reasoning_tokens=20), WHOLE)
-    for max_tokens, reasoning_tokens, found in ((50, 30, WHOLE), (50, 31, WHOLE), (50, 29, None)):
-        settings = Settings(max_tokens=max_tokens, reasoning_tokens=reasoning_tokens)
-        assert kept.answer(ASK, settings) == found
+@pytest.mark.parametrize(
+    ("saved", "wanted", "found", "was_truncated"),
+    [
+        # of smaller limits the largest counts, unless it cut the answer off
+        ([(SMALL, WHOLE)], LARGE, WHOLE, False),
+        ([(SMALL, CUT_OFF)], LARGE, None, True),
+        ([(SMALL, CUT_OFF), (MIDDLE, WHOLE)], LARGE, WHOLE, False),
+        ([(SMALL, WHOLE), (MIDDLE, CUT_OFF)], LARGE, None, True),
+        # room to think is part of the limit
+        ([(ROOM, WHOLE)], Settings(max_tokens=50, reasoning_tokens=30), WHOLE, False),
+        ([(ROOM, WHOLE)], Settings(max_tokens=50, reasoning_tokens=31), WHOLE, False),
+        ([(ROOM, WHOLE)], Settings(max_tokens=50, reasoning_tokens=29), None, False),
+        # under its own limit an answer counts however it ended, and the first one stays
+        ([(SMALL, CUT_OFF)], SMALL, CUT_OFF, False),
+        ([(SMALL, WHOLE), (SMALL, CUT_OFF)], SMALL, WHOLE, False),
+        # a larger limit or another temperature does not count
+        ([(MIDDLE, WHOLE)], SMALL, None, False),
+        ([(MIDDLE, WHOLE)], replace(LARGE, temperature=0.0), None, False),
+    ],
+)
+def test_which_answer_counts(
+    store: Store,
+    saved: list[tuple[Settings, Answer]],
+    wanted: Settings,
+    found: Answer | None,
+    was_truncated: bool,
+) -> None:
+    first: dict[Settings, Answer] = {}
+    for settings, answer in saved:
+        assert save(store, settings, answer) == first.setdefault(settings, answer)
+    cache = ModelCache(MODEL, store)
+    assert cache.answer(ASK, wanted) == found
+    assert cache.had_truncation([replace(ASK, draw=9), ASK], wanted) == was_truncated
+    of_the_same_limit = limit_of((), wanted) in (limit_of((), settings) for settings in first)
+    same_limit_only = replace(ASK, same_limit_only=True)
+    assert cache.answer(same_limit_only, wanted) == (found if of_the_same_limit else None)
+    assert ModelCache(OTHER, store).answer(ASK, wanted) is None
 
 
-def test_under_its_own_limit_an_answer_counts_however_it_ended(store: Store) -> None:
-    kept = ModelCache(MODEL, store)
-    save(kept, ASK, SMALL, CUT_OFF)
-    assert kept.answer(ASK, SMALL) == CUT_OFF
-    assert not kept.had_truncation([ASK], SMALL)
-    assert kept.answer(replace(ASK, same_limit_only=True), SMALL) == CUT_OFF
-
-
-def test_a_larger_limit_and_for_who_asks_anew_a_smaller_one_does_not_count(store: Store) -> None:
-    kept = ModelCache(MODEL, store)
-    save(kept, ASK, MIDDLE, WHOLE)
-    assert kept.answer(ASK, SMALL) is None
-    assert kept.answer(ASK, LARGE) == WHOLE
-    assert kept.answer(replace(ASK, same_limit_only=True), LARGE) is None
-    assert kept.answer(ASK, replace(LARGE, temperature=0.0)) is None
-
-
-def test_an_answer_counts_in_whatever_form_it_was_asked(store: Store) -> None:
-    kept = ModelCache(MODEL, store)
+def test_an_answer_counts_in_whatever_variant_it_was_requested(store: Store) -> None:
     bare = replace(WHOLE, conceded=("no temperature",))
-    save(kept, ASK, SMALL, bare)
-    save(kept, replace(ASK, draw=1), LARGE, WHOLE)
-    assert kept.answer(ASK, SMALL) == bare
-    assert kept.variants(SMALL) == [(), ("no temperature",)]
-    assert ModelCache(OTHER, store).answer(ASK, SMALL) is None
+    save(store, SMALL, bare)
+    save(store, LARGE, WHOLE, draw=1)
+    cache = ModelCache(MODEL, store)
+    assert cache.answer(ASK, SMALL) == bare
+    assert cache.variants(SMALL) == [(), ("no temperature",)]
 
 
-def test_the_form_of_a_model_is_known_by_model_effort_and_body(store: Store) -> None:
+def test_the_variant_of_a_model_is_known_by_model_effort_and_body(store: Store) -> None:
     ModelCache(MODEL, store).set_variant(SMALL, ("no system",))
     later = ModelCache(MODEL, store)
     assert later.variant(SMALL) == later.variant(LARGE) == ("no system",)
@@ -122,21 +116,16 @@ def test_what_a_server_said_is_known_by_name_and_model(store: Store) -> None:
     assert ModelCache(OTHER, store).record_fingerprints({"owner": "b"}) == {"owner": []}
 
 
-def test_the_answer_that_was_first_is_the_one_that_counts(store: Store) -> None:
-    kept = ModelCache(MODEL, store)
-    assert save(kept, ASK, SMALL, WHOLE) is WHOLE
-    assert save(kept, ASK, SMALL, CUT_OFF) == WHOLE
-
-
 def test_the_seed_of_a_question_is_the_same_in_every_version() -> None:
     settings = Settings(0.5, 16, 7)
     assert with_request_seed(MODEL, ASK, settings) == replace(settings, seed=269961778539680)
+    other_question = replace(QUESTION, messages=(Message("user", "d2d4"),))
     seeds = {
         with_request_seed(model, ask, each).seed
         for model, ask, each in (
             (MODEL, ASK, settings),
             (OTHER, ASK, settings),
-            (MODEL, replace(ASK, question=OTHER_QUESTION), settings),
+            (MODEL, replace(ASK, question=other_question), settings),
             (MODEL, replace(ASK, purpose="selection"), settings),
             (MODEL, replace(ASK, draw=1), settings),
             (MODEL, ASK, replace(settings, temperature=0.0)),

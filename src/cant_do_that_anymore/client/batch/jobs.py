@@ -275,16 +275,16 @@ class Batches:
         """
         started, lookups = time.monotonic(), 0
         for attempts in count():
+            fault = None
             try:
                 value, lookups = await call(), lookups + 1
                 if value is not None or lookups == MAX_LOOKUPS:
                     return value
-                fault, started = TransientError("not found"), time.monotonic()
             except TransientError as error:
                 fault = error
-            stopped = await self._stopped_within(backoff_seconds(attempts, fault.retry_after))
-            if stopped or time.monotonic() - started > REQUEST_DEADLINE:
-                raise Interrupted(
-                    f"the batches cannot be reached ({fault})", "what was sent goes on there"
-                )
+            delay = backoff_seconds(attempts, fault.retry_after if fault else None)
+            stopped = await self._stopped_within(delay)
+            if stopped or (fault and time.monotonic() - started > REQUEST_DEADLINE):
+                why = f"the batches cannot be reached ({fault or 'stopped'})"
+                raise Interrupted(why, "what was sent goes on there")
         raise AssertionError("there is always another try")
