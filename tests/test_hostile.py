@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.comparison.openai_records import records_in
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.files import safe_name
@@ -24,7 +23,6 @@ from cant_do_that_anymore.game.position import (
     Position,
     read_positions,
     shipped_pool,
-    write_positions,
 )
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.oaieval.solvers import read_registry, solver_fields
@@ -36,9 +34,7 @@ from cant_do_that_anymore.task.prompts import wording_named
 from cant_do_that_anymore.task.scorer import answered_move, names_special
 from cant_do_that_anymore.task.types import Reading
 from cant_do_that_anymore.task.yes_no import read_yes_no
-from loopback import Loopback, serving
-from players import habit
-from processes import cdta
+from testing import habit, measure, positions, serving
 
 quickly = settings(
     max_examples=60,
@@ -139,14 +135,10 @@ def test_different_names_become_different_file_names(one: str, other: str) -> No
 @pytest.mark.parametrize("name", TRICKS)
 def test_no_model_name_writes_outside_the_home(name: str, home: Path, tmp_path: Path) -> None:
     """The server calls itself by the same name, which names the folders of dataset and run."""
-    positions = tmp_path / "pool.jsonl"
-    write_positions(positions, POOL)
-    server = Loopback(habit, model=name)
-    with serving(server):
-        run = evaluate(Spec(model=name, base_url=server.url, pool=positions, n=5), quiet=True)
+    with serving(habit, model=name) as server:
+        run = measure(server, model=name, pool=positions(40), n=5)
     save_run(run, new_run_dir(run))
-    outside = {path for path in tmp_path.rglob("*") if home not in path.parents}
-    assert outside == {home, positions}
+    assert {path for path in tmp_path.rglob("*") if home not in path.parents} == {home}
     assert load_run(next((home / "runs").iterdir())).model == name
 
 
@@ -187,20 +179,10 @@ def test_position_files(content: bytes | int, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run over 4 samples, the files of which are damaged in copies."""
     folder = tmp_path_factory.mktemp("made")
-    made = cdta(
-        *("run", "--model", "cdta/random", "-n", 4, "--out", folder / "run", "--pool"),
-        _pool_file(folder),
-        CDTA_HOME=str(folder / "home"),
-    )
-    assert made.returncode == 0, made.stderr
+    save_run(measure("cdta/random", n=4, pool=positions(600)), folder / "run")
     return folder / "run"
-
-
-def _pool_file(folder: Path) -> Path:
-    file = folder / "pool.jsonl"
-    write_positions(file, shipped_pool("pool")[:600])
-    return file
 
 
 @quickly
@@ -219,13 +201,21 @@ def test_run_folders_with_bytes_changed(
 def test_run_folders_with_values_changed(
     data: st.DataObject, run_folder: Path, tmp_path: Path
 ) -> None:
-    facts = json.loads((run_folder / "run.json").read_text())
-    samples = [json.loads(line) for line in (run_folder / "samples.jsonl").open()]
+    facts, samples = read_run(run_folder)
     within = data.draw(st.sampled_from([facts, samples[0], samples[0]["replies"]["standard"]]))
     within[data.draw(st.sampled_from(sorted(within)))] = data.draw(any_json)
-    (tmp_path / "run.json").write_text(json.dumps(facts))
-    (tmp_path / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in samples))
+    write_run(tmp_path, facts, samples)
     result_or_sentence(lambda: load_run(tmp_path))
+
+
+def read_run(folder: Path) -> tuple[Any, list[Any]]:
+    samples = (folder / "samples.jsonl").read_text().splitlines()
+    return json.loads((folder / "run.json").read_text()), [json.loads(line) for line in samples]
+
+
+def write_run(folder: Path, facts: Any, samples: list[Any]) -> None:
+    (folder / "run.json").write_text(json.dumps(facts))
+    (folder / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in samples))
 
 
 def places_in(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -242,13 +232,11 @@ def places_in(value: Any) -> Iterator[tuple[Any, Any]]:
 def test_run_folders_with_junk_in_any_one_place(
     junk: object, run_folder: Path, tmp_path: Path
 ) -> None:
-    facts = json.loads((run_folder / "run.json").read_text())
-    samples = [json.loads(line) for line in (run_folder / "samples.jsonl").open()]
+    facts, samples = read_run(run_folder)
     for place, key in [*places_in(facts), *places_in(samples[0])]:
         whole = place[key]
         place[key] = junk
-        (tmp_path / "run.json").write_text(json.dumps(facts))
-        (tmp_path / "samples.jsonl").write_text("".join(json.dumps(s) + "\n" for s in samples))
+        write_run(tmp_path, facts, samples)
         result_or_sentence(lambda: summary(load_run(tmp_path)))
         place[key] = whole
 

@@ -16,11 +16,9 @@ from processes import cdta, process_of, results_in, samples_in
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["rules"],
         ["--help"],
         ["legal", "e2e4", "e2e5"],
         ["run", "--model", "cdta/rnadom"],
-        ["run", "--eval", "al"],
     ],
     ids=" ".join,
 )
@@ -35,7 +33,7 @@ def test_it_measures_the_same(tmp_path: Path) -> None:
     run = ("run", "--model", "cdta/random", "--eval", "all_diagonal", "-n", 3, "--quiet", "--out")
     process = process_of(*run, tmp_path / "there", CDTA_HOME=str(tmp_path / "elsewhere"))
     process.communicate(timeout=60)
-    assert cdta(*run, tmp_path / "here").returncode == process.returncode == 0
+    cdta(*run, tmp_path / "here", code=0)
     assert samples_in(tmp_path / "here") == samples_in(tmp_path / "there")
     assert results_in(tmp_path / "here") == results_in(tmp_path / "there")
 

@@ -370,11 +370,11 @@ def test_a_lost_connection_is_noticed() -> None:
         *("\n\n1. N", "\n\n{}1.", '[a "', '\n[a "x"]', '\n[a "x"]\n', '\n[a "x"]\n\n'),
     ],
 )
-def test_nearly_a_megabyte_of_anything_costs_no_more_time_than_other_games(text: str) -> None:
-    long = TAGS + "1. e4 " + text * (1_000_000 // len(text)) + "\n\n"
+def test_half_a_megabyte_of_anything_costs_no_more_time_than_other_games(text: str) -> None:
+    long = TAGS + "1. e4 " + text * (500_000 // len(text)) + "\n\n"
     started = time.process_time()
     found = lines(mined_text(ITALIAN + long + ITALIAN))
-    assert time.process_time() - started < 20
+    assert time.process_time() - started < 10  # quadratic time would be hours
     assert found[0][1:] == found[-1][1:] == (["e2e4", "e7e5", "g1f3", "b8c6"], "f1c4")
 
 
