@@ -73,16 +73,6 @@ PROVIDERS = {
 }
 
 
-def inspect_missing(model: str) -> InvalidInput:
-    """Return the error for a model that needs Inspect AI where that is not installed."""
-    provider = model.partition("/")[0]
-    extra = provider if provider in EXTRAS.values() else "inspect"
-    return InvalidInput(f"{model} needs Inspect AI: pip install 'cant-do-that-anymore[{extra}]'")
-
-
-_LARGE_PROVIDERS = ("openai", "anthropic", "google")
-
-
 def with_provider(name: str) -> str:
     """Return the name with its provider if the price list of a large one has the model, else "".
 
@@ -91,7 +81,7 @@ def with_provider(name: str) -> str:
     """
     from genai_prices import Usage, calc_price  # takes half a second to import
 
-    for provider in _LARGE_PROVIDERS:
+    for provider in ("openai", "anthropic", "google"):
         try:
             calc_price(Usage(), name, provider_id=provider)
         except LookupError:
@@ -280,7 +270,10 @@ class Name:
         try:
             from .inspect_api import HostedModel  # takes 2 s to import
         except ModuleNotFoundError:
-            raise inspect_missing(str(self.model)) from None
+            extra = self.provider if self.provider in EXTRAS.values() else "inspect"
+            raise InvalidInput(
+                f"{self.model} needs Inspect AI: pip install 'cant-do-that-anymore[{extra}]'"
+            ) from None
         return HostedModel(
             inspect_info(str(self.model), tag=self.tag), resolve_headers(self.headers)
         )
@@ -340,7 +333,7 @@ def _only_model_at(base_url: str, access: Access) -> str:
     async def served() -> list[str]:
         server = ServerModel(server_info("", base_url), access)
         try:
-            return await server.models_served()
+            return list(await server.models_served())
         finally:
             await server.close()
 

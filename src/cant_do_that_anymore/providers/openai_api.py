@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -43,42 +42,6 @@ from .responses import (
     parse_retry_after,
 )
 
-Card = dict[str, Any]
-
-LISTING_TIME_TOLERANCE = 60  # seconds
-
-
-def parse_model_list(body: str) -> list[Card]:
-    """Parse the response of ``/models`` to its entries.
-
-    Raises:
-        ValueError: if it is not a list of models.
-    """
-    try:
-        return [card for card in json.loads(body)["data"] if isinstance(card["id"], str)]
-    except (LookupError, TypeError, RecursionError) as fault:
-        raise ValueError(f"no list of models: {fault}") from None
-
-
-def weights_fingerprint(cards: Sequence[Card], name: str) -> dict[str, str]:
-    """Return when a model was created and from which root, as far as the server says so.
-
-    A creation time equal to the current time is dropped: some servers report that for every model.
-    """
-    card = next((card for card in cards if card["id"] == name), {})
-    created = card.get("created")
-    if isinstance(created, int | float) and abs(time.time() - created) < LISTING_TIME_TOLERANCE:
-        created = None
-    facts = {"created": created, "root": card.get("root")}
-    return {key: str(value)[:300] for key, value in facts.items() if value}
-
-
-def suggestion(cards: Sequence[Card], name: str) -> str:
-    """Return a hint at the served name nearest to an unknown name; "" if the name is served."""
-    served = [card["id"] for card in cards]
-    return f"; {nearest(name, served)}" if served and name not in served else ""
-
-
 MAX_RESPONSE_SECONDS = 1800  # some models reason for ten minutes and more
 TIME_OUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
 LONG_TIME_OUT = aiohttp.ClientTimeout(total=MAX_RESPONSE_SECONDS, sock_connect=30)
@@ -95,6 +58,7 @@ OUT_OF_TOKENS = b"Could not finish the message"
 RESPONSES_API = b"v1/responses"
 MAX_RESPONSE_BYTES = 2**25
 LIST_TIME_OUT = aiohttp.ClientTimeout(total=60, sock_connect=30)  # for ``/models``
+LISTING_TIME_TOLERANCE = 60  # seconds
 
 
 class ServerModel(Model):
@@ -117,12 +81,12 @@ class ServerModel(Model):
         """Send one request to the server."""
         time_out = LONG_TIME_OUT if limit_of(variant, settings) > MIN_REASONING_TOKENS else TIME_OUT
         request = self.request(question, settings, variant)
-        response = await self.send(
-            "POST", self.path, time_out=time_out, longest=MAX_RESPONSE_BYTES, json=request
-        )
+        response = await self.send("POST", self.path, time_out=time_out, json=request)
         if response.status == 404:
             with suppress(UserError):
-                self._suggestion = suggestion(await self._cards(), self._served_as)
+                served = await self.models_served()
+                if served and self._served_as not in served:
+                    self._suggestion = f"; {nearest(self._served_as, served)}"
         return self.answer_in(response, variant)
 
     async def close(self) -> None:
@@ -130,30 +94,37 @@ class ServerModel(Model):
         if self._session:
             await self._session.close()
 
-    async def models_served(self) -> list[str]:
-        """Return the names of the models that the server lists.
+    async def models_served(self) -> dict[str, dict[str, Any]]:
+        """Return the models that the server lists, by name.
 
         Raises:
             UserError: if the server does not list its models.
         """
-        return [card["id"] for card in await self._cards()]
-
-    async def fingerprints(self) -> dict[str, str]:
-        """Return what identifies the weights behind the name, as far as the server reports it."""
-        facts = {"system_fingerprint": self._fingerprint} if self._fingerprint else {}
-        with suppress(UserError):
-            facts |= weights_fingerprint(await self._cards(), self._served_as)
-        return facts
-
-    async def _cards(self) -> list[Card]:
-        response = self.send("GET", "/models", time_out=LIST_TIME_OUT, longest=MAX_RESPONSE_BYTES)
         try:
-            return parse_model_list(self._redact((await response).body.decode("utf-8", "replace")))
-        except (ValueError, TransientError):
+            response = await self.send("GET", "/models", time_out=LIST_TIME_OUT)
+            listing = json.loads(self._redact(response.body.decode("utf-8", "replace")))
+            return {card["id"]: card for card in listing["data"] if isinstance(card["id"], str)}
+        except (ValueError, LookupError, TypeError, RecursionError, TransientError):
             raise UserError(
                 f"the server at {self.info.endpoint} does not list its models; name one with "
                 f"--model{self._v1_hint}"
             ) from None
+
+    async def fingerprints(self) -> dict[str, str]:
+        """Return what identifies the weights behind the name, as far as the server reports it.
+
+        A creation time equal to the current time is dropped: some servers report that for every
+        model.
+        """
+        facts: dict[str, Any] = {"system_fingerprint": self._fingerprint}
+        with suppress(UserError):
+            card = (await self.models_served()).get(self._served_as, {})
+            facts |= {name: card.get(name) for name in ("created", "root")}
+            created = facts["created"]
+            if isinstance(created, int | float):
+                is_now = abs(time.time() - created) < LISTING_TIME_TOLERANCE
+                facts["created"] = None if is_now else created
+        return {key: str(value)[:300] for key, value in facts.items() if value}
 
     def request(
         self, question: Question, settings: Settings, variant: RequestVariant
@@ -183,7 +154,7 @@ class ServerModel(Model):
         path: str,
         *,
         time_out: aiohttp.ClientTimeout,
-        longest: int,
+        longest: int | None = None,
         **body: Any,
     ) -> Response:
         """Send one request to a path of the server.
@@ -192,7 +163,7 @@ class ServerModel(Model):
             TransientError: if no complete response arrives, or it is longer than ``longest``.
             UserError: if the server never answered, or redirects.
         """
-        url = url_for(self.info.endpoint, path)
+        url, longest = url_for(self.info.endpoint, path), longest or MAX_RESPONSE_BYTES
         request = self._client().request(
             method, url, timeout=time_out, allow_redirects=False, **body
         )

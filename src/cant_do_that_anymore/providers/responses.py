@@ -135,17 +135,11 @@ def thinking_tokens(
 
 MAX_RETRY_AFTER = 600.0  # seconds
 # Stop reasons that servers send. With any other one, an empty text is not an answer.
+_ENDED = ("stop", "eos", "eos_token", "end_turn", "stop_sequence")
+_CUT_OFF = ("length", "max_tokens", "max_output_tokens", "model_length")
 STOP_REASONS: dict[object, StopReason] = {
-    "stop": "stop",
-    "eos": "stop",
-    "eos_token": "stop",
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "model_length": "length",
-    "model_context_window_exceeded": "length",
+    **dict.fromkeys(_ENDED, "stop"),
+    **dict.fromkeys((*_CUT_OFF, "model_context_window_exceeded"), "length"),
     "content_filter": "refused",
 }
 # With one of these stop reasons, no text is an answer.
