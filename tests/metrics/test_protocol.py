@@ -9,7 +9,6 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-import chess
 import pytest
 from aiohttp import web
 from inspect_ai.model import GenerateConfig, ModelAPI, ModelOutput, modelapi
@@ -17,7 +16,6 @@ from inspect_ai.model._model_call import ModelCall
 from rich.console import Console
 
 from cant_do_that_anymore.game.position import Position, write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.metrics.bounds import interval_of
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE, measures_for
 from cant_do_that_anymore.metrics.stopping import on_precision
@@ -160,37 +158,12 @@ def test_unusable_answers_widen_the_interval_where_they_matter_beside_it(
     assert interval.low < bounds.low < bounds.high < as_scored.high < interval.high
 
 
-def test_bounds_are_reached_by_guessing_every_unusable_answer() -> None:
-    run = planned((*KEPT, 1), ("unreadable", "legal", 1), ("special", "truncated", 1))
-    bounds = run.results.bounds[IMPACT]
-    guesses = [(2 if b else 1) / (3 if a else 2) - 1 for a in (0, 1) for b in (0, 1)]
-    assert [bounds.low, bounds.high] == pytest.approx([min(guesses), max(guesses)])
-
-
 def test_rule_uptake_is_not_earned_by_temperature() -> None:
     """Who ignores the rules plays other legal moves as often before the change as after it."""
     run = measure("cdta/pocket", eval="all_small", temperature=2.0)
     interval = run.results.intervals[UPTAKE]
     assert run.results.metrics["adaptation_rate"]
     assert interval.low < 0 < interval.high
-
-
-def test_uptake_and_any_forbidden_follow_from_the_moves() -> None:
-    run = measure("cdta/pocket", n=80)
-    broken_before = broken_after = forbidden = 0
-    for sample in run.samples:
-        board = sample.position.board()
-        before, after = (
-            chess.Move.from_uci(sample.replies[name].move or "a1a1")
-            for name in ("standard", "changed")
-        )
-        broken_before += not BISHOPS_AS_KNIGHTS.is_legal(board, before)
-        broken_after += not BISHOPS_AS_KNIGHTS.is_legal(board, after)
-        forbidden += STANDARD.is_legal(board, before) and not BISHOPS_AS_KNIGHTS.is_legal(
-            board, before
-        )
-    assert run.results.metrics[UPTAKE] == pytest.approx(1 - broken_after / broken_before)
-    assert run.results.metrics["standard_forbidden_proportion"] == pytest.approx(forbidden / 80)
 
 
 @pytest.mark.parametrize(

@@ -1,52 +1,28 @@
 """Rule uptake ranks what models do: neither the strength of a habit nor useless answers decide."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cant_do_that_anymore import compare
+from cant_do_that_anymore import compare, load
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.metrics.measures import IMPACT, UPTAKE
 from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.storage import save_run
 from cant_do_that_anymore.task.types import Eval, Outcome
-from testing import (
-    POOL,
-    Body,
-    cdta,
-    habit,
-    is_changed,
-    legal_under_both,
-    measure,
-    moves_in,
-    number_of,
-    played,
-    positions,
-)
-
-
-def plays_habit(standard: int, changed: int) -> Callable[[Body], str]:
-    """The special move in so many of a hundred positions under each rule set, else a legal one."""
-
-    def answer(request: Body) -> str:
-        moves = moves_in(request)
-        often = changed if is_changed(request) else standard
-        return habit(request) if number_of(moves) % 100 < often else legal_under_both(moves)[0]
-
-    return answer
+from runs import comparisons_of
+from testing import POOL, cdta, keeps, played
 
 
 def test_a_perfect_model_leads_one_that_keeps_half_of_a_stronger_habit(tmp_path: Path) -> None:
-    perfect, half = (
-        measure(plays_habit(*shares), model=model, dataset=positions(200), n=200)
-        for model, shares in (("perfect", (45, 0)), ("half", (95, 45)))
-    )
+    perfect = played("perfect", "legal", keeps(45, "legal"))
+    half = played("half", keeps(45, "legal"), keeps(95, "legal"))
     assert perfect.results.metrics[UPTAKE] == 1
     for run in (perfect, half):
-        run.save(tmp_path / run.model)
+        save_run(run, tmp_path / run.model)
     told = json.loads(cdta("compare", tmp_path / "half", tmp_path / "perfect", "--json").stdout)
     assert told["ranking"] == ["perfect", "half"]
     assert [pair["measure"] for pair in told["pairs"]] == [UPTAKE, "adaptation_rate", IMPACT]
@@ -54,16 +30,19 @@ def test_a_perfect_model_leads_one_that_keeps_half_of_a_stronger_habit(tmp_path:
     assert (first["models"], first["verdict"]) == (["perfect", "half"], "different")
     assert 0.3 < first["low"] < first["difference"] < first["high"] < 1
     assert first["p_uncorrected"] < first["p"] < 0.001
-    assert compare(half, perfect).verdict.startswith(
+    assert compare(load(tmp_path / "half"), load(tmp_path / "perfect")).verdict.startswith(
         "perfect adapts most; its lead over half is significant: "
     )
 
 
 def test_two_perfect_models_are_not_different_however_strong_their_habits_are() -> None:
-    runs = [measure("cdta/pocket-rules", temperature=heat, n=300) for heat in (0.2, 1.5)]
+    runs = [
+        played(f"{share}", "legal", keeps(share, "legal"), positions=POOL[:300])
+        for share in (95, 45)
+    ]
     strong, weak = (run.results.intervals["predicted_move_proportion"] for run in runs)
     assert strong.low > weak.high + 0.2
-    for found in compare(*runs).comparisons:
+    for found in comparisons_of(runs):
         assert found.values == ((1, 1) if found.measure.perfect == 1 else (-1, -1))
         assert found.verdict == "equivalent"
 

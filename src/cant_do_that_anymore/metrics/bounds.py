@@ -1,9 +1,8 @@
 """Intervals of measures, and their bounds over everything unusable answers could have been."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import TypeVar
 
 from ..formatting import Number
 from ..task.conditions import QUESTIONS
@@ -13,8 +12,6 @@ from .types import Bounds, Measure
 
 # Unusable answers are ignored if they change less than this share of the interval's width.
 NEGLIGIBLE = 0.1
-
-_Guess = TypeVar("_Guess")
 
 
 def answered(samples: Sequence[Sample]) -> list[Sample]:
@@ -95,10 +92,8 @@ def bounds_apply(
 ) -> bool:
     """Whether unusable answers move the value or widen the interval by more than a tenth."""
     width = as_scored.high - as_scored.low
-    widest = max(interval.high for interval in intervals) - min(
-        interval.low for interval in intervals
-    )
-    return max(max(values) - min(values), widest - width) > NEGLIGIBLE * width
+    lowest, highest = min(each.low for each in intervals), max(each.high for each in intervals)
+    return max(max(values) - min(values), highest - lowest - width) > NEGLIGIBLE * width
 
 
 def bounds_of(
@@ -110,37 +105,33 @@ def bounds_of(
     """
     if not any_unusable(samples, measure.needs):
         return None
-    answered_samples, games = answered(samples), games_of(samples)
+    scored, games = answered(samples), games_of(samples)
     guessed = [(ratio_of(measure, guess), games) for guess in guesses(measure, samples)]
+    possible = [(ratio_of(measure, scored), games_of(scored)), *guessed]
     return bounds_over(
-        [(ratio_of(measure, answered_samples), games_of(answered_samples)), *guessed],
-        lambda guess: guess[0].value,
-        lambda guess: guess[0].interval(guess[1], critical_factor),
+        [ratio.value for ratio, _ in possible],
+        [ratio.interval(games, critical_factor) for ratio, games in possible],
         measure.value(complete(samples, measure.needs)),
     )
 
 
 def bounds_over(
-    guessed: Sequence[_Guess],
-    value_of: Callable[[_Guess], Number],
-    interval_of: Callable[[_Guess], Interval | None],
-    complete: Number,
+    values: Sequence[Number], intervals: Sequence[Interval | None], complete: Number
 ) -> Bounds | None:
     """Return bounds over several guesses of what the samples are; the first is the actual scoring.
 
     None if unusable answers make no difference compared with the interval.
     """
-    values = [value for guess in guessed if (value := value_of(guess)) is not None]
-    intervals = [interval for guess in guessed if (interval := interval_of(guess))]
-    as_scored = interval_of(guessed[0])
-    always_exists = len(values) == len(guessed)
-    if as_scored and always_exists and not bounds_apply(as_scored, values, intervals):
+    defined = [value for value in values if value is not None]
+    existing = [interval for interval in intervals if interval]
+    always_exists = len(defined) == len(values)
+    if intervals[0] and always_exists and not bounds_apply(intervals[0], defined, existing):
         return None
     return Bounds(
-        low=min(values, default=None),
-        high=max(values, default=None),
-        lowest=min((interval.low for interval in intervals), default=None),
-        highest=max((interval.high for interval in intervals), default=None),
+        low=min(defined, default=None),
+        high=max(defined, default=None),
+        lowest=min((interval.low for interval in existing), default=None),
+        highest=max((interval.high for interval in existing), default=None),
         complete=complete,
     )
 

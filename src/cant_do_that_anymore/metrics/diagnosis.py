@@ -252,11 +252,11 @@ class Contrast:
             return None
         scored = [answered(arm) for _, arm in groups]
         guessed = [scored, *product(*(_extremes(*group) for group in groups))]
+        possible = [self._compared(guess, games_of, critical_factor) for guess in guessed]
         usable = [complete(arm, measure.needs) for measure, arm in groups]
         return bounds_over(
-            [self._compared(guess, games_of, critical_factor) for guess in guessed],
-            self._value,
-            self._interval,
+            [self._value(quotient) for quotient in possible],
+            [self._interval(quotient) for quotient in possible],
             self._value(self._compared(usable)),
         )
 
