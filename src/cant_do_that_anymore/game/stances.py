@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from enum import Enum
+from enum import Enum, auto
 from itertools import pairwise
 
 import chess
@@ -21,11 +21,11 @@ class Stance(Enum):
         CHOSEN: the text says that it plays the move.
     """
 
-    REJECTED = "rejected"
-    ASIDE = "aside"
-    DOUBTFUL = "doubtful"
-    PLAIN = "plain"
-    CHOSEN = "chosen"
+    REJECTED = auto()
+    ASIDE = auto()
+    DOUBTFUL = auto()
+    PLAIN = auto()
+    CHOSEN = auto()
 
 
 _SENTENCE_END = re.compile(r"[.!?]+(?=[\s\"')\]]|$)|\n+")
@@ -277,14 +277,14 @@ class StanceAnalysis:
         """Whether a bare square is called a move, or is what remains: "Since Bb5 is out, d4."."""
         if re.search(r"\bmove\W*$", sentence):
             return True
-        after_comma = re.search(r"[,:;]\s*$", sentence)
-        ends = re.match(r"[\"')+#]*(?:[.!]|\n|$)", self._after[index])
-        earlier = zip(self.mentions[max(0, index - 9) : index], self.stances[-9:], strict=True)
-        rejected = any(
+        if not re.search(r"[,:;]\s*$", sentence):
+            return False
+        if not re.match(r"[\"')+#]*(?:[.!]|\n|$)", self._after[index]):
+            return False
+        return any(
             stance is Stance.REJECTED and mention.start >= self._begin[index]
-            for mention, stance in earlier
+            for mention, stance in zip(self.mentions, self.stances, strict=False)
         )
-        return bool(after_comma and ends and rejected)
 
     def _is_chosen(self, index: int, clause: str) -> bool:
         mention, before, after = self.mentions[index], self._before[index], self._after[index]
@@ -320,7 +320,7 @@ class StanceAnalysis:
             return supposed or not _OLD_SCOPE.match(after[rejected.end() :])
         if _OLD_SCOPE.match(after):
             return True
-        later = [m for m in self.mentions[index + 1 : index + 40] if not m.weak]
+        later = [m for m in self.mentions[index + 1 :] if not m.weak]
         if not later and _BUT_FORBIDDEN.match(after):
             return True
         if later and _TAKEN_BACK.search(after):
@@ -331,17 +331,17 @@ class StanceAnalysis:
 
     def _propagate_rejections(self) -> None:
         """Extend rejections to adjacent mentions: "Bb5 (f1b5) is illegal"."""
-        gaps = [self.text[m.end : following.start] for m, following in pairwise(self.mentions)]
-        for index, gap in enumerate(gaps):
-            first, second = self.mentions[index : index + 2]
-            alike = first.move == second.move or _OR.search(gap)
-            if self.stances[index] is Stance.REJECTED and alike and _JOINED.fullmatch(gap):
+        joined = [
+            index
+            for index, (first, second) in enumerate(pairwise(self.mentions))
+            if _JOINED.fullmatch(gap := self.text[first.end : second.start])
+            and (first.move == second.move or _OR.search(gap))
+        ]
+        for index in joined:
+            if self.stances[index] is Stance.REJECTED:
                 self.stances[index + 1] = Stance.REJECTED
-        for index, gap in reversed(list(enumerate(gaps))):
-            first, second = self.mentions[index : index + 2]
-            alike = first.move == second.move or _OR.search(gap)
-            rejected = self.stances[index + 1] is Stance.REJECTED
-            if rejected and alike and _JOINED.fullmatch(gap) and self._is_rejected_after(index + 1):
+        for index in reversed(joined):
+            if self.stances[index + 1] is Stance.REJECTED and self._is_rejected_after(index + 1):
                 self.stances[index] = Stance.REJECTED
 
     def is_rejected_later(self, index: int) -> bool:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from ..game.reply_text import plain_text
 
-# The reading of a reply that contradicts itself.
-CONTRADICTS = "contradicts"
-Said = bool | str | None
+# What a rule reads: both if the reply contradicts itself, nothing if the rule does not apply.
+Said = set[bool]
 _WORDS = {
     **dict.fromkeys(("yes", "legal", "true", "yeah", "yep", "yup", "correct", "allowed"), True),
     **dict.fromkeys(("ja", "oui", "sí", "si", "да", "是", "はい"), True),
@@ -129,21 +128,21 @@ def _whole_line(text: str, move: str) -> Said:
     words = [" ".join(re.findall(r"[\w']+", line)).lower() for line in lines]
     words = [re.sub(rf"^{_SURELY} (?=\w)", "", word) for word in words]
     readings = {_WORDS[word] for word in words if word in _WORDS}
-    at_ends = [word for word in words[:1] + words[-1:] if word in _WORDS]
-    if not at_ends:
-        return False if len(words) == 1 and words[0] == "not" else None
-    if len(readings) > 1:
-        return CONTRADICTS
-    return _WORDS[at_ends[0]] if len(words) == 1 or words[-1] in _WORDS else _first_word(text, move)
+    if words == ["not"]:
+        return {False}
+    if not any(word in _WORDS for word in words[:1] + words[-1:]):
+        return set()
+    if len(readings) > 1 or words[-1] in _WORDS:
+        return readings
+    return _first_word(text, move)
 
 
 def _marked(text: str, move: str) -> Said:
     """The answer is marked: "Answer: no", a box, a JSON field."""
-    readings = [
+    return {
         bool(match["yes"]) != bool(match["illegal"] or match["inverted"])
         for match in _MARKED.finditer(_QUOTED.sub("", text))
-    ]
-    return readings[0] if len(set(readings)) == 1 else CONTRADICTS if readings else None
+    }
 
 
 def _first_word(text: str, move: str) -> Said:
@@ -151,10 +150,10 @@ def _first_word(text: str, move: str) -> Said:
     text = _QUOTED.sub(" ", text)
     match = _BEGINNING.match(text)
     if not match:
-        return CONTRADICTS if re.match(r"\W*yes and no\b", text, re.IGNORECASE) else None
+        return {True, False} if re.match(r"\W*yes and no\b", text, re.IGNORECASE) else set()
     says_yes, later = bool(match["yes"]), list(statements(text[match.end() :], move))
     if later and later[-1].legal == says_yes:
-        return says_yes
+        return {says_yes}
     agreeing_subjects = {statement.subject for statement in later if statement.legal == says_yes}
     contrary = [
         statement
@@ -163,15 +162,15 @@ def _first_word(text: str, move: str) -> Said:
         and not (statement.subject and agreeing_subjects - {statement.subject})
     ]
     if not contrary:
-        return says_yes
-    return not says_yes if contrary[-1].contrasts else CONTRADICTS
+        return {says_yes}
+    return {not says_yes} if contrary[-1].contrasts else {True, False}
 
 
 def _stated(text: str, move: str) -> Said:
     """The reply says that the move is legal or illegal; the final statement decides."""
     all_statements = list(statements(_QUOTED.sub(" ", text), move))
     if not all_statements:
-        return None
+        return set()
     concluding = [statement for statement in all_statements if statement.concludes]
     last = concluding[-1] if concluding and not all_statements[-1].contrasts else all_statements[-1]
     against = [
@@ -179,13 +178,12 @@ def _stated(text: str, move: str) -> Said:
         for statement in all_statements
         if statement.legal != last.legal and statement.subject == last.subject
     ]
-    if last.contrasts or not against:
-        return last.legal
-    if last.concludes and not any(
+    outweighed = last.concludes and not any(
         statement.concludes or statement is all_statements[-1] for statement in against
-    ):
-        return last.legal
-    return CONTRADICTS
+    )
+    if last.contrasts or not against or outweighed:
+        return {last.legal}
+    return {True, False}
 
 
 def statements(text: str, move: str = "") -> Iterator[Statement]:
@@ -253,9 +251,9 @@ def read_yes_no(reply: str, *, move: str = "", cut_off: bool = False) -> bool | 
     text = plain_text(reply)
     for rule in RULES:
         unfinished = cut_off and rule is _stated
-        reading = rule(_finished_sentences(text) if unfinished else text, move)
-        if reading is not None:
-            return reading if isinstance(reading, bool) else None
+        readings = rule(_finished_sentences(text) if unfinished else text, move)
+        if readings:
+            return readings.pop() if len(readings) == 1 else None
     return None
 
 
