@@ -236,9 +236,9 @@ def label(reply: Reply) -> chess.Move | None:
 
 
 def _labels(reply: Reply) -> Iterator["re.Match[str]"]:
-    first = reply.mentions[0].start if reply.mentions else 0
     for match in _LABEL.finditer(reply.text):
-        later = re.search(r"\bnext\b", match["words"], re.IGNORECASE) and match.end() > first
+        of_next = re.search(r"\bnext\b", match["words"], re.IGNORECASE)
+        later = of_next and reply.by_start.get(match.end())  # not the first mention
         if _is_own_label(reply, match["words"]) and not later:
             yield match
 

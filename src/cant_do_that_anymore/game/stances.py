@@ -282,15 +282,15 @@ class StanceAnalysis:
         if not re.match(r"[\"')+#]*(?:[.!]|\n|$)", self._after[index]):
             return False
         return any(
-            stance is Stance.REJECTED and mention.start >= self._begin[index]
-            for mention, stance in zip(self.mentions, self.stances, strict=False)
+            stance is Stance.REJECTED and self.mentions[earlier].start >= self._begin[index]
+            for earlier, stance in enumerate(self.stances)
         )
 
     def _is_chosen(self, index: int, clause: str) -> bool:
         mention, before, after = self.mentions[index], self._before[index], self._after[index]
         if _TAKEN_AFTER.match(after) and not re.search(r"[^\W\d]", clause):
             return True
-        verb = mention.text.split()[0] if mention.text[0] in "Cc" and mention.weak else ""
+        verb = mention.text.split()[0] if mention.weak else ""  # "I castle kingside"
         choices = list(_CHOICE.finditer(before + verb))
         if not choices or _DOUBT_AFTER.match(after):
             return False

@@ -130,24 +130,23 @@ def _whole_line(text: str, move: str) -> Said:
     readings = {_WORDS[word] for word in words if word in _WORDS}
     if words == ["not"]:
         return {False}
-    if not any(word in _WORDS for word in words[:1] + words[-1:]):
-        return set()
-    if len(readings) > 1 or words[-1] in _WORDS:
+    if words and words[-1] in _WORDS:
         return readings
-    return _first_word(text, move)
+    if words and words[0] in _WORDS:
+        return readings if len(readings) > 1 else _first_word(text, move)
+    return set()
 
 
 def _marked(text: str, move: str) -> Said:
     """The answer is marked: "Answer: no", a box, a JSON field."""
     return {
         bool(match["yes"]) != bool(match["illegal"] or match["inverted"])
-        for match in _MARKED.finditer(_QUOTED.sub("", text))
+        for match in _MARKED.finditer(text)
     }
 
 
 def _first_word(text: str, move: str) -> Said:
     """The reply begins with yes or no, and later clauses agree or correct it."""
-    text = _QUOTED.sub(" ", text)
     match = _BEGINNING.match(text)
     if not match:
         return {True, False} if re.match(r"\W*yes and no\b", text, re.IGNORECASE) else set()
@@ -168,7 +167,7 @@ def _first_word(text: str, move: str) -> Said:
 
 def _stated(text: str, move: str) -> Said:
     """The reply says that the move is legal or illegal; the final statement decides."""
-    all_statements = list(statements(_QUOTED.sub(" ", text), move))
+    all_statements = list(statements(text, move))
     if not all_statements:
         return set()
     concluding = [statement for statement in all_statements if statement.concludes]
@@ -226,9 +225,13 @@ def statements(text: str, move: str = "") -> Iterator[Statement]:
 
 def _is_legal_in(clause: str, predicate: "re.Match[str]") -> bool:
     """Whether a clause says that the move is legal; each negation inverts it."""
-    negations = len(_NOT.findall(clause[: predicate.start()])) + bool(predicate["cannot"])
-    negations += bool(_DENIED.search(clause, predicate.end()))
-    return bool(predicate["illegal"] or predicate["no"]) == bool(negations % 2)
+    inversions = [
+        len(_NOT.findall(clause[: predicate.start()])) % 2 == 1,
+        bool(predicate["cannot"]),
+        bool(_DENIED.search(clause, predicate.end())),
+        bool(predicate["illegal"] or predicate["no"]),
+    ]
+    return inversions.count(True) % 2 == 0
 
 
 RULES = (_whole_line, _marked, _first_word, _stated)
@@ -248,7 +251,7 @@ def read_yes_no(reply: str, *, move: str = "", cut_off: bool = False) -> bool | 
     >>> read_yes_no("**No**, because bishops move like knights."), read_yes_no("Perhaps.")
     (False, None)
     """
-    text = plain_text(reply)
+    text = _QUOTED.sub(" ", plain_text(reply))
     for rule in RULES:
         unfinished = cut_off and rule is _stated
         readings = rule(_finished_sentences(text) if unfinished else text, move)
