@@ -5,13 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.files import (
-    atomic_dir,
-    atomic_write,
-    atomic_write_text,
-)
-from machines import needs_posix
+from cant_do_that_anymore.files import atomic_dir, atomic_write, atomic_write_text
 from named_pipes import open_pipe
+from testing import needs_posix
 
 
 class Stop(BaseException):
@@ -22,26 +18,25 @@ def names_in(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_a_file_is_replaced_when_the_body_has_ended(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    path.write_text("old")
-    with atomic_write(path) as file:
-        file.write(b"new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-    assert names_in(tmp_path) == {"x"}
-
-
 @pytest.mark.parametrize("before", [None, "old"])
-def test_a_body_that_fails_leaves_everything_as_it_was(tmp_path: Path, before: str | None) -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_file_is_replaced_when_the_body_has_ended_and_only_then(
+    tmp_path: Path, before: str | None, fails: bool
+) -> None:
     path = tmp_path / "x"
     if before:
         path.write_text(before)
-    with pytest.raises(Stop), atomic_write(path) as file:
-        file.write(b"half")
-        raise Stop
-    assert names_in(tmp_path) == ({"x"} if before else set())
-    assert not before or path.read_text() == before
+    try:
+        with atomic_write(path) as file:
+            file.write(b"new")
+            assert path.exists() == bool(before)
+            if fails:
+                raise Stop
+    except Stop:
+        assert names_in(tmp_path) == ({"x"} if before else set())
+        assert not before or path.read_text() == before
+    else:
+        assert (names_in(tmp_path), path.read_text()) == ({"x"}, "new")
 
 
 def test_folders_on_the_way_are_made_and_text_is_utf_8(tmp_path: Path) -> None:
@@ -57,20 +52,19 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path, is_there: bool)
         target.write_text("old")
     link.symlink_to(Path("real") / "x")
     atomic_write_text(link, "new")
-    assert link.is_symlink()
-    assert not target.is_symlink()
+    assert link.is_symlink() and not target.is_symlink()
     assert target.read_text() == "new"
-    assert names_in(tmp_path) == {"real", "link"}
-    assert names_in(tmp_path / "real") == {"x"}
+    assert (names_in(tmp_path), names_in(tmp_path / "real")) == ({"real", "link"}, {"x"})
 
 
-def test_links_in_a_circle_are_an_error_and_stay(tmp_path: Path) -> None:
-    (tmp_path / "a").symlink_to("b")
-    (tmp_path / "b").symlink_to("a")
-    with pytest.raises(OSError):
-        atomic_write_text(tmp_path / "a", "new")
-    assert (tmp_path / "a").is_symlink()
-    assert (tmp_path / "b").is_symlink()
+def test_what_is_no_file_is_an_error_and_stays(tmp_path: Path) -> None:
+    for name, other in ("ab", "ba"):
+        (tmp_path / name).symlink_to(other)
+    (tmp_path / "folder").mkdir()
+    for name in ("a", "folder"):
+        with pytest.raises(OSError):
+            atomic_write_text(tmp_path / name, "new")
+    assert (tmp_path / "a").is_symlink() and (tmp_path / "folder").is_dir()
 
 
 @needs_posix
@@ -91,31 +85,28 @@ def test_a_device_is_written_into_even_through_a_link(tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to(os.ttyname(terminal))
         atomic_write_text(tmp_path / "link", "text")
         assert os.read(controller, 100) == b"text"
-        assert (tmp_path / "link").is_symlink()
-        assert (tmp_path / "link").is_char_device()
+        assert (tmp_path / "link").is_symlink() and (tmp_path / "link").is_char_device()
     finally:
         os.close(controller)
         os.close(terminal)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    (tmp_path / "x").mkdir()
-    with pytest.raises((IsADirectoryError, PermissionError)):  # the second on Windows
-        atomic_write_text(tmp_path / "x", "new")
-
-
 @needs_posix
-def test_a_private_file_stays_private(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    path.touch(mode=0o600)
-    atomic_write_text(path, "new")
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_new_file_may_be_read_by_whom_the_user_lets_read_files(tmp_path: Path) -> None:
+def test_a_private_file_stays_private_and_a_new_one_is_as_usual(tmp_path: Path) -> None:
+    (tmp_path / "private").touch(mode=0o600)
     (tmp_path / "usual").write_text("")
-    atomic_write_text(tmp_path / "x", "")
-    assert (tmp_path / "x").stat().st_mode == (tmp_path / "usual").stat().st_mode
+    for name, like in (("private", 0o600), ("x", (tmp_path / "usual").stat().st_mode & 0o777)):
+        atomic_write_text(tmp_path / name, "new")
+        assert (tmp_path / name).stat().st_mode & 0o777 == like
+
+
+def test_two_who_write_the_same_file_do_not_meet(tmp_path: Path) -> None:
+    with atomic_write(tmp_path / "x") as first:
+        with atomic_write(tmp_path / "x") as second:
+            first.write(b"first")
+            second.write(b"second")
+        assert (tmp_path / "x").read_text() == "second"
+    assert (tmp_path / "x").read_text() == "first"
 
 
 def test_of_two_who_make_the_same_folder_at_once_the_last_is_right(tmp_path: Path) -> None:
@@ -129,38 +120,23 @@ def test_of_two_who_make_the_same_folder_at_once_the_last_is_right(tmp_path: Pat
     assert names_in(tmp_path) == {"x"}
 
 
-def test_two_who_write_the_same_file_do_not_meet(tmp_path: Path) -> None:
-    with atomic_write(tmp_path / "x") as first:
-        with atomic_write(tmp_path / "x") as second:
-            first.write(b"first")
-            second.write(b"second")
-        assert (tmp_path / "x").read_text() == "second"
-    assert (tmp_path / "x").read_text() == "first"
-
-
-def test_a_folder_appears_when_the_body_has_ended(tmp_path: Path) -> None:
+def test_a_folder_appears_when_the_body_has_ended_and_only_then(tmp_path: Path) -> None:
     path = tmp_path / "runs" / "one"
     with atomic_dir(path) as half:
         (half / "x").write_text("text")
         assert half.parent == path.parent
         assert not path.exists()
-    assert names_in(path.parent) == {"one"}
-    assert (path / "x").read_text() == "text"
-
-
-def test_a_folder_whose_body_fails_never_appears(tmp_path: Path) -> None:
-    with pytest.raises(Stop), atomic_dir(tmp_path / "one") as half:
+    assert (names_in(path.parent), (path / "x").read_text()) == ({"one"}, "text")
+    with pytest.raises(Stop), atomic_dir(path.parent / "two") as half:
         (half / "x").write_text("text")
         raise Stop
-    assert names_in(tmp_path) == set()
+    assert names_in(path.parent) == {"one"}
 
 
 def test_a_folder_takes_the_place_of_an_empty_one_only(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with atomic_dir(tmp_path / "empty") as half:
         (half / "x").touch()
-    assert names_in(tmp_path / "empty") == {"x"}
     with pytest.raises(OSError), atomic_dir(tmp_path / "empty") as half:
         (half / "y").touch()
-    assert names_in(tmp_path / "empty") == {"x"}
-    assert names_in(tmp_path) == {"empty"}
+    assert (names_in(tmp_path / "empty"), names_in(tmp_path)) == ({"x"}, {"empty"})

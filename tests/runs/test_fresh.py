@@ -12,10 +12,7 @@ from aiohttp import web
 from cant_do_that_anymore.client.store import open_store
 from cant_do_that_anymore.errors import Interrupted, Stopped, UserError
 from cant_do_that_anymore.oaieval.record import Recorder, record_spec
-from loopback import Body, Loopback, serving
-from machines import needs_posix
-from players import habit
-from processes import cdta, oaieval
+from testing import Body, Loopback, Serve, cdta, habit, needs_posix, oaieval
 
 Early = Callable[[int, Path], int | None]
 """What a server does at its request of a number, with the folder of the run: a status, or none."""
@@ -55,16 +52,16 @@ def takes_the_place(number: int, out: Path) -> None:
     ids=["dies", "fails", "fails to find", "spent", "stopped", "no place"],
 )
 def test_a_run_that_ends_early_says_what_is_saved_and_nothing_else(
-    early: Early, options: tuple[object, ...], why: str, fresh: bool, tmp_path: Path
+    early: Early, options: tuple[object, ...], why: str, fresh: bool, serve: Serve, tmp_path: Path
 ) -> None:
     async def fault(request: Body, number: int) -> web.StreamResponse | None:
         status = early(number, tmp_path / "out")
         return web.json_response({"error": "no"}, status=status) if status else None
 
-    with serving(Loopback(habit, fault=fault)) as server:
-        more = ["--fresh"] if fresh else []
-        whom = ("--base-url", server.url, "--model", "m", "--max-connections", 2)
-        done = cdta("run", *whom, *options, "--quiet", "--out", tmp_path / "out", *more)
+    server = serve(habit, fault=fault)
+    more = ["--fresh"] if fresh else []
+    whom = ("--base-url", server.url, "--model", "m", "--max-connections", 2)
+    done = cdta("run", *whom, *options, "--quiet", "--out", tmp_path / "out", *more)
     assert done.returncode == 1
     assert why in done.stderr
     assert ("saved" in done.stderr) != fresh
@@ -84,8 +81,11 @@ def test_a_full_disk_is_said_to_be_the_one_that_is_full(fresh: bool, advice: str
 def test_a_record_that_cannot_be_written_says_so_too(tmp_path: Path) -> None:
     path = tmp_path / "record.jsonl"
     spec = record_spec("m", "cant_do_that_anymore.all", {}, "")
-    for kept, told in ((True, "saved, run the same command again with another"), (False, NOTHING)):
-        recorder = Recorder(path, spec, cached=kept)
+    for cached, told in (
+        (True, "saved, run the same command again with another"),
+        (False, NOTHING),
+    ):
+        recorder = Recorder(path, spec, cached=cached)
         path.unlink()
         path.mkdir()
         with pytest.raises(UserError, match=told):
@@ -102,45 +102,33 @@ def test_the_sentence_is_the_same_in_another_process() -> None:
         assert str(pickle.loads(pickle.dumps(problem))) == str(problem)
 
 
+def whom(server: Loopback) -> list[object]:
+    return ["--base-url", server.url, "--model", "m", *MEASURING, "--fresh", "--quiet"]
+
+
 @pytest.mark.parametrize("name", ["file/out", "x" * 300])
 @pytest.mark.parametrize("command", ["run", "experiment"])
 def test_a_place_that_takes_no_run_is_refused_before_anything_is_asked(
-    command: str, name: str, tmp_path: Path
+    command: str, name: str, server: Loopback, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("mine")
-    with serving(Loopback(habit)) as server:
-        whom = ("--base-url", server.url, "--model", "m", "--eval", "all_diagonal", "--quiet")
-        refused = cdta(command, *whom, "-n", 2, "--fresh", "--out", tmp_path / name)
-    assert refused.returncode == 2
+    refused = cdta(command, *whom(server), "--out", tmp_path / name, code=2)
     assert "cannot write to" in refused.stderr
     assert not server.requests
 
 
-def test_a_home_that_takes_no_run_is_refused_before_anything_is_asked(home: Path) -> None:
+def test_a_home_that_takes_no_run_is_refused_before_anything_is_asked(
+    server: Loopback, home: Path
+) -> None:
     home.mkdir()
     (home / "runs").write_text("in the way")
-    with serving(Loopback(habit)) as server:
-        whom = ("--base-url", server.url, "--model", "m", "--eval", "all_diagonal", "--quiet")
-        refused = cdta("run", *whom, "-n", 2, "--fresh")
-    assert refused.returncode == 2
-    assert "set CDTA_HOME" in refused.stderr
+    assert "set CDTA_HOME" in cdta("run", *whom(server), code=2).stderr
     assert not server.requests
     refused = oaieval("cdta/random", "cant_do_that_anymore.all_small", "--no-cache")
     assert (refused.returncode, "set CDTA_HOME" in refused.stderr) == (2, True)
 
 
 def test_a_run_that_fails_leaves_no_folder(tmp_path: Path) -> None:
-    failed = cdta(
-        "run",
-        "--model",
-        "m",
-        "--base-url",
-        "http://127.0.0.1:9/v1",
-        "-n",
-        2,
-        "--quiet",
-        "--out",
-        tmp_path / "new" / "out",
-    )
-    assert failed.returncode == 1
+    nobody = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--quiet")
+    cdta("run", *nobody, "-n", 2, "--out", tmp_path / "new" / "out", code=1)
     assert not (tmp_path / "new").exists()

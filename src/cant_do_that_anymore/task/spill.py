@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import sys
 from collections.abc import Mapping
 from tempfile import TemporaryFile
 from threading import Lock
@@ -26,22 +25,16 @@ class SpillFile:
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
         self._lock = Lock()
-        self._process = os.getpid()
         self._in_memory = 0
         self._last: tuple[int, Answers] = -1, {}
 
     def spill(self, answers: Answers) -> "Answers | Spilled":
-        """Write the answers to disk, unless they are few and short or there is no room.
-
-        A forked process shares the file with its parent and does not write to it.
-        """
+        """Write the answers to disk, unless they are few and short or there is no room."""
         texts = (text for answer in answers.values() for text in (answer.text, answer.reasoning))
         if self._in_memory < MAX_ANSWERS_IN_MEMORY and all(
             len(text) <= MAX_CHARACTERS_IN_MEMORY for text in texts
         ):
             self._in_memory += len(answers)
-            return answers
-        if os.getpid() != self._process:
             return answers
         packed = pickle.dumps(answers)
         try:
@@ -59,12 +52,9 @@ class SpillFile:
         if last == start:
             return answers
         assert self._file
-        if sys.platform != "win32":  # seeking would move the position of forked processes
-            packed = os.pread(self._file.fileno(), size, start)
-        else:
-            with self._lock:
-                self._file.seek(start)
-                packed = self._file.read(size)
+        with self._lock:
+            self._file.seek(start)
+            packed = self._file.read(size)
         answers = dict(pickle.loads(packed))
         self._last = start, answers
         return answers
