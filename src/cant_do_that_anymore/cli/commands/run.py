@@ -6,9 +6,9 @@ from typing import Any, get_args
 
 import click
 
-from ...api import evaluate, load
+from ...api import evaluate, load, save_with_page
 from ...report.tables import summary
-from ...runs.lookup import check_writable, find_run
+from ...runs.lookup import check_writable, find_run, new_run_dir
 from ...runs.results import Run
 from ...runs.storage import facts_of, rescored
 from ...task.option_info import TASK
@@ -39,7 +39,9 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
     spec = Spec(**options)
     check_writable(out)
     run = with_approval_of(spec, lambda spec: evaluate(spec, quiet=quiet))
-    _show(run, run.save(out), as_json=as_json)
+    folder = out or new_run_dir(run)
+    save_with_page(run, folder)  # its error says that the answers are saved
+    _show(run, folder, as_json=as_json)
 
 
 @click.command(
