@@ -14,7 +14,7 @@ from typing import Any
 import chess
 import pytest
 from aiohttp import web
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.comparison import experiment
@@ -33,15 +33,26 @@ from cant_do_that_anymore.report.plots.shares import bar_chart, line_chart
 from cant_do_that_anymore.report.tables import experiment_table
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
-from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION
-from loopback import Body, Loopback, is_changed, moves_in, serving
-from players import adapting, habit, number_of
-from processes import Done, cdta
-from runs import plan_of, run_of, with_other_forbidden_moves
+from runs import with_other_forbidden_moves
+from testing import (
+    POOL,
+    Body,
+    Done,
+    Loopback,
+    adapting,
+    cdta,
+    habit,
+    is_changed,
+    moves_in,
+    number_of,
+    played,
+    serving,
+)
 
 N = 20
 LOOK = 1
 """So many questions tell whether a model whose runs are there is still the same."""
+SHARE, SEEDS = "predicted_move_in_variant_proportion", "standard_error_over_seeds"
 
 
 def respond(request: Body) -> str:
@@ -61,22 +72,12 @@ def server() -> Iterator[Loopback]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loopback, Path]]:
-    """An experiment of one run, and the server that it asked."""
-    out = tmp_path_factory.mktemp("finished") / "out"
-    with serving(Loopback(respond)) as server:
-        assert measure_again(server, out).returncode == 0
-        yield server, out
-
-
-def run_command(*arguments: str) -> Done:
+def run_command(*arguments: object) -> Done:
     return cdta("experiment", "--quiet", *arguments)
 
 
-def measure(server: Loopback, out: Path, *arguments: str) -> Done:
-    address = ["--base-url", server.url, "-n", str(N), "--out", str(out)]
-    return run_command(*address, *arguments)
+def measure(server: Loopback, out: Path, *arguments: object) -> Done:
+    return run_command("--base-url", server.url, "-n", N, "--out", out, *arguments)
 
 
 def measured(
@@ -88,82 +89,106 @@ def measured(
     return experiment.measured({"other": specs}, out, save_run, quiet=True)
 
 
-def measure_again(server: Loopback, out: Path, *option: str) -> Done:
-    """The experiment that several tests share, at home where it was at home before."""
-    few = ("--model", "other", "--eval", "all", "--runs", "1", *option)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CDTA_HOME", str(out.with_name("home")))
-        return measure(server, out, *few)
-
-
 def table(out: Path) -> dict[tuple[str, str], dict[str, str]]:
     with (out / "results.csv").open() as file:
         return {(row["model"], row["eval"]): row for row in csv.DictReader(file)}
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
+    """Three models in both evals, with two seeds."""
+    out = tmp_path_factory.mktemp("whole") / "out"
+    models = [argument for name in MODELS for argument in ("--model", name)]
+    with serving(Loopback(respond)) as server:
+        done = measure(server, out, *models, "--runs", 2)
+    assert done.returncode == 0, done.stderr
+    return done, out
+
+
+MODELS = ("adapts", "chatty", "other")
+
+
 def test_every_model_eval_and_seed_is_measured_and_runs_are_taken_together(
-    server: Loopback, tmp_path: Path
+    whole: tuple[Done, Path],
 ) -> None:
-    result = measure(server, tmp_path, "--model", "stubborn", "--model", "other", "--runs", "3")
-    assert result.returncode == 0, result.stderr
-    folders = sorted(path.parent for path in tmp_path.glob("*/run.json"))
-    assert len(folders) == 2 * 2 * 3
-    assert len({load_run(folder).plan.settings.seed for folder in folders}) == 3
-    rows = table(tmp_path)
-    assert sorted(rows) == [
-        (model, eval_) for model in ("other", "stubborn") for eval_ in ("all", "all_diagonal")
-    ]
+    _, out = whole
+    folders = sorted(path.parent for path in out.glob("*/run.json"))
+    assert len(folders) == 3 * 2 * 2
+    assert len({load_run(folder).plan.settings.seed for folder in folders}) == 2
+    rows = table(out)
+    assert sorted(rows) == [(model, eval_) for model in MODELS for eval_ in ("all", "all_diagonal")]
     row = rows["other", "all_diagonal"]
-    assert (row["rules"], row["runs"], row["samples"]) == ("bishops-as-knights", "3", str(3 * N))
+    assert (row["rules"], row["runs"], row["samples"]) == ("bishops-as-knights", "2", str(2 * N))
     shares = [
-        load_run(folder).results.metrics["predicted_move_in_variant_proportion"] or 0
+        load_run(folder).results.metrics[SHARE] or 0
         for folder in folders
         if folder.name.startswith("other-all_diagonal-")
     ]
-    share, error = "predicted_move_in_variant_proportion", "standard_error_over_seeds"
-    assert float(row[share]) == pytest.approx(fmean(shares), abs=1e-6)
-    assert float(row[f"{share}_{error}"]) == pytest.approx(stdev(shares) / 3**0.5, abs=1e-6)
+    assert float(row[SHARE]) == pytest.approx(fmean(shares), abs=1e-6)
+    assert float(row[f"{SHARE}_{SEEDS}"]) == pytest.approx(stdev(shares) / 2**0.5, abs=1e-6)
     for name in ("bars-all", "headline-all", "bars-all_diagonal", "diagonal"):
         stem = f"{name}-bishops-as-knights"
-        assert (tmp_path / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
-        assert "<svg" in (tmp_path / f"{stem}.svg").read_text()
+        assert (out / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (out / f"{stem}.svg").read_text()
 
 
 def test_the_error_over_seeds_of_a_model_that_always_does_the_same_is_0(
-    server: Loopback, tmp_path: Path
+    whole: tuple[Done, Path],
 ) -> None:
     """Every seed takes all positions of a dataset that was built: no chance, and no certainty."""
-    measure(server, tmp_path, "--model", "other", "--eval", "all", "--runs", "3")
-    row = table(tmp_path)["other", "all"]
-    assert float(row["variant_impact_factor_standard_error_over_seeds"]) == 0
-    assert float(row["variant_impact_factor_high"]) - float(row["variant_impact_factor_low"]) > 0.2
+    row = table(whole[1])["other", "all"]
+    impact = "variant_impact_factor"
+    assert float(row[f"{impact}_{SEEDS}"]) == 0
+    assert float(row[f"{impact}_high"]) - float(row[f"{impact}_low"]) > 0.2
 
 
-def test_a_model_that_chats_does_not_win_and_is_marked(server: Loopback, tmp_path: Path) -> None:
-    models = ("--model", "chatty", "--model", "other", "--model", "adapts", "--eval", "all")
-    printed = measure(server, tmp_path, *models, "--runs", "1").stdout.splitlines()
+def test_a_model_that_chats_does_not_win_and_is_marked(whole: tuple[Done, Path]) -> None:
+    done, out = whole
+    printed = done.stdout.splitlines()
     assert max(map(len, printed)) <= 80
-    assert " ".join(printed[:2]).startswith(
-        "adapts adapts most; its lead over other is significant: "
-    )
-    assert "chatty's drop is off-task replies: 100% of its answers contain no" in " ".join(
-        printed[:5]
-    )
-    rows = printed[printed.index("all: Bishops move as knights do") :]
-    first, *_, last = (line for line in rows if line.startswith(("chatty", "other", "adapts")))
+    verdicts = re.sub(r"\s+", " ", done.stdout.partition("\n\n")[0])
+    assert "do: adapts adapts most; its lead over other is significant: " in verdicts
+    assert "chatty's drop is off-task replies: 100% of its answers contain no" in verdicts
+    rows = printed[printed.index("all: Bishops move as knights do") :][:12]
+    first, *_, last = (line for line in rows if line.startswith(MODELS))
     assert first.startswith("adapts ")
     assert last.startswith("chatty (!) ")
     assert " -1.00 " in last
     assert last.endswith("100 %")
     assert any("answers that name no move" in line for line in printed)
-    row = table(tmp_path)["chatty", "all"]
+    row = table(out)["chatty", "all"]
     assert float(row["variant_impact_factor"]) == -1
     assert float(row["variant_impact_factor_bounds_high"]) == 0
     assert float(row["variant_impact_factor_high"]) > 0 > float(row["rule_uptake_low"])
     assert float(row["changed_unusable_proportion"]) == 1
     assert float(row["rule_uptake"]) == 0
     assert "answers that name no move" in row["notes"]
-    assert "(!)" in (tmp_path / "headline-all-bishops-as-knights.svg").read_text()
+    assert "(!)" in (out / "headline-all-bishops-as-knights.svg").read_text()
+
+
+def test_runs_that_exist_give_the_same_numbers_and_pictures_and_json_is_one_object(
+    whole: tuple[Done, Path], tmp_path: Path
+) -> None:
+    _, first = whole
+    runs = [path.parent for path in sorted(first.glob("*/run.json"))]
+    result = run_command("--plots-only", *runs, "--out", tmp_path, "--json")
+    assert result.returncode == 0, result.stderr
+    pictures = [path.name for path in first.glob("*.svg")]
+    assert len(pictures) == 5
+    for name in ("results.csv", *pictures):
+        assert (tmp_path / name).read_bytes() == (first / name).read_bytes()
+    here, there = (json.loads((out / "results.json").read_text()) for out in (first, tmp_path))
+    for name in ("verdicts", "results", "pairs", "total"):
+        assert here[name] == there[name]
+    (line,) = result.stdout.splitlines()
+    printed = json.loads(line)
+    assert printed == {**there, "files": printed["files"]}
+    assert all(Path(file).exists() for file in printed["files"])
+    written = table(tmp_path)
+    for row in printed["results"]:
+        cells = written[row["model"], row["eval"]]
+        assert list(row) == list(cells)
+        assert row["delta_low"] == pytest.approx(float(cells["delta_low"]), abs=1e-6)
 
 
 def test_of_finished_runs_one_question_is_asked_again(server: Loopback, tmp_path: Path) -> None:
@@ -202,19 +227,26 @@ def test_other_moves_at_temperature_0_are_another_model_although_the_run_was_at_
     assert told in str(failures["other"])
 
 
+class Renamed(Loopback):
+    """Calls itself another name with every answer, or by a second name from the 37th on."""
+
+    late: bool = False
+
+    def completion(self, request: Body) -> dict[str, Any]:
+        asked = len(self.requests)
+        name = f"other-{2 if asked > 2 * N - 4 else 1}" if self.late else f"replica-{asked}"
+        return super().completion(request) | {"model": name}
+
+
 def test_a_model_that_calls_itself_something_else_every_time_goes_by_the_name_it_was_asked_for(
     tmp_path: Path,
 ) -> None:
-    class Replicas(Loopback):
-        def completion(self, request: Body) -> dict[str, Any]:
-            return super().completion(request) | {"model": f"replica-{len(self.requests)}"}
-
-    with serving(Replicas(respond)) as server:
+    with serving(Renamed(respond)) as server:
         for _ in range(2):
             runs, failures = measured(server, tmp_path, 2, eval="all", pool="common", price=(1, 1))
             assert not failures
-            [model] = pool_runs(runs)
-            assert (model.label, len(model.runs)) == ("other", 2)
+            [entry] = pool_runs(runs)
+            assert (entry.label, len(entry.runs)) == ("other", 2)
             for run in runs:
                 assert run.version == "other"
                 assert run.cost.dataset
@@ -226,12 +258,8 @@ def test_a_model_that_calls_itself_something_else_every_time_goes_by_the_name_it
 
 
 def test_a_second_name_that_came_late_in_a_run_makes_no_other_model_of_it(tmp_path: Path) -> None:
-    class Renamed(Loopback):
-        def completion(self, request: Body) -> dict[str, Any]:
-            late = len(self.requests) > 2 * N - 4
-            return super().completion(request) | {"model": f"other-{2 if late else 1}"}
-
     with serving(Renamed(respond)) as server:
+        server.late = True
         for _ in range(2):
             (run,), failures = measured(server, tmp_path)
             assert (run.version, failures) == ("other", {})
@@ -277,27 +305,45 @@ def test_a_run_in_a_wording_that_was_edited_since_is_not_taken(
     assert len(server.requests) == asked
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loopback, Path]]:
+    """An experiment of one run, and the server that it asked."""
+    out = tmp_path_factory.mktemp("finished") / "out"
+    with serving(Loopback(respond)) as server:
+        assert measure_again(server, out).returncode == 0
+        yield server, out
+
+
+def measure_again(server: Loopback, out: Path, *options: object) -> Done:
+    """That experiment, at home where it was at home before."""
+    address = ("--base-url", server.url, "-n", N, "--out", out, "--model", "other")
+    home = str(out.with_name("home"))
+    return cdta(
+        *("experiment", "--quiet", *address, "--eval", "all", "--runs", 1, *options), CDTA_HOME=home
+    )
+
+
 @pytest.mark.parametrize(
     ("option", "difference"),
     [
-        (("-n", "5"), "differs in number of samples"),
-        (("--temperature", "0.5"), "differs in temperature"),
-        (("--reading", "exact"), "differs in reading"),
-        (("--dataset", "gpt-4-0314"), "differs in positions"),
-        (("--pool", "POOL"), "differs in positions"),
-        (("--base-url", "http://127.0.0.1:9/v1"), "differs in model, its address or its arguments"),
+        (("-n", 5), "number of samples"),
+        (("--temperature", 0.5), "temperature"),
+        (("--reading", "exact"), "reading"),
+        (("--dataset", "gpt-4-0314"), "positions"),
+        (("--pool", "POOL"), "positions"),
+        (("--base-url", "http://127.0.0.1:9/v1"), "model, its address or its arguments"),
     ],
 )
 def test_a_run_made_with_other_options_is_not_taken_for_this_one(
-    finished: tuple[Loopback, Path], tmp_path: Path, option: tuple[str, str], difference: str
+    finished: tuple[Loopback, Path], tmp_path: Path, option: tuple[str, object], difference: str
 ) -> None:
     server, out = finished
-    pool = tmp_path / "pool.jsonl"
-    write_positions(pool, shipped_pool("pool")[-50:])
+    write_positions(tmp_path / "pool.jsonl", POOL[-50:])
     asked = len(server.requests)
-    result = measure_again(server, out, *(str(pool) if o == "POOL" else o for o in option))
+    given = (tmp_path / "pool.jsonl" if part == "POOL" else part for part in option)
+    result = measure_again(server, out, *given)
     assert result.returncode == 1
-    assert f"holds a run that {difference}" in result.stderr
+    assert f"holds a run that differs in {difference}" in result.stderr
     assert len(server.requests) == asked
 
 
@@ -307,53 +353,47 @@ def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Pat
     again = measure_again(server, out, "--markdown")
     assert again.returncode == 0
     assert len(server.requests) == asked + LOOK
-    verdict, table = again.stdout.strip().split("\n\n")
+    verdict, rows = again.stdout.strip().split("\n\n")
     assert verdict.startswith("**all: Bishops move as knights do.** other does not adapt ")
-    assert [line.count("|") for line in table.splitlines()] == [11, 11, 11]
+    assert [line.count("|") for line in rows.splitlines()] == [11, 11, 11]
 
 
-def test_json_is_one_object_with_the_numbers_of_the_table(server: Loopback, tmp_path: Path) -> None:
-    few = ("--model", "other", "--eval", "all_diagonal", "--runs", "2", "--json")
-    result = measure(server, tmp_path, *few)
-    (line,) = result.stdout.splitlines()
-    printed = json.loads(line)
-    kept = json.loads((tmp_path / "results.json").read_text())
-    assert printed == {**kept, "files": printed["files"]}
-    (row,) = printed["results"]
-    written = table(tmp_path)["other", "all_diagonal"]
-    assert list(row) == list(written)
-    assert row["delta_low"] == pytest.approx(float(written["delta_low"]), abs=1e-6)
-    assert all(Path(file).exists() for file in printed["files"])
-
-
-def test_a_limit_needs_the_price_of_every_model_before_anything_is_asked(
-    server: Loopback, tmp_path: Path
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ("--model", "a", "--model", "b", "--max-cost", 1, "--base-url", "http://127.0.0.1:9"),
+            "the price of a is unknown",
+        ),
+        (("--out", "FILE"), "cannot write to"),
+        (("--plots-only",), "PATH goes with --plots-only"),
+        (("FOLDER",), "PATH goes with --plots-only"),
+        (("--eval", "all,al"), "unknown eval: 'al'"),
+        (("--rules", "bishops-as-knights,x"), "unknown rules: 'x'"),
+        (("--reasoning-effort", "none,hihg"), "unknown reasoning effort: 'hihg' (did you mean"),
+        (("--reasoning-effort", "low,"), "unknown reasoning effort: ''"),
+        (
+            ("--model", "cdta/pocket", "--reasoning-effort", "none,low"),
+            "cdta/pocket does not think",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_asked(
+    arguments: tuple[object, ...], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = measure(server, tmp_path, "--model", "a", "--model", "b", "--max-cost", "1")
-    assert result.returncode == 2
-    assert "the price of a is unknown" in result.stderr
-    assert server.requests == []
-
-
-def test_an_unknown_model_leaves_the_limit_to_the_others(tmp_path: Path) -> None:
-    models = ("--model", "cdta/none", "--model", "cdta/random", "--max-cost", "0")
-    result = run_command(*models, "--eval", "all_diagonal", "-n", "5", "--out", str(tmp_path))
-    assert "cdta/none: unknown model" in result.stderr
-    assert list(table(tmp_path)) == [("cdta/random", "all_diagonal")]
-
-
-def test_a_folder_that_cannot_be_is_refused_before_anything_is_asked(
-    server: Loopback, tmp_path: Path
-) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
-    result = measure(server, tmp_path / "file", "--model", "other")
-    assert result.returncode == 2
-    assert server.requests == []
+    places = {"FILE": tmp_path / "file", "FOLDER": tmp_path}
+    refused = run_command(*(places.get(str(argument), argument) for argument in arguments))
+    assert refused.returncode == 2
+    assert sentence in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    assert not list(tmp_path.rglob("run.json"))
 
 
-def test_a_model_that_fails_does_not_stop_the_others(server: Loopback, tmp_path: Path) -> None:
-    models = ("--model", "cdta/none", "--model", "cdta/random")
-    result = run_command(*models, "--eval", "all_diagonal", "-n", "5", "--out", str(tmp_path))
+def test_an_unknown_model_stops_neither_the_others_nor_their_limit(tmp_path: Path) -> None:
+    models = ("--model", "cdta/none", "--model", "cdta/random", "--max-cost", 0)
+    result = run_command(*models, "--eval", "all_diagonal", "-n", 5, "--out", tmp_path)
     assert result.returncode == 1
     assert "cdta/none: unknown model" in result.stderr
     assert list(table(tmp_path)) == [("cdta/random", "all_diagonal")]
@@ -368,162 +408,10 @@ def test_stopping_stops_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(experiment, "evaluate", stop)
     models = ("--model", "cdta/random", "--model", "cdta/pocket")
-    result = run_command(*models, "--out", str(tmp_path))
+    result = run_command(*models, "--out", tmp_path)
     assert result.returncode == 1
     assert str(Stopped()) in result.stderr
     assert len(begun) == 1
-
-
-def record(path: Path, model: str, samples: list[dict[str, Any]], **arguments: object) -> None:
-    """Write what the original writes."""
-    spec = {
-        "completion_fns": [model],
-        "eval_name": "cant_do_that_anymore.all_diagonal",
-        "run_config": {"eval_spec": {"args": {"n_samples": 1000, **arguments}}},
-    }
-    sampling = {"type": "sampling", "data": {"prompt": "", "sampled": ["e2e4"]}}
-    events = [{"type": "metrics", "data": sample} for sample in samples]
-    lines = [{"spec": spec}, sampling, *events, {"final_report": {"delta": 0}}]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def sample(moves: list[str], *, before: bool, after: bool) -> dict[str, Any]:
-    return {
-        "move": ["f1b5"],
-        "predicted_move": before,
-        "predicted_move_in_variant": after,
-        "num_previous_moves": len(moves),
-        "previous_moves": moves,
-    }
-
-
-GAME = ["e2e4", "e7e5", "f1g3", "f8g6", "g3h5"]
-
-
-def test_records_of_the_original_give_results_and_plots(tmp_path: Path) -> None:
-    logs, out = tmp_path / "logs", tmp_path / "out"
-    logs.mkdir()
-    for seed, kept in enumerate((1, 3)):
-        samples = [sample(GAME[:n], before=True, after=n < kept) for n in range(4)]
-        record(logs / f"{seed}.log", "generation/direct/gpt-4", samples, diagonal_variation=True)
-    result = run_command("--plots-only", str(logs), "--out", str(out))
-    assert result.returncode == 0, result.stderr
-    row = table(out)["generation/direct/gpt-4", "all_diagonal"]
-    assert (row["runs"], row["samples"]) == ("2", "8")
-    share = "predicted_move_in_variant_proportion"
-    assert float(row[share]) == pytest.approx(0.5)
-    assert float(row[f"{share}_standard_error_over_seeds"]) == pytest.approx(0.25)
-    assert row["rules"] == "bishops-as-knights"
-    assert not any(row[name] for name in row if name.startswith(("rule_uptake", "adaptation")))
-    assert not row["changed_unusable_proportion"]
-    assert (out / "diagonal-bishops-as-knights.png").exists()
-    page = (out / "index.html").read_text()
-    assert "generation/direct/gpt-4 cannot be ranked: a record of the original does not" in page
-    assert 'data-in="results.0.variant_impact_factor">−0.50</data>' in page
-    assert 'data-in="results.0.rule_uptake">–</data>' in page
-    assert "All answers" not in page
-
-
-def test_plots_of_runs_that_exist_are_those_of_their_numbers(
-    server: Loopback, tmp_path: Path
-) -> None:
-    first, again = tmp_path / "first", tmp_path / "again"
-    measure(server, first, "--model", "other", "--runs", "2", "--eval", "all_diagonal")
-    runs = [str(path.parent) for path in sorted(first.glob("*/run.json"))]
-    assert run_command("--plots-only", *runs, "--out", str(again)).returncode == 0
-    pictures = [path.name for path in first.glob("*.svg")]
-    assert len(pictures) == 3
-    for name in ("results.csv", *pictures):
-        assert (again / name).read_bytes() == (first / name).read_bytes()
-    here, there = (json.loads((out / "results.json").read_text()) for out in (first, again))
-    for name in ("verdicts", "results", "pairs", "total"):
-        assert here[name] == there[name]
-
-
-def test_samples_of_one_game_are_recognised_in_records(tmp_path: Path) -> None:
-    """One game asked in two runs stays one game; a game that parts from it is another."""
-    other_game = [*GAME[:2], "g1f3", "b8c6"]
-    first = [sample(moves, before=True, after=False) for moves in (GAME[:2], GAME, other_game)]
-    second = [sample(moves, before=True, after=False) for moves in (GAME[:4], other_game)]
-    record(tmp_path / "1.jsonl", "m", first)
-    record(tmp_path / "2.jsonl", "m", second)
-    one, two = records_in([tmp_path / "1.jsonl", tmp_path / "2.jsonl"])
-    assert one.eval == "all"
-    rule_pool, others = ([s.position.game for s in each.samples] for each in (one, two))
-    assert rule_pool[0] == rule_pool[1] == others[0]
-    assert rule_pool[2] == others[1] != rule_pool[0]
-
-
-def test_a_line_that_was_left_half_written_is_skipped(tmp_path: Path) -> None:
-    path = tmp_path / "record.jsonl"
-    record(path, "m", [sample(GAME, before=True, after=True)])
-    path.write_text(path.read_text() + '{"type": "metr')
-    assert [sample.kept_habit for sample in records_in([path])[0].samples] == [True]
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("", "no line has the key 'spec'"),
-        ('{"spec": {}}\n', "no record file of this eval"),
-        (
-            '{"spec": {"completion_fns": ["m"], "run_config": {"eval_spec": {"args": {}}}}}',
-            "no samples",
-        ),
-        ("\xff", "no line has the key 'spec'"),
-    ],
-)
-def test_a_file_that_is_no_record_is_named_with_its_fault(
-    tmp_path: Path, text: str, fault: str
-) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_text(text)
-    with pytest.raises(InvalidInput, match=fault) as problem:
-        records_in([path])
-    assert "x.jsonl" in str(problem.value)
-
-
-def test_an_empty_or_missing_folder_is_refused(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(InvalidInput, match="holds no run and no record file"):
-            entries_at([path])
-
-
-def test_paths_without_plots_only_and_the_reverse_are_refused(tmp_path: Path) -> None:
-    for arguments, sentence in (
-        (("--plots-only",), "--plots-only"),
-        ((str(tmp_path),), "--plots-only"),
-        (("--eval", "all,al"), "unknown eval: 'al'"),
-    ):
-        refused = run_command(*arguments)
-        assert refused.returncode == 2
-        assert sentence in refused.stderr
-
-
-def test_runs_under_different_rules_have_rows_and_pictures_of_their_own(tmp_path: Path) -> None:
-    said: Any = {STANDARD_CONDITION: "special", CHANGED_CONDITION: "legal"}
-    asked = [(position, said) for position in shipped_pool("diagonal")[:3]]
-    keys = ("bishops-as-knights", "queens-as-rooks")
-    for key in keys:
-        plan = plan_of(3, change=rules_named(key), eval="all_diagonal")
-        save_run(run_of(asked, plan), tmp_path / "runs" / key)
-    out = tmp_path / "out"
-    assert run_command("--plots-only", str(tmp_path / "runs"), "--out", str(out)).returncode == 0
-    with (out / "results.csv").open() as file:
-        assert [(row["rules"], row["runs"]) for row in csv.DictReader(file)] == [
-            (key, "1") for key in keys
-        ]
-    for key, piece in zip(keys, ("bishops", "queens"), strict=True):
-        lines = (out / f"diagonal-{key}.svg").read_text()
-        assert f"when {piece} move as" in lines
-        assert f"earlier moves of {piece}" in lines
-        assert f"when {piece} move as" in (out / f"bars-all_diagonal-{key}.svg").read_text()
-    by_rules = (out / "rules-all_diagonal.svg").read_text()
-    assert "Headline measures by rules (all_diagonal, n = 3; 95 % intervals)" in by_rules
-    for row in ("Bishops move as knights do", "Queens move as rooks do", "some/model"):
-        assert f"<!-- {row} -->" in by_rules
-    assert "Is it one rule, or any?" in (out / "index.html").read_text()
-    assert (out / "rules-all_diagonal.png").exists()
 
 
 def test_rules_may_be_all_and_games_under_them_are_there_for_the_usual_ones_alone() -> None:
@@ -546,24 +434,149 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
         return min(moves, key=lambda move: (move.from_square not in knights, move.uci())).uci()
 
     monkeypatch.setattr(rule_pool, "POOL_SIZE", 60)
-    keys = "no-castling,knights-as-bishops"
     with serving(Loopback(never_castles)) as server:
-        done = measure(server, tmp_path, "--rules", keys, "--runs", "1")
+        rules = ("--rules", "no-castling,knights-as-bishops")
+        done = measure(server, tmp_path, *rules, "--runs", 1)
     assert done.returncode == 1
     (told,) = [line for line in done.stderr.splitlines() if "could be measured" in line]
     assert "under no-castling: " in told and "plays the special move in 0 of " in told
-    with (tmp_path / "results.csv").open() as file:
-        assert [row["rules"] for row in csv.DictReader(file)] == ["knights-as-bishops"]
+    assert [row["rules"] for row in table(tmp_path).values()] == ["knights-as-bishops"]
+
+
+# Records of the original
+
+
+def record(path: Path, model: str, samples: list[dict[str, Any]], **arguments: object) -> None:
+    """Write what the original writes."""
+    spec = {
+        "completion_fns": [model],
+        "eval_name": "cant_do_that_anymore.all_diagonal",
+        "run_config": {"eval_spec": {"args": {"n_samples": 1000, **arguments}}},
+    }
+    sampling = {"type": "sampling", "data": {"prompt": "", "sampled": ["e2e4"]}}
+    events = [{"type": "metrics", "data": sample} for sample in samples]
+    lines = [{"spec": spec}, sampling, *events, {"final_report": {"delta": 0}}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def sample(moves: list[str], *, after: bool) -> dict[str, Any]:
+    return {
+        "move": ["f1b5"],
+        "predicted_move": True,
+        "predicted_move_in_variant": after,
+        "num_previous_moves": len(moves),
+        "previous_moves": moves,
+    }
+
+
+GAME = ["e2e4", "e7e5", "f1g3", "f8g6", "g3h5"]
+
+
+def test_records_of_the_original_give_results_and_plots(tmp_path: Path) -> None:
+    logs, out = tmp_path / "logs", tmp_path / "out"
+    logs.mkdir()
+    for seed, kept in enumerate((1, 3)):
+        samples = [sample(GAME[:n], after=n < kept) for n in range(4)]
+        record(logs / f"{seed}.log", "generation/direct/gpt-4", samples, diagonal_variation=True)
+    result = run_command("--plots-only", logs, "--out", out)
+    assert result.returncode == 0, result.stderr
+    row = table(out)["generation/direct/gpt-4", "all_diagonal"]
+    assert (row["runs"], row["samples"], row["rules"]) == ("2", "8", "bishops-as-knights")
+    assert float(row[SHARE]) == pytest.approx(0.5)
+    assert float(row[f"{SHARE}_{SEEDS}"]) == pytest.approx(0.25)
+    assert not any(row[name] for name in row if name.startswith(("rule_uptake", "adaptation")))
+    assert not row["changed_unusable_proportion"]
+    assert (out / "diagonal-bishops-as-knights.png").exists()
+    page = (out / "index.html").read_text()
+    assert "generation/direct/gpt-4 cannot be ranked: a record of the original does not" in page
+    assert 'data-in="results.0.variant_impact_factor">−0.50</data>' in page
+    assert 'data-in="results.0.rule_uptake">–</data>' in page
+    assert "All answers" not in page
+
+
+def test_samples_of_one_game_are_recognised_in_records(tmp_path: Path) -> None:
+    """One game asked in two runs stays one game; a game that parts from it is another."""
+    other_game = [*GAME[:2], "g1f3", "b8c6"]
+    files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
+    for file, games in zip(
+        files, ((GAME[:2], GAME, other_game), (GAME[:4], other_game)), strict=True
+    ):
+        record(file, "m", [sample(moves, after=False) for moves in games])
+    one, two = records_in(files)
+    assert one.eval == "all"
+    first, second = ([s.position.game for s in each.samples] for each in (one, two))
+    assert first[0] == first[1] == second[0]
+    assert first[2] == second[1] != first[0]
+
+
+def test_a_line_that_was_left_half_written_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "record.jsonl"
+    record(path, "m", [sample(GAME, after=True)])
+    path.write_text(path.read_text() + '{"type": "metr')
+    assert [sample.kept_habit for sample in records_in([path])[0].samples] == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "no line has the key 'spec'"),
+        ('{"spec": {}}\n', "no record file of this eval"),
+        (
+            '{"spec": {"completion_fns": ["m"], "run_config": {"eval_spec": {"args": {}}}}}',
+            "no samples",
+        ),
+        ("\xff", "no line has the key 'spec'"),
+    ],
+)
+def test_a_file_that_is_no_record_is_named_with_its_fault(
+    tmp_path: Path, text: str, fault: str
+) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=rf"x\.jsonl.*{fault}"):
+        records_in([path])
+
+
+def test_an_empty_or_missing_folder_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(InvalidInput, match="holds no run and no record file"):
+            entries_at([path])
+
+
+# Tables and pictures of runs made by hand
+
+
+def test_runs_under_different_rules_have_rows_and_pictures_of_their_own(tmp_path: Path) -> None:
+    keys = ("bishops-as-knights", "queens-as-rooks")
+    for key in keys:
+        plan = {"change": rules_named(key), "eval": "all_diagonal"}
+        run = played("m", "legal", positions=shipped_pool("diagonal")[:3], plan=plan)
+        save_run(run, tmp_path / "runs" / key)
+    out = tmp_path / "out"
+    assert run_command("--plots-only", tmp_path / "runs", "--out", out).returncode == 0
+    with (out / "results.csv").open() as file:
+        rows = [(row["rules"], row["runs"]) for row in csv.DictReader(file)]
+    assert rows == [(key, "1") for key in keys]
+    for key, piece in zip(keys, ("bishops", "queens"), strict=True):
+        lines = (out / f"diagonal-{key}.svg").read_text()
+        assert f"when {piece} move as" in lines
+        assert f"earlier moves of {piece}" in lines
+        assert f"when {piece} move as" in (out / f"bars-all_diagonal-{key}.svg").read_text()
+    by_rules = (out / "rules-all_diagonal.svg").read_text()
+    assert "Headline measures by rules (all_diagonal, n = 3; 95 % intervals)" in by_rules
+    for row in ("Bishops move as knights do", "Queens move as rooks do", "m"):
+        assert f"<!-- {row} -->" in by_rules
+    assert "Is it one rule, or any?" in (out / "index.html").read_text()
+    assert (out / "rules-all_diagonal.png").exists()
 
 
 def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path: Path) -> None:
-    said: Any = {STANDARD_CONDITION: "special", CHANGED_CONDITION: "legal"}
-    asked = [(position, said) for position in shipped_pool("pool")[:3]]
     drawn = Dataset("model-1", "built", asked=9, own_temperature=True)
     for name, dataset in {"usual": replace(drawn, own_temperature=False), "drawn": drawn}.items():
-        save_run(run_of(asked, model=name, dataset=dataset), tmp_path / "runs" / name)
+        run = played(name, "legal", positions=POOL[:3], dataset=dataset)
+        save_run(run, tmp_path / "runs" / name)
     out = tmp_path / "out"
-    done = run_command("--plots-only", str(tmp_path / "runs"), "--out", str(out))
+    done = run_command("--plots-only", tmp_path / "runs", "--out", out)
     assert done.returncode == 0, done.stderr
     verdicts, _, tables = done.stdout.partition("\n\n")
     assert verdicts.count("all: Bishops move as knights do") == 2
@@ -572,8 +585,7 @@ def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path
         "all: Bishops move as knights do (positions selected by 2 of 3 draws at the",
         "all: Bishops move as knights do",
     ]
-    with (out / "results.csv").open() as file:
-        rows = {row["model"]: row["selection"] for row in csv.DictReader(file)}
+    rows = {model: row["selection"] for (model, _), row in table(out).items()}
     assert rows == {"usual": "", "drawn": drawn.selection}
     for stem, model, other in (("", "usual", "drawn"), ("-drawn", "drawn", "usual")):
         picture = (out / f"bars-all-bishops-as-knights{stem}.svg").read_text()
@@ -581,49 +593,40 @@ def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path
         assert f"<!-- {other} -->" not in picture
 
 
-def standing(model: str) -> Entry:
+def entry(model: str) -> Entry:
     """Of a model that drops the habit in one of two positions."""
-    said: Any = [
-        {STANDARD_CONDITION: "special", CHANGED_CONDITION: after}
-        for after in ("special", "unreadable")
-    ]
     positions = shipped_pool("diagonal")[:2]
-    run = run_of(list(zip(positions, said, strict=True)), plan_of(eval="all_diagonal"), model=model)
-    return entries_of([run])[0]
+    plan = {"eval": "all_diagonal"}
+    [found] = entries_of([played(model, ["special", "unreadable"], positions=positions, plan=plan)])
+    return found
 
 
 def shifting() -> Entry:
     """Of a model that puts another forbidden move in the habit's place in half of all positions."""
-    said: Any = [
-        {STANDARD_CONDITION: "special", CHANGED_CONDITION: after}
-        for after in ("special", "forbidden")
-    ]
-    asked = [(p, said[n % 2]) for n, p in enumerate(with_other_forbidden_moves(40))]
-    run = run_of(asked, model="provider-of-models/a-model-with-a-name-2026-11-15-preview")
-    return entries_of([run])[0]
+    name = "provider-of-models/a-model-with-a-name-2026-11-15-preview"
+    positions = with_other_forbidden_moves(40)
+    [found] = entries_of([played(name, ["special", "forbidden"] * 20, positions=positions)])
+    return found
 
 
 def of_the_original(folder: Path) -> Entry:
     path = folder / "record.jsonl"
-    record(path, "m", [sample(GAME, before=True, after=False)], diagonal_variation=True)
+    record(path, "m", [sample(GAME, after=False)], diagonal_variation=True)
     return entries_at([path])[0]
 
 
-def shown(group: list[Entry]) -> RenderableType:
-    ranked = rankings(group)
-    return experiment_table(ranked, build_document(ranked, Path()))
-
-
-def of_table(told: str) -> list[str]:
-    """The lines below the verdict."""
-    return told.partition("\n\n")[2].splitlines()
+def printed(group: list[Entry], width: int) -> tuple[str, list[str]]:
+    """The verdict, and the lines below it."""
+    ranked, text = rankings(group), StringIO()
+    screen = Console(width=width, file=text, legacy_windows=False)
+    screen.print(experiment_table(ranked, build_document(ranked, Path())))
+    verdict, _, rows = text.getvalue().partition("\n\n")
+    return verdict, rows.splitlines()
 
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_the_table_has_any_forbidden_moves_below_the_special_ones_and_fits(width: int) -> None:
-    screen = Console(width=width, file=StringIO(), legacy_windows=False)
-    screen.print(shown([shifting()]))
-    lines = of_table(screen.file.getvalue())  # type: ignore[attr-defined]
+    _, lines = printed([shifting()], width)
     assert max(map(len, lines)) <= width
     heads = [line.split() for line in lines[1:3]]
     assert heads[0][:2] == ["habit", "kept"]
@@ -634,13 +637,10 @@ def test_the_table_has_any_forbidden_moves_below_the_special_ones_and_fits(width
 
 
 def test_the_original_s_records_tell_of_no_other_forbidden_moves(tmp_path: Path) -> None:
-    screen = Console(width=80, file=StringIO(), legacy_windows=False)
-    screen.print(shown([of_the_original(tmp_path)]))
-    told = screen.file.getvalue()  # type: ignore[attr-defined]
-    assert told.startswith(
-        "No model can be ranked; m cannot be ranked: a record of the original does not"
-    )
-    above, below = (line.split() for line in of_table(told)[3:5])
+    verdict, lines = printed([of_the_original(tmp_path)], 80)
+    told = "No model can be ranked; m cannot be ranked: a record of the original does not"
+    assert verdict.startswith(told)
+    above, below = (line.split() for line in lines[3:5])
     assert above[3:5] == ["1.00", "0.00"]
     assert below[:2] == ["–", "–"]
 
@@ -666,14 +666,10 @@ def test_lines_have_any_forbidden_moves_where_they_are_known(tmp_path: Path) -> 
 
 
 def test_the_bars_axis_is_cut_to_the_data_and_says_so(tmp_path: Path) -> None:
-    said: Any = [
-        {STANDARD_CONDITION: "special" if n < 2 else "legal", CHANGED_CONDITION: "legal"}
-        for n in range(40)
-    ]
-    weak = entries_of([run_of(list(zip(shipped_pool("pool")[:40], said, strict=True)))])
+    weak = played("m", "legal", lambda n: "special" if n < 2 else "legal", POOL[:40])
     cut, whole = (
         written_in(bar_chart(group, tmp_path / name)[1])
-        for name, group in (("cut", weak), ("whole", [shifting()]))
+        for name, group in (("cut", entries_of([weak])), ("whole", [shifting()]))
     )
     assert "share of answers (the axis ends at 0.2)" in cut
     assert "share of answers" in whole
@@ -682,31 +678,27 @@ def test_the_bars_axis_is_cut_to_the_data_and_says_so(tmp_path: Path) -> None:
 
 
 def test_runs_without_any_answer_have_pictures_without_a_bar(tmp_path: Path) -> None:
-    said: Any = {STANDARD_CONDITION: "error", CHANGED_CONDITION: "error"}
-    nothing = entries_of([run_of([(shipped_pool("pool")[0], said)])])
+    nothing = entries_of([played("m", "error", "error", POOL[:1])])
     for draw in (bar_chart, headline_chart, line_chart):
         assert draw(nothing, tmp_path / "nothing")[1].exists()
 
 
-def test_a_letter_that_pictures_lack_is_spelled_out_and_nothing_warns(
+def test_names_are_drawn_as_they_are_and_plots_repeat_exactly(
     tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
-    texts = written_in(headline_chart([standing("模型")], tmp_path / "headline")[1])
-    assert "⟨U+6A21⟩⟨U+578B⟩ (!)" in texts
-    assert not recwarn.list
-
-
-def test_a_name_with_a_dollar_sign_is_no_formula_and_plots_repeat_exactly(tmp_path: Path) -> None:
-    group = [standing("$a_b^$"), standing("_hidden")]
+    """A dollar sign begins no formula; a letter that the font lacks is spelled out."""
+    group = [entry("$a_b^$"), entry("_hidden"), entry("模型")]
     for draw in (bar_chart, headline_chart, line_chart):
         first, again = (draw(group, tmp_path / name) for name in ("first", "again"))
         assert first[1].read_bytes() == again[1].read_bytes()
-        assert all(name in first[1].read_text() for name in ("$a_b^$", "_hidden"))
+        texts = written_in(first[1])
+        assert {"$a_b^$ (!)", "_hidden (!)", "⟨U+6A21⟩⟨U+578B⟩ (!)"} <= set(texts)
+    assert not recwarn.list
 
 
-@pytest.mark.parametrize("model", ["cdta/random", "cdta/pocket"])
-def test_an_experiment_with_our_own_models_goes_on_where_it_was(model: str, tmp_path: Path) -> None:
-    few = ("--model", model, "--runs", "1", "-n", "5", "--eval", "all_diagonal", "--quiet")
-    first, again = (cdta("experiment", *few, "--out", tmp_path / "out") for _ in range(2))
+def test_an_experiment_with_our_own_models_goes_on_where_it_was(tmp_path: Path) -> None:
+    models = ("--model", "cdta/random", "--model", "cdta/pocket")
+    few = (*models, "--runs", 1, "-n", 5, "--eval", "all_diagonal", "--out", tmp_path)
+    first, again = (run_command(*few) for _ in range(2))
     assert (first.returncode, again.returncode) == (0, 0), again.stderr
     assert again.stdout == first.stdout

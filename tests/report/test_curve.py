@@ -155,28 +155,6 @@ def test_an_experiment_that_was_stopped_goes_on_where_it_was(
     assert len(table(tmp_path)) == 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("--reasoning-effort", "none,hihg"), "unknown reasoning effort: 'hihg' (did you mean"),
-        (("--reasoning-effort", "low,"), "unknown reasoning effort: ''"),
-        (
-            ("--model", "cdta/pocket", "--reasoning-effort", "none,low"),
-            "cdta/pocket does not think",
-        ),
-        (("--rules", "bishops-as-knights,x"), "unknown rules: 'x'"),
-    ],
-)
-def test_what_cannot_work_is_refused_before_anything_is_asked(
-    arguments: tuple[str, ...], sentence: str, tmp_path: Path
-) -> None:
-    done = cdta("experiment", "--quiet", "-n", "5", *arguments, "--out", tmp_path)
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert list(tmp_path.glob("*/run.json")) == []
-
-
 def test_runs_that_exist_give_the_same_curve_and_one_effort_gives_none(
     measured: Measured, tmp_path: Path
 ) -> None:
