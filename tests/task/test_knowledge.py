@@ -73,6 +73,7 @@ def test_read_exactly_only_the_bare_word_counts() -> None:
 
 
 def test_what_is_said_of_another_move_does_not_count() -> None:
+    assert read_yes_no("f1-g3 is legal, f1-b5 is illegal.", move="f1g3") is True
     reply = "f1b5 is illegal, f1g3 is legal."
     assert [read_yes_no(reply, move=move) for move in ("f1b5", "f1g3", "d2d4")] == [
         False,

@@ -185,13 +185,13 @@ def _stated(text: str, move: str) -> Said:
     return {True, False}
 
 
-def statements(text: str, move: str = "") -> Iterator[Statement]:
+def statements(text: str, move: str) -> Iterator[Statement]:
     """Yield what the clauses of a text say about the move, under the rules of this game.
 
     Clauses about standard chess only, questions, doubts, and clauses about another move or about
     all moves of a kind do not count.
 
-    >>> [each.legal for each in statements("Illegal in normal chess, but legal here.")]
+    >>> [each.legal for each in statements("Illegal in normal chess, but legal here.", "")]
     [True]
     """
     base_illegal = False
