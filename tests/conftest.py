@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # few tests need a browser
     from playwright.sync_api import Browser
 
     from browser import Opened, Opener
+    from cant_do_that_anymore.client.store import Store
     from testing import Loopback, Run, Serve
 
 MORE_THAN_CORES = 1
@@ -73,6 +74,15 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "FIRST_POLL", 0.01)
     monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
     monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> "Iterator[Store]":
+    """An empty store of answers."""
+    from cant_do_that_anymore.client.store import Store
+
+    with closing(Store(tmp_path / "answers.sqlite")) as store:
+        yield store
 
 
 @pytest.fixture

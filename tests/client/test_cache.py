@@ -1,9 +1,7 @@
 """What is cached of a model: which of its answers count, and what they are found by."""
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -26,13 +24,6 @@ ASK = Request(QUESTION, "measuring", "standard")
 SMALL, MIDDLE, LARGE = (Settings(max_tokens=limit) for limit in (50, 80, 100))
 WHOLE, CUT_OFF = Answer("e7e5"), Answer("e7", "length")
 MODEL, OTHER = RandomModel.info, local_info("other", connections=4)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "answers.sqlite")
-    yield store
-    store.close()
 
 
 def save(store: Store, settings: Settings, answer: Answer, draw: int = 0) -> Answer:

@@ -2,25 +2,35 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.comparison.entries import pool_runs
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.metrics.notes import on_moved_alias, version_of_all
 from cant_do_that_anymore.runs.evaluate import ALL_CACHED
-from loopback import Body, Loopback, Responder, is_changed, serving
-from players import adapting, habit
-from processes import cdta
+from testing import (
+    Body,
+    Loopback,
+    Responder,
+    Run,
+    Serve,
+    adapting,
+    cdta,
+    habit,
+    is_changed,
+    measure,
+    positions,
+    serving,
+)
 
 N = 4
+FEW = positions(N)
 
 
 @dataclass
@@ -38,96 +48,82 @@ class Server(Loopback):
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with serving(Server(habit)) as one:
-        yield one
+def server(serve: Serve) -> Server:
+    return serve(Server(habit))
 
 
 def measured(server: Loopback, **options: object) -> Run:
-    spec = {"model": "m", "n": N, "pool": "common", **options}
-    return evaluate(Spec(base_url=server.url, **spec), quiet=True)  # type: ignore[arg-type]
+    return measure(server, **{"n": N, "pool": "common", **options})
 
 
-@pytest.fixture
-def few(tmp_path: Path) -> Path:
-    write_positions(tmp_path / "few.jsonl", shipped_pool("pool")[:N])
-    return tmp_path / "few.jsonl"
+def given(server: Loopback, **options: object) -> Run:
+    return measured(server, pool=None, dataset=FEW, **options)
 
 
-def test_a_run_whose_answers_are_kept_costs_one_question_and_says_nothing_more(
-    server: Server,
+def in_thoughts(player: Responder) -> Responder:
+    return lambda request: f"<think>hm</think>{player(request)}"
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (habit, habit),
+        (habit, lambda request: f"**{habit(request)}**"),  # the same move
+        (habit, in_thoughts(adapting)),
+        (in_thoughts(habit), adapting),
+    ],
+)
+def test_the_same_model_costs_one_question_and_nothing_more_is_said(
+    before: Responder, now: Responder, server: Server
 ) -> None:
+    server.respond = before
     first = measured(server)
-    asked = len(server.requests)
+    asked, server.respond = len(server.requests), now
     again = measured(server)
     assert len(server.requests) == asked + 1
     assert again.samples == first.samples
     assert again.notes == [*first.notes, ALL_CACHED]
 
 
-def test_a_server_that_calls_its_model_something_else_every_time_is_still_the_same() -> None:
+def test_a_server_that_calls_its_model_something_else_every_time_is_still_the_same(
+    serve: Serve,
+) -> None:
     class Replicas(Loopback):
         def completion(self, request: Body) -> dict[str, object]:
             return super().completion(request) | {"model": f"replica-{time.time_ns()}"}
 
-    with serving(Replicas(habit)) as server:
-        first, again = measured(server), measured(server)
+    server = serve(Replicas(habit))
+    first, again = measured(server), measured(server)
     assert again.samples == first.samples
 
 
 def test_another_checkpoint_is_refused_before_anything_is_spent_and_the_sentence_says_how_to_go_on(
-    server: Server, few: Path
+    server: Server,
 ) -> None:
-    command = ["run", "--base-url", server.url, "--model", "m", "--pool", str(few), "-n", N]
-    assert cdta(*command, "--quiet").returncode == 0
-    server.respond = adapting
-    asked = len(server.requests)
-    done = cdta(*command)
-    assert done.returncode == 1
+    command = ["run", "--base-url", server.url, "--model", "m", "--pool", FEW, "-n", N]
+    cdta(*command, "--quiet", code=0)
+    asked, server.respond = len(server.requests), adapting
+    done = cdta(*command, code=1)
     assert len(server.requests) == asked + 2
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("cdta: m is another model than the one whose answers are kept (at ")
     assert "--fresh" in line and "--tag NAME" in line
-    assert cdta(*command, "--fresh", "--quiet").returncode == 1  # no habit, and that is the truth
+    cdta(*command, "--fresh", "--quiet", code=1)  # no habit, and that is the truth
     server.respond = habit
-    assert cdta(*command, "--quiet").returncode == 0  # the kept answers are as they were
+    cdta(*command, "--quiet", code=0)  # the kept answers are as they were
 
 
-def test_a_lone_kept_answer_is_asked_for_twice(server: Server, few: Path) -> None:
-    write_positions(few, shipped_pool("pool")[:1])
-    measured(server, pool=few, n=1)
-    asked = len(server.requests)
-    server.respond = adapting
+def test_a_lone_kept_answer_is_asked_for_twice(server: Server) -> None:
+    measured(server, pool=positions(1), n=1)
+    asked, server.respond = len(server.requests), adapting
     with pytest.raises(UserError, match=r"it said 'f1b5' then, '[a-h]\d[a-h]\d' now"):
-        measured(server, pool=few, n=1)
+        measured(server, pool=positions(1), n=1)
     assert len(server.requests) == asked + 2
 
 
-@pytest.mark.parametrize(
-    ("before", "now"),
-    [
-        (habit, lambda request: f"**{habit(request)}**"),  # the same move
-        (habit, lambda request: f"<think>hm</think>{adapting(request)}"),
-        (lambda request: f"<think>hm</think>{habit(request)}", adapting),
-    ],
-)
-def test_other_words_and_other_moves_after_thoughts_make_no_other_model(
-    before: Responder, now: Responder, server: Server
-) -> None:
-    server.respond = before
-    first = measured(server)
-    server.respond = now
-    again = measured(server)
-    assert again.samples == first.samples
-    assert again.notes == [*first.notes, ALL_CACHED]
-
-
 def test_a_tag_keeps_two_checkpoints_apart_everywhere(server: Server, tmp_path: Path) -> None:
-    def stubborn_no_more(request: Body) -> str:
-        return adapting(request) if is_changed(request) else habit(request)
-
     first = measured(server)
-    server.respond = stubborn_no_more
+    server.respond = lambda request: adapting(request) if is_changed(request) else habit(request)
     second = measured(server, tag="step-2000")
     assert second.dataset.built_now
     values = [run.results.metrics["variant_impact_factor"] for run in (first, second)]
@@ -135,33 +131,46 @@ def test_a_tag_keeps_two_checkpoints_apart_everywhere(server: Server, tmp_path: 
     assert [each.label for each in pool_runs([first, second])] == ["m", "m step-2000"]
     folder = tmp_path / "run"
     command = ["run", "--base-url", server.url, "--model", "m", "--pool", "common", "-n", N]
-    assert cdta(*command, "--tag", "step-2000", "--out", folder).returncode == 0
+    cdta(*command, "--tag", "step-2000", "--out", folder, code=0)
     assert json.loads((folder / "run.json").read_text())["identity"]["tag"] == "step-2000"
     assert "step-2000" in (folder / "report.html").read_text()
 
 
 def test_one_other_answer_may_be_a_tie_and_is_a_note(server: Server) -> None:
     measured(server)
-    first = server.requests[0]["messages"]
+    asked, first = len(server.requests), server.requests[0]["messages"]
     server.respond = lambda request: "a2a3" if request["messages"] == first else habit(request)
-    asked = len(server.requests)
     again = measured(server)
     assert len(server.requests) == asked + 5
     assert sum("may be another model" in note for note in again.notes) == 1
 
 
-def test_a_name_that_stands_for_another_version_now_is_refused_with_given_positions_too(
-    server: Server, few: Path
-) -> None:
-    server.model = "alias-2024"
-    measured(server, pool=None, dataset=few)
+def moved_with_given_positions(server: Server) -> None:
+    given(server)
     assert len(server.requests) == 2 * N  # nothing is kept that could be of another
     server.model = "alias-2025"
-    with pytest.raises(UserError, match="'alias-2024' answered then, 'alias-2025' does now"):
-        measured(server, pool=None, dataset=few, n=N - 1)
-    server.respond = adapting  # at a temperature above 0 a text says nothing
+    given(server, n=N - 1)
+
+
+def moved_before_its_positions_were_found(server: Server) -> None:
+    given(server)
+    server.model = "alias-2025"
+    measured(server, pool=FEW)
+
+
+@pytest.mark.parametrize(
+    ("moves", "requests"),
+    [(moved_with_given_positions, 2 * N + 2), (moved_before_its_positions_were_found, 3 * N + 2)],
+)
+def test_a_name_that_stands_for_another_version_now_is_refused(
+    moves: Callable[[Server], None], requests: int, server: Server
+) -> None:
     server.model = "alias-2024"
-    assert measured(server, pool=None, dataset=few).notes[-1] == ALL_CACHED
+    with pytest.raises(UserError, match="'alias-2024' answered then, 'alias-2025' does now"):
+        moves(server)
+    assert len(server.requests) == requests
+    server.respond, server.model = adapting, "alias-2024"  # above temperature 0 no text says much
+    assert given(server).notes[-1] == ALL_CACHED
 
 
 @pytest.mark.parametrize(
@@ -181,45 +190,35 @@ def test_a_name_stands_for_another_model_only_if_all_answers_name_one_other_vers
     assert version_of_all(versions, "alias") == version
 
 
-def test_positions_that_one_version_found_are_not_measured_by_kept_answers_of_another(
-    server: Server, few: Path
+def test_kept_answers_of_its_own_version_are_not_looked_at_and_those_of_a_name_once(
+    server: Server,
 ) -> None:
-    server.model = "alias-2024"
-    measured(server, pool=None, dataset=few)
-    server.model = "alias-2025"
-    with pytest.raises(UserError, match="'alias-2024' answered then, 'alias-2025' does now"):
-        measured(server, pool=few)
-    assert len(server.requests) == 3 * N + 2
-
-
-def test_by_its_own_kept_answers_they_are_without_a_look(server: Server, few: Path) -> None:
-    measured(server, pool=None, dataset=few)
-    measured(server, pool=few)
+    given(server)
+    measured(server, pool=FEW)
     assert len(server.requests) == 3 * N
-
-
-def test_answers_to_a_dataset_of_some_name_are_looked_at_once(server: Server) -> None:
     for looks in range(2):
-        measured(server, pool=None, dataset="gpt-4-0314")
-        assert len(server.requests) == 2 * N + looks
+        measured(server, pool=None, dataset="gpt-4-0314", seed=5)
+        assert len(server.requests) == 3 * N + 2 * N + looks
 
 
 def test_what_the_server_says_of_its_weights_is_noted_once(server: Server) -> None:
+    def noted() -> list[str]:
+        return [note.split(",")[0] for note in measured(server).notes if "the server's" in note]
+
     server.card, server.fingerprint = {"created": 1_700_000_000, "root": "/a"}, "fp_1"
-    measured(server)
+    assert noted() == []
     server.card, server.fingerprint = {"created": 1_700_000_500, "root": "/a"}, "fp_2"
-    told = [note for note in measured(server).notes if "the server's" in note]
-    assert [note.split(",")[0] for note in told] == [
+    assert noted() == [
         "the server's system_fingerprint is fp_2",
         "the server's created is 1700000500",
     ]
-    assert measured(server).notes[-1] == ALL_CACHED
+    assert noted() == []
     server.card = {"created": int(time.time()), "root": "/a"}  # of the listing, not of the model
-    assert not [note for note in measured(server).notes if "the server's" in note]
+    assert noted() == []
 
 
 def test_without_a_network_a_run_whose_answers_are_kept_works_and_says_so_in_one_note() -> None:
-    with serving(Server(habit)) as server:
+    with serving(habit) as server:
         first = measured(server)
     again = measured(server)
     assert again.samples == first.samples
@@ -230,7 +229,6 @@ def test_without_a_network_a_run_whose_answers_are_kept_works_and_says_so_in_one
     assert "another model" not in str(problem.value)
 
 
-def test_models_inside_the_package_are_not_asked_again_and_have_no_tag() -> None:
-    assert evaluate(Spec(n=2), quiet=True).samples == evaluate(Spec(n=2), quiet=True).samples
+def test_models_inside_the_package_have_no_tag() -> None:
     with pytest.raises(InvalidInput, match="cdta/pocket is behind no address"):
-        evaluate(Spec(tag="x"), quiet=True)
+        measure("cdta/pocket", tag="x")
