@@ -13,15 +13,20 @@ import pytest
 
 from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.runs.storage import load_run
-from loopback import Body, Loopback, serving
-from machines import needs_posix
-from players import habit
-from processes import cdta, results_in, samples_in
+from testing import (
+    Body,
+    Loopback,
+    Serve,
+    cdta,
+    habit,
+    needs_posix,
+    positions,
+    results_in,
+    samples_in,
+)
 
 N = 60
-POOL = shipped_pool("pool")[:N]
 DISK = 240
 """How large the disk is, in kB: an empty store takes some of it."""
 
@@ -31,16 +36,8 @@ def respond(request: Body) -> str:
 
 
 @pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serving(Loopback(respond)) as server:
-        yield server
-
-
-@pytest.fixture
-def positions(tmp_path: Path) -> Path:
-    file = tmp_path / "positions.jsonl"
-    write_positions(file, POOL)
-    return file
+def server(serve: Serve) -> Loopback:
+    return serve(respond)
 
 
 @pytest.fixture
@@ -59,104 +56,88 @@ def remount(disk: Path, option: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{option}", str(disk)], check=True)
 
 
-def command(server: Loopback, positions: Path, out: Path) -> list[object]:
+def command(server: Loopback, out: Path) -> list[object]:
     options: list[object] = ["run", "--base-url", server.url, "--model", "m", "--quiet"]
-    return [*options, "--dataset", positions, "-n", N, "--max-connections", 4, "--out", out]
+    return [*options, "--dataset", positions(N), "-n", N, "--max-connections", 4, "--out", out]
 
 
-def assert_plain(errors: str, *words: str) -> None:
+def few(server: Loopback) -> list[object]:
+    return ["--base-url", server.url, "--model", "m", "--pool", positions(N), "-n", 5]
+
+
+def said(*command: object, code: int = 1, home: object = None) -> str:
+    """The one sentence that a command ends with."""
+    errors = cdta(*command, code=code, **({"CDTA_HOME": str(home)} if home else {})).stderr
     assert errors.startswith("cdta: ")
     assert "Traceback" not in errors
-    assert all(word in errors for word in words), errors
+    return errors
 
 
 def test_a_full_disk_stops_the_run_and_what_was_saved_counts_when_there_is_space_again(
-    server: Loopback, positions: Path, small_disk: Path, tmp_path: Path
+    server: Loopback, small_disk: Path, tmp_path: Path
 ) -> None:
-    home = str(small_disk)
-    full = cdta(*command(server, positions, tmp_path / "out"), CDTA_HOME=home)
-    assert full.returncode == 1
-    assert_plain(full.stderr, "cannot save answers", "disk is full", "run the same command again")
+    run = command(server, tmp_path / "out")
+    told = said(*run, home=small_disk)
+    assert all(words in told for words in ("cannot save answers", "disk is full", "command again"))
     asked = len(server.requests)
     remount(small_disk, "size=8m")
-    again = cdta(*command(server, positions, tmp_path / "out"), CDTA_HOME=home)
-    assert again.returncode == 0, again.stderr
+    cdta(*run, code=0, CDTA_HOME=str(small_disk))
     repeated = len(server.requests) - 2 * N - 1  # is it the same model?
     assert asked - repeated > 5  # so many were saved before the disk was full
     assert results_in(tmp_path / "out")["metrics"]["n_samples"] == N
 
 
-def test_a_run_that_finds_no_place_for_its_folder_says_so_and_is_not_asked_again(
-    server: Loopback, positions: Path, small_disk: Path, tmp_path: Path
+def test_what_finds_no_place_says_so_leaves_all_as_it_was_and_is_not_asked_again(
+    server: Loopback, small_disk: Path, tmp_path: Path
 ) -> None:
-    full = cdta(*command(server, positions, small_disk / "out"))
-    assert full.returncode == 1
-    assert_plain(full.stderr, "cannot write the run", "its answers are saved")
+    told = said(*command(server, small_disk / "out"))
+    assert "cannot write the run" in told and "its answers are saved" in told
     assert not (small_disk / "out").exists()
-    assert cdta(*command(server, positions, tmp_path / "out")).returncode == 0
+    cdta(*command(server, tmp_path / "out"), code=0)
     assert len(server.requests) == 2 * N + 1  # is it the same model?
-
-
-def test_a_page_for_which_there_is_no_room_leaves_the_old_one_as_it_was(
-    server: Loopback, positions: Path, small_disk: Path, tmp_path: Path
-) -> None:
-    assert cdta(*command(server, positions, tmp_path / "out")).returncode == 0
     page = small_disk / "page.html"
     page.write_text("an older one")
-    full = cdta("report", tmp_path / "out", "-o", page)
-    assert full.returncode == 1
-    assert_plain(full.stderr, "cannot write the page", "No space left")
+    told = said("report", tmp_path / "out", "-o", page)
+    assert "cannot write the page" in told and "No space left" in told
     assert page.read_text() == "an older one"
     assert list(small_disk.iterdir()) == [page]
 
 
 def test_a_built_dataset_that_cannot_be_written_is_one_sentence(
-    server: Loopback, small_disk: Path, tmp_path: Path, positions: Path
+    server: Loopback, small_disk: Path, home: Path
 ) -> None:
-    home = tmp_path / "home"
     home.mkdir()
     (home / "datasets").symlink_to(small_disk)
     (small_disk / "filler").write_bytes(b"x" * DISK * 1000)
-    options = ["--base-url", server.url, "--model", "m", "--quiet", "-n", N, "--pool", positions]
-    full = cdta("run", *options)
-    assert full.returncode == 1
-    assert_plain(full.stderr, "cannot keep the dataset", "No space left")
+    run = ["run", *few(server)[:-1], N, "--quiet"]
+    told = said(*run)
+    assert "cannot keep the dataset" in told and "No space left" in told
     asked = len(server.requests)
     (home / "datasets").unlink()
-    assert cdta("run", *options).returncode == 0
+    cdta(*run, code=0)
     assert len(server.requests) - asked == 1 + 2 * N  # only what is left to measure, and who it is
 
 
-def test_a_read_only_home_is_one_sentence(
-    server: Loopback, positions: Path, small_disk: Path, tmp_path: Path
+def test_a_home_that_cannot_be_written_or_made_is_one_sentence(
+    server: Loopback, small_disk: Path, tmp_path: Path
 ) -> None:
     remount(small_disk, "ro")
-    run = cdta(*command(server, positions, tmp_path / "out"), CDTA_HOME=str(small_disk))
-    assert run.returncode == 1
-    assert_plain(run.stderr, "cannot", "CDTA_HOME")
-    assert not server.requests
-
-
-def test_a_home_that_cannot_be_made_is_one_sentence(
-    server: Loopback, positions: Path, tmp_path: Path
-) -> None:
-    run = cdta(*command(server, positions, tmp_path / "out"), CDTA_HOME=str(positions / "home"))
-    assert run.returncode == 1
-    assert_plain(run.stderr, "cannot use", "CDTA_HOME")
+    for home, words in ((small_disk, "cannot"), (positions(N) / "home", "cannot use")):
+        told = said(*command(server, tmp_path / "out"), home=home)
+        assert words in told and "CDTA_HOME" in told
     assert not server.requests
 
 
 def test_a_store_damaged_in_the_middle_costs_only_what_was_damaged(
-    server: Loopback, positions: Path, home: Path, tmp_path: Path
+    server: Loopback, home: Path, tmp_path: Path
 ) -> None:
-    assert cdta(*command(server, positions, tmp_path / "first")).returncode == 0
+    cdta(*command(server, tmp_path / "first"), code=0)
     store = home / "answers.sqlite"
     with store.open("r+b") as file:
         file.seek(store.stat().st_size // 2)
         file.write(b"\xff\x00garbage" * 900)
-    again = cdta(*command(server, positions, tmp_path / "second"))
-    assert again.returncode == 0
-    assert_plain(again.stderr, "was damaged", "taken over")
+    told = said(*command(server, tmp_path / "second"), code=0)
+    assert "was damaged" in told and "taken over" in told
     assert 0 < len(server.requests) - 2 * N < 30
     assert samples_in(tmp_path / "first") == samples_in(tmp_path / "second")
 
@@ -192,56 +173,44 @@ def test_of_several_who_find_a_damaged_store_one_rescues_it(tmp_path: Path) -> N
     assert len(list(tmp_path.glob("*.damaged-*"))) == 1
 
 
-def few(server: Loopback, positions: Path) -> list[object]:
-    return ["--base-url", server.url, "--model", "m", "--pool", positions, "-n", 5]
-
-
 @needs_posix
-def test_what_is_kept_is_for_the_user_alone(server: Loopback, positions: Path, home: Path) -> None:
+def test_what_is_kept_is_for_the_user_alone(server: Loopback, home: Path) -> None:
     home.mkdir()  # somebody else made it, for all to read
-    run = cdta("run", *few(server, positions), "--quiet")
-    assert run.returncode == 0, run.stderr
+    cdta("run", *few(server), "--quiet", code=0)
     modes = {path.name: oct(path.stat().st_mode & 0o777) for path in home.iterdir()}
     assert modes == {"answers.sqlite": "0o600", "datasets": "0o700", "runs": "0o700"}
 
 
-def test_an_estimate_needs_only_to_read(
-    server: Loopback, positions: Path, small_disk: Path
-) -> None:
+def test_an_estimate_needs_only_to_read(server: Loopback, small_disk: Path) -> None:
     remount(small_disk, "size=8m")
-    options, home = few(server, positions), str(small_disk)
-    assert cdta("run", *options, "--quiet", CDTA_HOME=home).returncode == 0
+    cdta("run", *few(server), "--quiet", code=0, CDTA_HOME=str(small_disk))
     remount(small_disk, "ro")
-    told = cdta("estimate", *options, CDTA_HOME=home)
-    assert told.returncode == 0, told.stderr
+    told = cdta("estimate", *few(server), code=0, CDTA_HOME=str(small_disk))
     assert "nothing left to ask" in told.stdout
 
 
-def test_a_damaged_dataset_is_in_nobodys_way(server: Loopback, positions: Path, home: Path) -> None:
-    run = ["run", *few(server, positions), "--quiet"]
-    assert cdta("dataset", "import", "other", positions).returncode == 0
-    assert cdta(*run).returncode == 0
+def test_a_damaged_dataset_is_in_nobodys_way(server: Loopback, home: Path) -> None:
+    run = ["run", *few(server), "--quiet"]
+    cdta("dataset", "import", "other", positions(N), code=0)
+    cdta(*run, code=0)
     for _ in range(2):  # both are moved aside
         next(home.glob("datasets/m.*/dataset.json")).write_text("{")
-        listed = cdta("dataset", "list")
-        assert listed.returncode == 0
-        assert "other" in listed.stdout
-        assert_plain(listed.stderr, "is damaged")
-        assert_plain(cdta(*run).stderr, "is damaged", "moved to")
+        assert "is damaged" in said("dataset", "list", code=0)
+        told = said(*run, code=0)
+        assert "is damaged" in told and "moved to" in told
+        assert "other" in cdta("dataset", "list", code=0).stdout
 
 
-def test_a_half_written_run_folder_is_one_sentence(positions: Path, tmp_path: Path) -> None:
+def test_a_half_written_run_folder_is_one_sentence(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    made = cdta("run", "--model", "cdta/random", "--dataset", positions, "-n", 5, "--out", out)
-    assert made.returncode == 0, made.stderr
+    run = ("run", "--model", "cdta/random", "--dataset", positions(N), "-n", 5, "--out", out)
+    cdta(*run, code=0)
     for name in ("run.json", "samples.jsonl"):
         whole = (out / name).read_bytes()
         for kept in (0, len(whole) // 2, len(whole) - 3, whole.rindex(b"\n", 0, -1) + 1):
             (out / name).write_bytes(whole[:kept])
             with pytest.raises(InvalidInput, match=name):
                 load_run(out)
-        rescored = cdta("rescore", out)
-        assert rescored.returncode == 2
-        assert_plain(rescored.stderr, name)
+        assert name in said("rescore", out, code=2)
         (out / name).write_bytes(whole)
-    assert cdta("rescore", out).returncode == 0
+    cdta("rescore", out, code=0)
