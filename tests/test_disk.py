@@ -1,6 +1,7 @@
 """A disk that is full, read-only or damaged: one sentence, and nothing is lost that was there."""
 
 import asyncio
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -67,7 +68,7 @@ def few(server: Loopback) -> list[object]:
 
 def said(*command: object, code: int = 1, home: object = None) -> str:
     """The one sentence that a command ends with."""
-    errors = cdta(*command, code=code, **({"CDTA_HOME": str(home)} if home else {})).stderr
+    errors = cdta(*command, code=code, CDTA_HOME=str(home or os.environ["CDTA_HOME"])).stderr
     assert errors.startswith("cdta: ")
     assert "Traceback" not in errors
     return errors
