@@ -10,6 +10,7 @@ import tempfile
 import threading
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -240,7 +241,9 @@ def test_no_damage_anywhere_makes_a_wrong_answer(
         assert whole == answers
 
 
-@pytest.mark.parametrize("content", [b"", b"no database at all", os.urandom(5000)])
+@pytest.mark.parametrize(
+    "content", [b"", b"no database at all", Random(0).randbytes(5000)], ids=len
+)
 def test_a_file_that_is_no_store_is_moved_aside(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     save(path, {"key": E2E4})
