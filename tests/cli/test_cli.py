@@ -10,47 +10,31 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.client.client import WINDOW
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE
 from faults import error
-from loopback import Body, Loopback, moves_in, serving
-from players import habit
-from processes import cdta as command
+from testing import Body, Loopback, cdta, habit, moves_in, positions, serving
 
 NOTHING = "No such file or directory\n"
-POOL = shipped_pool("pool")
-
-
-def test_legal_moves_are_printed_sorted_one_a_line() -> None:
-    done = command("legal", "--rules", "bishops-as-knights", "e2e4", "e7e5")
-    moves = done.stdout.split("\n")[:-1]
-    assert moves == sorted(moves)
-    assert {"f1g3", "f1d2"} - set(moves) == {"f1d2"}  # d2 holds an own pawn
-    assert "f1c4" not in moves
+RANDOM = ("run", "--model", "cdta/random", "-n", 5)
 
 
 def test_a_dataset_shows_its_positions_in_words_that_legal_takes() -> None:
-    shown = command("dataset", "show", "gpt-4-0314").stdout
-    _, _, _, first, *_ = shown.split("\n\n")
+    _, _, _, first, *_ = cdta("dataset", "show", "gpt-4-0314").stdout.split("\n\n")
     _, *lines = first.splitlines()
     told = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines)
-    fen = "rnbqkbnr/pppp1ppp/8/4p3/8/1P6/P1PPPPPP/RNBQKBNR w KQkq - 0 2"
-    assert told == {
-        "moves": "1. b3 e5",
-        "in UCI": "b2b3 e7e5",
-        "FEN": fen,
-        "special move": "2. Bb2 (c1b2)",
-    }
-    forms = told["moves"], told["in UCI"], told["FEN"]
-    printed = {command("legal", "--rules", "bishops-as-knights", form).stdout for form in forms}
-    (legal,) = printed
-    assert "c1d3\n" in legal
-    assert "c1b2\n" not in legal
+    forms = ["1. b3 e5", "b2b3 e7e5"]
+    forms += ["rnbqkbnr/pppp1ppp/8/4p3/8/1P6/P1PPPPPP/RNBQKBNR w KQkq - 0 2"]
+    names = ("moves", "in UCI", "FEN", "special move")
+    assert told == dict(zip(names, [*forms, "2. Bb2 (c1b2)"], strict=True))
+    (legal,) = {cdta("legal", "--rules", "bishops-as-knights", form).stdout for form in forms}
+    moves = legal.split("\n")[:-1]
+    assert moves == sorted(moves)  # one a line
+    assert {"c1d3", "c1b2", "f1d2"} & set(moves) == {"c1d3"}  # d2 holds an own pawn
 
 
 def test_what_a_built_dataset_was_found_by_is_shown() -> None:
-    command("dataset", "build", "--model", "cdta/random", "-n", "1", "--quiet")
-    shown = command("dataset", "show", "cdta/random").stdout
+    cdta("dataset", "build", "--model", "cdta/random", "-n", "1", "--quiet")
+    shown = cdta("dataset", "show", "cdta/random").stdout
     assert re.search(r"^  settings +temperature 0\.0$", shown, re.MULTILINE)
     assert re.search(r"^  pool ended +no$", shown, re.MULTILINE)
     assert re.search(r"^ {19}- A promotion ends in", shown, re.MULTILINE)
@@ -60,11 +44,11 @@ def test_the_package_is_a_program_of_its_own() -> None:
     program = [sys.executable, "-m", "cant_do_that_anymore", "rules"]
     done = subprocess.run(program, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == command("rules").stdout
+    assert done.stdout == cdta("rules").stdout
 
 
 def test_rules_are_listed_with_what_the_model_is_told() -> None:
-    listed = {entry["key"]: entry for entry in json.loads(command("rules", "--json").stdout)}
+    listed = {entry["key"]: entry for entry in json.loads(cdta("rules", "--json").stdout)}
     assert [*listed] == [key for key, rules in CATALOGUE.items() if rules.forbids_something]
     assert listed["no-castling"] == {
         "key": "no-castling",
@@ -73,7 +57,7 @@ def test_rules_are_listed_with_what_the_model_is_told() -> None:
         "illegal": "12. O-O-O",
         "fen": "r3kb1r/p2nqppp/5n2/1B2p1B1/4P3/1Q6/PPP2PPP/R3K2R w KQkq - 1 12",
     }
-    shown = command("rules").stdout
+    shown = cdta("rules").stdout
     assert max(map(len, shown.splitlines())) <= 80
     for entry in listed.values():
         assert f"{entry['key']} {entry['statement']} Example: {entry['illegal']}" in " ".join(
@@ -82,12 +66,11 @@ def test_rules_are_listed_with_what_the_model_is_told() -> None:
 
 
 def test_an_unknown_command_gets_a_suggestion() -> None:
-    assert "did you mean 'run'" in command("rnu").stderr
+    assert "did you mean 'run'" in cdta("rnu").stderr
 
 
 def test_run_prints_a_table_and_writes_the_folder(tmp_path: Path) -> None:
-    done = command("run", "--model", "cdta/random", "-n", "5", "--out", str(tmp_path / "run"))
-    assert done.returncode == 0, done.stderr
+    done = cdta(*RANDOM, "--out", tmp_path / "run", code=0)
     for words in ("variant_impact_factor", "95% interval", "adaptation_rate", "cdta/random plays"):
         assert words in done.stdout
     assert max(map(len, done.stdout.splitlines()[:-1])) <= 80
@@ -95,59 +78,39 @@ def test_run_prints_a_table_and_writes_the_folder(tmp_path: Path) -> None:
     assert len((tmp_path / "run" / "samples.jsonl").read_text().splitlines()) == 5
 
 
-def test_json_is_one_object_with_the_metrics_and_nothing_else() -> None:
-    done = command("run", "--model", "cdta/random", "-n", "5", "--json")
+def test_json_is_one_object_and_nothing_else_and_rescore_repeats_it(tmp_path: Path) -> None:
+    done = cdta(*RANDOM, "--json", "--quiet", "--out", tmp_path / "run")
+    assert done.stderr == ""
     (line,) = done.stdout.splitlines()
-    printed = json.loads(line)
-    assert {
-        "variant_impact_factor",
-        "delta",
-        "predicted_move_proportion",
-        "predicted_move_in_variant_proportion",
-        "avg_num_previous_moves",
-        "std_num_previous_moves",
-    } <= set(printed)
-    assert Path(printed["folder"]).is_dir()
-
-
-def test_quiet_prints_no_progress() -> None:
-    assert command("run", "--model", "cdta/random", "-n", "5", "--quiet").stderr == ""
-
-
-def test_rescore_repeats_the_numbers(tmp_path: Path) -> None:
-    folder = str(tmp_path / "run")
-    first = command("run", "--model", "cdta/random", "-n", "5", "--json", "--out", folder)
-    again = command("rescore", folder, "--json")
-    old, new = json.loads(first.stdout), json.loads(again.stdout)
-    assert (old.pop("folder"), new.pop("folder")) == (folder, f"{folder}-lenient")
+    old, new = json.loads(line), json.loads(cdta("rescore", tmp_path / "run", "--json").stdout)
+    assert {"variant_impact_factor", "delta", "avg_num_previous_moves"} <= set(old)
+    assert [each.pop("folder") for each in (old, new)] == [
+        *(str(tmp_path / "run"), str(tmp_path / "run-lenient"))
+    ]
     assert new == old
 
 
 def test_datasets_travel(tmp_path: Path) -> None:
     path = str(tmp_path / "exported.jsonl")
-    assert command("dataset", "export", "gpt-4-0314", "-o", path).returncode == 0
-    assert command("dataset", "import", "a/../../b ü", path).stdout.startswith("a/../../b ü: 3,114")
-    listing = command("dataset", "list").stdout
+    assert cdta("dataset", "export", "gpt-4-0314", "-o", path).returncode == 0
+    assert cdta("dataset", "import", "a/../../b ü", path).stdout.startswith("a/../../b ü: 3,114")
+    listing = cdta("dataset", "list").stdout
     assert listing.splitlines()[0].split() == ["dataset", "positions", "origin", "rules"]
     assert "gpt-3.5-turbo-0125" in listing
     assert "imported" in listing
-    shown = command("dataset", "show", "a/../../b ü").stdout
+    shown = cdta("dataset", "show", "a/../../b ü").stdout
     assert "a/../../b ü: 3,114 positions, imported" in shown
     with serving(Loopback(habit, model="a/../../b ü")) as server:
-        done = command("run", "--base-url", server.url, "--model", "x", "-n", "3", "--json")
+        done = cdta("run", "--base-url", server.url, "--model", "x", "-n", "3", "--json")
     assert json.loads(done.stdout)["dataset"]["origin"] == "imported"
     assert len(server.requests) == 7
 
 
 @pytest.mark.parametrize("version", ["x" * 300, "../../../etc/cron.d/x", "a b/ü\n", "CON", "."])
-def test_any_model_version_makes_a_safe_file_name(home: Path, tmp_path: Path, version: str) -> None:
-    write_positions(tmp_path / "pool.jsonl", POOL[:4])
+def test_any_model_version_makes_a_safe_file_name(home: Path, version: str) -> None:
     with serving(Loopback(habit, model=version)) as server:
-        done = command(
-            *("run", "--base-url", server.url, "--model", "m", "-n", "2"),
-            *("--pool", str(tmp_path / "pool.jsonl"), "--json"),
-        )
-    assert done.returncode == 0, done.stderr
+        place = ("--base-url", server.url, "--model", "m", "--pool", positions(4))
+        done = cdta("run", *place, "-n", 2, "--json", code=0)
     assert json.loads(done.stdout)["version"] == version
     assert {path.name for path in home.iterdir()} <= {
         *("answers.sqlite", "answers.sqlite-shm", "answers.sqlite-wal", "datasets", "runs"),
@@ -159,9 +122,9 @@ def test_any_model_version_makes_a_safe_file_name(home: Path, tmp_path: Path, ve
 def test_dataset_build_enlarges_from_where_it_stopped() -> None:
     with serving(Loopback(habit, model="new")) as server:
         place = ("--base-url", server.url, "--model", "new", "--quiet", "--max-connections", "4")
-        first = command("dataset", "build", *place, "-n", "10")
+        first = cdta("dataset", "build", *place, "-n", "10")
         asked = len(server.requests)
-        second = command("dataset", "build", *place, "-n", "100")
+        second = cdta("dataset", "build", *place, "-n", "100")
     assert first.stdout == "new: 10 positions, built now from 10 questions\n"
     assert second.stdout == "new: 100 positions, built now from 100 questions\n"
     assert asked <= 10 + 4 * WINDOW  # as many may be under way when enough are found
@@ -173,12 +136,12 @@ def test_dataset_build_says_when_it_keeps_nothing() -> None:
         return error(400, "content policy") if len(moves_in(request)) % 8 == 7 else None
 
     with serving(Loopback(habit, model="new", fault=policy)) as server:
-        built = command(
+        built = cdta(
             *("dataset", "build", "--base-url", server.url, "--model", "new", "-n", "10", "--quiet")
         )
     told = r"; not kept, as \d+ questions? had no answer: the same command asks again\n"
     assert re.fullmatch("new: 10 positions, built now from .*" + told, built.stdout)
-    assert "new" not in command("dataset", "list").stdout
+    assert "new" not in cdta("dataset", "list").stdout
 
 
 @pytest.mark.parametrize(
@@ -212,14 +175,12 @@ def test_dataset_build_says_when_it_keeps_nothing() -> None:
     ],
 )
 def test_bad_input_gets_one_sentence_and_exit_code_2(arguments: list[str], sentence: str) -> None:
-    done = command(*arguments)
-    assert done.returncode == 2
+    done = cdta(*arguments, code=2)
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_missing_server_is_named_with_exit_code_1() -> None:
-    done = command("run", "--base-url", "http://127.0.0.1:9/v1", "--model", "m")
-    assert done.returncode == 1
+    done = cdta("run", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", code=1)
     assert "no server answers at http://127.0.0.1:9/v1" in done.stderr
     assert "Traceback" not in done.stderr
