@@ -28,3 +28,9 @@ def metrics_in(log: EvalLog) -> dict[str, float]:
     """The metrics of an eval."""
     assert log.results
     return {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
+
+
+def numbers(log: EvalLog) -> dict[str, float]:
+    """The metrics of a log."""
+    assert log.results
+    return {name: metric.value for name, metric in log.results.scores[0].metrics.items()}

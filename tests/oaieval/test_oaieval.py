@@ -5,8 +5,6 @@ import math
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.oaieval.solvers import solver_named
 from cant_do_that_anymore.providers.catalogue import info_by_name
-from testing import Body, Done, Loopback, Responder, Spec, cdta, habit, mixed, oaieval, serving
+from testing import Body, Done, Spec, cdta, habit, mixed, oaieval, openai_server, serving
 
 CHAT, BASE = "generation/direct/gpt-3.5-turbo", "chess/generation/direct/gpt-3.5-turbo-instruct"
 EVAL = "cant_do_that_anymore"
@@ -34,16 +32,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Records go there unless a test says otherwise."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     return tmp_path
-
-
-@contextmanager
-def openai(respond: Responder, model: str, **options: Any) -> Iterator[Loopback]:
-    """A loopback server in the place of OpenAI's."""
-    one = Loopback(respond, model=model, **options)
-    with serving(one) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_BASE_URL", server.url)
-        patch.setenv("OPENAI_API_KEY", "sk-test")
-        yield server
 
 
 def logged(done: Done) -> list[str]:
@@ -67,7 +55,7 @@ def test_every_number_of_the_report_follows_from_the_events_of_the_record(
     temporary: Path, home: Path
 ) -> None:
     """The reader looks for nothing but the keys that the format names."""
-    with openai(mixed, "gpt-3.5-turbo-0125") as server:
+    with openai_server(mixed, model="gpt-3.5-turbo-0125") as server:
         done = oaieval(CHAT, EVAL, "--user", "me", "--max_samples", 200, code=0)
     assert len(server.requests) == 401  # one more to learn the version, which has a dataset
     assert {request["temperature"] for request in server.requests[1:]} == {1}
@@ -149,7 +137,7 @@ def random_level(sample: dict[str, Any]) -> float:
 
 def test_a_base_model_gets_one_text_over_the_completions_api(tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
-    with openai(mixed, "gpt-3.5-turbo-instruct") as server:
+    with openai_server(mixed, model="gpt-3.5-turbo-instruct") as server:
         oaieval(BASE, EVAL, "--max_samples", 5, "--record_path", record, code=0)
     assert len(server.requests) == 11
     for request in server.requests[1:]:
@@ -168,7 +156,7 @@ def test_the_wording_of_the_original_is_sent_as_it_is(tmp_path: Path) -> None:
         texts = 'TASK_DESCRIPTION = "Play!"\nTASK_DESCRIPTION_VARIANT = """Play a\\nvariant…"""\n'
         file.writestr("evals/elsuite/cant_do_that_anymore/defaults.py", texts)
     arguments = ("--completion_args", f"wording=openai-evals:{wheel}", "--max_samples", 3)
-    with openai(mixed, "gpt-3.5-turbo-0125") as server:
+    with openai_server(mixed, model="gpt-3.5-turbo-0125") as server:
         oaieval(CHAT, EVAL, *arguments, code=0)
     assert len(server.requests) == 7
     for request in server.requests:
@@ -198,7 +186,7 @@ def test_chain_of_thought_asks_twice_and_the_reply_is_the_second_answer(tmp_path
 
     record = tmp_path / "record.jsonl"
     arguments = (*PARAMS, "remake_dataset_if_not_found=False", "--max_samples", 3)
-    with openai(respond, "gpt-4-0314") as server:
+    with openai_server(respond, model="gpt-4-0314") as server:
         cot = "generation/cot/gpt-4"
         done = oaieval(cot, EVAL, *arguments, "--record_path", record, code=0)
     assert len(server.requests) == 2 * 7
@@ -219,7 +207,7 @@ def test_a_solver_thinks_first_if_its_model_is_named_so(monkeypatch: pytest.Monk
 
 
 def test_answers_of_an_earlier_run_are_used_unless_the_cache_is_off() -> None:
-    with openai(mixed, "gpt-4-0314") as server:
+    with openai_server(mixed, model="gpt-4-0314") as server:
         for arguments, asked in (((), 21), ((), 22), (("--no-cache",), 43)):
             oaieval("gpt-4", EVAL, "--max_samples", 10, *arguments, code=0)
             assert len(server.requests) == asked
@@ -232,7 +220,7 @@ def test_the_environment_says_how_many_questions_are_asked_at_once(
     variable: str, value: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
-    with openai(mixed, "gpt-4-0314", delay=0.02) as server:
+    with openai_server(mixed, model="gpt-4-0314", delay=0.02) as server:
         oaieval("gpt-4", EVAL, "--max_samples", 5, code=0)
     assert server.most_in_flight == most
     refused = oaieval("gpt-4", EVAL, EVALS_THREADS="many", EVALS_SEQUENTIAL="", code=2).stderr
@@ -244,7 +232,7 @@ def test_a_sample_without_an_answer_is_an_error_event_and_in_no_metric(temporary
         return web.json_response({"error": "no"}, status=400) if number == 9 else None
 
     record = temporary / "record.jsonl"
-    with openai(mixed, "gpt-4-0314", fault=one_refusal):
+    with openai_server(mixed, model="gpt-4-0314", fault=one_refusal):
         done = oaieval("gpt-4", EVAL, "--max_samples", 30, "--record_path", record)
     counts = [len(events_in(record, kind)) for kind in ("sampling", "error", "metrics")]
     assert counts == [59, 1, 29]
@@ -254,7 +242,7 @@ def test_a_sample_without_an_answer_is_an_error_event_and_in_no_metric(temporary
 
 def test_cdta_run_and_oaieval_give_the_same_numbers() -> None:
     options = ("--eval", "all_small", "--temperature", 0, "--reading", "exact", "--json")
-    with openai(mixed, "gpt-4-0314"):
+    with openai_server(mixed, model="gpt-4-0314"):
         theirs = json.loads(cdta("run", "--model", "openai/gpt-4", *options).stdout)
         ours = oaieval("openai/gpt-4", f"{EVAL}.all_small", "--completion_args", "temperature=0")
     assert report_in(ours) == {name: theirs[name] for name in report_in(ours)}
@@ -269,7 +257,7 @@ def test_diagonal_moves_can_be_asked_for_by_name_or_by_parameter() -> None:
 
 @pytest.mark.parametrize("solver", ["../../../x", "a/../../../x", "/x", "generation/direct/../x"])
 def test_no_solver_name_leads_out_of_the_folder_of_records(temporary: Path, solver: str) -> None:
-    with serving(Loopback(habit, model="m")) as server:
+    with serving(habit, model="m") as server:
         place = ("--completion_args", f"base_url={server.url}", "--max_samples", 2)
         oaieval(solver, f"{EVAL}.all_small", *PARAMS, "n_samples=2", *place, code=0)
     (record,) = (path for path in temporary.rglob("*.jsonl") if "final_report" in path.read_text())
@@ -329,7 +317,7 @@ def test_a_retired_model_gives_the_words_of_its_provider() -> None:
         told = {"message": words, "code": "model_not_found"}
         return web.json_response({"error": told}, status=404)
 
-    with openai(habit, "gpt-4-0314", fault=gone):
+    with openai_server(habit, model="gpt-4-0314", fault=gone):
         done = oaieval("generation/direct/gpt-4-0314", EVAL, code=1)
     assert words in done.stderr
     assert "Traceback" not in done.stderr
