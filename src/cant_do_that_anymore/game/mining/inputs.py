@@ -10,11 +10,9 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.client import HTTPException
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
-from urllib.request import Request, urlopen
 
 from ...errors import InvalidInput, error_reason
 
@@ -30,7 +28,6 @@ STANDARD_INPUT = "-"
 CHUNK_BYTES = 2**17
 
 _TIMEOUT_SECONDS = 60
-_READ_ERRORS = (OSError, EOFError, zlib.error, zstd.ZstdError, HTTPException)
 _GZIP = b"\x1f\x8b"
 _BZIP2 = b"BZh"
 _ZSTD = (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18")  # a data frame, or a skippable frame before it
@@ -39,6 +36,12 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 class Unreadable(Exception):
     """An input cannot be opened, or not be read to its end."""
+
+
+def _read_errors() -> tuple[type[Exception], ...]:
+    from http.client import HTTPException  # takes long, and few inputs need it
+
+    return OSError, EOFError, zlib.error, zstd.ZstdError, HTTPException
 
 
 class Source(io.RawIOBase):
@@ -104,7 +107,7 @@ def open_input(name: str) -> Iterator[Source]:
     """
     try:
         inner, size = _open(name)
-    except _READ_ERRORS as problem:
+    except _read_errors() as problem:
         raise Unreadable(f"cannot open {name}: {error_reason(problem)}") from None
     try:
         yield Source(name, inner, size)
@@ -122,7 +125,7 @@ def read_chunks(source: Source) -> Iterator[bytes]:
     try:
         chunks = _fill_chunks(_decompress(io.BufferedReader(source, CHUNK_BYTES)))
         yield from _normalize_newlines(_to_utf_8(chunks))
-    except _READ_ERRORS as problem:
+    except _read_errors() as problem:
         raise Unreadable(f"cannot read {source.name} to its end: {error_reason(problem)}") from None
 
 
@@ -134,6 +137,8 @@ def _open(name: str) -> tuple[BinaryIO, int | None]:
     if name == STANDARD_INPUT:
         return sys.stdin.buffer, None
     if _is_url(name):
+        from urllib.request import Request, urlopen
+
         request = Request(name, headers={"User-Agent": "cant-do-that-anymore"})
         response = urlopen(request, timeout=_TIMEOUT_SECONDS)
         length = response.headers.get("Content-Length")
@@ -164,7 +169,7 @@ def _fill_chunks(stream: io.BufferedIOBase) -> Iterator[bytes]:
             if len(chunk) == CHUNK_BYTES:
                 yield chunk
                 chunk = b""
-    except _READ_ERRORS:
+    except _read_errors():
         yield chunk
         raise
     yield chunk

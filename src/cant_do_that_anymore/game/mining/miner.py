@@ -9,16 +9,13 @@ import json
 import logging
 import os
 import signal
-import socket
 import sqlite3
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
-from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
@@ -49,6 +46,9 @@ def map_processes(
     if jobs == 1:
         yield from map(work, items)
         return
+    from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+    from multiprocessing import get_context
+
     # The progress bar has threads, so forking is unsafe.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_init_worker)
     try:
@@ -114,6 +114,8 @@ def _map_in_order(
 
 def _check_reachable(address: str) -> None:
     """Fail at once if nothing listens at the address; Ray would retry for minutes."""
+    import socket
+
     host, _, port = address.removeprefix("ray://").rpartition(":")
     socket.create_connection((host, port), timeout=10).close()
 
@@ -125,6 +127,8 @@ def _init_worker() -> None:
 
 
 def _exit_with_parent() -> None:
+    from multiprocessing import parent_process
+
     if parent := parent_process():
         parent.join()
     os._exit(1)
