@@ -1,8 +1,8 @@
 """Position files: the original's formats in, one format out, and faults named by line."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
+from statistics import mean, pstdev
 from tempfile import TemporaryDirectory
 
 import chess
@@ -12,15 +12,10 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.position import (
-    Position,
-    read_positions,
-    shipped_pool,
-    write_positions,
-)
+from cant_do_that_anymore.game.position import Position, read_positions, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
-from machines import needs_posix
 from named_pipes import open_pipe
+from testing import POOL, needs_posix
 
 GOOD = {"game_idx": 4, "previous_moves": ["e2e4", "b7b6", "d2d4"], "next_filtered_moves": ["c8b7"]}
 POSITION = Position(4, ("e2e4", "b7b6", "d2d4"), ("c8b7",))
@@ -54,14 +49,10 @@ def test_all_formats_of_the_original_are_read(tmp_path: Path, extra: dict[str, o
 @pytest.mark.parametrize("name", ["positions.jsonl", "positions.jsonl.gz"])
 def test_what_is_written_is_read_back(tmp_path: Path, name: str) -> None:
     other = Position(5, ("e2e4", "e7e5"), ("f1b5", "f1c4"), "https://lichess.org/x")
-    positions = [POSITION, other]
-    write_positions(tmp_path / name, positions)
-    assert read_positions(tmp_path / name, BISHOPS_AS_KNIGHTS) == positions
-
-
-def test_written_lines_have_the_keys_of_the_original(tmp_path: Path) -> None:
-    write_positions(tmp_path / "out.jsonl", [POSITION])
-    assert json.loads((tmp_path / "out.jsonl").read_text()) == GOOD
+    write_positions(tmp_path / name, [POSITION, other])
+    assert read_positions(tmp_path / name, BISHOPS_AS_KNIGHTS) == [POSITION, other]
+    assert [Position.from_json(each.to_json()) for each in (POSITION, other)] == [POSITION, other]
+    assert POSITION.to_json() == GOOD  # the keys of the original
 
 
 @pytest.mark.parametrize(
@@ -100,11 +91,6 @@ def test_a_listed_move_may_leave_its_king_in_check_as_in_the_files_of_the_origin
     assert not STANDARD.is_legal(read.board(), chess.Move.from_uci("f4g5"))
 
 
-def test_a_position_is_read_back_from_its_fields() -> None:
-    for position in (POSITION, replace(POSITION, source="https://lichess.org/x")):
-        assert Position.from_json(position.to_json()) == position
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -120,10 +106,10 @@ def test_fields_of_another_kind_are_no_position(damage: dict[str, object]) -> No
         Position.from_json(GOOD | damage)
 
 
-@pytest.mark.parametrize("missing", ["game_idx", "previous_moves"])
-def test_a_missing_field_is_a_key_error(missing: str) -> None:
-    with pytest.raises(KeyError, match=missing):
-        Position.from_json({key: value for key, value in GOOD.items() if key != missing})
+def test_a_missing_field_is_a_key_error() -> None:
+    for missing in ("game_idx", "previous_moves"):
+        with pytest.raises(KeyError, match=missing):
+            Position.from_json({key: value for key, value in GOOD.items() if key != missing})
 
 
 @given(st.binary(max_size=300))
@@ -148,25 +134,18 @@ def test_the_id_depends_on_the_moves_alone() -> None:
     assert POSITION.id == "280c6254fd4e"
 
 
-def test_the_shipped_pool_is_the_original_one() -> None:
-    pool = shipped_pool("pool")
-    lengths = [len(position.moves) for position in pool]
-    mean = sum(lengths) / len(pool)
-    deviation = (sum((length - mean) ** 2 for length in lengths) / len(pool)) ** 0.5
-    assert len(pool) == len({position.id for position in pool}) == 19_841
-    assert (round(mean, 2), round(deviation, 2), max(lengths)) == (9.09, 3.61, 37)
-
-
-def test_every_position_of_the_shipped_pool_has_a_special_move() -> None:
-    for position in shipped_pool("pool")[::20]:
+def test_the_shipped_pool_is_the_original_one_and_every_position_has_a_special_move() -> None:
+    lengths = [len(position.moves) for position in POOL]
+    assert len(POOL) == len({position.id for position in POOL}) == 19_841
+    assert (round(mean(lengths), 2), round(pstdev(lengths), 2), max(lengths)) == (9.09, 3.61, 37)
+    for position in POOL[::20]:
         board = position.board()
         (special,) = position.special_moves
-        assert BISHOPS_AS_KNIGHTS.forbids(board, board.parse_uci(special))
-        assert STANDARD.is_legal(board, board.parse_uci(special))
+        assert BISHOPS_AS_KNIGHTS.is_special(board, board.parse_uci(special))
 
 
 def test_the_shipped_datasets_are_members_of_the_pool() -> None:
-    datasets = shipped_datasets(shipped_pool("pool"))
+    datasets = shipped_datasets(POOL)
     assert {version: len(dataset.positions) for version, dataset in datasets.items()} == {
         "gpt-3.5-turbo-0125": 1_000,
         "gpt-3.5-turbo-instruct": 1_320,

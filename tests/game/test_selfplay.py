@@ -191,22 +191,19 @@ def test_play_gives_up_when_no_game_brings_a_position(
         ("7k/8/8/8/8/8/8/Q6K w - - 0 1", "queens-as-bishops", True),  # too few pieces
         ("7k/8/8/8/8/8/8/B6K w - - 0 1", "bishops-as-rooks", False),
         ("7k/8/8/8/8/8/8/QQ5K w - - 0 1", "queens-as-bishops", False),
+        ("7k/8/5K2/8/8/8/8/Q7 w - - 99 80", "bishops-as-knights", False),
+        ("7k/8/5K2/8/8/8/8/Q7 w - - 100 80", "bishops-as-knights", True),  # 50 moves
     ],
 )
 def test_a_game_ends_as_the_changed_rules_say(fen: str, changed: str, over: bool) -> None:
     assert selfplay.is_over(engine_board(fen, CATALOGUE[changed])) is over
 
 
-def test_a_game_ends_after_50_moves_without_progress_or_a_third_repetition() -> None:
+def test_a_game_ends_with_the_third_repetition() -> None:
     board = engine_board(chess.STARTING_FEN, BISHOPS_AS_KNIGHTS)
-    for _ in range(2):
-        for uci in ("f1g3", "f8g6", "g3f1", "g6f8"):
-            assert not selfplay.is_over(board)
-            board.push_uci(uci)
-    assert selfplay.is_over(board)
-    board = chess.Board("7k/8/5K2/8/8/8/8/Q7 w - - 99 80")
-    assert not selfplay.is_over(board)
-    board.push_uci("a1a2")
+    for uci in 2 * ("f1g3", "f8g6", "g3f1", "g6f8"):
+        assert not selfplay.is_over(board)
+        board.push_uci(uci)
     assert selfplay.is_over(board)
 
 
