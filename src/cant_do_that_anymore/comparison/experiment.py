@@ -81,12 +81,11 @@ def specs_of(
     **rest: Any,
 ) -> dict[str, list[Spec]]:
     """Return the specs of each model, whose own settings override the rest; raises as `Spec`."""
-    specs = {}
-    for title, entrant in entrants.items():
-        own = dict(entrant)
-        own_efforts = own.pop("efforts", efforts)
-        specs[title] = specs_for(evals_and_rules, own_efforts, seeds, **rest | own)
-    return specs
+    return {
+        title: specs_for(evals_and_rules, own.pop("efforts", efforts), seeds, **rest | own)
+        for title, entrant in entrants.items()
+        for own in [dict(entrant)]
+    }
 
 
 def measured(
@@ -216,15 +215,17 @@ def _check_matches_spec(run: Run, spec: Spec, folder: Path) -> None:
     """Reject an existing run that does not match the spec."""
     info = model_info(spec)
     plan = plan_for(spec, info)
-    differences = plan.differences(run.plan)
-    if plan.wanted != run.plan.wanted:
-        differences.append("number of samples")
-    if plan.precision != run.plan.precision:
-        differences.append("precision")
-    if run.protocol != PROTOCOL:
-        differences.append("protocol")
-    if json.loads(json.dumps(dict(info.identity))) != run.identity:
-        differences.append("model, its address or its arguments")
+    identity = json.loads(json.dumps(dict(info.identity)))
+    differences = plan.differences(run.plan) + [
+        name
+        for name, differs in {
+            "number of samples": plan.wanted != run.plan.wanted,
+            "precision": plan.precision != run.plan.precision,
+            "protocol": run.protocol != PROTOCOL,
+            "model, its address or its arguments": identity != run.identity,
+        }.items()
+        if differs
+    ]
     if not differences and not _has_positions_of(spec, plan, run):
         differences.append("positions")
     if differences:

@@ -17,6 +17,8 @@ from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Outcome, S
 
 # The only rule change of the original.
 CHANGE: Rules = BISHOPS_AS_KNIGHTS
+# All that a record tells: the special move, or anything else.
+_OUTCOMES: tuple[Outcome, Outcome] = ("special", "illegal")
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,12 @@ def records_in(paths: Sequence[Path]) -> list[Record]:
             read.append(spec_and_record)
     records = [record for _, record in read]
     games = iter(_games([s.position.moves for record in records for s in record.samples]))
-    return [
-        replace(record, samples=[_with_game(next(games), sample) for sample in record.samples])
-        for record in records
-    ]
+    for record in records:
+        record.samples[:] = [
+            replace(sample, position=replace(sample.position, game=next(games)))
+            for sample in record.samples
+        ]
+    return records
 
 
 def _read(path: Path) -> tuple[object, Record]:
@@ -88,17 +92,9 @@ def _sample(data: dict[str, Any]) -> Sample:
         STANDARD_CONDITION: data["predicted_move"],
         CHANGED_CONDITION: data["predicted_move_in_variant"],
     }
-    replies = {name: _reply(hit) for name, hit in hits.items()}
+    special, other = (ScoredAnswer(name, None, name) for name in _OUTCOMES)
+    replies = {name: special if hit else other for name, hit in hits.items()}
     return Sample(Position(0, moves, ()), 0, replies, dict.fromkeys(replies, Answer()))
-
-
-def _reply(hit: object) -> ScoredAnswer:
-    outcome: Outcome = "special" if hit else "illegal"
-    return ScoredAnswer(outcome, None, outcome)
-
-
-def _with_game(game: int, sample: Sample) -> Sample:
-    return replace(sample, position=replace(sample.position, game=game))
 
 
 def _objects(path: Path) -> Iterator[dict[str, Any]]:

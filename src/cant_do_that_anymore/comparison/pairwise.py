@@ -228,51 +228,37 @@ class Comparison(Paired):
     @property
     def sentence(self) -> str:
         """The verdict as a sentence."""
-        return as_sentence(self.claim, [self.first.label, self.second.label])
+        return as_sentence(self._claim(), [self.first.label, self.second.label])
 
-    @property
-    def claim(self) -> str:
-        """The verdict as a clause, without capital and full stop."""
+    def _claim(self) -> str:
         both = f"{self.first.label} and {self.second.label}"
-        on = f"on {pluralize(self.n_samples, 'shared sample')}"
-        whether = f"whether {both} differ in {self._title}"
+        samples = pluralize(self.n_samples, "shared sample")
+        title = f"the {self.measure.title.lower()}"
+        nothing = f"so nothing can be said about {title}"
+        whether = f"whether {both} differ in {title}"
+        if not self.n_samples:
+            enough = f"about {self.enough:,} shared samples would be enough"
+            return f"{both} share no position, {nothing}; {enough}"
         if self.difference is None or not self.interval:
-            return self._nothing_shared
-        if self.verdict == "different":
+            pairs = zip((self.first, self.second), self.values, strict=True)
+            models = " and ".join(entry.label for entry, value in pairs if value is None)
+            return f"on {samples} {models} never showed the habit, {nothing}"
+        if self.is_significant:
             better, worse = self.ahead
-            return f"{better.label} {self.measure.compared} than {worse.label}, by {self.size} {on}"
+            does = f"{better.label} {self.measure.compared} than {worse.label}"
+            return f"{does}, by {self.size} on {samples}"
         if self.verdict == "equivalent":
             within = f"to within {100 * MATTERS:.0f} points"
-            return f"{both} are equivalent in {self._title} {within} {on}"
+            return f"{both} are equivalent in {title} {within} on {samples}"
         if self.blurred:
-            return f"too many answers name no move to tell {whether} {on}"
+            return f"too many answers name no move to tell {whether} on {samples}"
         if self.n_samples < self.enough:
             few = "is" if self.n_samples == 1 else "are"
-            return (
-                f"{pluralize(self.n_samples, 'shared sample')} {few} too few to tell {whether}; "
-                f"about {self.enough:,} would be enough"
-            )
+            enough = f"about {self.enough:,} would be enough"
+            return f"{samples} {few} too few to tell {whether}; {enough}"
         between = range_in_points(self.interval.low, self.interval.high, " and ")
-        return f"it is inconclusive {whether} {on}: the difference is between {between} points"
-
-    @property
-    def _title(self) -> str:
-        return f"the {self.measure.title.lower()}"
-
-    @property
-    def _nothing_shared(self) -> str:
-        both = f"{self.first.label} and {self.second.label}"
-        if not self.n_samples:
-            return (
-                f"{both} share no position, so nothing can be said about {self._title}; about "
-                f"{self.enough:,} shared samples would be enough"
-            )
-        pairs = zip((self.first, self.second), self.values, strict=True)
-        models = " and ".join(model.label for model, value in pairs if value is None)
-        return (
-            f"on {pluralize(self.n_samples, 'shared sample')} {models} never showed the habit, so "
-            f"nothing can be said about {self._title}"
-        )
+        apart = f"the difference is between {between} points"
+        return f"it is inconclusive {whether} on {samples}: {apart}"
 
 
 def compared(groups: Sequence[Sequence[Entry]]) -> list[list[Comparison]]:

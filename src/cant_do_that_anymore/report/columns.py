@@ -5,10 +5,10 @@ and the columns in the terminal, in Markdown and on the page all follow from `le
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import OUTCOMES, changed_outcomes, differences_in_plan
@@ -56,14 +56,10 @@ class Column:
     short: Callable[[Any], str] | None = None
     interval: bool = False
     below: str = ""
-    shown: Mapping[View, int] | None = None
+    shown: Mapping[View, int] = field(default_factory=lambda: dict.fromkeys(get_args(View), 0))
     page_title: str = ""
     only_if: Callable[[Row], object] = bool
     diagnosis: bool = False
-
-    def place(self, view: View) -> int | None:
-        """Return its place in a view; None if the view does not show it."""
-        return 0 if self.shown is None else self.shown.get(view)
 
     def cells(self, entry: Entry) -> Row:
         """Return what a row holds of this column."""
@@ -80,18 +76,14 @@ class Column:
 
     def lines(self, row: Row, view: View) -> list[str]:
         """Return the text of a cell, and any text below it."""
-        value, text = row[self.key], self.text
+        below = [brief(row[self.below])] if self.below else []
+        value = row[self.key]
         if value is None or (self.key in OF_PLACEBO and row["placebo_moved"]):
-            return ["–", *([brief(row[self.below])] if self.below else [])]
-        if view == "terminal" and self.short:
-            text = self.short
-        lines = [text(value)]
+            return ["–", *below]
         if self.interval and row[f"{self.key}_low"] is not None:
-            ends = (brief(row[f"{self.key}_{end}"]) for end in ("low", "high"))
-            lines.append(f"[{', '.join(ends)}]")
-        if self.below:
-            lines.append(brief(row[self.below]))
-        return lines
+            below = ["[{}, {}]".format(*(brief(row[f"{self.key}_{e}"]) for e in ("low", "high")))]
+        text = self.short if self.short and view == "terminal" else self.text
+        return [text(value), *below]
 
 
 def _data(key: str, value: Callable[[Entry], Any] | None = None, diagnosis: bool = False) -> Column:
@@ -147,9 +139,7 @@ _COUNTS: Mapping[View, int] = {"terminal": -1, "markdown": -1, "page": 1}
 _COSTS: Mapping[View, int] = {"markdown": 0, "page": 1}
 # In the order of JSON and CSV. A measure with a ``column`` needs no entry here.
 COLUMNS: tuple[Column, ...] = (
-    _data("model", attrgetter("model")),
-    _data("label", attrgetter("label")),
-    _data("eval", attrgetter("eval")),
+    *(_data(name, attrgetter(name)) for name in ("model", "label", "eval")),
     _data("rules", attrgetter("change.key")),
     Column(
         "reasoning_effort",
@@ -159,8 +149,7 @@ COLUMNS: tuple[Column, ...] = (
         shown={"page": 0},
         only_if=lambda row: row["reasoning_effort"],
     ),
-    _data("selection", attrgetter("selection")),
-    _data("pool", attrgetter("pool")),
+    *(_data(name, attrgetter(name)) for name in ("selection", "pool")),
     Column("runs", "runs", lambda e: len(e.samples_by_run), number, shown={**_COUNTS, "page": 2}),
     Column("samples", "n", lambda e: e.results.metrics["n_samples"], number, shown=_COUNTS),
     Column(UPTAKE, "rule uptake", interval=True),
@@ -215,14 +204,12 @@ def columns_in(view: View, rows: Sequence[Row], *, diagnosis: bool = False) -> l
 
     Those of a diagnosis are a table of their own.
     """
-    shown = [
-        (place, column)
+    shown = (
+        column
         for column in leaderboard_columns()
-        if (place := column.place(view)) is not None
-        and column.diagnosis == diagnosis
-        and any(map(column.only_if, rows))
-    ]
-    return [column for _, column in sorted(shown, key=lambda pair: pair[0])]
+        if view in column.shown and column.diagnosis == diagnosis and any(map(column.only_if, rows))
+    )
+    return sorted(shown, key=lambda column: column.shown[view])
 
 
 def as_rows(entries: Sequence[Entry]) -> list[Row]:
