@@ -28,7 +28,6 @@ from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..progress import progress, progress_display, status_callback
 from ..providers.base import ModelInfo, Request
 from ..providers.catalogue import OPENAI_BASE_MODELS
-from ..providers.local import progress_listener
 from ..task.quality_guard import QualityGuard
 from ..task.spec import Spec
 from ..task.types import Plan
@@ -151,7 +150,7 @@ async def _version_of(client: Client, config: SelectionConfig, *, quiet: bool) -
     Raises:
         Incomplete: if the model does not answer.
     """
-    if progress_listener(client.model):
+    if client.model.on_progress:
         return client.model.info.name
     request = config.request(Query(0, 0))
     with progress_display(f"the first answer of {client.model.info.name}", quiet=quiet):
@@ -219,7 +218,7 @@ async def _build_dataset(
     """Search the pool for the model's positions, and save them unless the run is fresh."""
     wanted, patient = config.plan.wanted, searches_whole_pool(spec, client.model.info)
     search, guard = Search(config, wanted, hoped), QualityGuard(config.settings)
-    person = progress_listener(client.model)
+    person = client.model.on_progress
     title = "finding your habits" if person else f"building the dataset of {version}"
     with progress(title, wanted, quiet=quiet, to=person) as advance:
         while not search.done:  # the last answers may call for more requests

@@ -43,8 +43,9 @@ class HumanModel(Model):
         self._printed_tasks: set[str] = set()
         self._has_left = False
         self._progress = ""
+        self.on_progress = self._set_progress
 
-    def set_progress(self, progress: str) -> None:
+    def _set_progress(self, progress: str) -> None:
         """Set the progress text that is printed with the next question."""
         self._progress = progress
 
@@ -81,11 +82,6 @@ class HumanModel(Model):
         addition = last.content.removeprefix("".join(question.moves[-1:])).strip()
         if addition and last.role == "user":
             _print(f"\n{addition}")
-
-
-def progress_listener(model: Model) -> Callable[[str], None] | None:
-    """Return the function that takes progress texts, for a person; None for other models."""
-    return model.set_progress if isinstance(model, HumanModel) else None
 
 
 def draw_board(board: chess.Board) -> str:

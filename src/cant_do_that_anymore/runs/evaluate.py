@@ -27,7 +27,6 @@ from ..metrics.notes import notes_on, on_moved_alias, version_of_all, versions_o
 from ..metrics.stopping import expected_sample_size, is_reached, on_precision, stages
 from ..progress import progress, status_callback
 from ..providers.base import Model
-from ..providers.local import progress_listener
 from ..task.conditions import OF_CONTROLS
 from ..task.quality_guard import QualityGuard
 from ..task.samples import trials_for
@@ -135,7 +134,7 @@ async def _measure(
     in_later_stages = max(0, expected_sample_size(plan.precision, plan.wanted) - n)
     requests_each = (dataset.asked or 0) / len(dataset.positions) + running_cost.a_sample
     remaining = sum(len(conditions) for _, conditions in trials) + in_later_stages * requests_each
-    person = progress_listener(client.model)
+    person = client.model.on_progress
     title = "measuring your habits" if person else f"measuring {client.model.info.name}"
     with progress(title, len(trials), quiet=quiet, to=person) as advance:
         async with aclosing(
