@@ -27,7 +27,7 @@ from .stats.intervals import (
     Interval,
     Quotient,
 )
-from .types import Bounds, Measure, Results
+from .types import Bounds, Measure, Metric, Results
 
 Knowing = Literal[
     "knows and drops",
@@ -207,21 +207,15 @@ Arms = tuple[Sequence[Sample], Sequence[Sample]]
 
 
 @dataclass(frozen=True)
-class Contrast:
+class Contrast(Metric):
     """A comparison of two measures over groups without common samples.
 
     Attributes:
-        name: the key in ``run.json``.
-        title: the display name.
-        meaning: a one-line explanation.
         change: a measure, and ``beside`` the measure it is compared with.
         kind: how the two are combined.
         perfect: the value of a model that follows the rules perfectly.
     """
 
-    name: str
-    title: str
-    meaning: str
     change: Measure
     beside: Measure
     kind: type[Quotient]

@@ -17,7 +17,7 @@ from .diagnosis import DIAGNOSIS, KNOWLEDGE
 from .stats.intervals import DIFFERENCE, RELATIVE_CHANGE, RELATIVE_DROP, SHARE_OF_SOME
 from .stats.tests import p_value
 from .thinking import TEMPTATION
-from .types import Measure
+from .types import Measure, Metric
 
 # The main measure, which decides every ranking, and the original's.
 UPTAKE, IMPACT = "rule_uptake", "variant_impact_factor"
@@ -146,12 +146,9 @@ VIOLATIONS = tuple(
 
 
 @dataclass(frozen=True)
-class Statistic:
+class Statistic(Metric):
     """A number over samples that is not a ratio and has no interval."""
 
-    name: str
-    title: str
-    meaning: str
     value: Callable[[Sequence[Sample]], Number]
 
 

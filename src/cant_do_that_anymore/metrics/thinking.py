@@ -8,7 +8,7 @@ from ..formatting import Number
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample
 from .bounds import games_of
 from .stats.intervals import SHARE_OF_SOME, Interval, mean_interval
-from .types import Measure
+from .types import Measure, Metric
 
 # Mean number of reasoning tokens, by condition; other conditions follow the same pattern.
 TOKENS = {
@@ -19,21 +19,15 @@ LONGER = "thinking_tokens_difference"
 
 
 @dataclass(frozen=True)
-class Amount:
+class Amount(Metric):
     """The mean of an unbounded number over samples.
 
     Attributes:
-        name: the key in ``run.json``.
-        title: the display name.
-        meaning: a one-line explanation.
         of: the number for one sample.
         needs: the conditions whose answers it uses.
         signed: whether a sample's number may be negative.
     """
 
-    name: str
-    title: str
-    meaning: str
     of: Callable[[Sample], int]
     needs: tuple[str, ...]
     signed: bool = False

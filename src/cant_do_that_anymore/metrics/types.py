@@ -59,13 +59,25 @@ def one_each(_: Sample) -> int:
 
 
 @dataclass(frozen=True)
-class Measure:
-    """A ratio over samples: the sum of their parts divided by the sum of their wholes.
+class Metric:
+    """What every number of a run has.
 
     Attributes:
         name: the key in ``run.json``; the original's name where it has one.
         title: the display name.
         meaning: a one-line explanation.
+    """
+
+    name: str
+    title: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Measure(Metric):
+    """A ratio over samples: the sum of their parts divided by the sum of their wholes.
+
+    Attributes:
         part: a sample's contribution to the numerator, and ``whole`` to the denominator.
         pairs: every combination of part and whole that a sample can have.
         perfect: the value of a model that follows the rules perfectly.
@@ -79,9 +91,6 @@ class Measure:
             `report.columns` declares one.
     """
 
-    name: str
-    title: str
-    meaning: str
     part: Of
     whole: Of = one_each
     pairs: Support = RATE

@@ -98,18 +98,9 @@ def amount_interval(bounds: Interval | None) -> str:
     return f"[{amount(bounds.low)}, {amount(bounds.high)}]" if bounds else ""
 
 
+_FILTERS: tuple[Callable[..., object], ...] = (
+    *(amount, amount_interval, bounds, dollars, duration, interval, minus, named_fields, number),
+    *(p_value, percentage),
+)
 # Filters by their names in the templates.
-FILTERS: dict[str, Callable[..., object]] = {
-    "number": number,
-    "interval": interval,
-    "bounds": bounds,
-    "amount": amount,
-    "amount_interval": amount_interval,
-    "percentage": percentage,
-    "p_value": p_value,
-    "dollars": dollars,
-    "duration": duration,
-    "minus": minus,
-    "plain": format_setting,
-    "named_fields": named_fields,
-}
+FILTERS = {function.__name__: function for function in _FILTERS} | {"plain": format_setting}

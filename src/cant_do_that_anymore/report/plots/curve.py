@@ -2,10 +2,8 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Sequence
-from pathlib import Path
 from typing import Literal
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -19,14 +17,13 @@ from ...task.types import CHANGED_CONDITION
 from .style import (
     HEADLINES,
     INK,
-    STYLE,
     bounds_handles,
+    chart,
     dashes,
     draw_metric,
     grid,
     legend,
     mark,
-    save_figure,
     title,
     wrap_label,
 )
@@ -75,14 +72,8 @@ def _tokens(entry: Entry) -> float:
     return entry.thinking_tokens(CHANGED_CONDITION) or 0.0
 
 
-def curve_chart(group: Sequence[Entry], stem: Path) -> list[Path]:
-    """Plot rule uptake, impact factor and special moves by reasoning tokens, a line per model."""
-    with mpl.rc_context(STYLE):
-        return save_figure(curve_figure(group), stem)
-
-
 def curve_figure(group: Sequence[Entry]) -> Figure:
-    """Draw the figure of the thinking curve."""
+    """Plot rule uptake, impact factor and special moves by reasoning tokens, a line per model."""
     lines = _lines(group)
     drawn = [entry for of_model in lines.values() for line in of_model for entry in line]
     tokens = [_tokens(entry) for entry in drawn]
@@ -105,6 +96,9 @@ def curve_figure(group: Sequence[Entry]) -> Figure:
     sizes = [] if labelled else _sizes({entry.effort for entry in drawn})
     legend(figure, [*handles, *sizes, *bounds_handles(drawn)], drawn)
     return figure
+
+
+curve_chart = chart(curve_figure)
 
 
 def _draw(axes: Axes, name: str, line: Line, number: int, offset: float, *, labelled: bool) -> None:

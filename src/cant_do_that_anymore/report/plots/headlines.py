@@ -1,10 +1,8 @@
 """Plots of the headline measures, by model and by rules."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -17,14 +15,13 @@ from .style import (
     COLORS,
     HEADLINES,
     INK,
-    STYLE,
     bounds_handles,
+    chart,
     draw_metric,
     grid,
     label_rows,
     legend,
     mark,
-    save_figure,
     title,
     wrap_label,
 )
@@ -38,43 +35,43 @@ _NUMBER: dict[str, Any] = {
 _ROW_HEIGHT = 0.7  # share of the distance between two rules that the marks of the models fill
 
 
-def headline_chart(group: Sequence[Entry], stem: Path) -> list[Path]:
+@chart
+def headline_chart(group: Sequence[Entry]) -> Figure:
     """Plot the headline measures, a row for each model."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.0, 1.9 + 0.5 * len(group)), layout="constrained")
-        for axes, name in _panels(figure):
-            for y, entry in enumerate(group):
-                style = {"color": COLORS[1 if entry.is_suspect else 0], "fmt": "o"}
-                value = draw_metric(axes, entry, name, y, "x", 0.5, **style)
-                if value is not None:
-                    axes.annotate(minus(brief(value)), (value, y), (0, 6), **_NUMBER)
-            label_rows(axes, [marked(entry) for entry in group])
-            _finish(axes, name)
-        title(figure, "Headline measures", group)
-        legend(figure, bounds_handles(group), group)
-        return save_figure(figure, stem)
+    figure = Figure(figsize=(8.0, 1.9 + 0.5 * len(group)), layout="constrained")
+    for axes, name in _panels(figure):
+        for y, entry in enumerate(group):
+            style = {"color": COLORS[1 if entry.is_suspect else 0], "fmt": "o"}
+            value = draw_metric(axes, entry, name, y, "x", 0.5, **style)
+            if value is not None:
+                axes.annotate(minus(brief(value)), (value, y), (0, 6), **_NUMBER)
+        label_rows(axes, [marked(entry) for entry in group])
+        _finish(axes, name)
+    title(figure, "Headline measures", group)
+    legend(figure, bounds_handles(group), group)
+    return figure
 
 
-def rules_chart(entries: Sequence[Entry], stem: Path) -> list[Path]:
+@chart
+def rules_chart(entries: Sequence[Entry]) -> Figure:
     """Plot the headline measures, a row for each rule with a mark for each model."""
     changes = list(dict.fromkeys(map(_rules_label, entries)))
     models = list(dict.fromkeys(entry.label for entry in entries))
     step = _ROW_HEIGHT / len(models)
-    with mpl.rc_context(STYLE):
-        height = len(changes) * (0.2 + 0.12 * len(models))
-        figure = Figure(figsize=(9.0, 1.9 + height), layout="constrained")
-        for axes, name in _panels(figure):
-            for entry in entries:
-                number = models.index(entry.label)
-                offset = step * (number - (len(models) - 1) / 2)
-                y = changes.index(_rules_label(entry)) + offset
-                color, marker = mark(number)
-                draw_metric(axes, entry, name, y, "x", 0.8 * step, color=color, fmt=marker)
-            label_rows(axes, changes)
-            _finish(axes, name)
-        title(figure, "Headline measures by rules", entries)
-        legend(figure, [*_marks(models), *bounds_handles(entries)], entries)
-        return save_figure(figure, stem)
+    height = len(changes) * (0.2 + 0.12 * len(models))
+    figure = Figure(figsize=(9.0, 1.9 + height), layout="constrained")
+    for axes, name in _panels(figure):
+        for entry in entries:
+            number = models.index(entry.label)
+            offset = step * (number - (len(models) - 1) / 2)
+            y = changes.index(_rules_label(entry)) + offset
+            color, marker = mark(number)
+            draw_metric(axes, entry, name, y, "x", 0.8 * step, color=color, fmt=marker)
+        label_rows(axes, changes)
+        _finish(axes, name)
+    title(figure, "Headline measures by rules", entries)
+    legend(figure, [*_marks(models), *bounds_handles(entries)], entries)
+    return figure
 
 
 def _rules_label(entry: Entry) -> str:

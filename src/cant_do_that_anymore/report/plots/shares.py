@@ -1,9 +1,7 @@
 """Plots of the share of special moves: bars, and lines by earlier moves."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -21,7 +19,7 @@ from .style import (
     COLORS,
     HATCH,
     INK,
-    STYLE,
+    chart,
     dashes,
     draw_interval,
     end_of_axis,
@@ -29,7 +27,6 @@ from .style import (
     label_rows,
     legend,
     mark,
-    save_figure,
     title,
     value_and_interval,
     wrap_label,
@@ -40,32 +37,32 @@ _PALE = 0.3  # opacity of forbidden moves other than the special move
 _COLUMN = 0.2  # width of a column of numbers beside the bars
 
 
-def bar_chart(group: Sequence[Entry], stem: Path) -> list[Path]:
+@chart
+def bar_chart(group: Sequence[Entry]) -> Figure:
     """Plot the shares of special, forbidden and unusable answers under both rule sets."""
     columns = {"special": SHARES, "any\nforbidden": FORBIDDEN}
     if any(_share(entry, name) for entry in group for name in UNUSABLE.values()):
         columns["no\nmove"] = UNUSABLE
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.4, 2.0 + 0.6 * len(group)), layout="constrained")
-        axes = figure.subplots()
-        for condition, color, offset in _BARS:
-            for row, entry in enumerate(group):
-                _bar(axes, entry, condition, color, row + offset)
-        label_rows(axes, [marked(entry) for entry in group])
-        end, cut = end_of_axis(axes.dataLim.x1)
-        _numbers(axes, group, columns, end)
-        axes.set_xlim(-0.01 * end, (1.03 + _COLUMN * len(columns)) * end)
-        axes.set_xticks(np.arange(0, end + 0.01, 0.2 if end > 0.4 else 0.1))
-        axes.spines["bottom"].set_bounds(-0.01 * end, end)
-        axes.set_xlabel(f"share of answers{cut}", loc="left")
-        grid(axes, "x")
-        title(figure, "Special moves", group)
-        handles = [Patch(color=color, label=f"{name} rules") for name, color, _ in _BARS]
-        handles.append(Patch(color=INK, alpha=_PALE, label="other forbidden moves"))
-        if UNUSABLE in columns.values():
-            handles.append(Patch(fill=False, hatch=HATCH, label="answers that name no move"))
-        legend(figure, handles, group)
-        return save_figure(figure, stem)
+    figure = Figure(figsize=(8.4, 2.0 + 0.6 * len(group)), layout="constrained")
+    axes = figure.subplots()
+    for condition, color, offset in _BARS:
+        for row, entry in enumerate(group):
+            _bar(axes, entry, condition, color, row + offset)
+    label_rows(axes, [marked(entry) for entry in group])
+    end, cut = end_of_axis(axes.dataLim.x1)
+    _numbers(axes, group, columns, end)
+    axes.set_xlim(-0.01 * end, (1.03 + _COLUMN * len(columns)) * end)
+    axes.set_xticks(np.arange(0, end + 0.01, 0.2 if end > 0.4 else 0.1))
+    axes.spines["bottom"].set_bounds(-0.01 * end, end)
+    axes.set_xlabel(f"share of answers{cut}", loc="left")
+    grid(axes, "x")
+    title(figure, "Special moves", group)
+    handles = [Patch(color=color, label=f"{name} rules") for name, color, _ in _BARS]
+    handles.append(Patch(color=INK, alpha=_PALE, label="other forbidden moves"))
+    if UNUSABLE in columns.values():
+        handles.append(Patch(fill=False, hatch=HATCH, label="answers that name no move"))
+    legend(figure, handles, group)
+    return figure
 
 
 def _bar(axes: Axes, entry: Entry, condition: str, color: str, y: float) -> None:
@@ -100,37 +97,37 @@ def _share(entry: Entry, name: str) -> float:
     return entry.results.metrics.get(name) or 0.0
 
 
-def line_chart(group: Sequence[Entry], stem: Path) -> list[Path]:
+@chart
+def line_chart(group: Sequence[Entry]) -> Figure:
     """Plot the share of special moves by earlier moves of the changed piece."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(9.0, 4.2 + 0.08 * len(group)), layout="constrained")
-        panels = figure.subplots(1, 2, sharey=True)
-        handles: list[Artist] = []
-        for number, entry in enumerate(group):
-            by_count = by_affected_moves(entry.answered, entry.change, entry.critical_factor)
-            # Side by side, so that equal shares do not hide each other.
-            offset = 0.7 * ((number + 0.5) / len(group) - 0.5)
-            xs = [EARLIER.index(bucket.label) + offset for bucket in by_count]
-            for axes, condition in zip(panels, SHARES, strict=True):
-                shares = [bucket.shares[condition] for bucket in by_count]
-                if FORBIDDEN[condition] in entry.results.metrics:
-                    _forbidden_line(axes, xs, shares, number)
-                line = _line(axes, xs, shares, number)
-            line.set_label(wrap_label(marked(entry)))
-            handles.append(line)
+    figure = Figure(figsize=(9.0, 4.2 + 0.08 * len(group)), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    handles: list[Artist] = []
+    for number, entry in enumerate(group):
+        by_count = by_affected_moves(entry.answered, entry.change, entry.critical_factor)
+        # Side by side, so that equal shares do not hide each other.
+        offset = 0.7 * ((number + 0.5) / len(group) - 0.5)
+        xs = [EARLIER.index(bucket.label) + offset for bucket in by_count]
         for axes, condition in zip(panels, SHARES, strict=True):
-            axes.set_title(f"{condition} rules", loc="left", fontsize=10)
-            axes.set_xticks(range(len(EARLIER)), [*EARLIER[:-1], f"{len(EARLIER) - 1}+"])
-            axes.set_xlabel(f"earlier {group[0].change.affected_moves_label}")
-            grid(axes, "y")
-        end, cut = end_of_axis(max(axes.dataLim.y1 for axes in panels))
-        panels[0].set_ylim(-0.03 * end, 1.03 * end)
-        panels[0].set_ylabel(f"share of special moves{cut}")
-        title(figure, "Special moves", group)
-        if any(FORBIDDEN[CHANGED_CONDITION] in entry.results.metrics for entry in group):
-            handles.append(Line2D([], [], linestyle=":", color=INK, label="any forbidden move"))
-        legend(figure, handles, group)
-        return save_figure(figure, stem)
+            shares = [bucket.shares[condition] for bucket in by_count]
+            if FORBIDDEN[condition] in entry.results.metrics:
+                _forbidden_line(axes, xs, shares, number)
+            line = _line(axes, xs, shares, number)
+        line.set_label(wrap_label(marked(entry)))
+        handles.append(line)
+    for axes, condition in zip(panels, SHARES, strict=True):
+        axes.set_title(f"{condition} rules", loc="left", fontsize=10)
+        axes.set_xticks(range(len(EARLIER)), [*EARLIER[:-1], f"{len(EARLIER) - 1}+"])
+        axes.set_xlabel(f"earlier {group[0].change.affected_moves_label}")
+        grid(axes, "y")
+    end, cut = end_of_axis(max(axes.dataLim.y1 for axes in panels))
+    panels[0].set_ylim(-0.03 * end, 1.03 * end)
+    panels[0].set_ylabel(f"share of special moves{cut}")
+    title(figure, "Special moves", group)
+    if any(FORBIDDEN[CHANGED_CONDITION] in entry.results.metrics for entry in group):
+        handles.append(Line2D([], [], linestyle=":", color=INK, label="any forbidden move"))
+    legend(figure, handles, group)
+    return figure
 
 
 def _forbidden_line(axes: Axes, xs: Sequence[float], shares: Sequence[Share], number: int) -> None:

@@ -1,12 +1,13 @@
 """Style of all plots: colors, markers, axes, legends, files."""
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, wraps
 from math import ceil
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal
 
+import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -171,7 +172,21 @@ def bounds_handles(group: Sequence[Entry]) -> list[Artist]:
     return [Patch(**BAND, label="bounds: whatever answers without a move had said")]
 
 
-def save_figure(figure: Figure, stem: Path) -> list[Path]:
+Chart = Callable[[Sequence[Entry], Path], list[Path]]
+
+
+def chart(draw: Callable[[Sequence[Entry]], Figure]) -> Chart:
+    """Turn a function that draws a figure into one that writes it to files."""
+
+    @wraps(draw)
+    def write(entries: Sequence[Entry], stem: Path) -> list[Path]:
+        with mpl.rc_context(STYLE):
+            return _save(draw(entries), stem)
+
+    return write
+
+
+def _save(figure: Figure, stem: Path) -> list[Path]:
     """Write the figure as PNG and SVG.
 
     Raises:
