@@ -67,6 +67,13 @@ NAMES = (
     "knowing_effect",
 )
 
+# The numbers of a model that cannot stop.
+KNOWS_BUT_KEEPS = (
+    dict.fromkeys(NAMES, 0)
+    | {"rule_knowledge": 1, "knowing_doing_gap": 1}
+    | {"kept_without_knowing": None, "knowing_effect": None}
+)
+
 
 def diagnosed(respond: Callable[[Body], str], n: int = N, **options: Any) -> Run:
     return measure(respond, **{"diagnose": True, "temperature": 0.0, "n": n} | options)
@@ -113,9 +120,7 @@ def upset() -> Run:
         ),
         (
             CANNOT_STOP,
-            dict.fromkeys(NAMES, 0)
-            | {"rule_knowledge": 1, "knowing_doing_gap": 1}
-            | {"kept_without_knowing": None, "knowing_effect": None},
+            KNOWS_BUT_KEEPS,
             {"knows and keeps"},
         ),
         (
@@ -142,7 +147,7 @@ def upset() -> Run:
 def test_the_numbers_are_as_planted(
     respond: Callable[[Body], str], expected: dict[str, float | None], groups: set[str]
 ) -> None:
-    run = diagnosed(respond)
+    run = diagnosed(respond, n=24)
     assert numbers(run).items() >= expected.items()
     assert {knowing_of(sample) for sample in run.samples} == groups
     interval = run.results.intervals["rule_knowledge"]
@@ -216,7 +221,7 @@ def test_who_thinks_first_is_diagnosed_as_one_who_does_not(
 ) -> None:
     """Also of a yes or no the answer is what comes after the thoughts."""
     thought = measure(serve(family(CANNOT_STOP)), n=12, diagnose=True)
-    assert numbers(thought) == numbers(diagnosed(CANNOT_STOP, n=12))
+    assert numbers(thought) == KNOWS_BUT_KEEPS
     assert len(thought.controls) == 12
     for answer in answers_of((*thought.samples, *thought.controls)):
         assert answer.usage.thinking_tokens and answer.stop_reason == "stop"
