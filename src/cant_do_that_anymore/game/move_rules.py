@@ -48,9 +48,8 @@ _FIELD = re.compile(
 )
 _BOXED = re.compile(r"\\boxed\s*\{([^{}]{0,200})\}")
 _TAG = re.compile(
-    r"<(?:answer|move|final|final_answer|uci|action|best_?move|output|response|result)>"
-    r"(?=(.{0,500}))",
-    re.IGNORECASE | re.DOTALL,
+    r"<(?:answer|move|final|final_answer|uci|action|best_?move|output|response|result)>",
+    re.IGNORECASE,
 )
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|instead|no,|correction|rather|on second thought|however|oops|sorry|hmm"
@@ -198,7 +197,8 @@ def boxed(reply: Reply) -> chess.Move | None:
 
 def tagged(reply: Reply) -> chess.Move | None:
     """The move between tags such as ``<answer>`` and ``</answer>``."""
-    return _move_in_parts(reply, [part.partition("</")[0] for part in _TAG.findall(reply.text)])
+    starts = [match.end() for match in _TAG.finditer(reply.text)][: MAX_MARKS + 1]
+    return _move_in_parts(reply, [reply.text[start:].partition("</")[0] for start in starts])
 
 
 def _move_in_parts(reply: Reply, parts: Sequence[str]) -> chess.Move | None:
