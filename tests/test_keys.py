@@ -11,20 +11,15 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.access import Access
 from cant_do_that_anymore.providers.catalogue import model_named, server_info
 from cant_do_that_anymore.providers.openai_api import ServerModel
 from cant_do_that_anymore.providers.redact import PIECE_LENGTH, Redactor
 from cant_do_that_anymore.providers.responses import Response
-from loopback import Body, Loopback, serving
-from machines import needs_linux
-from players import habit
-from processes import cdta, process_of
+from testing import Body, Loopback, cdta, habit, needs_linux, positions, process_of, serving
 
 KEY = "sk-planted-3fa85f64-5717-4562-b3fc-2c963f66afa6"
 PIECES = (KEY, KEY[:20], KEY[-20:])
-POOL = shipped_pool("pool")[:6]
 
 
 def echoing(status: int) -> Loopback:
@@ -41,23 +36,26 @@ def echoing(status: int) -> Loopback:
     return server
 
 
+ADDRESS, IN_ADDRESS = "http://localhost/v1", "a key goes into an environment variable"
+
+
 @pytest.mark.parametrize(
-    "address",
-    [f"http://user:{KEY}@localhost/v1", f"http://localhost/v1?key={KEY}", f"http://h/#{KEY}"],
-)
-def test_a_key_in_the_address_is_refused_and_not_repeated(address: str) -> None:
-    with pytest.raises(InvalidInput, match="a key goes into an environment variable") as problem:
-        model_named("m", address)
-    assert KEY not in str(problem.value)
-
-
-@pytest.mark.parametrize("key", [f"{KEY}\n{KEY}", f"{KEY}\x00", f"{KEY}\u20ac"])
-def test_a_key_that_cannot_be_sent_is_not_repeated(
-    key: str, monkeypatch: pytest.MonkeyPatch
+    ("address", "key", "sentence"),
+    [
+        *((address, "", IN_ADDRESS) for address in (
+            f"http://user:{KEY}@localhost/v1", f"{ADDRESS}?key={KEY}", f"http://h/#{KEY}"
+        )),
+        *((ADDRESS, key, "CDTA_API_KEY holds characters") for key in (
+            f"{KEY}\n{KEY}", f"{KEY}\x00", f"{KEY}\u20ac"
+        )),
+    ],
+)  # fmt: skip
+def test_a_key_that_cannot_be_used_is_refused_and_not_repeated(
+    address: str, key: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "environ", {"CDTA_API_KEY": key})
-    with pytest.raises(InvalidInput, match="CDTA_API_KEY holds characters") as problem:
-        model_named("m", "http://localhost/v1")
+    monkeypatch.setattr(os, "environ", {"CDTA_API_KEY": key} if key else {})
+    with pytest.raises(InvalidInput, match=sentence) as problem:
+        model_named("m", address)
     assert KEY not in str(problem.value)
 
 
@@ -75,7 +73,7 @@ FORMS = [
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_key_is_hidden_in_whatever_form_it_comes_back(form: str) -> None:
-    model = ServerModel(server_info("m", "http://localhost/v1"), Access("CDTA_API_KEY", ODD))
+    model = ServerModel(server_info("m", ADDRESS), Access("CDTA_API_KEY", ODD))
     message = {"content": f"e2e4 {form}.", "reasoning_content": f"I saw {form}."}
     body = {"model": f"m {form}", "choices": [{"message": message, "finish_reason": "stop"}]}
     answer = model.answer_in(Response(200, None, json.dumps(body).encode()), ())
@@ -96,7 +94,7 @@ def test_what_is_no_key_stays_as_it_is(words: str) -> None:
 
 def test_a_header_that_names_the_model_hides_no_name() -> None:
     access = Access("CDTA_API_KEY", headers={"X-Model": "long-name-7b", "X-Gateway": ODD})
-    model = ServerModel(server_info("long-name-7b", "http://localhost/v1"), access)
+    model = ServerModel(server_info("long-name-7b", ADDRESS), access)
     message = {"content": f"e2e4 {ODD}"}
     body = {"model": "long-name-7b", "choices": [{"message": message, "finish_reason": "stop"}]}
     answer = model.answer_in(Response(200, None, json.dumps(body).encode()), ())
@@ -110,17 +108,13 @@ def test_a_header_that_names_the_model_hides_no_name() -> None:
         *(("OPENAI_API_KEY", status) for status in (401, 500)),
     ],
 )
-def test_a_planted_key_is_nowhere(variable: str, status: int, home: Path, tmp_path: Path) -> None:
-    positions = tmp_path / "positions.jsonl"
-    write_positions(positions, POOL)
+def test_a_planted_key_is_nowhere(variable: str, status: int, home: Path) -> None:
     with serving(echoing(status)) as server:
-        if variable == "CDTA_API_KEY":
-            whom = ["--base-url", server.url, "--model", "m"]
-        else:
-            whom = ["--model", "openai/m"]
+        own = ["--base-url", server.url, "--model", "m"]
+        whom = own if variable == "CDTA_API_KEY" else ["--model", "openai/m"]
         environment: dict[str, Any] = {variable: KEY, "OPENAI_BASE_URL": server.url}
         limits = ["--max-error-rate", 1, "--max-connections", 8]
-        done = cdta("run", *whom, "--dataset", positions, *limits, **environment)
+        done = cdta("run", *whom, "--dataset", positions(6), *limits, **environment)
         assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
     places = {"output": done.stdout.encode(), "errors": done.stderr.encode()}
     places |= {str(path): path.read_bytes() for path in home.rglob("*") if path.is_file()}
@@ -131,16 +125,15 @@ def test_a_planted_key_is_nowhere(variable: str, status: int, home: Path, tmp_pa
 
 
 @needs_linux
-def test_nor_is_it_in_the_title_of_the_process(tmp_path: Path) -> None:
+def test_nor_is_it_in_the_title_of_the_process() -> None:
     titles = []
 
     async def look(request: Body, number: int) -> web.StreamResponse | None:
         titles.append(Path(f"/proc/{process.pid}/cmdline").read_bytes())
         return None
 
-    write_positions(tmp_path / "one.jsonl", POOL[:1])
     with serving(Loopback(habit, fault=look)) as server:
-        whom = ("--base-url", server.url, "--model", "m", "--dataset", tmp_path / "one.jsonl")
+        whom = ("--base-url", server.url, "--model", "m", "--dataset", positions(1))
         process = process_of("run", *whom, CDTA_API_KEY=KEY)
         process.communicate(timeout=120)
     assert len(titles) == 2

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.providers.catalogue import info_by_name
 from cant_do_that_anymore.providers.responses import parse_completion
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.task.spec import plan_for
-from loopback import Body, Loopback, serving
-from players import habit
+from testing import Body, Loopback, Serve, Spec, evaluate, habit, measure
 
 
 def _in_common(one: str, other: str) -> int:
@@ -40,11 +38,13 @@ class Caching(Loopback):
 
 @pytest.mark.parametrize("model", ["m", "completions/m"])
 @pytest.mark.parametrize("diagnose", [False, True])
-def test_nothing_in_front_of_the_constant_text_varies(model: str, diagnose: bool) -> None:
-    with serving(Caching(habit)) as server:
-        spec = Spec(base_url=server.url, model=model, dataset="gpt-4-0314", n=25)
-        spec = Spec(**vars(spec) | {"diagnose": diagnose, "max_connections": 1})
-        run = evaluate(spec, quiet=True)
+def test_nothing_in_front_of_the_constant_text_varies(
+    model: str, diagnose: bool, serve: Serve
+) -> None:
+    server = serve(Caching(habit))
+    about = {"model": model, "base_url": server.url, "dataset": "gpt-4-0314", "n": 25}
+    spec = Spec(**about, diagnose=diagnose, max_connections=1)  # type: ignore[arg-type]
+    run = evaluate(spec, quiet=True)
     plan = plan_for(spec, info_by_name(model, server.url))
     texts = {condition.text for condition in plan.conditions}
     shortest = min(map(len, texts))
@@ -55,17 +55,15 @@ def test_nothing_in_front_of_the_constant_text_varies(model: str, diagnose: bool
     assert cached and asked and cached / asked > 0.6
 
 
-def test_a_run_says_how_much_came_from_the_cache_where_that_is_told() -> None:
+def test_a_run_says_how_much_came_from_the_cache_where_that_is_told(serve: Serve) -> None:
     def footer(server: Loopback) -> str:
-        run = evaluate(Spec(base_url=server.url, dataset="gpt-4-0314", n=10), quiet=True)
         console = Console(width=1_000)
         with console.capture() as said:
-            console.print(summary(run))
+            console.print(summary(measure(server, dataset="gpt-4-0314", n=10)))
         return said.get()
 
-    with serving(Caching(habit)) as caching, serving(Loopback(habit)) as other:
-        assert " % cached), " in footer(caching)
-        assert "cached" not in footer(other)
+    assert " % cached), " in footer(serve(Caching(habit)))
+    assert "cached" not in footer(serve(habit))
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
 """Prices, a budget that reserves before it spends, and metering of every request."""
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from math import ceil, inf
-from typing import Any
 
 from ..errors import Interrupted, UserError
 from ..providers.base import (
@@ -59,8 +57,7 @@ class Price:
     @property
     def in_batch(self) -> "Price":
         """The price of the same request in a batch."""
-        prices: Iterable[Any] = astuple(self)
-        return Price(*(price and price * BATCH_RATE for price in prices))
+        return Price(*(price and price * BATCH_RATE for price in astuple(self)))
 
     def max_cost(self, question: Question, limit: int) -> float:
         """Return the most that a question can cost under a token limit."""
@@ -163,41 +160,17 @@ class Meter:
     Attributes:
         used: the tokens of all answers.
         spent: their cost in US dollars; None if the tokens of any answer were not counted.
+        budget: what may be spent.
+        price: the price of a single request.
+        stopping: set when no more requests are to be sent.
     """
 
     def __init__(self, budget: Budget, price: Price, stopping: asyncio.Event) -> None:
         self.used = Usage()
         self.spent: float | None = 0.0
         self.budget = budget
-        self._price = price
-        self._stopping = stopping
-
-    async def call(
-        self, model: Model, question: Question, settings: Settings, variant: RequestVariant
-    ) -> Answer:
-        """Send one request and pay for it: its maximum cost, unless the actual cost is known.
-
-        Raises:
-            BudgetExceeded: if the budget does not cover the maximum cost.
-            RequestRejected, TransientError, UserError: as the model does.
-        """
-        max_cost = self._price.max_cost(question, limit_of(variant, settings))
-        waited = await self.budget.reserve(max_cost)
-        cost = max_cost
-        try:
-            if waited and self._stopping.is_set():
-                raise TransientError(STOPPED)
-            answer = await model.answer(question, settings, variant)
-            cost = self.record(answer, self._price, max_cost)
-            return answer
-        except (RequestRejected, UserError):
-            cost = 0.0
-            raise
-        except TransientError as error:
-            cost = max_cost if error.maybe_billed else 0.0
-            raise
-        finally:
-            self.budget.settle(max_cost, cost)
+        self.price = price
+        self.stopping = stopping
 
     def record(self, answer: Answer, price: Price, max_cost: float) -> float:
         """Count an answer and return its cost.
@@ -224,5 +197,27 @@ class MeteredModel(Model):
     async def answer(
         self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
-        """Send one request."""
-        return await self._meter.call(self._model, question, settings, variant)
+        """Send one request and pay for it: its maximum cost, unless the actual cost is known.
+
+        Raises:
+            BudgetExceeded: if the budget does not cover the maximum cost.
+            RequestRejected, TransientError, UserError: as the model does.
+        """
+        meter = self._meter
+        max_cost = meter.price.max_cost(question, limit_of(variant, settings))
+        waited = await meter.budget.reserve(max_cost)
+        cost = max_cost
+        try:
+            if waited and meter.stopping.is_set():
+                raise TransientError(STOPPED)
+            answer = await self._model.answer(question, settings, variant)
+            cost = meter.record(answer, meter.price, max_cost)
+            return answer
+        except (RequestRejected, UserError):
+            cost = 0.0
+            raise
+        except TransientError as error:
+            cost = max_cost if error.maybe_billed else 0.0
+            raise
+        finally:
+            meter.budget.settle(max_cost, cost)

@@ -154,18 +154,12 @@ class Negotiator:
         cut_off, reasons = answer.stop_reason == "length", _reasons(answer)
         if settings.reasoning_effort == "none":
             return self._without_reasoning(variant, settings) if reasons else None
-        budget = reasoning_budget(variant, settings)
-        if budget:
-            may_raise = (
-                cut_off and settings.reasoning_tokens is None and budget <= DEFAULT_REASONING_TOKENS
-            )
-            return (
-                with_reasoning_budget(variant, REASONING_GROWTH * budget)
-                if may_raise and self._raises_left
-                else None
-            )
         if settings.reasoning_tokens is not None:
             return None
+        if budget := reasoning_budget(variant, settings):
+            may_raise = cut_off and budget <= DEFAULT_REASONING_TOKENS and self._raises_left
+            larger = with_reasoning_budget(variant, REASONING_GROWTH * budget)
+            return larger if may_raise else None
         with_budget = (
             current
             if reasoning_budget(current, settings)

@@ -6,9 +6,10 @@ another name for the file's purpose, wraps the batch it created, and writes stat
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import aiohttp
@@ -30,6 +31,8 @@ TOO_MANY_TOKENS = "token_limit_exceeded"
 _MISSING = {404, 405, 410, 501}
 _UPLOADS = {"together": ("/files/upload", {"purpose": "batch-api", "file_name": "questions.jsonl"})}
 _UPLOAD = "/files", {"purpose": "batch"}
+
+T = TypeVar("T")
 
 
 class NoBatches(UserError):
@@ -80,7 +83,7 @@ class BatchApi:
         path, fields = _UPLOADS.get(self._model.info.provider, _UPLOAD)
         data = aiohttp.FormData(fields)
         data.add_field("file", b"".join(lines), filename="questions.jsonl")
-        return _text(await self._fetch("POST", path, data=data), "id")
+        return _text(_parse(await self._send("POST", path, data=data)), "id")
 
     async def create(self, file: str) -> str:
         """Create a batch from a file and return its id."""
@@ -89,49 +92,46 @@ class BatchApi:
             "endpoint": f"/v1{self._model.path}",
             "completion_window": "24h",
         }
-        return _text(_unwrap(await self._fetch("POST", "/batches", json=body)), "id")
+        return _text(_unwrap(await self._send("POST", "/batches", json=body)), "id")
 
     async def find(self, file: str) -> str | None:
         """Return the id of the batch that was created from a file, if there is one."""
         after = ""
         for _ in range(MAX_PAGES):
-            page = await self._fetch("GET", f"/batches?limit=100{after}")
-            batches = page.get("data") if isinstance(page, dict) else page
-            entries = [entry for entry in _list(batches) if isinstance(entry, dict)]
-            for batch in entries:
-                if batch.get("input_file_id") == file:
+            page = _parse(await self._send("GET", f"/batches?limit=100{after}"))
+            batches = page if isinstance(page, list) else _field(page, "data", list) or []
+            for batch in batches:
+                if _field(batch, "input_file_id", str) == file:
                     return _text(batch, "id")
-            if not entries or not isinstance(page, dict) or not page.get("has_more"):
+            if not batches or isinstance(page, list) or not page.get("has_more"):
                 break
-            after = f"&after={_text(entries[-1], 'id')}"
+            after = f"&after={_text(batches[-1], 'id')}"
         return None
 
     async def state(self, batch: str) -> State | None:
         """Return the progress of a batch; None if it does not exist."""
-        response = await self._send("GET", f"/batches/{quote(batch, safe='')}")
-        if response.status in (404, 410):
+        body = await self._send("GET", f"/batches/{quote(batch, safe='')}", may_lack=True)
+        if body is None:
             return None
-        job = _unwrap(self._read(response))
-        counts = job.get("request_counts")
-        done, failed, total = (_number(counts, name) for name in ("completed", "failed", "total"))
-        files = (job.get(name) for name in ("output_file_id", "error_file_id"))
-        return State(
-            status=_text(job, "status").lower(),
-            done=done,
-            failed=failed,
-            total=total,
-            files=tuple(file for file in files if file and isinstance(file, str)),
-            fault=self._error_text(_error_in(job)),
+        job = _unwrap(body)
+        status, counts = _text(job, "status").lower(), _field(job, "request_counts", dict)
+        done, failed, total = (
+            _field(counts, name, int) or 0 for name in ("completed", "failed", "total")
         )
+        files = (_field(job, name, str) for name in ("output_file_id", "error_file_id"))
+        fault = self._error_text(_error_in(job))
+        return State(status, done, failed, total, tuple(filter(None, files)), fault)
 
     async def results(self, file: str) -> list[dict[str, Any]] | None:
-        """Return the results in a file; None if it does not exist."""
-        response = await self._send("GET", f"/files/{quote(file, safe='')}/content")
-        if response.status in (404, 410):
+        """Return the results in a file that can be parsed; None if it does not exist."""
+        body = await self._send("GET", f"/files/{quote(file, safe='')}/content", may_lack=True)
+        if body is None:
             return None
-        if not response.is_success:
-            raise self._error_for(response)
-        return list(_parse_results(response.body))
+        results = []
+        for line in body.splitlines():
+            with suppress(TransientError):
+                results.append(_parse(line))
+        return [result for result in results if _field(result, "custom_id", str)]
 
     def answer_in(self, result: dict[str, Any], variant: RequestVariant) -> Answer:
         """Parse the answer in a result like a response to a single request.
@@ -139,84 +139,66 @@ class BatchApi:
         Raises:
             RequestRejected: besides the others, as the model does.
         """
-        response, error = result.get("response"), result.get("error")
-        if error or not isinstance(response, dict):
+        response, error = _field(result, "response", dict), result.get("error")
+        if error or response is None:
             raise TransientError(self._error_text(error or "no response"))
-        status, body = response.get("status_code", 200), response.get("body")
+        status, body = _field(response, "status_code", int) or 200, response.get("body")
         text = body if isinstance(body, str) else json.dumps(body)
-        status = status if isinstance(status, int) else 200
         return self._model.answer_in(Response(status, None, text.encode()), variant)
 
     def _error_text(self, error: Any) -> str:
         """Return a server's error message without the key."""
         return self._model.without_key(error_message(json.dumps(error).encode()))
 
-    async def _fetch(self, method: str, path: str, **body: Any) -> Any:
-        return self._read(await self._send(method, path, **body))
-
-    async def _send(self, method: str, path: str, **body: Any) -> Response:
-        return await self._model.send(
+    async def _send(self, method: str, path: str, *, may_lack: bool = False, **body: Any) -> Any:
+        """Return the body of the response; None if the server may, and does, lack the object."""
+        response = await self._model.send(
             method, path, time_out=TIME_OUT, longest=MAX_RESULT_BYTES, **body
         )
-
-    def _read(self, response: Response) -> Any:
-        if not response.is_success:
-            raise self._error_for(response)
-        try:
-            return json.loads(response.body)
-        except (ValueError, RecursionError):
-            raise TransientError("a reply that is no JSON", maybe_billed=True) from None
-
-    def _error_for(self, response: Response) -> Exception:
+        if response.is_success:
+            return response.body
+        if may_lack and response.status in (404, 410):
+            return None
         if response.status in _MISSING:
             words = self._model.without_key(error_message(response.body))
-            return NoBatches(
+            raise NoBatches(
                 f"{self._model.info.endpoint} has no batches of OpenAI's form "
                 f"(HTTP {response.status}: {words}); leave out --batch"
             )
         fault = self._model.fault(response)
-        return UserError(str(fault)) if isinstance(fault, RequestRejected) else fault
+        raise UserError(str(fault)) if isinstance(fault, RequestRejected) else fault
 
 
-def _unwrap(reply: Any) -> dict[str, Any]:
-    job = reply.get("job", reply) if isinstance(reply, dict) else None
-    if not isinstance(job, dict):
-        raise TransientError("a reply that is no batch", maybe_billed=True)
-    return job
+def _parse(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise TransientError("a reply that is no JSON", maybe_billed=True) from None
+
+
+def _unwrap(body: bytes) -> Any:
+    """Parse a batch, which Together wraps."""
+    reply = _parse(body)
+    return _field(reply, "job", dict) or reply
+
+
+def _field(reply: Any, name: str, kind: type[T]) -> T | None:
+    """Return the value of a key; None if there is none of that type."""
+    value = reply.get(name) if isinstance(reply, dict) else None
+    return value if isinstance(value, kind) else None
 
 
 def _text(reply: Any, name: str) -> str:
-    value = reply.get(name) if isinstance(reply, dict) else None
-    if not value or not isinstance(value, str):
-        raise TransientError(f"a reply without {name}", maybe_billed=True)
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _number(counts: Any, name: str) -> int:
-    value = counts.get(name) if isinstance(counts, dict) else None
-    return value if isinstance(value, int) else 0
+    if value := _field(reply, name, str):
+        return value
+    raise TransientError(f"a reply without {name}", maybe_billed=True)
 
 
 def _error_in(job: dict[str, Any]) -> str:
     """Return why a batch failed, with the error code if there is one."""
-    errors = job.get("errors") or job.get("error") or ""
+    errors = (isinstance(job, dict) and (job.get("errors") or job.get("error"))) or ""
     details = errors.get("data") or errors if isinstance(errors, dict) else errors
     error = details[0] if isinstance(details, list) and details else details
     if isinstance(error, dict):
         error = ": ".join(str(error[name]) for name in ("code", "message") if error.get(name))
     return str(error)
-
-
-def _parse_results(content: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the results that can be parsed; the others count as missing."""
-    for line in content.splitlines():
-        try:
-            result = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(result, dict) and isinstance(result.get("custom_id"), str):
-            yield result
