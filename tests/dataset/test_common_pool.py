@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore import Spec, compare, evaluate, load
+from cant_do_that_anymore import compare, load
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.experiment import finished_run
 from cant_do_that_anymore.comparison.leaderboard import rankings
@@ -13,20 +13,12 @@ from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.pools import Pool, positions_for
 from cant_do_that_anymore.datasets.storage import rates_on_common, shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.report.run_page import headline
-from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import save_run
-from loopback import Loopback, serving
-from players import habit, in_every_second, perfect
-from processes import cdta
+from players import in_every_second
+from testing import POOL, Loopback, Serve, Spec, cdta, habit, measure, openai_server, perfect
 
-POOL = shipped_pool("pool")
 HELD = [{p.id for p in dataset.positions} for dataset in shipped_datasets(POOL).values()]
-
-
-def measured(url: str, **fields: object) -> Run:
-    return evaluate(Spec(base_url=url, n=10, **fields), quiet=True)  # type: ignore[arg-type]
 
 
 def test_it_holds_every_position_of_the_shipped_datasets_once_and_no_other() -> None:
@@ -47,11 +39,11 @@ def test_the_rates_are_of_models_that_the_pool_was_not_chosen_by() -> None:
     assert [f"{rate:.2f}" for rate in expected] == ["0.21", "0.29", "0.38", "0.67"]
 
 
-def test_a_run_on_it_says_so_everywhere_and_goes_on_saying_so(tmp_path: Path) -> None:
-    with serving(Loopback(in_every_second)) as server:
-        now = measured(server.url, pool="common")
-        later = measured(server.url, pool="common", seed=1)
-        usual = measured(server.url)
+def test_a_run_on_it_says_so_everywhere_and_goes_on_saying_so(serve: Serve, tmp_path: Path) -> None:
+    server = serve(in_every_second)
+    now = measure(server, n=10, pool="common")
+    later = measure(server, n=10, pool="common", seed=1)
+    usual = measure(server, n=10)
     assert {sample.position.id for sample in now.samples} <= set.union(*HELD)
     assert (
         now.dataset.provenance == f"built now from {now.dataset.asked} questions of the pool common"
@@ -73,8 +65,7 @@ def test_a_run_on_it_says_so_everywhere_and_goes_on_saying_so(tmp_path: Path) ->
 )
 def test_it_is_for_the_default_rules_alone(options: list[str], given: str) -> None:
     for command in ("run", "estimate", "experiment"):
-        done = cdta(command, "--pool", "common", *options)
-        assert done.returncode == 2
+        done = cdta(command, "--pool", "common", *options, code=2)
         told = "the pool 'common' is for bishops-as-knights and the evals all and all_small, not"
         assert f"{told} for {given}" in " ".join(done.stderr.split())
 
@@ -86,16 +77,11 @@ def test_a_pool_that_is_mistyped_is_named() -> None:
         positions_for(Spec(pool="missing.jsonl"))
 
 
-def test_a_model_that_it_was_chosen_by_is_asked_like_any_other_and_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_model_that_it_was_chosen_by_is_asked_like_any_other_and_told() -> None:
     """Its shipped dataset is for the whole pool."""
-    monkeypatch.setenv("OPENAI_API_KEY", "none-needed")
-    with serving(Loopback(habit)) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        spec = Spec(model="openai/gpt-4-0314", n=10)
-        shipped = evaluate(spec, quiet=True)
-        chosen = evaluate(replace(spec, pool="common"), quiet=True)
+    with openai_server(habit):
+        shipped = measure("openai/gpt-4-0314", n=10)
+        chosen = measure("openai/gpt-4-0314", n=10, pool="common")
     assert (shipped.dataset.origin, chosen.dataset.origin) == ("shipped", "built")
     assert chosen.dataset.asked == 10
     assert any("one of the four models" in note for note in chosen.notes)
@@ -106,12 +92,10 @@ def test_a_model_that_it_was_chosen_by_is_asked_like_any_other_and_told(
         compare(shipped, chosen)
 
 
-def test_nobody_is_ranked_across_pools(tmp_path: Path) -> None:
-    with serving(Loopback(habit)) as server:
-        usual, common = measured(server.url), measured(server.url, pool="common")
-        given = measured(server.url, dataset="gpt-4-0314")
-    with serving(Loopback(perfect)) as server:
-        other = measured(server.url, pool="common")
+def test_nobody_is_ranked_across_pools(server: Loopback) -> None:
+    usual, common = measure(server, n=10), measure(server, n=10, pool="common")
+    given = measure(server, n=10, dataset="gpt-4-0314")
+    other = measure(perfect, n=10, pool="common")
     with pytest.raises(InvalidInput, match="chosen from the default pool and the pool common"):
         compare(usual, common)
     with pytest.raises(InvalidInput, match="measure all on one pool"):
@@ -125,12 +109,10 @@ def test_nobody_is_ranked_across_pools(tmp_path: Path) -> None:
 
 
 def test_an_experiment_does_not_take_a_run_on_another_pool_for_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """All positions of a shipped dataset are in the common pool, too."""
-    monkeypatch.setenv("OPENAI_API_KEY", "none-needed")
-    with serving(Loopback(habit)) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    with openai_server(habit):
         spec = Spec(model="openai/gpt-4-0314", n=10)
         for first, second in ((None, "common"), ("common", None)):
             out = tmp_path / str(first)

@@ -1,14 +1,13 @@
 """No habit, no bill: a search that cannot give half of what is wanted ends early."""
 
 from dataclasses import replace
-from pathlib import Path
+from itertools import islice
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import (
     FUTILITY_ERROR,
@@ -17,15 +16,12 @@ from cant_do_that_anymore.datasets.search import (
     SelectionConfig,
 )
 from cant_do_that_anymore.errors import Incomplete, NoHabit
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.task.spec import plan_for
-from charging import price_list
-from loopback import Body, Loopback, serving
-from players import in_every_fifth, in_every_second, number_of
-from processes import cdta
+from players import in_every_fifth, in_every_second
+from testing import POOL, Body, Serve, Spec, cdta, evaluate, measure, number_of, positions
 
-POOL = shipped_pool("pool")
+FEW = positions(480)
 
 
 def without_habit(request: Body) -> str:
@@ -89,16 +85,15 @@ def test_a_pool_of_which_all_that_is_left_would_have_to_be_hits_ends_with_the_fi
     assert prospect.is_hopeless
 
 
-def test_a_model_without_the_habit_hears_so_after_some_hundred_questions() -> None:
-    with serving(Loopback(without_habit)) as server:
-        command = ["run", "--base-url", server.url, "--quiet"]
-        first = cdta(*command)
-        asked = len(server.requests)
-        again = cdta(*command)
-        assert len(server.requests) == asked + 1  # is it the same model? And no other
-    assert 248 <= asked < 600
+def test_a_model_without_the_habit_hears_so_after_some_hundred_questions(serve: Serve) -> None:
+    server = serve(without_habit)
+    command = ["run", "--base-url", server.url, "--quiet"]
+    first = cdta(*command, code=1)
+    sent = len(server.requests)
+    again = cdta(*command, code=1)
+    assert len(server.requests) == sent + 1  # is it the same model? And no other
+    assert 248 <= sent < 600
     for done in (first, again):
-        assert done.returncode == 1
         (sentence,) = done.stderr.splitlines()
         assert "in 0 of 248 positions" in sentence
         assert "is 99 % sure that the pool holds fewer than 500, not half of the 1,000" in sentence
@@ -106,87 +101,64 @@ def test_a_model_without_the_habit_hears_so_after_some_hundred_questions() -> No
         assert " tokens); --keep-looking goes on" in sentence
 
 
-def test_so_it_does_where_a_precision_is_wanted(pool: Path) -> None:
+def test_so_it_does_where_a_precision_is_wanted(serve: Serve) -> None:
     """By what such a run usually takes, and not by the fifty samples of its first look."""
-    with serving(Loopback(without_habit)) as server:
-        with pytest.raises(NoHabit, match="fewer than 189, not half of the 378 wanted") as told:
-            evaluate(Spec(base_url=server.url, precision=0.1), quiet=True)
-        assert str(told.value).endswith(" --precision wants less; all answers are saved")
-        assert len(server.requests) < 1_000
-        spec = Spec(base_url=server.url, precision=0.1, n=60, pool=pool, fresh=True)
-        with pytest.raises(NoHabit, match="fewer than 30, not half of the 60 wanted") as told:
-            evaluate(spec, quiet=True)
-        assert "it is 99 % sure" in str(told.value)
-        assert str(told.value).endswith(" --precision wants less")
+    server = serve(without_habit)
+    with pytest.raises(NoHabit, match="fewer than 189, not half of the 378 wanted") as told:
+        measure(server, precision=0.1)
+    assert str(told.value).endswith(" --precision wants less; all answers are saved")
+    assert len(server.requests) < 1_000
+    with pytest.raises(NoHabit, match="fewer than 30, not half of the 60 wanted") as told:
+        measure(server, precision=0.1, n=60, pool=FEW, fresh=True)
+    assert "it is 99 % sure" in str(told.value)
+    assert str(told.value).endswith(" --precision wants less")
 
 
-@pytest.fixture
-def pool(tmp_path: Path) -> Path:
-    write_positions(tmp_path / "pool.jsonl", POOL[:480])
-    return tmp_path / "pool.jsonl"
+def test_who_keeps_looking_asks_nothing_twice_and_gets_what_there_is(serve: Serve) -> None:
+    server = serve(in_every_fifth)
+    with pytest.raises(Incomplete, match="fewer than 200, not half of the 400 wanted"):
+        measure(server, pool=FEW, n=400)
+    assert len(server.requests) < 300
+    run = measure(server, pool=FEW, n=400, keep_looking=True)
+    found = sum(1 for p in POOL[:480] if number_of(p.moves) % 5 == 0)
+    assert len(run.samples) == found
+    assert len(server.requests) == 480 + 2 * found + 1  # is it the same model?
+    measure(server, pool=FEW, n=2 * found)  # of which the pool can give half
+    assert len(server.requests) == 480 + 2 * found + 2
 
 
-def test_who_keeps_looking_asks_nothing_twice_and_gets_what_there_is(pool: Path) -> None:
-    with serving(Loopback(in_every_fifth)) as server:
-        spec = Spec(base_url=server.url, pool=pool, n=400)
-        with pytest.raises(Incomplete, match="fewer than 200, not half of the 400 wanted"):
-            evaluate(spec, quiet=True)
-        assert len(server.requests) < 300
-        run = evaluate(replace(spec, keep_looking=True), quiet=True)
-        found = sum(1 for p in POOL[:480] if number_of(p.moves) % 5 == 0)
-        assert len(run.samples) == found
-        assert len(server.requests) == 480 + 2 * found + 1  # is it the same model?
-        evaluate(replace(spec, n=2 * found), quiet=True)  # of which the pool can give half
-        assert len(server.requests) == 480 + 2 * found + 2
-
-
-def test_half_is_enough_and_a_small_pool_is_gone_through(pool: Path, tmp_path: Path) -> None:
-    few = tmp_path / "few.jsonl"
-    write_positions(few, POOL[:100])
-    with serving(Loopback(in_every_second)) as server:
-        spec = Spec(base_url=server.url, pool=pool, n=440)
-        assert any("instead of the 440" in note for note in evaluate(spec, quiet=True).notes)
-    with serving(Loopback(in_every_fifth)) as server:
-        spec = Spec(base_url=server.url, pool=few, n=101)
-        assert len(evaluate(spec, quiet=True).samples) > 5
-
-
-def test_where_asking_is_free_it_goes_to_the_end(pool: Path) -> None:
-    run = evaluate(Spec(model="cdta/random", pool=pool, n=400), quiet=True)
-    assert 5 < len(run.samples) < 200
+def test_half_is_enough_a_small_pool_is_gone_through_and_so_is_one_that_is_free() -> None:
+    half = measure(in_every_second, pool=FEW, n=440)
+    assert any("instead of the 440" in note for note in half.notes)
+    assert len(measure(in_every_fifth, pool=positions(100), n=101).samples) > 5
+    assert 5 < len(measure("cdta/random", pool=FEW, n=400).samples) < 200
 
 
 def test_questions_that_failed_say_nothing_about_the_pool() -> None:
-    model = RandomModel()
-    plan = plan_for(Spec(n=1_000), model.info)
-
-    def search_of(*, failed: bool) -> Search:
-        search = Search(SelectionConfig(model.info, Pool("some", POOL[:1_200]), plan), 1_000)
-        for number, _ in enumerate(search.requests()):
+    info = RandomModel().info
+    config = SelectionConfig(info, Pool("some", POOL[:1_200]), plan_for(Spec(n=1_000), info))
+    for failed in (False, True):
+        search = Search(config, 1_000)
+        for _ in islice(search.requests(), 101):
             search.advance(False, 1, failed=failed)
-            if number == 100:
-                break
-        return search
-
-    assert search_of(failed=False).is_hopeless
-    assert not search_of(failed=True).is_hopeless
+        assert search.is_hopeless != failed
 
 
 def test_the_progress_tells_what_all_of_it_comes_to(
-    pool: Path, capsys: pytest.CaptureFixture[str]
+    serve: Serve, priced: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with serving(Loopback(in_every_second)) as server, price_list():
-        spec = Spec(base_url=server.url, model="priced", pool=pool, n=20, max_cost=100)
-        run = evaluate(spec)
-        priced = capsys.readouterr().err.splitlines()
-        evaluate(replace(spec, model="other", max_cost=None))
-        unknown = capsys.readouterr().err.splitlines()
+    server = serve(in_every_second)
+    spec = Spec(base_url=server.url, model="priced", pool=FEW, n=20, max_cost=100)
+    run = evaluate(spec)
+    lines = capsys.readouterr().err.splitlines()
+    evaluate(replace(spec, model="other", max_cost=None))
+    unknown = capsys.readouterr().err.splitlines()
     assert run.cost.measuring and run.cost.dataset and run.dataset.asked
     in_all = run.dataset.asked + 40
     cost = f"${run.cost.measuring + run.cost.dataset:.2f}"
-    assert f"{run.dataset.asked} of about {in_all} asked, $" in priced[-2]
-    assert "building the dataset of priced: 20/20, " in priced[-2]
-    assert f", {20 / run.dataset.asked:.0%} hits, " in priced[-2]
-    assert priced[-1].endswith(f"{in_all} of about {in_all} asked, {cost}, 0 s left")
+    assert f"{run.dataset.asked} of about {in_all} asked, $" in lines[-2]
+    assert "building the dataset of priced: 20/20, " in lines[-2]
+    assert f", {20 / run.dataset.asked:.0%} hits, " in lines[-2]
+    assert lines[-1].endswith(f"{in_all} of about {in_all} asked, {cost}, 0 s left")
     assert f"{in_all} of about {in_all} asked, " in unknown[-1]
     assert "tokens" in unknown[-1]

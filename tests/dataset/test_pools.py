@@ -6,27 +6,18 @@ from pathlib import Path
 import chess
 import pytest
 
-from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.pools import Pool, positions_for
 from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.game import rule_pool
-from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
+from cant_do_that_anymore.game.position import Position, write_positions
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.task.spec import plan_for
-from loopback import Body, Loopback, moves_in, serving
 from own_rules import NoEnPassant
-from players import SPECIAL, habit
-from processes import cdta
+from testing import POOL, SPECIAL, Loopback, Serve, Spec, cdta, measure, moves_in, positions
 
-POOL = shipped_pool("pool")[:30]
-
-
-@pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pools of a size for tests."""
-    monkeypatch.setattr(rule_pool, "POOL_SIZE", 40)
+pytestmark = pytest.mark.usefixtures("small_pools")
 
 
 def pool_of(**fields: object) -> Pool:
@@ -51,13 +42,10 @@ def test_a_pool_is_mined_once_and_kept(home: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_pool_of_games_is_in_random_order_already() -> None:
     spec = Spec(rules="no-castling")
-    pool, model = pool_of(rules="no-castling"), RandomModel()
-    assert SelectionConfig(model.info, pool, plan_for(spec, model.info)).ordered == pool.positions
-    shipped = pool_of()
-    assert (
-        SelectionConfig(model.info, shipped, plan_for(spec, model.info)).ordered
-        != shipped.positions
-    )
+    info = RandomModel().info
+    for pool, mixed in ((pool_of(rules="no-castling"), True), (pool_of(), False)):
+        ordered = SelectionConfig(info, pool, plan_for(spec, info)).ordered
+        assert (ordered == list(pool.positions)) == mixed
 
 
 @pytest.mark.parametrize(
@@ -114,54 +102,46 @@ def test_rules_that_no_game_breaks_are_refused(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_games_under_other_rules_have_to_be_played_first(options: list[str], sentence: str) -> None:
-    done = cdta("run", "--eval", "all_diagonal", *options)
-    assert done.returncode == 2
+    done = cdta("run", "--eval", "all_diagonal", *options, code=2)
     assert sentence in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_the_same_question_under_the_standard_rules_is_asked_once_for_all_changes(
-    tmp_path: Path,
+    server: Loopback,
 ) -> None:
     """Both changes forbid the bishops' moves of the pool, and only they differ in their text.
 
     But for the first, by which it is seen that it is still the same model.
     """
-    write_positions(tmp_path / "pool.jsonl", POOL)
-    with serving(Loopback(habit)) as server:
-        for rules, asked in (("bishops-as-knights", 90), ("bishops-as-rooks", 30 + 1)):
-            before = len(server.requests)
-            spec = Spec(base_url=server.url, rules=rules, pool=tmp_path / "pool.jsonl", n=30)
-            run = evaluate(spec, quiet=True)
-            assert len(run.samples) == 30
-            assert len(server.requests) - before == asked
+    for rules, sent in (("bishops-as-knights", 90), ("bishops-as-rooks", 30 + 1)):
+        before = len(server.requests)
+        assert len(measure(server, rules=rules, pool=positions(30), n=30).samples) == 30
+        assert len(server.requests) - before == sent
 
 
-def with_one_bad(folder: Path) -> Path:
+@pytest.fixture
+def with_one_bad(tmp_path: Path) -> Path:
     """A file whose tenth position has a special move that is allowed."""
-    path = folder / "positions.jsonl"
     tenth = Position(10, ("e2e4", "e7e5"), ("g1f3",))
-    write_positions(path, [*POOL[:9], tenth, *POOL[10:]])
-    return path
+    write_positions(tmp_path / "positions.jsonl", [*POOL[:9], tenth, *POOL[10:30]])
+    return tmp_path / "positions.jsonl"
 
 
-def test_a_bad_line_is_named_before_anything_is_asked_about_it(tmp_path: Path) -> None:
-    path = with_one_bad(tmp_path)
-    with serving(Loopback(lambda request: SPECIAL.get(moves_in(request), "g1f3"))) as server:
-        for given in ({"dataset": path}, {"pool": path}):
-            spec = Spec(base_url=server.url, n=30, **given)  # type: ignore[arg-type]
-            with pytest.raises(
-                InvalidInput, match=r"positions.jsonl, line 10: 'g1f3' is no special"
-            ):
-                evaluate(spec, quiet=True)
-        assert ("e2e4", "e7e5") not in [moves_in(request) for request in server.requests]
+def test_a_bad_line_is_named_before_anything_is_asked_about_it(
+    serve: Serve, with_one_bad: Path
+) -> None:
+    server = serve(lambda request: SPECIAL.get(moves_in(request), "g1f3"))
+    for given in ("dataset", "pool"):
+        with pytest.raises(InvalidInput, match=r"positions.jsonl, line 10: 'g1f3' is no special"):
+            measure(server, n=30, **{given: with_one_bad})
+    assert ("e2e4", "e7e5") not in [moves_in(request) for request in server.requests]
 
 
-def test_only_what_is_used_is_played_through(tmp_path: Path) -> None:
-    path = with_one_bad(tmp_path)
-    run = evaluate(Spec(model="cdta/random", dataset=path, n=5, seed=0), quiet=True)
+def test_only_what_is_used_is_played_through(with_one_bad: Path) -> None:
+    run = measure("cdta/random", dataset=with_one_bad, n=5, seed=0)
     assert POOL[9] not in [sample.position for sample in run.samples]
-    assert all(sample.position in POOL for sample in run.samples)
+    assert all(sample.position in POOL[:30] for sample in run.samples)
 
 
 def test_an_estimate_needs_no_pool_to_be_there(home: Path) -> None:
@@ -170,12 +150,9 @@ def test_an_estimate_needs_no_pool_to_be_there(home: Path) -> None:
     assert list(home.glob("pools/*"))
 
 
-def test_a_line_that_is_no_position_is_named_at_once(tmp_path: Path) -> None:
+def test_a_line_that_is_no_position_is_named_at_once(server: Loopback, tmp_path: Path) -> None:
     path = tmp_path / "pool.jsonl"
     path.write_text('{"game_idx": 1}\n')
-
-    def nobody(request: Body) -> str:
-        raise AssertionError
-
-    with serving(Loopback(nobody)) as server, pytest.raises(InvalidInput, match="line 1"):
-        evaluate(Spec(base_url=server.url, pool=path), quiet=True)
+    with pytest.raises(InvalidInput, match="line 1"):
+        measure(server, pool=path)
+    assert not server.requests
