@@ -1,7 +1,6 @@
 """A comparison as the terminal and the page show it."""
 
 import re
-from collections.abc import Callable
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -15,26 +14,16 @@ from cant_do_that_anymore.api import save_with_page
 from cant_do_that_anymore.comparison.leaderboard import Ranking, ranking_of
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.formatting import visible
-from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-from cant_do_that_anymore.providers.base import Answer, Settings
+from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.report.markdown import comparison_in_markdown
 from cant_do_that_anymore.report.pages import comparison_page
 from cant_do_that_anymore.report.tables import comparison_table
 from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
-from processes import cdta
-from runs import plan_of, run_of
+from cant_do_that_anymore.task.types import Outcome
+from testing import POOL, Play, cdta, keeps, played
 
-POOL = shipped_pool("pool")
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 EVIL = '<img src=x onerror="window.hacked = 1">\u202e'
-
-Play = Callable[[int], Outcome]
-
-
-def keeps(percent: int) -> Play:
-    return lambda number: "special" if number % 100 < percent else "adapted"
 
 
 def chats(number: int) -> Outcome:
@@ -42,48 +31,16 @@ def chats(number: int) -> Outcome:
 
 
 def measured(model: str, play: Play, *, seed: int = 0, n: int = 200, **fields: Any) -> Run:
-    """A run whose replies are those that the outcomes stand for."""
-
-    def answer(outcome: Outcome, position: Position) -> Answer:
-        if outcome == "adapted":
-            legal = BISHOPS_AS_KNIGHTS.legal_moves(position.board())
-            return Answer(min(move.uci() for move in legal))
-        return Answer("Well, now." if outcome == "unreadable" else position.special_moves[0])
-
-    positions = POOL[seed * n : (seed + 1) * n]
-    asked = [
-        (
-            position,
-            {
-                STANDARD_CONDITION: answer("special", position),
-                CHANGED_CONDITION: answer(play(number), position),
-            },
-        )
-        for number, position in enumerate(positions)
-    ]
-    usual: dict[str, Any] = {
-        "model": model,
-        "version": model,
-        "identity": {"name": model},
-        "dataset": Dataset("", "both.jsonl"),
-    }
-    return run_of(asked, plan_of(n, settings=Settings(seed=seed)), **usual | fields)
-
-
-@cache
-def two() -> list[Run]:
-    return [measured("alpha", keeps(35)), measured("beta", keeps(60))]
-
-
-@cache
-def three_with_three_seeds() -> list[Run]:
-    plays: dict[str, Play] = {"alpha": keeps(35), "beta": keeps(60), "gamma": chats}
-    return [measured(m, play, seed=seed) for m, play in plays.items() for seed in range(3)]
+    """A run on the positions of its seed, from one dataset for all."""
+    usual: dict[str, Any] = {"dataset": Dataset("", "both.jsonl"), "settings": Settings(seed=seed)}
+    return played(model, play, positions=POOL[seed * n : (seed + 1) * n], **usual | fields)
 
 
 @cache
 def ranking_of_three() -> Ranking:
-    return ranking_of(three_with_three_seeds())
+    """Three models with three seeds."""
+    plays: dict[str, Play] = {"alpha": keeps(35), "beta": keeps(60), "gamma": chats}
+    return ranking_of([measured(m, plays[m], seed=seed) for m in plays for seed in range(3)])
 
 
 def shown(ranking: Ranking, width: int = 80) -> str:
@@ -143,9 +100,9 @@ def test_models_on_datasets_of_their_own_get_advice() -> None:
 
 
 def test_the_command_prints_the_table_and_writes_the_page(tmp_path: Path) -> None:
-    folders = [tmp_path / run.model for run in two()]
-    for run, folder in zip(two(), folders, strict=True):
-        save_with_page(run, folder)
+    folders = [tmp_path / name for name in ("alpha", "beta")]
+    for kept, folder in zip((35, 60), folders, strict=True):
+        save_with_page(measured(folder.name, keeps(kept)), folder)
     page = tmp_path / "pages" / "page.html"
     page.parent.mkdir()
     result = cdta("compare", *folders, folders[0], "-o", page)

@@ -1,7 +1,7 @@
 """The thinking curve: what a planted model yields with effort is measured exactly, and drawn."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from pathlib import Path
@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from aiohttp import web
 
+from cant_do_that_anymore.comparison import experiment
 from cant_do_that_anymore.comparison.entries import entries_at, entries_of
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-from cant_do_that_anymore.providers.base import Answer, Effort, Settings, Usage
+from cant_do_that_anymore.comparison.experiment import specs_for
+from cant_do_that_anymore.errors import UserError
+from cant_do_that_anymore.game.position import write_positions
+from cant_do_that_anymore.providers.base import Effort, Settings, Usage
 from cant_do_that_anymore.report.plots.curve import PANELS, curve_figure, has_curve
 from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.runs.storage import load_run
-from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION
-from loopback import Body, Loopback, serving
-from processes import Done, cdta
-from runs import plan_of, run_of
+from cant_do_that_anymore.runs.storage import load_run, save_run
+from cant_do_that_anymore.task.types import Eval
+from testing import POOL, Body, Done, Loopback, cdta, played, serving
 from thinkers import KEPT, keeps_at, planted_thinker, thinks_at
 
 N = 12
@@ -118,14 +118,24 @@ def test_one_dataset_found_at_the_lowest_effort_serves_all(measured: Measured) -
     assert {request["max_tokens"] for request in without} == {16}
 
 
+def runs_and_failures(
+    server: Loopback, out: Path, *rules: str, efforts: Sequence[Effort], **options: Any
+) -> tuple[list[Run], dict[str, UserError]]:
+    """An experiment without its tables and pictures."""
+    tasks: list[tuple[Eval, str]] = [("all", key) for key in rules or ("bishops-as-knights",)]
+    given = {"model": "yielding", "base_url": server.url, "n": N} | options
+    specs = specs_for(tasks, efforts, [1], **given)
+    return experiment.measured({"yielding": specs}, out, save_run, quiet=True)
+
+
 def test_another_effort_may_select(server: Loopback, tmp_path: Path) -> None:
-    efforts = ("--model", "yielding", "--reasoning-effort", "none,low")
-    assert measure(server, tmp_path, *efforts, "--select-effort", "low").returncode == 0
+    efforts: tuple[Effort, ...] = ("none", "low")
+    runs, _ = runs_and_failures(server, tmp_path, efforts=efforts, select_effort="low")
+    assert len(runs) == 2
     asked = [request["reasoning_effort"] for request in server.requests]
     assert asked.count("none") == 2 * N < asked.count("low")
-    refused = measure(server, tmp_path, *efforts)
-    assert refused.returncode == 1
-    assert "holds a run that differs in select effort" in refused.stderr
+    _, failures = runs_and_failures(server, tmp_path, efforts=efforts)
+    assert "holds a run that differs in select effort" in str(failures["yielding"])
 
 
 def test_an_experiment_that_was_stopped_goes_on_where_it_was(
@@ -172,13 +182,11 @@ def test_runs_that_exist_give_the_same_curve_and_one_effort_gives_none(
 def test_several_rules_have_a_dataset_each_and_share_what_is_asked_alike(
     server: Loopback, tmp_path: Path
 ) -> None:
-    write_positions(tmp_path / "pool.jsonl", shipped_pool("pool")[:N])
+    write_positions(tmp_path / "pool.jsonl", POOL[:N])
     rules = ("bishops-as-knights", "bishops-as-rooks")
-    few = ("--model", "yielding", "--pool", str(tmp_path / "pool.jsonl"))
-    done = measure(server, tmp_path, *few, "--rules", ",".join(rules), "--reasoning-effort", "low")
-    assert done.returncode == 0, done.stderr
-    with (tmp_path / "results.csv").open() as file:
-        assert [row["rules"] for row in csv.DictReader(file)] == list(rules)
+    pool = str(tmp_path / "pool.jsonl")
+    runs, _ = runs_and_failures(server, tmp_path, *rules, efforts=["low"], pool=pool)
+    assert [run.plan.change.key for run in runs] == list(rules)
     asked = [tuple(turn["content"] for turn in r["messages"]) for r in server.requests]
     # Once to select and once to measure under the standard rules, and once under each change; the
     # first once more, to see that it is the same model.
@@ -188,21 +196,14 @@ def test_several_rules_have_a_dataset_each_and_share_what_is_asked_alike(
 
 def run(model: str, effort: Effort, tokens: int) -> Run:
     """A run that thinks so long about two positions, and keeps its habit in the first."""
-    first, second = shipped_pool("pool")[:2]
-    legal = min(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(second.board()))
+    settings = Settings(reasoning_effort=effort)
+    made = played(model, ["special", "legal"], settings=settings)
     usage = Usage(1, tokens, tokens)
-    asked: Any = [
-        (
-            position,
-            {
-                STANDARD_CONDITION: Answer(position.special_moves[0]),
-                CHANGED_CONDITION: Answer(said, usage=usage),
-            },
-        )
-        for position, said in ((first, first.special_moves[0]), (second, legal))
+    samples = [
+        replace(s, said={name: replace(said, usage=usage) for name, said in s.answers.items()})
+        for s in made.samples
     ]
-    plan = plan_of(2, settings=Settings(reasoning_effort=effort))
-    return run_of(asked, plan, model=model, version=model, identity={"name": model})
+    return replace(made, samples=samples)
 
 
 def test_a_curve_needs_two_efforts_on_the_same_positions() -> None:
