@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.runs.storage import load_run
-from processes import cdta
+from testing import cdta
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, model in enumerate(("pocket", "random", "random")):
         out = ["--out", place / "lies elsewhere"] if number == 2 else []
         asked = ("--model", f"cdta/{model}", "-n", 9, "--seed", number, "--quiet", *out)
-        assert cdta("run", *asked, CDTA_HOME=str(place / "home")).returncode == 0
+        cdta("run", *asked, code=0, CDTA_HOME=str(place / "home"))
     return place
 
 
@@ -47,18 +47,7 @@ def test_runs_are_listed_with_their_headline_and_can_be_named_by_what_is_shown(
 ) -> None:
     done = cdta("runs")
     heads, *lines = done.stdout.splitlines()
-    assert heads.split() == [
-        "date",
-        "model",
-        "rules",
-        "eval",
-        "n",
-        "impact",
-        "factor",
-        "notes",
-        "cost",
-        "run",
-    ]
+    assert " ".join(heads.split()) == "date model rules eval n impact factor notes cost run"
     assert len(lines) == 3
     assert "lies elsewhere" in done.stdout
     [pocket] = [line for line in lines if "cdta/pocket" in line]
@@ -67,9 +56,7 @@ def test_runs_are_listed_with_their_headline_and_can_be_named_by_what_is_shown(
     around = run.results.intervals["variant_impact_factor"]
     value = run.results.metrics["variant_impact_factor"]
     assert f"{value:.3f} [{around.low:.3f}, {around.high:.3f}]" in pocket
-    assert (
-        json.loads(cdta("rescore", name, "--out", here / name, "--json").stdout)["n_samples"] == 9
-    )
+    cdta("rescore", name, "--out", here / name, code=0)
     told = json.loads(cdta("runs", "--json", here / name).stdout)
     assert [(one["model"], one["impact"]) for one in told] == [("cdta/pocket", value)]
 
@@ -78,10 +65,9 @@ def test_a_damaged_run_is_named_in_one_line_and_the_others_are_listed(
     here: Path, tmp_path: Path
 ) -> None:
     for name in ("good", "bad"):
-        assert cdta("rescore", "lies elsewhere", "--out", tmp_path / name).returncode == 0
+        cdta("rescore", "lies elsewhere", "--out", tmp_path / name, code=0)
     (tmp_path / "bad" / "run.json").write_text("{")
-    done = cdta("runs", tmp_path)
-    assert done.returncode == 0
+    done = cdta("runs", tmp_path, code=0)
     assert done.stdout.splitlines()[1].split()[-1] == str(tmp_path / "good")
     assert re.fullmatch(rf"cdta: {tmp_path}/bad/run.json is damaged: .*\n", done.stderr)
     assert "holds no run" in cdta("runs", tmp_path / "home").stderr
@@ -95,11 +81,10 @@ def test_no_runs_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_commands_take_names_and_folders_of_runs(here: Path) -> None:
-    assert cdta("compare", "pocket", "lies").returncode == 0
+    cdta("compare", "pocket", "lies", code=0)
     pages = cdta("report", "home/runs").stdout.splitlines()
     assert [Path(page).parent.parent.name for page in pages] == ["runs", "runs"]
-    refused = cdta("rescore", "random")
-    assert refused.returncode == 2
+    refused = cdta("rescore", "random", code=2)
     assert "'random' may be any of 2 runs, name one: " in refused.stderr
 
 
@@ -110,10 +95,10 @@ def test_view_opens_the_latest_a_page_or_what_has_an_index(
     elsewhere = here / "lies elsewhere" / "report.html"
     elsewhere.unlink()
     for name in ("lies", str(elsewhere), str(tmp_path), str(tmp_path / "index.html")):
-        assert cdta("view", name).returncode == 0
+        cdta("view", name, code=0)
     index = (tmp_path / "index.html").as_uri()
     assert opened == [elsewhere.as_uri(), elsewhere.as_uri(), index, index]
-    assert cdta("view").returncode == 0
+    cdta("view", code=0)
     newest = json.loads(cdta("runs", "--json").stdout)[0]["folder"]
     assert opened[-1] == (Path(newest).resolve() / "report.html").as_uri()
 
@@ -122,6 +107,5 @@ def test_view_without_a_browser_says_which_file_to_open(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda address: False)
-    done = cdta("view", "lies")
-    assert done.returncode == 1
+    done = cdta("view", "lies", code=1)
     assert "open 'lies elsewhere/report.html' in one" in done.stderr

@@ -5,23 +5,13 @@ import sys
 from pathlib import Path
 from unicodedata import category
 
-import pytest
 from aiohttp import web
 
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from loopback import Body, Loopback, serving
-from machines import needs_linux
-from players import habit
-from processes import PROGRAM, Done, cdta
+from processes import PROGRAM
+from testing import Body, Done, cdta, habit, needs_linux, positions, serving
 
+FIVE = positions(5)
 STEERING = "\x1b]0;title\x07\x1b[31mred\x9b31m\u202e\x08"
-
-
-@pytest.fixture(scope="module")
-def positions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("positions") / "positions.jsonl"
-    write_positions(file, shipped_pool("pool")[:5])
-    return file
 
 
 def check_tame(done: Done, name: str = "31mred") -> None:
@@ -30,14 +20,14 @@ def check_tame(done: Done, name: str = "31mred") -> None:
     assert name in said
 
 
-def test_no_name_steers_the_terminal(positions: Path, tmp_path: Path) -> None:
+def test_no_name_steers_the_terminal(tmp_path: Path) -> None:
     out, other = tmp_path / "out", tmp_path / "other"
-    with serving(Loopback(habit, model=f"v{STEERING}")) as server:
-        whom = ["--base-url", server.url, "--model", f"m{STEERING}", "--dataset", positions]
+    with serving(habit, model=f"v{STEERING}") as server:
+        whom = ["--base-url", server.url, "--model", f"m{STEERING}", "--dataset", FIVE]
         check_tame(cdta("run", *whom, "--out", out))
         check_tame(cdta("run", *whom[:3], "n", *whom[4:], "--out", other))
         check_tame(cdta("estimate", *whom, "--seed", 1))
-        check_tame(cdta("dataset", "build", *whom[:4], "--pool", positions))
+        check_tame(cdta("dataset", "build", *whom[:4], "--pool", FIVE))
         check_tame(cdta("dataset", "show", f"v{STEERING}"))
     check_tame(cdta("compare", out, other))
     check_tame(cdta("runs", tmp_path), "]0;title")  # a cell of a table is cut
@@ -45,12 +35,12 @@ def test_no_name_steers_the_terminal(positions: Path, tmp_path: Path) -> None:
     check_tame(drawn, "]0;title")
 
 
-def test_no_error_steers_the_terminal(positions: Path) -> None:
+def test_no_error_steers_the_terminal() -> None:
     async def refuse(request: Body, number: int) -> web.Response:
         return web.json_response({"error": {"message": STEERING}}, status=401)
 
-    with serving(Loopback(habit, fault=refuse)) as server:
-        check_tame(cdta("run", "--base-url", server.url, "--model", "m", "--dataset", positions))
+    with serving(habit, fault=refuse) as server:
+        check_tame(cdta("run", "--base-url", server.url, "--model", "m", "--dataset", FIVE))
 
 
 @needs_linux

@@ -29,7 +29,7 @@ from inspect_ai.solver import TaskState
 
 import inspecting
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.inspect_tasks.scorer import habit, habit_metrics
+from cant_do_that_anymore.inspect_tasks.scorer import LENGTH, habit, habit_metrics
 from cant_do_that_anymore.metrics.diagnosis import DIAGNOSIS
 from cant_do_that_anymore.providers.base import Answer
 from inspecting import numbers
@@ -304,11 +304,7 @@ def computed(samples: Samples, copies: int = 1) -> dict[str, float]:
                     "changed_forbidden_proportion": after,
                 }
             ),
-            sample_metadata={
-                "game": game + 100 * copy,
-                "moves": [str(game)],
-                "num_previous_moves": 2 * game,
-            },
+            sample_metadata={"game": game + 100 * copy, "moves": [str(game)], LENGTH: 2 * game},
         )
         for copy in range(copies)
         for game, before, after in samples
@@ -318,11 +314,6 @@ def computed(samples: Samples, copies: int = 1) -> dict[str, float]:
     return values
 
 
-def test_headline_is_there_before_the_first_score() -> None:
-    """Inspect warns of a task whose headline is missing."""
-    assert math.isnan(computed([])["variant_impact_factor"])
-
-
 @given(SAMPLES)
 def test_copies_of_a_position_change_no_number_and_no_standard_error(samples: Samples) -> None:
     once = computed(samples)
@@ -330,8 +321,9 @@ def test_copies_of_a_position_change_no_number_and_no_standard_error(samples: Sa
     assert once == pytest.approx(computed(samples, copies=2), nan_ok=True, abs=1e-9)
 
 
-@given(SAMPLES)
+@given(SAMPLES | st.just([]))
 def test_impact_factor_exists_only_where_there_was_a_habit(samples: Samples) -> None:
+    """But it is always named: Inspect warns of a task whose headline is missing."""
     habits = sum(before for _, before, _ in samples)
     assert math.isnan(computed(samples)["variant_impact_factor"]) == (habits == 0)
 
