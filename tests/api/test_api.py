@@ -100,7 +100,7 @@ def test_a_run_says_whether_it_is_saved_and_where(run: Run, home: Path) -> None:
     assert repr(run).endswith(f"saved in {folder}>")
     assert str(folder) in run._repr_html_()
     assert {path.name for path in folder.iterdir()} == {
-        *("run.json", "samples.jsonl", "report.html"),
+        *("run.json", "samples.jsonl", "report.html")
     }
     with pytest.raises(InvalidInput, match="is not empty; name a new folder"):
         run.save(folder)

@@ -75,7 +75,7 @@ def test_the_line_of_a_command_is_the_first_of_its_own_help(names: tuple[str, ..
         assert "\nOptions:\n" not in shown(*names)
 
 
-HEAVY = ("aiohttp", "inspect_ai", "matplotlib", "numpy", "onnxruntime", "rich", "yaml")
+HEAVY = ("aiohttp", "inspect_ai", "matplotlib", "numpy", "onnxruntime", "pydantic", "rich", "yaml")
 
 
 @pytest.mark.parametrize(

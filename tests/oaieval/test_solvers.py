@@ -141,10 +141,7 @@ def test_a_registry_of_the_original_is_understood(tmp_path: Path) -> None:
         ("{class: 'a:OpenAISolver', args: {completion_fn_options: {}}}", "has no model"),
         ("{class: 'a:OpenAISolver', args: 3}", "has 3 where names and values belong"),
         ("{model: cdta/random, colour: red}", "has 'colour'; it may have model"),
-        (
-            "{model: cdta/random, max_tokens: many}",
-            "max_tokens must be a whole number, not",
-        ),
+        ("{model: cdta/random, max_tokens: many}", "max_tokens must be a whole number, not"),
         ("{temperature: 1}", "has no model"),
         ("{class: 'a:CoTSolver', args: {}}", "has None where"),
         ("just text", "has 'just text' where"),
