@@ -61,6 +61,10 @@ def _parse_body(value: Any) -> str:
     return json.dumps(dict(body), sort_keys=True) if body else ""
 
 
+def _parse_rules(value: Any) -> str | Rules:
+    return value if isinstance(value, str | Rules) else resolve_rules(value)
+
+
 def _parse_price(value: Any) -> tuple[float, float] | None:
     if value is None:
         return None
@@ -158,7 +162,7 @@ class Spec:
         str | Mapping[str, Any], OptionInfo(MODEL, "JSON", "More for every request.", _parse_body)
     ] = ""
     eval: Annotated[Eval, OptionInfo(TASK, "E", _join(*SAMPLES))] = "all"
-    rules: Annotated[str | Rules, OptionInfo(TASK, "KEY", "One of cdta rules.")] = (
+    rules: Annotated[str | Rules, OptionInfo(TASK, "KEY", "One of cdta rules.", _parse_rules)] = (
         BISHOPS_AS_KNIGHTS.key
     )
     pool: Annotated[
