@@ -14,15 +14,11 @@ from browser import browser_or_skip
 from cant_do_that_anymore.comparison.entries import entries_at, entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.formatting import duration, visible
-from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.report.columns import VERDICTS
 from cant_do_that_anymore.report.document import Document, build_document
 from cant_do_that_anymore.report.pages import experiment_page, write
-from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION
-from loopback import serving
-from processes import cdta
-from runs import plan_of, run_of
+from testing import cdta, played, serving
 from thinkers import KEPT, planted_thinker
 
 EVIL = '--><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">\u202e\x1b]]>'
@@ -220,13 +216,9 @@ def test_the_matrix_says_of_every_pair_whether_it_is_significant(
 
 
 def test_names_stay_text_in_page_and_pictures(browser: Browser, tmp_path: Path) -> None:
-    said: Any = [
-        {STANDARD_CONDITION: "special", CHANGED_CONDITION: after} for after in ("special", "legal")
-    ]
-    asked = list(zip(shipped_pool("pool"), said, strict=False))
     efforts: tuple[Effort, ...] = ("none", "high")
     runs = [
-        run_of(asked, plan_of(2, settings=Settings(reasoning_effort=effort)), model=EVIL)
+        played(EVIL, ["special", "legal"], settings=Settings(reasoning_effort=effort))
         for effort in efforts
     ]
     ranked = rankings(entries_of(runs))

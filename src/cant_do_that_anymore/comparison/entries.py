@@ -102,7 +102,7 @@ class Entry:
         """The factor on critical values: above 1 if a run may stop early."""
         return critical_factor_of(*(run.plan for run in self.runs))
 
-    @property
+    @cached_property
     def is_suspect(self) -> bool:
         """Whether unusable or illegal answers may explain the dropped habit."""
         return IMPACT in self.results.bounds or (bool(self.runs) and is_broken(self.answered))
