@@ -1,23 +1,17 @@
 """No habit, no bill: a search that cannot give half of what is wanted ends early."""
 
 from dataclasses import replace
-from itertools import islice
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import (
     FUTILITY_ERROR,
     FutilityTest,
-    Search,
-    SelectionConfig,
 )
 from cant_do_that_anymore.errors import Incomplete, NoHabit
-from cant_do_that_anymore.providers.local import RandomModel
-from cant_do_that_anymore.task.spec import plan_for
 from players import in_every_fifth, in_every_second
 from testing import POOL, Body, Serve, Spec, cdta, evaluate, measure, number_of, positions
 
@@ -132,16 +126,6 @@ def test_half_is_enough_a_small_pool_is_gone_through_and_so_is_one_that_is_free(
     assert any("instead of the 440" in note for note in half.notes)
     assert len(measure(in_every_fifth, pool=positions(100), n=101).samples) > 5
     assert 5 < len(measure("cdta/random", pool=FEW, n=400).samples) < 200
-
-
-def test_questions_that_failed_say_nothing_about_the_pool() -> None:
-    info = RandomModel().info
-    config = SelectionConfig(info, Pool("some", POOL[:1_200]), plan_for(Spec(n=1_000), info))
-    for failed in (False, True):
-        search = Search(config, 1_000)
-        for _ in islice(search.requests(), 101):
-            search.advance(False, 1, failed=failed)
-        assert search.is_hopeless != failed
 
 
 def test_the_progress_tells_what_all_of_it_comes_to(

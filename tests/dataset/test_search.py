@@ -6,20 +6,20 @@ from itertools import islice
 
 import pytest
 
-from cant_do_that_anymore import Spec
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import Query, Search, SelectionConfig, batch_size
 from cant_do_that_anymore.datasets.selection import existing_dataset
 from cant_do_that_anymore.datasets.storage import Dataset, save_dataset
-from cant_do_that_anymore.errors import Incomplete, NoHabit
-from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.game.rules import rules_named
 from cant_do_that_anymore.providers.base import Answer, Request, Usage, local_info
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
 from cant_do_that_anymore.task.spec import plan_for
+from testing import POOL as SHIPPED
+from testing import Spec
 
-POOL = Pool("some", shipped_pool("pool")[:100])
+POOL = Pool("some", SHIPPED[:100])
 CRITERIA = SelectionConfig(RandomModel.info, POOL, plan_for(Spec(), RandomModel.info))
 ORDERED = CRITERIA.ordered
 FAILED = Answer("", "error", error="gone")
@@ -64,10 +64,8 @@ def test_the_pool_is_gone_through_in_order_until_enough_is_found() -> None:
     assert (dataset.asked, dataset.pool_ended, dataset.own_temperature) == (9, False, False)
     assert dataset.usage == Usage(90, 9)
     assert (dataset.version, dataset.origin, dataset.built_now) == ("v", "built", True)
-    assert (dataset.pool, dataset.pool_name) == (
-        POOL.digest,
-        POOL.display_name(CRITERIA.plan.change),
-    )
+    names = POOL.digest, POOL.display_name(CRITERIA.plan.change)
+    assert (dataset.pool, dataset.pool_name) == names
 
 
 def test_without_a_temperature_two_of_three_draws_decide_and_a_first_miss_ends_it() -> None:
@@ -139,14 +137,9 @@ def test_a_pool_that_ended_holds_no_more_unless_questions_failed() -> None:
     assert (search.dataset("v").asked, search.dataset("v").failed) == (100, 1)
 
 
-def test_who_never_plays_it_has_no_habit() -> None:
-    with pytest.raises(NoHabit, match="in none of the 100 positions"):
-        searched(lambda *_: False, wanted=1).dataset("v")
-
-
 @pytest.mark.parametrize(("answered", "most"), [(0, 5), (200, 10)])
 def test_a_few_questions_may_fail(answered: int, most: int) -> None:
-    large = Pool("large", shipped_pool("pool")[:300])
+    large = Pool("large", SHIPPED[:300])
     search = Search(replace(CRITERIA, pool=large), 300)
     for number, _ in enumerate(islice(search.requests(), answered + most)):
         search.observe(Answer("no move") if number < answered else FAILED)
@@ -155,31 +148,22 @@ def test_a_few_questions_may_fail(answered: int, most: int) -> None:
         search.observe(FAILED)
 
 
-def test_questions_that_failed_are_no_reason_to_give_up() -> None:
-    def given_up_after(failed: int) -> int:
-        search = Search(CRITERIA, 100)
-        for number, _ in enumerate(search.requests(), 1):
-            search.observe(FAILED if number <= failed else Answer("no move"))
-            if search.is_hopeless:
-                return number
-        return 0
-
-    assert 0 < given_up_after(0) < given_up_after(5)
-
-
-def test_nor_is_a_position_of_which_one_draw_failed() -> None:
-    def given_up_after(failed: int) -> int:
+def test_questions_and_draws_that_failed_are_no_reason_to_give_up() -> None:
+    def given_up_after(failed: int, *, first_draws: bool) -> int:
         search = Search(CRITERIA, 100)
         for ask in search.requests():
+            fails = number_of(ask) < failed if first_draws else ask.draw == 1
             answer = answer_to(
                 ask, lambda number, draw: number < failed and not draw, NO_TEMPERATURE
             )
-            search.observe(FAILED if ask.draw == 1 else answer)
+            search.observe(FAILED if fails else answer)
             if search.is_hopeless:
                 break
         return search.asked
 
-    assert given_up_after(5) == given_up_after(0) + 5
+    for first_draws in (True, False):
+        without = given_up_after(0, first_draws=first_draws)
+        assert given_up_after(5, first_draws=first_draws) == without + 5
 
 
 def test_it_is_hopeless_only_while_most_is_left_and_the_pool_is_large_enough() -> None:
@@ -223,12 +207,8 @@ def test_the_order_of_a_pool_is_always_the_same_and_that_of_a_mixed_one_its_own(
 
 def test_a_question_of_the_search_is_asked_for_selection_under_the_baseline() -> None:
     ask = CRITERIA.request(Query(3, 2))
-    assert (ask.purpose, ask.condition, ask.draw, ask.same_limit_only) == (
-        "selection",
-        "standard",
-        2,
-        False,
-    )
+    assert (ask.purpose, ask.condition, ask.draw) == ("selection", "standard", 2)
+    assert not ask.same_limit_only
     assert ask.question.moves == ORDERED[3].moves
 
 

@@ -10,7 +10,7 @@ from aiohttp import web
 from cant_do_that_anymore.client.client import WINDOW
 from cant_do_that_anymore.datasets.pools import drawn, positions_for
 from cant_do_that_anymore.datasets.storage import Dataset, import_dataset, shipped_datasets
-from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
+from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game.position import Position, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from cant_do_that_anymore.providers.base import Answer, Settings
@@ -202,12 +202,6 @@ def test_a_model_without_the_habit_cannot_be_measured() -> None:
         measure(lambda _: "a1a1", n=10, pool=positions(30))
 
 
-def test_a_small_pool_gives_what_there_is_and_says_so(server: Loopback) -> None:
-    run = measure(server, n=100, pool=positions(30))
-    assert len(run.samples) == 30
-    assert any("30 samples instead of the 100 asked for" in note for note in run.notes)
-
-
 def test_positions_of_a_file_are_taken_as_often_as_they_stand_there(
     server: Loopback, tmp_path: Path
 ) -> None:
@@ -245,11 +239,6 @@ def test_the_same_seed_draws_the_same_samples_as_the_original() -> None:
     assert sorted(p.id for p in drawn_of_few) == sorted(p.id for p in few.positions)
 
 
-def test_a_server_that_is_not_there_is_named() -> None:
-    with pytest.raises(UserError, match=r"no server answers at http://127\.0\.0\.1:9/v1"):
-        measure("m", base_url="http://127.0.0.1:9/v1")
-
-
 def test_the_only_model_of_a_server_needs_no_name(serve: Serve) -> None:
     server = serve(habit, model="gpt-4-0314")
     assert evaluate(Spec(base_url=server.url, n=2), quiet=True).model == "gpt-4-0314"
@@ -271,14 +260,6 @@ def test_a_dataset_with_unanswered_questions_is_not_taken_for_a_whole_one(serve:
     assert len(measure(server, n=100, pool=positions(60)).samples) == 57
     server.fault = None
     assert len(measure(server, n=100, pool=positions(60)).samples) == 60
-
-
-def test_a_server_that_refuses_most_questions_builds_no_dataset(serve: Serve) -> None:
-    async def fault(_: Body, number: int) -> web.Response | None:
-        return refusing("no") if number > 40 and number % 3 else None
-
-    with pytest.raises(Incomplete, match="questions to find a dataset have no answer"):
-        measure(serve(habit, fault=fault), n=500)
 
 
 def test_a_server_that_fails_at_the_first_question_is_asked_no_other(

@@ -130,5 +130,6 @@ def test_a_home_that_takes_no_run_is_refused_before_anything_is_asked(
 
 def test_a_run_that_fails_leaves_no_folder(tmp_path: Path) -> None:
     nobody = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--quiet")
-    cdta("run", *nobody, "-n", 2, "--out", tmp_path / "new" / "out", code=1)
+    failed = cdta("run", *nobody, "-n", 2, "--out", tmp_path / "new" / "out", code=1)
+    assert "no server answers at http://127.0.0.1:9/v1" in failed.stderr
     assert not (tmp_path / "new").exists()
