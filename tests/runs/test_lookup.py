@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.runs.lookup import find_run, find_runs, known_folders, listed, new_run_dir
 from cant_do_that_anymore.runs.storage import save_run
-from runs import run_of
+from testing import played
 
-RUN = run_of([(p, {"standard": "special", "changed": "legal"}) for p in shipped_pool("pool")[:3]])
+RUN = played(after=["legal"] * 3)
 
 
 def made(model: str, day: int, folder: Path | None = None, endpoint: str = "") -> Path:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.position import Position, shipped_pool
+from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, rules_named
 from cant_do_that_anymore.providers.base import Message
 from cant_do_that_anymore.providers.request_variants import as_text, user_first
 from cant_do_that_anymore.task.conditions import conditions_for, question
 from cant_do_that_anymore.task.prompts import DEFAULT, Wording, wording_named
+from testing import POOL, measure, positions
 
 PLAIN = Wording("plain", "Standard.", "Changed: {change}")
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
@@ -46,8 +46,6 @@ def test_the_side_to_move_is_the_assistant_and_the_last_turn_is_the_users() -> N
     ]
     assert [m.role for m in black_to_move] == ["system", "user", "assistant", "user"]
 
-
-def test_the_first_move_of_a_game_is_asked_with_the_task_alone() -> None:
     assert messages() == (Message("system", "Standard."),)
 
 
@@ -62,10 +60,7 @@ def test_a_user_turn_is_put_first_only_where_the_assistant_would_begin() -> None
     assert [m.role for m in user_first(white_to_move)] == ["system", "user", "assistant", "user"]
     assert user_first(white_to_move)[2:] == white_to_move[1:]
     assert user_first(black_to_move) == black_to_move
-    assert [m.role for m in user_first(messages())] == [
-        "system",
-        "user",
-    ]
+    assert [m.role for m in user_first(messages())] == ["system", "user"]
 
 
 @pytest.mark.parametrize("key", CATALOGUE)
@@ -95,19 +90,10 @@ def test_the_protocol_quotes_the_default_wording() -> None:
 def test_every_question_is_asked_in_the_words_it_always_was(condition: str) -> None:
     changes = [rules for rules in CATALOGUE.values() if rules != STANDARD]
     asked = [
-        question(position, change, condition)
-        for position, change in product(shipped_pool("pool")[:4], changes)
+        question(position, change, condition) for position, change in product(POOL[:4], changes)
     ]
     words = [f"{m.role}: {m.content}" for each in asked for m in each.messages]
     assert sha256("\n".join(words).encode()).hexdigest()[:12] == ASKED_WORD_FOR_WORD[condition]
-
-
-def test_a_wording_is_read_from_toml(tmp_path: Path) -> None:
-    path = tmp_path / "terse.toml"
-    path.write_text('standard = "Play."\nchanged = "Play. {change}"\n')
-    wording = wording_named(str(path))
-    assert wording.standard == "Play."
-    assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == f"Play. {BISHOPS_AS_KNIGHTS.statement}"
 
 
 SOURCE = '''"""Texts."""
@@ -140,11 +126,19 @@ def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path, pac
     [
         ("defualt", "unknown wording: 'defualt' .*'default'"),
         ("nowhere.toml", "cannot read the wording 'nowhere.toml'"),
+        ("half.toml", "the wording 'half.toml' lacks the key 'changed'"),
+        ("bad.toml", "cannot read the wording 'bad.toml'"),
+        ("zero.toml", "cannot read the wording 'zero.toml'"),
         ("openai-evals:nowhere.whl", "pip download --no-deps evals"),
         ("../../etc/passwd", "unknown wording"),
     ],
 )
-def test_a_wording_that_is_not_there_is_named(name: str, sentence: str) -> None:
+def test_a_wording_that_is_not_there_is_named(
+    name: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file, text in {"half.toml": "standard = 'x'", "bad.toml": "[", "zero.toml": "\0"}.items():
+        Path(file).write_text(text)
     with pytest.raises(InvalidInput, match=sentence):
         wording_named(name)
 
@@ -157,29 +151,14 @@ def written_to(path: Path, **texts: object) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("text", ["standard = 'x'", "[", "\0"])
-def test_a_toml_file_that_is_no_wording_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "bad.toml"
-    path.write_text(text)
-    with pytest.raises(InvalidInput, match="the wording"):
-        wording_named(str(path))
-
-
 @pytest.mark.parametrize(
     ("texts", "sentence"),
     [
         ({"standard": 3}, "'standard' in .* must be a text, not 3"),
-        (
-            {"changed": "Play. {Change}"},
-            r"in 'changed' of .*: '{Change}' \(did you mean '{change}'",
-        ),
-        ({"changed": "Play. {chnge}"}, r"'{chnge}' \(did you mean '{change}'"),
+        ({"changed": "{Change}"}, r"in 'changed' of .*: '{Change}' \(did you mean '{change}'"),
         ({"changed": "{change} { change }"}, r"'{ change }' \(did you mean '{change}'"),
         ({"changed": "{change} Is {move} legal?"}, r"'changed' of .*: '{move}' \(valid: {change}"),
-        (
-            {"question": "{move}? {answer}"},
-            r"in 'question' of .*: '{answer}' \(did you mean '{answers}'",
-        ),
+        ({"question": "{move}? {answer}"}, r"'question' of .*: '{answer}' .* mean '{answers}'"),
         ({"question": "{move}? {change}"}, "in 'question' of .*: '{change}'"),
         ({"reminder": "{rule}"}, r"in 'reminder' of .*: '{rule}' \(valid: {change}"),
         ({"reminder": "{änderung}"}, "in 'reminder' of .*: '{änderung}'"),
@@ -187,11 +166,7 @@ def test_a_toml_file_that_is_no_wording_is_refused(tmp_path: Path, text: str) ->
         ({"standard": "Play {game}."}, r"'{game}' \(this text takes none"),
         ({"remindr": "x"}, r"unknown key in .*: 'remindr' \(did you mean 'reminder'"),
         ({"placebo": "x"}, r"unknown key in .*: 'placebo' \(valid: question, reminder"),
-        (
-            {"changed": "Play."},
-            "'standard' and 'changed' of .* the same text; write {change} in 'ch",
-        ),
-        ({"changed": " Play. "}, "'standard' and 'changed' of .* are the same text"),
+        ({"changed": " Play. "}, "'changed' of .* are the same text; write {change} in 'ch"),
         ({"standard": ""}, "'standard' of .* is empty"),
         ({"changed": " \t"}, "'changed' of .* is empty"),
         ({"reminder": ""}, "'reminder' of .* is empty"),
@@ -216,10 +191,12 @@ def test_braces_that_are_no_placeholder_are_sent_as_they_are(tmp_path: Path) -> 
     assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == f"Play. {statement} {braces}"
 
 
-def test_a_wording_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+def test_a_wording_is_read_from_toml_even_with_a_byte_order_mark(tmp_path: Path) -> None:
     path = Path(written_to(tmp_path / "bom.toml"))
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert wording_named(str(path)).standard == "Play."
+    wording = wording_named(str(path))
+    assert wording.standard == "Play."
+    assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == f"Play. {BISHOPS_AS_KNIGHTS.statement}"
 
 
 @pytest.mark.parametrize(("changed", "notes"), [("Play. {change}", 0), ("Bishops jump.", 1)])
@@ -227,6 +204,6 @@ def test_a_note_says_where_a_change_is_not_stated_by_its_placeholder(
     tmp_path: Path, changed: str, notes: int
 ) -> None:
     wording = written_to(tmp_path / "mine.toml", changed=changed)
-    run = evaluate(Spec(model="cdta/pocket", wording=wording, n=2), quiet=True)
+    run = measure("cdta/random", wording=wording, dataset=positions(2))
     told = "without {change}; whether they state bishops-as-knights cannot be checked"
     assert sum(told in note for note in run.notes) == notes
