@@ -1,7 +1,6 @@
 """How hard a server is pressed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -29,52 +28,31 @@ async def admitted(limiter: AdaptiveLimiter) -> int:
     return inside
 
 
-async def nothing(limiter: AdaptiveLimiter) -> None:
-    """As many as allowed are let in."""
-
-
-async def burst(limiter: AdaptiveLimiter) -> None:
-    """Many refusals of requests that were under way together count once."""
-    async with limiter as entered:
-        pass
-    for _ in range(8):
-        limiter.on_overload(entered, None)
-
-
-async def again_and_again(limiter: AdaptiveLimiter) -> None:
-    """At least one is always let in."""
-    for _ in range(10):
-        await burst(limiter)
-
-
-def rounds(number: int) -> Callable[[AdaptiveLimiter], Awaitable[None]]:
-    """The limit rises by one with a full round of answers, up to the first one."""
-
-    async def rise(limiter: AdaptiveLimiter) -> None:
-        await burst(limiter)
-        for _ in range(6 * number):
-            limiter.on_success()
-
-    return rise
+OVERLOAD, ROUND = "o", "......"
 
 
 @pytest.mark.parametrize(
-    ("happens", "let_in"),
+    ("history", "let_in"),
     [
-        (nothing, 8),
-        (burst, 4),
-        (again_and_again, 1),
-        (rounds(1), 5),
-        (rounds(2), 6),
-        (rounds(9), 8),
+        ("", 8),
+        (OVERLOAD, 4),  # refusals of requests that were under way together count once
+        (10 * OVERLOAD, 1),
+        *((OVERLOAD + rounds * ROUND, 4 + rounds) for rounds in range(1, 5)),
+        (OVERLOAD + 9 * ROUND, 8),
     ],
 )
-def test_overload_halves_what_is_let_in_and_answers_raise_it(
-    happens: Callable[[AdaptiveLimiter], Awaitable[None]], let_in: int
+def test_overload_halves_what_is_let_in_and_a_round_of_answers_raises_it_by_one(
+    history: str, let_in: int
 ) -> None:
     async def scenario() -> int:
         limiter = AdaptiveLimiter(8)
-        await happens(limiter)
+        for event in history:
+            async with limiter as entered:
+                pass
+            for _ in range(8 if event == OVERLOAD else 0):
+                limiter.on_overload(entered, None)
+            if event != OVERLOAD:
+                limiter.on_success()
         return await admitted(limiter)
 
     assert asyncio.run(scenario()) == let_in

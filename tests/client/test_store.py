@@ -62,18 +62,13 @@ def changed(path: Path, change: str) -> None:
 
 @settings(max_examples=15)
 @given(st.text(st.characters(exclude_categories=())))
-def test_any_answer_comes_back_as_it_was(
+def test_any_answer_comes_back_as_it_was_and_the_first_one_stays(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
     path = tmp_path_factory.mktemp("store") / "answers.sqlite"
-    save(path, {"key": {"text": text}})
+    for answer in ({"text": text}, E2E4):
+        save(path, {"key": answer})
     assert found(path, "key", "other") == {"key": {"text": text}}
-
-
-def test_the_first_answer_to_a_question_is_the_one_that_stays(path: Path) -> None:
-    for text in ("first", "second"):
-        save(path, {"key": {"text": text}})
-    assert found(path, "key") == {"key": {"text": "first"}}
 
 
 def test_an_answer_is_on_disk_when_its_future_is_done(path: Path) -> None:
@@ -162,61 +157,48 @@ def test_what_came_of_a_batch_and_changed_on_disk_is_not_believed(path: Path, ch
         assert (journal.variants_in("other"), journal.batch_of("other")) == ({}, "")
 
 
-def test_garbage_in_the_middle_loses_only_what_it_covers(
+def test_garbage_in_the_middle_loses_only_what_it_covers_and_nothing_not_yet_written_back(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answers = many(2000)
-    save(path, answers)
-    spoil(path, path.stat().st_size // 2, os.urandom(8192))
-    left = found(path, *answers)
-    assert f"was damaged: it was moved to {path}.damaged-" in caplog.text
-    assert f"and {len(left)} answers that could" in caplog.text
-    assert len(left) > 1900
-    assert left.items() <= answers.items()
-    assert len(list(path.parent.glob("answers.sqlite.damaged-*"))) == 1
-
-
-def test_what_a_damaged_store_had_learnt_and_not_yet_written_back_is_taken_over(path: Path) -> None:
-    save(path, many(500))
-    other, values = path.with_name("other.sqlite"), {"m": ["a", "b"], "m 1": 1.5}
+    answers, values = many(2000), {"m": ["a", "b"], "m 1": 1.5}
     kinds: tuple[Kind, ...] = "variant", "fingerprint", "batched"
+    save(path, answers)
+    other = path.with_name("other.sqlite")
     with closing(Store(path)) as store:
         for kind in kinds:
             store.write(kind, values)
         for suffix in ("", "-wal"):  # as a process leaves them that is killed now
             shutil.copyfile(f"{path}{suffix}", f"{other}{suffix}")
     spoil(other, other.stat().st_size // 2, os.urandom(8192))
+    left = found(other, *answers)
+    assert f"was damaged: it was moved to {other}.damaged-" in caplog.text
+    assert f"and {len(left)} answers that could" in caplog.text
+    assert len(left) > 1900
+    assert left.items() <= answers.items()
     with closing(Store(other)) as store:
         for kind in kinds:
             assert {key: store.get(kind, key) for key in values} == values
-    assert [*path.parent.glob("other.sqlite.damaged-*")]
+    assert len(list(path.parent.glob("other.sqlite.damaged-*"))) == 1
 
 
-def test_who_only_looks_sees_what_another_has_just_saved_also_where_nothing_can_be_written(
+def test_a_fresh_store_knows_and_leaves_nothing_and_one_to_read_needs_no_writable_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def save_and_look() -> list[Any]:
-        with open_store() as store:
+    async def saved(*, fresh: bool) -> list[Any]:
+        """What was there before, and what others see then who only look."""
+        with open_store(fresh=fresh) as store:
+            seen = [store.get("answer", "key")]
             await store.put("key", E2E4)
-            looks = []
-            for fresh in (False, True):
-                with open_store(fresh=fresh, to_read=True) as looking:
-                    looks.append(looking.get("answer", "key"))
-            return looks
+            for looks_fresh in (False, True):
+                with open_store(fresh=looks_fresh, to_read=True) as looking:
+                    seen.append(looking.get("answer", "key"))
+            return seen
 
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert asyncio.run(save_and_look()) == [E2E4, None]
-
-
-def test_a_fresh_store_knows_nothing_and_leaves_nothing() -> None:
-    async def saved(*, fresh: bool) -> Any:
-        with open_store(fresh=fresh) as store:
-            before = store.get("answer", "key")
-            await store.put("key", E2E4)
-            return before
-
-    assert [asyncio.run(saved(fresh=fresh)) for fresh in (True, False, True)] == [None] * 3
-    assert asyncio.run(saved(fresh=False)) == E2E4
+    assert asyncio.run(saved(fresh=True)) == [None, None, None]
+    assert asyncio.run(saved(fresh=False)) == [None, E2E4, None]
+    assert asyncio.run(saved(fresh=True)) == [None, E2E4, None]
+    assert asyncio.run(saved(fresh=False)) == [E2E4, E2E4, None]
 
 
 @settings(max_examples=25)
@@ -296,11 +278,6 @@ def test_a_disk_that_fails_is_no_damage(path: Path) -> None:
     assert not [*path.parent.glob("*.damaged-*")]
 
 
-def test_a_path_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"cannot save answers in .*CDTA_HOME"):
-        Store(tmp_path / "missing" / "answers.sqlite")
-
-
 def test_many_processes_share_a_new_store_without_lock_errors(path: Path) -> None:
     """All open the same fresh file at once and write to it at once."""
     program = (
@@ -328,9 +305,11 @@ def test_many_processes_share_a_new_store_without_lock_errors(path: Path) -> Non
     assert all(value == f'"{name}"' for name, value in rows)
 
 
-def test_no_folder_for_temporary_files_is_one_sentence(
+def test_no_folder_for_answers_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with pytest.raises(UserError, match=r"cannot save answers in .*CDTA_HOME"):
+        Store(tmp_path / "missing" / "answers.sqlite")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     with pytest.raises(UserError, match=r"no folder for temporary files .*; set TMPDIR"):
         open_store(fresh=True).__enter__()
