@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore.client.budget import Price, max_input_tokens
 from cant_do_that_anymore.client.pricing import price_of
+from cant_do_that_anymore.comparison.experiment import evals_and_rules, measured, specs_for
 from cant_do_that_anymore.costs.forecast import (
     SAME_MODEL,
     TOKENS_PER_SECOND,
@@ -305,19 +306,22 @@ def test_a_run_stops_before_passing_its_limit_and_goes_on_when_started_again(
 @pytest.mark.usefixtures("priced")
 def test_the_limit_of_an_experiment_is_one_for_all_its_runs(serve: Serve, tmp_path: Path) -> None:
     """And not for each: runs that share a purse stop where together they would pass it."""
-    server, out = serve(lambda _: "a2a3"), tmp_path / "out"
-    command = ["experiment", "--model", "priced", "--eval", "all_diagonal", "-n", "10", "--quiet"]
-    command += ["--base-url", server.url, "--out", str(out), "--max-cost", "0.75", "--runs", "4"]
-    result = cdta(*command, code=1)
-    assert result.stderr.count("stopped before passing --max-cost") == 1
-    assert 1 < len(list(out.glob("*/run.json"))) < 4
-    assert 0.5 < paid(server) <= 0.75
+    server = serve(lambda _: "a2a3")
+    asked = evals_and_rules(["all_diagonal"], [])
+    usual: dict[str, Any] = {"model": "priced", "base_url": server.url, "n": 20, "max_cost": 1.5}
+    specs = {"priced": specs_for(asked, [None], range(4), **usual)}
+    runs, failures = measured(specs, tmp_path, save_run, quiet=True)
+    assert ["stopped before passing --max-cost" in str(each) for each in failures.values()] == [
+        True
+    ]
+    assert 1 < len(runs) < 4
+    assert 1 < paid(server) <= 1.5
     times = 0
-    while result.returncode:
-        result = cdta(*command)
+    while failures:
+        runs, failures = measured(specs, tmp_path, save_run, quiet=True)
         times += 1
-    assert len(list(out.glob("*/run.json"))) == 4
-    assert len(server.requests) <= 4 * 10 * 2 + 2 * times  # is it the same model?
+    assert len(runs) == 4
+    assert len(server.requests) <= 4 * 20 * 2 + 2 * times  # is it the same model?
 
 
 @pytest.mark.usefixtures("priced")
