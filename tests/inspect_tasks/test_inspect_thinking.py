@@ -8,10 +8,7 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import ContentReasoning, GenerateConfig, get_model
 
 import inspecting
-from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from loopback import serving
-from players import wavering
+from testing import measure, positions, serving, wavering
 from thinkers import Thinker, Unfinished
 
 NAME = "openai-api/loop/thinker"
@@ -45,7 +42,7 @@ def test_it_gets_the_numbers_of_cdta_run(
         log = evaluated(server, tmp_path, monkeypatch, task_args={"samples": 8})
         assert log.status == "success", log.error
         monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another home"))
-        metrics = evaluate(Spec(model=NAME, eval="all_small", n=8), quiet=True).results.metrics
+        metrics = measure(NAME, eval="all_small", n=8).results.metrics
     assert log.results
     for name in ("variant_impact_factor", "rule_uptake", "predicted_move_proportion"):
         assert log.results.scores[0].metrics[name].value == pytest.approx(metrics[name])
@@ -85,10 +82,8 @@ def test_inspects_own_options_hold_for_selecting_and_measuring(
 def test_a_given_dataset_leaves_the_room_to_be_learnt_within_the_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "some.jsonl"
-    write_positions(file, shipped_pool("pool")[:10])
     with serving(Thinker(wavering)) as server:
-        log = evaluated(server, tmp_path, monkeypatch, task_args={"dataset": str(file)})
+        log = evaluated(server, tmp_path, monkeypatch, task_args={"dataset": str(positions(10))})
     assert log.status == "success", log.error
     assert set(server.limits) == {16, 16_016}
     assert server.limits.count(16_016) == 20
@@ -97,10 +92,8 @@ def test_a_given_dataset_leaves_the_room_to_be_learnt_within_the_task(
 def test_it_stops_early_when_replies_are_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "some.jsonl"
-    write_positions(file, shipped_pool("pool")[:200])
     with serving(Thinker(wavering)) as server:
-        arguments = {"dataset": str(file), "samples": 200, "reasoning_tokens": 100}
+        arguments = {"dataset": str(positions(200)), "samples": 200, "reasoning_tokens": 100}
         log = evaluated(server, tmp_path, monkeypatch, task_args=arguments, max_connections=2)
     assert log.status == "error"
     assert log.error
