@@ -15,7 +15,7 @@ from cant_do_that_anymore.comparison.leaderboard import Ranking, ranking_of
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.providers.base import Settings
-from cant_do_that_anymore.report.markdown import comparison_in_markdown
+from cant_do_that_anymore.report import markdown
 from cant_do_that_anymore.report.pages import comparison_page
 from cant_do_that_anymore.report.tables import comparison_table
 from cant_do_that_anymore.runs.results import Run
@@ -119,7 +119,7 @@ def test_the_command_prints_the_table_and_writes_the_page(tmp_path: Path) -> Non
 
 def test_markdown_is_a_table_in_which_names_stay_names() -> None:
     runs = [measured("a|b <i>*x*", keeps(35), n=50), measured("beta", keeps(60), n=50)]
-    text = comparison_in_markdown(ranking_of(runs))
+    text = markdown.comparison(ranking_of(runs))
     head, leaderboard, pairs = text.split("\n\n")
     assert r"a\|b \<i\>\*x\* adapts most" in head
     for table in (leaderboard, pairs):

@@ -1,6 +1,8 @@
 """Commands whose help lists the options by heading, and the options for output."""
 
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -42,9 +44,19 @@ class Command(click.Command):
 
 JSON = Option("--json as_json", OUTPUT, "Print JSON, and nothing else.", is_flag=True)
 QUIET = Option("--quiet", OUTPUT, "Show no progress.", is_flag=True)
-MARKDOWN = Option(
-    "--markdown as_markdown", OUTPUT, "Print the table as Markdown, for GitHub.", is_flag=True
-)
+# Formats of tables besides the terminal's: the option ``as_NAME`` by name of a module of `report`,
+# which has the functions ``leaderboards`` and ``comparison``.
+FORMATS = {
+    "markdown": Option(
+        "--markdown as_markdown", OUTPUT, "Print the table as Markdown, for GitHub.", is_flag=True
+    ),
+}
+
+
+def chosen_format(options: dict[str, Any]) -> ModuleType | None:
+    """Take the options of the formats out of all options, and return the module of the chosen."""
+    chosen = [name for name in FORMATS if options.pop(f"as_{name}")]
+    return import_module(f"...report.{chosen[0]}", __name__) if chosen else None
 
 
 def out_option(default: str) -> Option:

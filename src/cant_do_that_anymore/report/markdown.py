@@ -13,12 +13,12 @@ from .columns import VERDICTS, as_rows, columns_in, marked
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~!&$])")
 
 
-def rankings_in_markdown(ranked: Sequence[Ranking]) -> str:
+def leaderboards(ranked: Sequence[Ranking]) -> str:
     """Format the verdict and the leaderboard of each ranking."""
     return "\n\n".join(_of_ranking(ranking) for ranking in ranked)
 
 
-def comparison_in_markdown(ranking: Ranking) -> str:
+def comparison(ranking: Ranking) -> str:
     """Format one ranking with its leaderboard and one row for each pair."""
     headings = ("pair", "shared", "lead in rule uptake, points", "95% interval", "p", "")
     rows = []

@@ -7,23 +7,22 @@ import click
 
 from ...comparison.leaderboard import ranking_of
 from ...report.document import comparison_facts
-from ...report.markdown import comparison_in_markdown
 from ...report.pages import write_comparison
 from ...report.tables import comparison_table
 from ...runs.lookup import find_runs
 from ...runs.storage import load_run
 from ..console import console
-from ..help import JSON, MARKDOWN, Command, output_option
+from ..help import FORMATS, JSON, Command, chosen_format, output_option
 
 
 @click.command(
     "compare",
     cls=Command,
-    params=[output_option("Write a page (HTML) there as well."), MARKDOWN, JSON],
+    params=[output_option("Write a page (HTML) there as well."), *FORMATS.values(), JSON],
 )
 @click.argument("names", metavar="RUN RUN...", nargs=-1, required=True)
 def compare_command(
-    names: tuple[str, ...], output: Path | None, as_markdown: bool, as_json: bool
+    names: tuple[str, ...], output: Path | None, as_json: bool, **formats: bool
 ) -> None:
     """Compare models and test whether differences are significant.
 
@@ -32,12 +31,13 @@ def compare_command(
     p is corrected for all pairs and measures. RUN is a folder, a part of its name, a model's
     name, latest, or a folder of runs.
     """
+    text_format = chosen_format(formats)
     ranking = ranking_of([load_run(folder) for folder in find_runs(names)])
     if as_json:
         click.echo(json.dumps(comparison_facts(ranking)))
-    elif as_markdown:
-        click.echo(comparison_in_markdown(ranking))
+    elif text_format:
+        click.echo(text_format.comparison(ranking))
     else:
         console().print(comparison_table(ranking))
     if output:
-        click.echo(f"page: {write_comparison(ranking, output)}", err=as_markdown or as_json)
+        click.echo(f"page: {write_comparison(ranking, output)}", err=as_json or bool(text_format))

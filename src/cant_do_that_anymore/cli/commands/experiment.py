@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -18,7 +19,6 @@ from ...files import atomic_write_text, check_new_dir
 from ...game.rules import BISHOPS_AS_KNIGHTS
 from ...providers.base import Effort
 from ...report.document import build_document
-from ...report.markdown import rankings_in_markdown
 from ...report.pages import write
 from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
@@ -29,7 +29,18 @@ from ...task.types import Eval
 from ..approval import with_approval
 from ..console import console
 from ..experiment_toml import NAME, file_in, take_defaults, write_example
-from ..help import AT_LEAST_1, JSON, MARKDOWN, OUTPUT, PATH, QUIET, Command, Option, out_option
+from ..help import (
+    AT_LEAST_1,
+    FORMATS,
+    JSON,
+    OUTPUT,
+    PATH,
+    QUIET,
+    Command,
+    Option,
+    chosen_format,
+    out_option,
+)
 from ..options import MODELS, several, spec_options
 
 OUT = Path("experiment")
@@ -73,7 +84,7 @@ OUT = Path("experiment")
             type=PATH,
             metavar="[FILE]",
         ),
-        MARKDOWN,
+        *FORMATS.values(),
         JSON,
         QUIET,
     ],
@@ -98,7 +109,6 @@ def experiment(
     seed: int,
     out: Path | None,
     as_json: bool,
-    as_markdown: bool,
     quiet: bool,
     **rest: Any,
 ) -> None:
@@ -128,9 +138,9 @@ def experiment(
             "PATH goes with --plots-only: give both to draw what is there, or neither; one "
             "FILE.toml alone says what to measure"
         )
-    out = out or OUT
+    out, text_format = out or OUT, chosen_format(rest)
     if plots_only:
-        _show(entries_at(_resolve(paths)), out, as_json=as_json, as_markdown=as_markdown)
+        _show(entries_at(_resolve(paths)), out, text_format, as_json=as_json)
         return
     own_pool = rest["pool"] is not None
     tasks = evals_and_rules(filter(None, evals), filter(None, changes), own_pool=own_pool)
@@ -148,7 +158,7 @@ def experiment(
 
     finished, failures = with_approval(rest["ask_above"], run_all)
     if finished:
-        _show(entries_of(finished), out, as_json=as_json, as_markdown=as_markdown)
+        _show(entries_of(finished), out, text_format, as_json=as_json)
     if failures:
         reasons = "; ".join(f"{model}: {problem}" for model, problem in failures.items())
         raise Incomplete(f"not everything could be measured: {reasons}")
@@ -175,7 +185,9 @@ def _create(out: Path) -> None:
         raise InvalidInput(f"cannot write to {str(out)!r} ({problem.strerror})") from None
 
 
-def _show(entries: Sequence[Entry], out: Path, *, as_json: bool, as_markdown: bool) -> None:
+def _show(
+    entries: Sequence[Entry], out: Path, text_format: ModuleType | None, *, as_json: bool
+) -> None:
     _create(out)
     ranked = rankings(entries)
     document = build_document(ranked, out)
@@ -183,8 +195,8 @@ def _show(entries: Sequence[Entry], out: Path, *, as_json: bool, as_markdown: bo
     if as_json:
         click.echo(json.dumps({**document, "files": files}))
         return
-    if as_markdown:
-        click.echo(rankings_in_markdown(ranked))
+    if text_format:
+        click.echo(text_format.leaderboards(ranked))
     else:
         console().print(experiment_table(ranked, document))
     table, numbers, *plots, page = files
