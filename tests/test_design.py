@@ -218,7 +218,7 @@ def test_no_field_of_the_settings_can_be_forgotten(name: str, tmp_path: Path) ->
 
 
 HASTE = """\
-    haste: Annotated[int | None, Ge(1), OptionInfo(TASK, "H", "How hasty.")] = None
+    haste: int | None = option(None, TASK, "H", "How hasty.", Ge(1))
 
     def __post_init__"""
 USERS_OF_OPTIONS = """

@@ -12,7 +12,7 @@ from cant_do_that_anymore import Spec, evaluate, load
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.rules import CATALOGUE
 from cant_do_that_anymore.inspect_tasks.arguments import spec_for
-from cant_do_that_anymore.task.spec import parse_option
+from cant_do_that_anymore.task.spec import OPTIONS, parse_option
 from own_rules import NoEnPassant
 from testing import cdta, oaieval
 
@@ -23,12 +23,9 @@ WRONG: dict[Any, list[object]] = {
     bool: [1, 0.0, "yes"],
     str: [5, 1.0, True, Path("x"), ["x"]],
 }
-HINTS = get_type_hints(Spec, include_extras=True)
 BOUNDS = [
-    (name, bound)
-    for name, hint in HINTS.items()
-    for bound in getattr(hint, "__metadata__", ())
-    if isinstance(bound, Ge | Gt | Le | Lt)
+    *((name, bound) for name, info in OPTIONS.items() for bound in info.constraints),
+    ("max_samples", Ge(1)),
 ]
 NOT_ESTIMATED = ("max_cost", "estimate")
 each_field = pytest.mark.parametrize("field", fields(Spec), ids=lambda field: field.name)

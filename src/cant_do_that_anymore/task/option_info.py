@@ -1,7 +1,7 @@
 """How users meet an option of a run: heading, name of its value, help and parser."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 MODEL, TASK, LIMITS = "Model", "What is asked", "Limits and cost"
@@ -15,10 +15,26 @@ class OptionInfo:
         heading: its part of the help.
         metavar: the name of its value in the help; "" for a flag.
         help: its line in the help.
+        constraints: what a value must fulfil, such as ``Ge(1)`` of annotated_types.
         parse: converts and checks a value, before its type and constraints are checked.
     """
 
     heading: str
     metavar: str
     help: str
+    constraints: tuple[Any, ...] = ()
     parse: Callable[[Any], Any] | None = None
+
+
+def option(
+    default: Any,
+    heading: str,
+    metavar: str,
+    help: str,
+    *constraints: Any,
+    parse: Callable[[Any], Any] | None = None,
+    secret: bool = False,
+) -> Any:
+    """Return a field of `Spec` that users can set; a ``secret`` one is shown nowhere."""
+    info = OptionInfo(heading, metavar, help, constraints, parse)
+    return field(default=default, repr=not secret, metadata={"option": info})

@@ -1,12 +1,12 @@
 """Spec: the options of a run, with their defaults, their validation and their help.
 
 A new option is one field here, and the place where it acts: the commands, experiment files, the
-Inspect tasks and ``oaieval`` take it from its `OptionInfo`.
+Inspect tasks and ``oaieval`` take it from its metadata.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from math import inf
 from pathlib import Path
@@ -21,7 +21,7 @@ from ..providers.access import split_address, validate_headers
 from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
 from ..validation import check
 from .conditions import OF_DIAGNOSIS, check_conditions, conditions_for
-from .option_info import LIMITS, MODEL, TASK, OptionInfo
+from .option_info import LIMITS, MODEL, TASK, OptionInfo, option
 from .prompts import DEFAULT, wording_named
 from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Plan, Reading
 
@@ -124,145 +124,115 @@ class Spec:
         InvalidInput: if an option is invalid, or options conflict.
     """
 
-    model: Annotated[
-        str | None,
-        OptionInfo(
-            MODEL,
-            "M",
-            f"Whom to measure; NAME@URL for NAME at a server.  [default: {DEFAULT_MODEL}]",
-        ),
-    ] = None
-    base_url: Annotated[
-        str | None, OptionInfo(MODEL, "URL", "An OpenAI-compatible server, to /v1.")
-    ] = None
-    tag: Annotated[str, OptionInfo(MODEL, "T", "Tells it from others that had its name.")] = ""
-    header: Annotated[
-        tuple[str, ...],
-        OptionInfo(MODEL, "K=V", "Sent as well; V may be env:NAME.", _parse_headers),
-    ] = field(default=(), repr=False)
-    temperature: Annotated[float, Ge(0), OptionInfo(MODEL, "T", "0: the likeliest reply.")] = 1.0
-    max_tokens: Annotated[
-        int | None, Ge(1), OptionInfo(MODEL, "K", "Longest reply.  [default: 16; base models: 4]")
-    ] = None
-    reasoning_effort: Annotated[
-        Effort | None, OptionInfo(MODEL, "E", f"How much to think: {_join(*EFFORTS)}")
-    ] = None
-    reasoning_tokens: Annotated[
-        int | None,
+    model: str | None = option(
+        None,
+        MODEL,
+        "M",
+        f"Whom to measure; NAME@URL for NAME at a server.  [default: {DEFAULT_MODEL}]",
+    )
+    base_url: str | None = option(None, MODEL, "URL", "An OpenAI-compatible server, to /v1.")
+    tag: str = option("", MODEL, "T", "Tells it from others that had its name.")
+    header: tuple[str, ...] = option(
+        (), MODEL, "K=V", "Sent as well; V may be env:NAME.", parse=_parse_headers, secret=True
+    )
+    temperature: float = option(1.0, MODEL, "T", "0: the likeliest reply.", Ge(0))
+    max_tokens: int | None = option(
+        None, MODEL, "K", "Longest reply.  [default: 16; base models: 4]", Ge(1)
+    )
+    reasoning_effort: Effort | None = option(
+        None, MODEL, "E", f"How much to think: {_join(*EFFORTS)}"
+    )
+    reasoning_tokens: int | None = option(
+        None,
+        MODEL,
+        "K",
+        "Room for thoughts beside the reply.  [default: 16000 where it thinks]",
         Ge(0),
-        OptionInfo(
-            MODEL, "K", "Room for thoughts beside the reply.  [default: 16000 where it thinks]"
-        ),
-    ] = None
-    select_effort: Annotated[
-        Effort | None,
-        OptionInfo(MODEL, "E", "The effort when its habits are found.  [default: as measured]"),
-    ] = None
-    extra_body: Annotated[
-        str | Mapping[str, Any], OptionInfo(MODEL, "JSON", "More for every request.", _parse_body)
-    ] = ""
-    eval: Annotated[Eval, OptionInfo(TASK, "E", _join(*SAMPLES))] = "all"
-    rules: Annotated[str | Rules, OptionInfo(TASK, "KEY", "One of cdta rules.", _parse_rules)] = (
-        BISHOPS_AS_KNIGHTS.key
     )
-    pool: Annotated[
-        str | Path | None,
-        OptionInfo(
-            TASK,
-            "FILE",
-            "Choose the positions from this file, from games (inside this package) or from common: "
-            "habits that other models share, found with about a fifth of the questions.",
-        ),
-    ] = None
-    dataset: Annotated[
-        str | Path | None,
-        OptionInfo(TASK, "D", "Take these positions: a file, or a dataset by name."),
-    ] = None
+    select_effort: Effort | None = option(
+        None, MODEL, "E", "The effort when its habits are found.  [default: as measured]"
+    )
+    extra_body: str | Mapping[str, Any] = option(
+        "", MODEL, "JSON", "More for every request.", parse=_parse_body
+    )
+    eval: Eval = option("all", TASK, "E", _join(*SAMPLES))
+    rules: str | Rules = option(
+        BISHOPS_AS_KNIGHTS.key, TASK, "KEY", "One of cdta rules.", parse=_parse_rules
+    )
+    pool: str | Path | None = option(
+        None,
+        TASK,
+        "FILE",
+        "Choose the positions from this file, from games (inside this package) or from common: "
+        "habits that other models share, found with about a fifth of the questions.",
+    )
+    dataset: str | Path | None = option(
+        None, TASK, "D", "Take these positions: a file, or a dataset by name."
+    )
     fallback_dataset: str | None = None
-    wording: Annotated[
-        str,
-        OptionInfo(
-            TASK,
-            "W",
-            "A TOML file, or openai-evals:FILE for the original's texts out of its wheel "
-            "(pip download --no-deps evals).",
-        ),
-    ] = DEFAULT.name
-    conditions: tuple[str, ...] = (STANDARD_CONDITION, CHANGED_CONDITION)
-    reading: Annotated[Reading, OptionInfo(TASK, "R", "lenient, or the original's exact.")] = (
-        "lenient"
+    wording: str = option(
+        DEFAULT.name,
+        TASK,
+        "W",
+        "A TOML file, or openai-evals:FILE for the original's texts out of its wheel "
+        "(pip download --no-deps evals).",
     )
-    diagnose: Annotated[
-        bool,
-        OptionInfo(
-            TASK, "", "Ask also why the habit stays: up to nine questions a sample instead of two."
-        ),
-    ] = False
-    n: Annotated[
-        int | None, Ge(1), OptionInfo(TASK, "N", "Samples.  [default: 1000; all_small: 100]")
-    ] = None
+    conditions: tuple[str, ...] = (STANDARD_CONDITION, CHANGED_CONDITION)
+    reading: Reading = option("lenient", TASK, "R", "lenient, or the original's exact.")
+    diagnose: bool = option(
+        False,
+        TASK,
+        "",
+        "Ask also why the habit stays: up to nine questions a sample instead of two.",
+    )
+    n: int | None = option(None, TASK, "N", "Samples.  [default: 1000; all_small: 100]", Ge(1))
     max_samples: Annotated[int | None, Ge(1)] = None
-    precision: Annotated[
-        float | None,
+    precision: float | None = option(
+        None,
+        TASK,
+        "W",
+        "Stop when the impact factor's interval reaches at most W either way; -n is the most.",
         Gt(0),
         Lt(1),
-        OptionInfo(
-            TASK,
-            "W",
-            "Stop when the impact factor's interval reaches at most W either way; -n is the most.",
-        ),
-    ] = None
-    seed: Annotated[
-        int, Gt(-(2**63)), Lt(2**63), OptionInfo(TASK, "S", "Which positions are drawn.")
-    ] = DEFAULT_SEED
-    max_connections: Annotated[
-        int | None, Ge(1), OptionInfo(LIMITS, "C", "Questions at once, at most.")
-    ] = None
-    max_error_rate: Annotated[
-        float,
+    )
+    seed: int = option(
+        DEFAULT_SEED, TASK, "S", "Which positions are drawn.", Gt(-(2**63)), Lt(2**63)
+    )
+    max_connections: int | None = option(None, LIMITS, "C", "Questions at once, at most.", Ge(1))
+    max_error_rate: float = option(
+        0.05, LIMITS, "SHARE", "Samples, and controls, that may lack an answer.", Ge(0), Le(1)
+    )
+    price: tuple[float, float] | str | None = option(
+        None,
+        LIMITS,
+        "IN,OUT",
+        "Dollars for a million tokens in and out.  [default: by the price list]",
+        parse=_parse_price,
+    )
+    max_cost: float | None = option(
+        None, LIMITS, "USD", "Stop before more than this is spent.", Ge(0)
+    )
+    ask_above: float | None = option(
+        5.0,
+        LIMITS,
+        "USD",
+        "Without --max-cost: ask before more than this is spent, or stop where nobody can be "
+        "asked.",
         Ge(0),
-        Le(1),
-        OptionInfo(LIMITS, "SHARE", "Samples, and controls, that may lack an answer."),
-    ] = 0.05
-    price: Annotated[
-        tuple[float, float] | str | None,
-        OptionInfo(
-            LIMITS,
-            "IN,OUT",
-            "Dollars for a million tokens in and out.  [default: by the price list]",
-            _parse_price,
-        ),
-    ] = None
-    max_cost: Annotated[
-        float | None, Ge(0), OptionInfo(LIMITS, "USD", "Stop before more than this is spent.")
-    ] = None
-    ask_above: Annotated[
-        float | None,
-        Ge(0),
-        OptionInfo(
-            LIMITS,
-            "USD",
-            "Without --max-cost: ask before more than this is spent, or stop where nobody can be "
-            "asked.",
-        ),
-    ] = 5.0
-    batch: Annotated[
-        bool,
-        OptionInfo(
-            LIMITS,
-            "",
-            "Ask in batches: half the price, a day each. For openai/, together/, servers.",
-        ),
-    ] = False
-    keep_looking: Annotated[
-        bool,
-        OptionInfo(
-            LIMITS, "", "Ask about the whole pool, although it holds too few habits to be worth it."
-        ),
-    ] = False
-    fresh: Annotated[
-        bool, OptionInfo(LIMITS, "", "Ask anew: take no kept answers, and keep none.")
-    ] = False
+    )
+    batch: bool = option(
+        False,
+        LIMITS,
+        "",
+        "Ask in batches: half the price, a day each. For openai/, together/, servers.",
+    )
+    keep_looking: bool = option(
+        False,
+        LIMITS,
+        "",
+        "Ask about the whole pool, although it holds too few habits to be worth it.",
+    )
+    fresh: bool = option(False, LIMITS, "", "Ask anew: take no kept answers, and keep none.")
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -310,18 +280,18 @@ class Spec:
         return change
 
 
-@cache
-def _hints() -> dict[str, Any]:
-    return get_type_hints(Spec, include_extras=True)
-
-
 OPTIONS: dict[str, OptionInfo] = {
-    name: item
-    for name, hint in _hints().items()
-    for item in getattr(hint, "__metadata__", ())
-    if isinstance(item, OptionInfo)
+    item.name: item.metadata["option"] for item in fields(Spec) if item.metadata
 }
 """The fields that users can set, in the order of the help."""
+
+
+@cache
+def _hints() -> dict[str, Any]:
+    """Return the types of all fields, with the constraints of options."""
+    hints = get_type_hints(Spec, include_extras=True)
+    constraints = {name: info.constraints for name, info in OPTIONS.items() if info.constraints}
+    return hints | {name: Annotated[hints[name], *items] for name, items in constraints.items()}
 
 
 def validate_option(name: str, value: Any, *, text: bool = False) -> Any:
