@@ -398,12 +398,9 @@ def test_a_fingerprint_is_short_or_there_is_none() -> None:
         ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
         ("Mon, 01 Jan 0001 00:00:00 -0000", 0),
         ("Thu, 01 Jan 99999 00:00:00 GMT", None),
-        pytest.param(
-            formatdate(time.time() + 300, usegmt=True),
-            pytest.approx(300, abs=100),
-            id="in five minutes",
-        ),
     ],
 )
 def test_when_to_come_again(header: str | None, seconds: float | None) -> None:
     assert parse_retry_after(header) == seconds
+    in_five_minutes = formatdate(time.time() + 300, usegmt=True)
+    assert parse_retry_after(in_five_minutes) == pytest.approx(300, abs=5)
