@@ -164,7 +164,9 @@ def test_an_experiment_is_told_what_is_cheaper_for_all_of_it(
     assert f"of --ask-above; cheaper: {cheaper}; --max-cost USD" in done.stderr
 
 
-def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped(server: Loopback) -> None:
+def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped(
+    server: Loopback, tmp_path: Path
+) -> None:
     shipped: dict[str, Any] = {"dataset": "gpt-4-0314", "n": 10, "ask_above": 0.0}
     for run in (measure(server, model="other", **shipped), measure("cdta/random", **shipped)):
         assert len(run.samples) == 10
@@ -173,6 +175,7 @@ def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped(server: Lo
         *("--completion_args", f"base_url={server.url}"),
         *("--extra_eval_params", "n_samples=200"),
         code=0,
+        TMPDIR=str(tmp_path),  # where the log goes
     )
 
 
