@@ -15,7 +15,7 @@ _WORDS = {
     **dict.fromkeys(("yes", "legal", "true", "yeah", "yep", "yup", "correct", "allowed"), True),
     **dict.fromkeys(("ja", "oui", "sí", "si", "да", "是", "はい"), True),
     **dict.fromkeys(("no", "illegal", "false", "nope", "nah", "incorrect"), False),
-    **dict.fromkeys(("not legal", "not allowed", "no it is not", "no it isn't"), False),
+    **dict.fromkeys(("not legal", "not allowed"), False),
     **dict.fromkeys(("nein", "non", "нет", "否", "いいえ"), False),
 }
 _SURELY = r"(?:absolutely|certainly|definitely|of course|clearly|obviously|surely|most)"
