@@ -282,17 +282,15 @@ def lone_move(reply: Reply) -> chess.Move | None:
         return None
     if len(set(moves)) == 1:
         return moves[0] or UNREADABLE
-    if reply.is_answered_by(*(reply.mentions[index] for index in standing[:2])):
-        return moves[0]
-    second = next(index for index in standing if reply.mentions[index].move != moves[0])
-    if reply.is_answered_by(reply.mentions[second - 1], reply.mentions[second]):
+    others = [index for index in standing if reply.mentions[index].move != moves[0]]
+    if reply.is_answered_by(reply.mentions[standing[0]], reply.mentions[others[0]]):
         return moves[0]
     return UNREADABLE if len(lone) == len(reply.mentions) else None
 
 
 def _is_corrected(reply: Reply, last: int) -> bool:
     """Whether the text later chooses another move and calls that a correction."""
-    for index in range(last + 1, len(reply.mentions)):
+    for index in range(last, len(reply.mentions)):
         other = reply.mentions[index]
         named = reply.stance(index) in (Stance.CHOSEN, Stance.PLAIN)
         if named and other.move != reply.mentions[last].move:
@@ -321,7 +319,7 @@ def _is_only_moves(reply: Reply, line: "re.Match[str]", inside: Iterable[int]) -
     rest += reply.text[place : line.end()]
     speaker = _SPEAKER.match(rest)
     if speaker:
-        if (speaker["colour"] or "").lower() == reply.opponent:
+        if speaker["colour"] and speaker["colour"].lower() == reply.opponent:
             return False
         rest = rest[speaker.end() :]
     return not re.search(r"\w", _RESIDUE.sub("", rest)) and "?" not in rest
