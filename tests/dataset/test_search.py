@@ -41,7 +41,7 @@ def searched(says: Says, *conceded: str, wanted: int, hoped: int = 0, most: int 
     """Ask one question after the other until enough is found, or so many were asked."""
     search = Search(CRITERIA, wanted, hoped)
     for ask in islice(search.requests(), most):
-        assert search.asks_again == (ask.draw > 0)
+        assert search.repeats == (ask.draw > 0)
         search.observe(answer_to(ask, says, *conceded))
         if search.done:
             break
@@ -59,7 +59,7 @@ def found_by(search: Search) -> list[int]:
 def test_the_pool_is_gone_through_in_order_until_enough_is_found() -> None:
     search = searched(every_fourth, wanted=3)
     assert found_by(search) == [0, 4, 8]
-    assert (search.asked, search.left, search.done) == (9, 91, True)
+    assert (search.searched, search.left, search.done) == (9, 91, True)
     dataset = search.dataset("v")
     assert (dataset.asked, dataset.pool_ended, dataset.own_temperature) == (9, False, False)
     assert dataset.usage == Usage(90, 9)
@@ -94,19 +94,19 @@ def test_later_answers_do_not_overtake_a_position_that_is_open() -> None:
     search = Search(CRITERIA, 2)
     for ask in list(islice(search.requests(), 6)):
         search.observe(answer_to(ask, lambda *_: True, NO_TEMPERATURE))
-    assert (found_by(search), search.asked) == ([], 0)
+    assert (found_by(search), search.searched) == ([], 0)
     assert search.next_batch_size == 3 + batch_size(2 - 6, 6, 6)  # half as many more as are missing
     again = list(islice(search.requests(), 3))
     assert [(number_of(ask), ask.draw) for ask in again] == [(0, 1), (1, 1), (2, 1)]
     search.observe(answer_to(again[0], lambda *_: True, NO_TEMPERATURE))
-    assert (found_by(search), search.asked) == ([0], 1)
+    assert (found_by(search), search.searched) == ([0], 1)
 
 
 def test_in_a_wave_what_is_open_counts_as_likely_and_what_was_missed_as_seen() -> None:
     search = Search(CRITERIA, 10)
     for ask in list(islice(search.requests(), 6)):
         search.observe(answer_to(ask, lambda number, _: number % 2 == 0, NO_TEMPERATURE))
-    assert search.asked == 0
+    assert search.searched == 0
     assert search.next_batch_size == 3 + batch_size(10 - 3, 6, 3)
 
 
@@ -159,7 +159,7 @@ def test_questions_and_draws_that_failed_are_no_reason_to_give_up() -> None:
             search.observe(FAILED if fails else answer)
             if search.is_hopeless:
                 break
-        return search.asked
+        return search.searched
 
     for first_draws in (True, False):
         without = given_up_after(0, first_draws=first_draws)

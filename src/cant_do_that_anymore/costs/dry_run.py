@@ -201,20 +201,20 @@ def _simulate_search(
                 if draws == 1 and criteria.model.may_think:
                     basis += "; each of those is asked twice more if it takes no temperature"
                 plays = _evenly_spaced(rate)
-            search.advance(search.asks_again or next(plays), draws)
+            search.advance(search.repeats or next(plays), draws)
         if search.done or (search.is_hopeless and not patient):
             break
     if in_flight is None:
         expected_requests = positions_in_batches(
-            criteria.plan.wanted, len(search.hits) / search.asked
+            criteria.plan.wanted, len(search.hits) / search.searched
         )
-        in_flight = max(0, expected_requests - search.asked)
+        in_flight = max(0, expected_requests - search.searched)
     # Requests that are in flight when the last hit arrives.
     for request in islice(search.requests(), in_flight if basis else 0):
         step.add(request, cache.answer(request, settings))
     version = _likely_version(criteria.model)
     hits = search.hits or criteria.ordered[:1]
-    return Dataset(version, _SIMULATED, hits, asked=search.asked), basis
+    return Dataset(version, _SIMULATED, hits, asked=search.searched), basis
 
 
 def _evenly_spaced(rate: float) -> Iterator[bool]:
@@ -230,14 +230,14 @@ def _hit_rate(search: Search, pool: str) -> tuple[float, str]:
     """Return the expected share of positions with the habit, and what it is based on."""
     rates = rates_on_common() if pool == COMMON else rates_on_all()
     hits = len(search.hits) + OTHER_MODELS_WEIGHT * median(rates)
-    rate = hits / (search.asked + OTHER_MODELS_WEIGHT)
+    rate = hits / (search.searched + OTHER_MODELS_WEIGHT)
     among = ", each among the positions of the others" if pool == COMMON else ""
     others = (
         f"the middle of the shipped datasets ({100 * min(rates):.1f} to {100 * max(rates):.1f} %"
         f"{among})"
     )
-    if search.asked:
-        others = f"by {len(search.hits):,} of {search.asked:,} asked so far and {others}"
+    if search.searched:
+        others = f"by {len(search.hits):,} of {search.searched:,} asked so far and {others}"
     return rate, (
         f"the special move is taken to be played in {100 * rate:.1f} % of positions, {others}"
     )

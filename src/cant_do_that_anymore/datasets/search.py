@@ -224,6 +224,7 @@ class Search:
 
     Attributes:
         target: how many positions the run can use, if it goes on after those wanted now.
+        searched: how many positions of the pool are decided.
     """
 
     def __init__(self, config: SelectionConfig, wanted: int, hoped: int = 0) -> None:
@@ -243,12 +244,12 @@ class Search:
         self.needed = ceil(self.target / 2)
         self._futility = FutilityTest(len(config.ordered), self.needed)
         self.hits: list[Position] = []
-        self.asked = 0
+        self.searched = 0
 
     @property
     def left(self) -> int:
         """How many positions of the pool are undecided."""
-        return len(self._config.ordered) - self.asked
+        return len(self._config.ordered) - self.searched
 
     @property
     def is_hopeless(self) -> bool:
@@ -256,24 +257,24 @@ class Search:
 
         A pool smaller than the target is searched to its end in any case.
         """
-        worthwhile = self.target <= self.asked + self.left and self.asked < self.left
+        worthwhile = self.target <= self.searched + self.left and self.searched < self.left
         return worthwhile and self._futility.is_hopeless
 
     def expected(self) -> tuple[float, float]:
         """Return the expected number of further requests, and of positions in the end."""
-        rate = len(self.hits) / max(self.asked, 1)
+        rate = len(self.hits) / max(self.searched, 1)
         missing = self.target - len(self.hits)
         to_come = min(self.left, missing / rate) if rate else self.left
-        questions_each = self._questions / max(self.asked, 1)
+        questions_each = self._questions / max(self.searched, 1)
         return to_come * max(questions_each, 1), len(self.hits) + rate * to_come
 
     @property
     def done(self) -> bool:
         """Whether enough positions were found, or the pool is exhausted."""
-        return len(self.hits) >= self._wanted or self.asked == len(self._config.ordered)
+        return len(self.hits) >= self._wanted or self.searched == len(self._config.ordered)
 
     @property
-    def asks_again(self) -> bool:
+    def repeats(self) -> bool:
         """Whether the next request repeats a question."""
         return self._awaited[0].draw > 0
 
@@ -281,7 +282,7 @@ class Search:
     def next_batch_size(self) -> int:
         """How many of the next requests to send together, where answers take hours."""
         likely = len(self.hits) + sum(state.found is not False for state in self._open.values())
-        seen, missing = self.asked + len(self._open), self._wanted - len(self.hits)
+        seen, missing = self.searched + len(self._open), self._wanted - len(self.hits)
         confirmations = min(len(self._to_confirm), ceil(CONFIRMATIONS_PER_MISSING * missing))
         return max(1, confirmations + batch_size(self._wanted - likely, seen, likely))
 
@@ -336,19 +337,19 @@ class Search:
         state.failed |= failed
         if state.found is None:
             self._to_confirm.append(Query(query.number, query.draw + 1))
-        while not self.done and self.asked in self._open:
-            state = self._open[self.asked]
+        while not self.done and self.searched in self._open:
+            state = self._open[self.searched]
             if state.found is None:
                 break
             if state.found:
-                hit_position = self._config.ordered[self.asked]
+                hit_position = self._config.ordered[self.searched]
                 self.hits.append(checked(hit_position, self._config.plan.change))
             if not state.failed:  # without an answer it is unknown
                 self._futility.observe(state.found)
             self._questions += len(state.hits)
             self._usage += state.usage
-            del self._open[self.asked]
-            self.asked += 1
+            del self._open[self.searched]
+            self.searched += 1
 
     def dataset(self, version: str) -> Dataset:
         """Return the dataset that was found.
@@ -358,10 +359,10 @@ class Search:
         """
         if not self.hits:
             raise NoHabit(
-                f"{version} plays the special move in none of the {self.asked} positions of the "
+                f"{version} plays the special move in none of the {self.searched} positions of the "
                 "pool, so there is no habit to measure"
             )
-        ended = self.asked == len(self._config.ordered)
+        ended = self.searched == len(self._config.ordered)
         return Dataset(
             version=version,
             origin=BUILT,

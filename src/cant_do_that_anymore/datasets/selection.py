@@ -89,13 +89,18 @@ def controls_for(
     It sends no requests: a dataset that was not built by requests has no controls. The special move
     of a control is its habit.
     """
+    baseline, reading = config.plan.baseline, config.plan.reading
     seen = {position.moves for position in samples}
     controls: dict[tuple[str, ...], Position] = {}
-    for position, move in _other_moves(dataset, config, cache):
+    for position, request in _searched(dataset, config):
         if len(controls) == len(samples):
             break
-        if position.moves not in seen and _stays_legal(position, move, config):
-            controls.setdefault(position.moves, replace(position, special_moves=(move,)))
+        answer = cache.answer(request, config.settings)
+        if not answer or position.moves in seen:
+            continue
+        score = baseline.read(answer, position, baseline.rules, reading)
+        if score.outcome == "legal" and score.move and _stays_legal(position, score.move, config):
+            controls.setdefault(position.moves, replace(position, special_moves=(score.move,)))
     return list(controls.values())
 
 
@@ -113,26 +118,13 @@ async def _find_controls(
 
 def selection_requests(dataset: Dataset, config: SelectionConfig) -> Iterator[Request]:
     """Yield the first request about each position that was searched for the dataset."""
-    for number, _ in enumerate(_searched_positions(dataset, config)):
-        yield config.request(Query(number, 0))
+    return (request for _, request in _searched(dataset, config))
 
 
-def _other_moves(
-    dataset: Dataset, config: SelectionConfig, cache: ModelCache
-) -> Iterator[tuple[Position, str]]:
-    """Yield the positions that were searched, each with the legal move played first."""
-    baseline, reading = config.plan.baseline, config.plan.reading
-    for number, position in enumerate(_searched_positions(dataset, config)):
-        if answer := cache.answer(config.request(Query(number, 0)), config.settings):
-            score = baseline.read(answer, position, baseline.rules, reading)
-            if score.outcome == "legal" and score.move:
-                yield position, score.move
-
-
-def _searched_positions(dataset: Dataset, config: SelectionConfig) -> Iterator[Position]:
+def _searched(dataset: Dataset, config: SelectionConfig) -> Iterator[tuple[Position, Request]]:
     """Yield the pool up to the dataset's last position, or its end; nothing if not built."""
-    for position in config.ordered if dataset.asked else ():
-        yield position
+    for number, position in enumerate(config.ordered if dataset.asked else ()):
+        yield position, config.request(Query(number, 0))
         if position.moves == dataset.positions[-1].moves and not dataset.pool_ended:
             return
 
@@ -248,7 +240,7 @@ async def _build_dataset(
 
 
 def _remark(search: Search, running_cost: RunningCost) -> str:
-    rate = len(search.hits) / max(search.asked, 1)
+    rate = len(search.hits) / max(search.searched, 1)
     questions, positions = search.expected()
     total = running_cost.in_all(questions + running_cost.a_sample * positions)
     return f"{total}, {rate:.0%} hits"
@@ -257,8 +249,8 @@ def _remark(search: Search, running_cost: RunningCost) -> str:
 def _hopeless(version: str, search: Search, running_cost: RunningCost, *, fresh: bool) -> str:
     cost, sure = running_cost.cost_of(search.left), 100 * (1 - FUTILITY_ERROR)
     return (
-        f"{version} plays the special move in {len(search.hits)} of {search.asked:,} positions, so "
-        f"it is {sure:.0f} % sure that the pool holds fewer than {search.needed:,}, not half of "
+        f"{version} plays the special move in {len(search.hits)} of {search.searched:,} positions, "
+        f"so it is {sure:.0f} % sure that the pool holds fewer than {search.needed:,}, not half of "
         f"the {search.target:,} wanted: stopped before asking about the other {search.left:,}"
         f"{f' ({cost})' if cost else ''}; --keep-looking goes on, and a smaller -n or a larger "
         "--precision wants less" + ("" if fresh else "; all answers are saved")

@@ -264,7 +264,7 @@ class Spec:
         return SAMPLES[self.eval] if self.n is None else self.n
 
     @property
-    def asked_under(self) -> tuple[str, ...]:
+    def condition_names(self) -> tuple[str, ...]:
         """The names of all conditions of the run."""
         return tuple(dict.fromkeys((*self.conditions, *(OF_DIAGNOSIS if self.diagnose else ()))))
 
@@ -340,7 +340,7 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
         eval=spec.eval,
         change=change,
         wording=wording.name,
-        conditions=conditions_for(spec.asked_under, change, wording),
+        conditions=conditions_for(spec.condition_names, change, wording),
         reading=spec.reading,
         settings=Settings(
             **{name: getattr(spec, name) for name in SETTINGS},
