@@ -5,11 +5,10 @@ import re
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
 
 from ..errors import InvalidInput, error_reason, nearest, unknown_value
 from ..game.position import Position
@@ -101,8 +100,6 @@ class Wording:
             no" or "no or yes".
     """
 
-    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
-
     name: str
     standard: str
     changed: str
@@ -170,6 +167,8 @@ def _from_toml(path: Path) -> Wording:
         texts = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read {where}: {error_reason(error)}") from None
+    for key in texts.keys() - _PLACEHOLDERS.keys():
+        raise unknown_value(f"key in {where}", key, _PLACEHOLDERS)
     wording = parse(Wording, {**texts, "name": str(path)}, where)
     for key, placeholders in _PLACEHOLDERS.items():
         _check_text(f"{key!r} of {where}", getattr(wording, key), placeholders)
