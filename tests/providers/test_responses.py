@@ -88,7 +88,7 @@ ANSWERS: list[tuple[Any, dict[str, Any]]] = [
     (choices(1, 2), {"text": "0"}),
 ]
 ANSWERS_TO_US: list[tuple[Any, dict[str, Any]]] = [
-    *((ended(reason), {"stop_reason": "stop"}) for reason in ("eos", "end_turn", "STOP")),
+    *((ended(reason, ""), {"stop_reason": "stop"}) for reason in ("eos", "end_turn", "STOP")),
     *((ended(reason, ""), {"stop_reason": "stop"}) for reason in ("eos_token", "stop_sequence")),
     *((ended(reason), {"stop_reason": "length"}) for reason in ("max_tokens", "model_length")),
     (ended("max_output_tokens", ""), {"stop_reason": "length"}),
@@ -298,6 +298,7 @@ def test_a_megabyte_of_tags_or_lines_is_parted_at_once() -> None:
         {"reasoning": None, "reasoning_details": [{"type": "reasoning.summary", "summary": "so"}]},
         {"reasoning_content": "", "reasoning": "so"},
         {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "so"}]}]},
+        {"content": [{"type": "reasoning", "reasoning": "so"}]},
         {"content": [{"type": "thinking", "thinking": "so"}, {"type": "text", "text": "f1b5"}]},
         {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}, {"text": "so"}, 3]},
     ],
