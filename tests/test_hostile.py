@@ -104,7 +104,18 @@ def test_a_move_is_found_in_any_thoughts(before: str, after: str, position: Posi
     [
         *("((((", "**", "....", "--", "e2", "Nf", "    ", "1.", "O-", "=", "\u200b", "~~", "```"),
         *("<answer>", "\\boxed{", "f1b5 is now also ", "e2 to ", "is not ", "so ", "no, "),
-        *("my best move is ", '"move": "', "<think>", "a1-", "knight to ", "Answer: ", "\n"),
+        *(
+            "my best move is ",
+            '"move": "',
+            "<think>",
+            "a1-",
+            "knight to ",
+            "Answer: ",
+            "\n",
+            "!\n",
+            "user ",
+            "\n- ",
+        ),
     ],
 )
 def test_the_readers_take_long_replies_in_linear_time(piece: str) -> None:

@@ -183,7 +183,7 @@ def test_no_answer_and_perhaps_a_bill(
     monkeypatch.setattr(openai_api, "TIME_OUT", aiohttp.ClientTimeout(total=0.3))
     monkeypatch.setattr(openai_api, "MAX_RESPONSE_BYTES", 10_000)
     monkeypatch.setenv("INSPECT_HTTP_REQUEST_TIMEOUT", "0.3")
-    with pytest.raises(TransientError, match=words) as fault:
+    with pytest.raises(TransientError, match=words or None) as fault:
         answer(sent, adapter)
     assert fault.value.maybe_billed
     assert len(shared.requests) == 1

@@ -39,7 +39,7 @@ _SUBSTITUTIONS = [
 _NUMBER = re.compile(rf"(?<![\w.])(\d{{1,3}})[ ]?\.(\.\.?)?[ ]*(?={_MOVE})")
 _DOTS = re.compile(r"(?<![\w.])\.{2,3}[ ]?(?=[KQRBNa-hO0])")
 _OTHER_SPEAKER = re.compile(
-    r"(?<=\S)\s*\n\W*(?:user|human|player|you|opponent|question|system|instruction)\W*:.*",
+    r"(?<=\S)\s*\n\W{0,9}(?:user|human|player|you|opponent|question|system|instruction)\W{0,9}:.*",
     re.IGNORECASE | re.DOTALL,
 )
 # Words of a language, two of which must occur, and pairs of its piece letters and the English ones.
