@@ -42,7 +42,7 @@ class Command(click.Command):
                     formatter.write_dl([(name.ljust(width), text) for name, text in group])
 
 
-JSON = Option("--json as_json", OUTPUT, "Print JSON, and nothing else.", is_flag=True)
+JSON = Option("--json as_json", OUTPUT, "Print JSON only.", is_flag=True)
 QUIET = Option("--quiet", OUTPUT, "Show no progress.", is_flag=True)
 # Formats of tables besides the terminal's: the option ``as_NAME`` by name of a module of `report`,
 # which has the functions ``leaderboards`` and ``comparison``.
@@ -61,7 +61,7 @@ def chosen_format(options: dict[str, Any]) -> ModuleType | None:
 
 def out_option(default: str) -> Option:
     """Create ``--out`` for a folder of results, with a description of its default."""
-    help_text = f"Where the results go.  [default: {default}]"
+    help_text = f"Folder for the results.  [default: {default}]"
     return Option("--out", OUTPUT, help_text, type=PATH, metavar="DIR")
 
 

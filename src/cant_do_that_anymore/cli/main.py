@@ -58,58 +58,59 @@ class LazyGroup(click.Group):
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 COMMANDS = {
-    "Measure": {
+    "Evaluate": {
         "run": Entry(
-            ".run:run_command", "Measure a model: does it drop a habit when the rules change?"
+            ".run:run_command", "Evaluate a model: does it drop a habit when the rules change?"
         ),
         "estimate": Entry(
             ".estimate:estimate_command",
-            "Say what a run will take: questions, tokens, cost and time.",
+            "Estimate the requests, tokens, cost and time of a run.",
         ),
         "experiment": Entry(
-            ".experiment:experiment", "Measure several models several times, and draw the results."
+            ".experiment:experiment",
+            "Evaluate several models, rules or efforts, with a report and plots.",
         ),
     },
-    "Look at results": {
+    "Results": {
         "runs": Entry(".report:list_runs", "List runs, the newest first."),
         "show": Entry(
             ".show:show", "Show samples of a run: the board, the prompts and the replies."
         ),
-        "view": Entry(".report:view", "Open the page of a run in the browser."),
-        "report": Entry(".report:report", "Write the page of each run again."),
+        "view": Entry(".report:view", "Open the report of a run in the browser."),
+        "report": Entry(".report:report", "Regenerate HTML reports."),
         "compare": Entry(
             ".compare:compare_command",
             "Compare models and test whether differences are significant.",
         ),
         "rescore": Entry(
-            ".run:rescore", "Read a run's replies in another way, without asking anything."
+            ".run:rescore", "Score the replies of a run again, without sending requests."
         ),
     },
     "Data": {
         "dataset": Entry("..main:dataset", "Datasets: the positions where a model has the habit."),
         "mine": Entry(".mine:mine", "Find positions with a special move in games."),
-        "selfplay": Entry(".selfplay:selfplay", "Make a pool from games that an engine plays."),
-        "rules": Entry(
-            ".rules:list_rules", "List the rule changes, each with a move that is illegal now."
+        "selfplay": Entry(
+            ".selfplay:selfplay", "Make a pool from games that an engine plays under the rules."
         ),
+        "rules": Entry(".rules:list_rules", "List the rule changes and what the model is told."),
         "legal": Entry(".legal:legal", "Print the legal moves of a position."),
         "prompt": Entry(".show:prompt", "Print the messages that a model gets."),
     },
     "The original's command": {
-        "oaieval": Entry("...oaieval.command:oaieval", "Measure SOLVER by EVAL.")
+        "oaieval": Entry(
+            "...oaieval.command:oaieval", "Evaluate SOLVER on EVAL, as OpenAI Evals does."
+        )
     },
 }
 
 DATASET_COMMANDS = {
     "Commands": {
         "list": Entry(".dataset:list_command", "List all datasets."),
-        "show": Entry(".dataset:show", "Show what is known of a dataset, and its first positions."),
-        "build": Entry(
-            ".dataset:build", "Build a model's dataset, or enlarge it from where it stopped."
-        ),
+        "show": Entry(".dataset:show", "Show a dataset and its first positions."),
+        "build": Entry(".dataset:build", "Build a model's dataset, or extend it."),
         "export": Entry(".dataset:export", "Write a dataset or a pool as JSON lines."),
         "import": Entry(
-            ".dataset:import_command", "Take the positions of FILE as a model's dataset."
+            ".dataset:import_command", "Import the positions of FILE as a model's dataset."
         ),
         "union": Entry(
             ".dataset:union_command", "Join datasets into one that is fair to all their models."
@@ -123,8 +124,8 @@ DATASET_COMMANDS = {
 def cdta() -> None:
     """Can a language model drop a habit when the rules change?
 
-    Chess with one rule changed: bishops move as knights do. `cdta run` measures the small model
-    inside this package; `cdta run --model openai/gpt-4o` measures another.
+    Chess with one rule changed: bishops move like knights. `cdta run` evaluates the bundled model,
+    `cdta run --model openai/gpt-4o` another one.
     """
 
 

@@ -50,7 +50,7 @@ SPEC_OPTIONS = {name: _option(name, info) for name, info in OPTIONS.items()}
 MODELS = Option(
     "--model models",
     MODEL,
-    f"Whom to measure, NAME@URL at a server; repeatable.  [default: {DEFAULT_MODEL}]",
+    f"Model to evaluate; NAME@URL for one on your server; repeatable.  [default: {DEFAULT_MODEL}]",
     multiple=True,
     type=click.UNPROCESSED,  # an experiment file may give a table for a model
     metavar="M",

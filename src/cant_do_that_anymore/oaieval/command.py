@@ -119,12 +119,14 @@ LOG_FORMAT = "[%(asctime)s] [%(filename)s:%(lineno)d] %(message)s"
 @click.argument("eval_name", metavar="EVAL")
 @click.option("--extra_eval_params", default="", metavar="K=V,...", help=", ".join(EVAL_PARAMS))
 @click.option("--completion_args", default="", metavar="K=V,...", help=", ".join(COMPLETION_ARGS))
-@click.option("--max_samples", type=int, help="Measure at most so many samples.")
-@click.option("--cache/--no-cache", default=True, help="Use answers of earlier runs, or ask anew.")
-@click.option("--visible/--no-visible", default=None, help="Is recorded; no other meaning.")
-@click.option("--user", default="", help="Is recorded as created_by.")
-@click.option("--record_path", metavar="FILE", help="Where the record goes.")
-@click.option("--log_to_file", metavar="FILE", help="Log there instead of on standard error.")
+@click.option("--max_samples", type=int, help="Maximum number of samples.")
+@click.option(
+    "--cache/--no-cache", default=True, help="Use cached answers, or send every request again."
+)
+@click.option("--visible/--no-visible", default=None, help="Recorded; has no other effect.")
+@click.option("--user", default="", help="Recorded as created_by.")
+@click.option("--record_path", metavar="FILE", help="File for the record.")
+@click.option("--log_to_file", metavar="FILE", help="Log to this file instead of standard error.")
 @click.option(
     "--registry_path",
     type=click.Path(exists=True, path_type=Path),
@@ -138,12 +140,14 @@ LOG_FORMAT = "[%(asctime)s] [%(filename)s:%(lineno)d] %(message)s"
     *("--http-run-url", "--http-batch-size", "--http-fail-percent-threshold"),
     metavar="VALUE",
     expose_value=False,
-    help="Without --http-run no meaning, as in the original.",
+    help="No effect without --http-run, as in the original.",
 )
-@click.option("--dry-run/--no-dry-run", default=False, help="Ask, but record nothing.")
-@click.option("--dry-run-logging/--no-dry-run-logging", default=True, help="Log every event then.")
+@click.option("--dry-run/--no-dry-run", default=False, help="Query the model, but record nothing.")
+@click.option(
+    "--dry-run-logging/--no-dry-run-logging", default=True, help="With --dry-run, log every event."
+)
 def oaieval(solver: str, eval_name: str, **flags: Any) -> None:
-    """Measure SOLVER by EVAL.
+    """Evaluate SOLVER on EVAL, as OpenAI Evals does.
 
     \b
     oaieval generation/direct/gpt-4 cant_do_that_anymore       needs OPENAI_API_KEY
@@ -154,7 +158,7 @@ def oaieval(solver: str, eval_name: str, **flags: Any) -> None:
     SOLVER is generation/direct/M or generation/cot/M with a model M of OpenAI, Anthropic, Gemini
     or Together (or PROVIDER/M), chess/generation/direct/M with a base model M, human_cli, or a
     model name. EVAL is cant_do_that_anymore, or that with .all, .all_small or .all_diagonal.
-    EVALS_THREADS (10) says how many questions are asked at once, EVALS_SEQUENTIAL=1 makes it one.
+    EVALS_THREADS (10) is the number of concurrent requests; EVALS_SEQUENTIAL=1 sends one at a time.
     """
     _run(solver, eval_name, SimpleNamespace(**flags))
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-MODEL, TASK, LIMITS = "Model", "What is asked", "Limits and cost"
+MODEL, TASK, LIMITS = "Model", "Task", "Limits and cost"
 
 
 @dataclass(frozen=True)

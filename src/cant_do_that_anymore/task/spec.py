@@ -128,111 +128,131 @@ class Spec:
         None,
         MODEL,
         "M",
-        f"Whom to measure; NAME@URL for NAME at a server.  [default: {DEFAULT_MODEL}]",
+        f"Model to evaluate; NAME@URL for one on your server.  [default: {DEFAULT_MODEL}]",
     )
-    base_url: str | None = option(None, MODEL, "URL", "An OpenAI-compatible server, to /v1.")
-    tag: str = option("", MODEL, "T", "Tells it from others that had its name.")
+    base_url: str | None = option(None, MODEL, "URL", "OpenAI-compatible server, up to /v1.")
+    tag: str = option("", MODEL, "T", "Label to distinguish versions with the same name.")
     header: tuple[str, ...] = option(
-        (), MODEL, "K=V", "Sent as well; V may be env:NAME.", parse=_parse_headers, secret=True
+        (),
+        MODEL,
+        "K=V",
+        "Extra HTTP header; env:NAME reads a variable.",
+        parse=_parse_headers,
+        secret=True,
     )
-    temperature: float = option(1.0, MODEL, "T", "0: the likeliest reply.", Ge(0))
+    temperature: float = option(1.0, MODEL, "T", "Sampling temperature.", Ge(0))
     max_tokens: int | None = option(
-        None, MODEL, "K", "Longest reply.  [default: 16; base models: 4]", Ge(1)
+        None, MODEL, "K", "Token limit of a reply.  [default: 16; base models: 4]", Ge(1)
     )
     reasoning_effort: Effort | None = option(
-        None, MODEL, "E", f"How much to think: {_join(*EFFORTS)}"
+        None, MODEL, "E", f"Reasoning effort: {_join(*EFFORTS)}"
     )
     reasoning_tokens: int | None = option(
         None,
         MODEL,
         "K",
-        "Room for thoughts beside the reply.  [default: 16000 where it thinks]",
+        "Token limit for reasoning.  [default: 16000 for reasoning models]",
         Ge(0),
     )
     select_effort: Effort | None = option(
-        None, MODEL, "E", "The effort when its habits are found.  [default: as measured]"
+        None, MODEL, "E", "Reasoning effort used to build the dataset.  [default: the same]"
     )
     extra_body: str | Mapping[str, Any] = option(
-        "", MODEL, "JSON", "More for every request.", parse=_parse_body
+        "", MODEL, "JSON", "Extra fields for every request body.", parse=_parse_body
     )
     eval: Eval = option("all", TASK, "E", _join(*SAMPLES))
     rules: str | Rules = option(
-        BISHOPS_AS_KNIGHTS.key, TASK, "KEY", "One of cdta rules.", parse=_parse_rules
+        BISHOPS_AS_KNIGHTS.key,
+        TASK,
+        "KEY",
+        "Rule change; cdta rules lists them.",
+        parse=_parse_rules,
     )
     pool: str | Path | None = option(
         None,
         TASK,
         "FILE",
-        "Choose the positions from this file, from games (inside this package) or from common: "
-        "habits that other models share, found with about a fifth of the questions.",
+        "Candidate positions: a file, games (bundled), or common: habits that other models share, "
+        "found with about a fifth of the requests.",
     )
     dataset: str | Path | None = option(
-        None, TASK, "D", "Take these positions: a file, or a dataset by name."
+        None, TASK, "D", "Positions to use as they are: a file, or a dataset by name."
     )
     fallback_dataset: str | None = None
     wording: str = option(
         DEFAULT.name,
         TASK,
         "W",
-        "A TOML file, or openai-evals:FILE for the original's texts out of its wheel "
+        "Prompts: a TOML file, or openai-evals:FILE for the original's, from its wheel "
         "(pip download --no-deps evals).",
     )
     conditions: tuple[str, ...] = (STANDARD_CONDITION, CHANGED_CONDITION)
-    reading: Reading = option("lenient", TASK, "R", "lenient, or the original's exact.")
+    reading: Reading = option(
+        "lenient", TASK, "R", "How replies are read: lenient, or exact as in the original."
+    )
     diagnose: bool = option(
         False,
         TASK,
         "",
-        "Ask also why the habit stays: up to nine questions a sample instead of two.",
+        "Diagnose why the habit stays: up to 9 requests per sample instead of 2.",
     )
-    n: int | None = option(None, TASK, "N", "Samples.  [default: 1000; all_small: 100]", Ge(1))
+    n: int | None = option(
+        None, TASK, "N", "Number of samples.  [default: 1000; all_small: 100]", Ge(1)
+    )
     max_samples: Annotated[int | None, Ge(1)] = None
     precision: float | None = option(
         None,
         TASK,
         "W",
-        "Stop when the impact factor's interval reaches at most W either way; -n is the most.",
+        "Stop once the impact factor's 95% interval is within ±W; -n is the upper limit.",
         Gt(0),
         Lt(1),
     )
     seed: int = option(
-        DEFAULT_SEED, TASK, "S", "Which positions are drawn.", Gt(-(2**63)), Lt(2**63)
+        DEFAULT_SEED, TASK, "S", "Seed of the positions drawn.", Gt(-(2**63)), Lt(2**63)
     )
-    max_connections: int | None = option(None, LIMITS, "C", "Questions at once, at most.", Ge(1))
+    max_connections: int | None = option(
+        None, LIMITS, "C", "Maximum number of concurrent requests.", Ge(1)
+    )
     max_error_rate: float = option(
-        0.05, LIMITS, "SHARE", "Samples, and controls, that may lack an answer.", Ge(0), Le(1)
+        0.05,
+        LIMITS,
+        "SHARE",
+        "Fail if more than this share of samples has no answer.",
+        Ge(0),
+        Le(1),
     )
     price: tuple[float, float] | str | None = option(
         None,
         LIMITS,
         "IN,OUT",
-        "Dollars for a million tokens in and out.  [default: by the price list]",
+        "Dollars per million input and output tokens.  [default: list price]",
         parse=_parse_price,
     )
     max_cost: float | None = option(
-        None, LIMITS, "USD", "Stop before more than this is spent.", Ge(0)
+        None, LIMITS, "USD", "Spending limit; no request that could exceed it is sent.", Ge(0)
     )
     ask_above: float | None = option(
         5.0,
         LIMITS,
         "USD",
-        "Without --max-cost: ask before more than this is spent, or stop where nobody can be "
-        "asked.",
+        "Without --max-cost: ask for approval if the run will cost more, or stop if "
+        "non-interactive.",
         Ge(0),
     )
     batch: bool = option(
         False,
         LIMITS,
         "",
-        "Ask in batches: half the price, a day each. For openai/, together/, servers.",
+        "Use batches: half the price, up to a day each. For openai/, together/, servers.",
     )
     keep_looking: bool = option(
         False,
         LIMITS,
         "",
-        "Ask about the whole pool, although it holds too few habits to be worth it.",
+        "Search the whole pool even if few positions qualify.",
     )
-    fresh: bool = option(False, LIMITS, "", "Ask anew: take no kept answers, and keep none.")
+    fresh: bool = option(False, LIMITS, "", "Use no cached answers, and cache none.")
 
     def __post_init__(self) -> None:
         for item in fields(self):

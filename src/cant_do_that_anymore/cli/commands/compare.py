@@ -18,7 +18,7 @@ from ..help import FORMATS, JSON, Command, chosen_format, output_option
 @click.command(
     "compare",
     cls=Command,
-    params=[output_option("Write a page (HTML) there as well."), *FORMATS.values(), JSON],
+    params=[output_option("Also write an HTML report."), *FORMATS.values(), JSON],
 )
 @click.argument("names", metavar="RUN RUN...", nargs=-1, required=True)
 def compare_command(
@@ -26,10 +26,9 @@ def compare_command(
 ) -> None:
     """Compare models and test whether differences are significant.
 
-    Models are compared pair by pair on the positions they share, and shown each on its own dataset.
-    Runs of one model that differ in the seed alone are taken together. Differences are paired, and
-    p is corrected for all pairs and measures. RUN is a folder, a part of its name, a model's
-    name, latest, or a folder of runs.
+    Each pair of models is compared on the positions they share; each model is also shown on its own
+    dataset. Runs of one model that differ only in the seed are pooled. p is corrected for all pairs
+    and measures. RUN is a folder, part of its name, a model's name, latest, or a folder of runs.
     """
     text_format = chosen_format(formats)
     ranking = ranking_of([load_run(folder) for folder in find_runs(names)])

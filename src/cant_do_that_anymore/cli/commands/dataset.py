@@ -50,9 +50,9 @@ def list_command() -> None:
 @click.command()
 @click.argument("name")
 def show(name: str) -> None:
-    """Show what is known of a dataset, and its first positions.
+    """Show a dataset and its first positions.
 
-    Moves and FEN are what `cdta legal` takes.
+    `cdta legal` accepts the moves and the FEN.
     """
     dataset, facts = dataset_named(name)
     first = dataset.positions[:POSITIONS_SHOWN]
@@ -108,14 +108,14 @@ def _as_text(value: object) -> str:
     "form",
     type=click.Choice(["plain", "chat"]),
     default="plain",
-    help="chat: with FEN and the messages of both conditions.",
+    help="chat adds the FEN and the messages of both conditions.",
 )
-@click.option("-o", "--output", type=PATH, help="Where to.  [default: standard output]")
+@click.option("-o", "--output", type=PATH, help="Output file.  [default: standard output]")
 def export(name: str, form: str, output: Path | None, rules: str) -> None:
     """Write a dataset or a pool as JSON lines.
 
-    NAME is one of `cdta dataset list`, a file, or a pool: pool (that of the rules), diagonal, games
-    or common. The keys are the original's; --format chat adds what a model is shown.
+    NAME is a dataset of `cdta dataset list`, a file, or a pool: pool (of the rules), diagonal,
+    games or common. The keys are the original's; --format chat adds the messages for a model.
     """
     change, chat = rules_named(rules), form == "chat"
     positions = positions_named(name, change, any_rules=not chat)
@@ -143,9 +143,9 @@ def _as_chat(position: Position, change: Rules) -> dict[str, object]:
 @click.argument("version", metavar="MODEL")
 @click.argument("file", type=PATH)
 def import_command(version: str, file: Path, rules: str) -> None:
-    """Take the positions of FILE as a model's dataset.
+    """Import the positions of FILE as a model's dataset.
 
-    MODEL is its name, as its API answers.
+    MODEL is the name in the API's responses.
     """
     imported = import_dataset(version, file, rules_named(rules))
     click.echo(f"{version}: {pluralize(len(imported.positions), 'position')}, imported")
@@ -153,7 +153,7 @@ def import_command(version: str, file: Path, rules: str) -> None:
 
 @click.command("union", params=[SPEC_OPTIONS["rules"]])
 @click.argument("names", metavar="DATASET DATASET...", nargs=-1, required=True)
-@click.option("-o", "--output", type=PATH, required=True, help="Where to.")
+@click.option("-o", "--output", type=PATH, required=True, help="Output file.")
 def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
     """Join datasets into one that is fair to all their models.
 
@@ -176,10 +176,10 @@ def _writing(path: Path) -> Iterator[None]:
 
 @click.command(cls=Command, params=[*spec_options(*NOT_IN_BUILD), QUIET])
 def build(quiet: bool, **options: Any) -> None:
-    """Build a model's dataset, or enlarge it from where it stopped.
+    """Build a model's dataset, or extend it.
 
-    The positions are those where the model plays the special move at temperature 0. `cdta run`
-    does this by itself where it has to.
+    It contains the positions where the model plays the special move at temperature 0. `cdta run`
+    builds it when needed.
     """
     spec = Spec(**options)
     built = with_approval_of(spec, lambda spec: select(spec, quiet=quiet)).dataset

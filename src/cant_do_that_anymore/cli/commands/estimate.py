@@ -35,10 +35,10 @@ NOT_IN_ESTIMATE = ("max_error_rate", "max_cost", "ask_above", "keep_looking")
 def estimate_command(
     models: tuple[str, ...], evals: tuple[Eval, ...], as_json: bool, **rest: Any
 ) -> None:
-    """Say what a run will take: questions, tokens, cost and time.
+    """Estimate the requests, tokens, cost and time of a run.
 
-    Nothing is asked and no key is needed. Answers kept from before are not asked again, so they are
-    not counted; they say how long the others will be. For these, run "cdta run -n 10" first.
+    It sends no request and needs no key. Cached answers are not counted; they show how long the
+    others will be. To get some, run "cdta run -n 10" first.
 
     \b
     cdta estimate --model openai/gpt-4o --model anthropic/claude-sonnet-4-5

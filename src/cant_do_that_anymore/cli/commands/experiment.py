@@ -62,7 +62,7 @@ OUT = Path("experiment")
         Option(
             "--runs",
             TASK,
-            "Runs of everything, with the seeds from --seed on.",
+            "Runs of each combination, with consecutive seeds from --seed.",
             type=AT_LEAST_1,
             metavar="N",
             default=3,
@@ -72,13 +72,13 @@ OUT = Path("experiment")
         Option(
             "--plots-only",
             OUTPUT,
-            "Measure nothing: draw the runs, or the original's record files, at PATH.",
+            "Only draw the existing runs, or the original's record files, at PATH.",
             is_flag=True,
         ),
         Option(
             "--init",
             OUTPUT,
-            f"Write an example of FILE.toml, with comments, and stop.  [default: {NAME}]",
+            f"Write an example FILE.toml with comments, and exit.  [default: {NAME}]",
             is_flag=False,
             flag_value=NAME,
             type=PATH,
@@ -112,22 +112,21 @@ def experiment(
     quiet: bool,
     **rest: Any,
 ) -> None:
-    """Measure several models several times, and draw the results.
+    """Evaluate several models, rules or efforts, with a report and plots.
 
     \b
     cdta experiment --model openai/gpt-4o --model anthropic/claude-sonnet-4-5
     cdta experiment --model openai/gpt-5.1 --reasoning-effort none,low,high
     cdta experiment --model openai/gpt-4o --rules all
     cdta experiment --model alpha@http://gpu1:8000/v1 --model beta@http://gpu2:8000/v1
-    cdta experiment FILE.toml                     all of this in a file; --init writes one
+    cdta experiment FILE.toml                     the same in a file; --init writes one
     cdta experiment --plots-only RUN RUN record.jsonl
 
-    Several efforts are measured on the same positions: the habits at the lowest of them. Every run
-    is a folder in --out; those that are there already are not measured again, so an experiment that
-    was stopped goes on when it is started again. Runs that differ in nothing but the seed are taken
-    together. Says who adapts most and whether that is significant; writes results.csv,
-    results.json, plots as PNG and SVG, and a page with all of it, index.html. The limit --max-cost
-    is for all of it together.
+    Several efforts share the positions selected at the lowest one. Every run is a folder in --out;
+    existing runs are not repeated, so the same command resumes an experiment. Runs that differ only
+    in the seed are pooled. The command prints which model adapts best and whether that is
+    significant. It writes results.csv, results.json, plots (PNG and SVG) and a report, index.html.
+    --max-cost is one limit for all runs together.
     """
     if init:
         write_example(init)

@@ -9,7 +9,9 @@ from ...game.rules import STANDARD, Rules, board_after, rules_named
 
 
 @click.command()
-@click.option("--rules", "key", default=STANDARD.key, metavar="KEY", help="Rules (see cdta rules).")
+@click.option(
+    "--rules", "key", default=STANDARD.key, metavar="KEY", help="Rules; cdta rules lists them."
+)
 @click.argument("position", metavar="[MOVES|FEN]", nargs=-1)
 def legal(key: str, position: tuple[str, ...]) -> None:
     """Print the legal moves of a position.
@@ -19,8 +21,8 @@ def legal(key: str, position: tuple[str, ...]) -> None:
     cdta legal --rules bishops-as-knights "1. e4 e5 2. Nf3"
     cdta legal "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"
 
-    It is the one after MOVES from the initial position, which may be legal under the standard rules
-    or under those of --rules, or that of a FEN. One move a line is printed, in UCI, sorted.
+    The position is given by MOVES from the initial position, legal under the standard rules or
+    under --rules, or by a FEN. The command prints one move per line, in UCI, sorted.
     """
     rules = rules_named(key)
     board = _board(" ".join(position), rules)

@@ -31,7 +31,7 @@ MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
         Option(
             "--rules",
             TASK,
-            "One of cdta rules.",
+            "Rule change; cdta rules lists them.",
             default=BISHOPS_AS_KNIGHTS.key,
             show_default=True,
             metavar="KEY",
@@ -39,19 +39,19 @@ MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
         Option(
             "--first/--every",
             TASK,
-            "Take the first special move of a game (the default), or every one.",
+            "The first special move of each game (the default), or every one.",
             default=True,
         ),
         Option(
             "--unique/--duplicates",
             TASK,
-            "Keep one position with the same moves so far (the default), or duplicates too.",
+            "Leave out positions with the same moves (the default), or keep them.",
             default=True,
         ),
         Option(
             "--min-elo",
             TASK,
-            "Only games of two players rated E or higher.",
+            "Only games in which both players are rated E or higher.",
             type=click.IntRange(min=0),
             default=0,
             metavar="E",
@@ -60,7 +60,7 @@ MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
         Option(
             "--jobs",
             LIMITS,
-            "How many processes to use.",
+            "Number of processes.",
             type=AT_LEAST_1,
             default=1,
             show_default=True,
@@ -75,7 +75,7 @@ MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
         Option(
             "-o --output",
             OUTPUT,
-            "Where the positions go, compressed if it ends in .gz; by default to standard output.",
+            "Output file, compressed if it ends in .gz.  [default: standard output]",
             type=click.Path(dir_okay=False, path_type=Path),
             metavar="FILE",
         ),
@@ -96,7 +96,7 @@ def mine(
     """Find positions with a special move in games.
 
     FILE is a PGN file, plain or compressed (.zst, .bz2, .gz), - for standard input, or an
-    https:// address, which is read as it arrives. A damaged game is skipped and reported.
+    https:// address, which is mined as a stream. Damaged games are skipped and reported.
     Ctrl-C keeps what was found.
     """
     if output and output.resolve() in {Path(name).resolve() for name in inputs}:

@@ -36,14 +36,14 @@ from ..help import JSON, PATH, Command, output_option
 
 
 @click.command(
-    cls=Command, params=[output_option(f"Where to.  [default: {PAGE_NAME} in each RUN]")]
+    cls=Command, params=[output_option(f"Output file.  [default: {PAGE_NAME} in each RUN]")]
 )
 @click.argument("names", metavar="RUN...", nargs=-1, required=True)
 def report(names: tuple[str, ...], output: Path | None) -> None:
-    """Write the page of each run again.
+    """Regenerate HTML reports.
 
-    A page is one HTML file that opens from disk, without a network. RUN is a folder, a part of its
-    name, a model's name, latest, or a folder of runs.
+    A report is one HTML file that needs no network. RUN is a folder, part of its name, a model's
+    name, latest, or a folder of runs.
     """
     folders = find_runs(names)
     if output and len(folders) > 1:
@@ -60,10 +60,10 @@ def report(names: tuple[str, ...], output: Path | None) -> None:
 @click.command(cls=Command)
 @click.argument("name", metavar="[RUN]", default=LATEST)
 def view(name: str) -> None:
-    """Open the page of a run in the browser.
+    """Open the report of a run in the browser.
 
-    RUN is a folder, a part of its name, a model's name, latest (the default), the folder of an
-    experiment, or a page. The page of a run is written if there is none.
+    RUN is a folder, part of its name, a model's name, latest (the default), the folder of an
+    experiment, or an HTML report. The report of a run is written if there is none.
     """
     path = _page_of(name)
     if not webbrowser.open(path.resolve().as_uri()):
@@ -92,10 +92,9 @@ WIDE, UNLIMITED = 200, 10_000
 def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
     """List runs, the newest first.
 
-    Those in each DIR, or else those under CDTA_HOME and in the current folder. Their numbers are
-    taken from run.json as they stand there; impact is the impact factor with its 95 % interval, and
-    cost that of all answers. Whatever is listed can be named in other commands by a part of its
-    folder's name.
+    It lists the runs in each DIR, by default those under CDTA_HOME and in the current folder. The
+    numbers are those of run.json: "impact" is the impact factor with its 95% interval, "cost" that
+    of all answers. Other commands accept any part of a folder's name.
     """
     folders = [folder for parent in places for folder in _runs_in(parent)] or known_folders()
     runs, damaged = listed(folders)

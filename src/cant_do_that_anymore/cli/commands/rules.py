@@ -13,10 +13,7 @@ from ..help import JSON
 
 @click.command("rules", params=[JSON])
 def list_rules(as_json: bool) -> None:
-    """List the rule changes, each with a move that is illegal now.
-
-    The table also shows what the model is told.
-    """
+    """List the rule changes and what the model is told."""
     entries = [_entry(rules) for rules in CATALOGUE.values() if rules.forbids_something]
     if as_json:
         click.echo(json.dumps(entries, indent=2))

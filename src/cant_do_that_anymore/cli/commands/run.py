@@ -24,17 +24,17 @@ from ..options import spec_options
     "run", cls=Command, params=[*spec_options(), out_option("under CDTA_HOME"), JSON, QUIET]
 )
 def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) -> None:
-    """Measure a model: does it drop a habit when the rules change?
+    """Evaluate a model: does it drop a habit when the rules change?
 
     \b
-    cdta run                                          the small model inside this package
+    cdta run                                          the bundled model
     cdta run --model openai/gpt-4o                    needs OPENAI_API_KEY
-    cdta run --model anthropic/claude-sonnet-4-5      any model that Inspect AI reaches
+    cdta run --model anthropic/claude-sonnet-4-5      any model that Inspect AI supports
     cdta run --base-url http://localhost:8000/v1      vLLM, llama.cpp, Ollama, ...
     cdta run --base-url URL --model completions/M     a base model
     cdta run --model human --pool common -n 5         you, at the terminal
 
-    Answers are kept: a run that was stopped goes on when it is started again.
+    Answers are cached: the same command resumes an interrupted run.
     """
     spec = Spec(**options)
     check_writable(out)
@@ -47,16 +47,21 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
 @click.command(
     cls=Command,
     params=[
-        Option("--reading", TASK, "By default as they were.", type=click.Choice(get_args(Reading))),
+        Option(
+            "--reading",
+            TASK,
+            "How replies are read.  [default: as in RUN]",
+            type=click.Choice(get_args(Reading)),
+        ),
         out_option("RUN-READING"),
         JSON,
     ],
 )
 @click.argument("name", metavar="RUN")
 def rescore(name: str, reading: Reading | None, out: Path | None, as_json: bool) -> None:
-    """Read a run's replies in another way, without asking anything.
+    """Score the replies of a run again, without sending requests.
 
-    RUN is a folder, a part of its name, a model's name or latest; it stays as it is.
+    RUN is a folder, part of its name, a model's name, or latest. It is not changed.
     """
     folder = find_run(name)
     old = load(folder)

@@ -25,7 +25,7 @@ from ..options import SPEC_OPTIONS
     type=click.IntRange(min=1),
     default=2250,
     show_default=True,
-    help="How many positions to find, at most two a game.",
+    help="Number of positions, at most two per game.",
 )
 @click.option("--seed", default=0, show_default=True, help="The same seed plays the same games.")
 @click.option(
@@ -41,15 +41,14 @@ from ..options import SPEC_OPTIONS
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
     metavar="FILE",
-    help="Where the positions go, compressed if it ends in .gz.",
+    help="Output file, compressed if it ends in .gz.",
 )
 def selfplay(rules: str, count: int, seed: int, engine_path: Path | None, output: Path) -> None:
-    """Make a pool from games that an engine plays.
+    """Make a pool from games that an engine plays under the rules.
 
-    It plays by the changed rules. Each position has a move that only the change makes illegal.
-    They are spread evenly over how often the changed piece has moved before: 0 to 7 times, and 8
-    or more. What made them is printed as JSON. The defaults make the `diagonal` pool inside this
-    package.
+    Each position has a move that only the rule change makes illegal. The positions are spread
+    evenly over the number of earlier moves of the changed piece: 0 to 7, and 8 or more. The command
+    prints how the pool was made, as JSON. The defaults make the bundled `diagonal` pool.
     """
     for library in ("asyncio", "chess.engine"):  # our message about a broken engine is enough
         logging.getLogger(library).setLevel(logging.CRITICAL)
