@@ -90,10 +90,14 @@ def test_a_form_of_the_position_is_one_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(FORMS, "fen", lambda each: [Message("user", each.board().fen())])
+    info, pool = RandomModel.info, Pool("pool", POOL)
+    by_turns = SelectionConfig(info, pool, plan_for(Spec(), info)).digest
     in_fen = {name: replace(CONDITIONS[name], form="fen") for name in ("standard", "changed")}
     for name, condition in in_fen.items():
         monkeypatch.setitem(CONDITIONS, name, condition)
 
+    # Habits that were found in one form are not those of another.
+    assert SelectionConfig(info, pool, plan_for(Spec(), info)).digest != by_turns
     write_positions(tmp_path / "few.jsonl", POOL[:4])
     with serving(lambda _: "e2e4") as server:
         spec = Spec(model="m", base_url=server.url, dataset=tmp_path / "few.jsonl", n=4)
@@ -319,15 +323,14 @@ def test_a_model_with_another_api_is_an_adapter_and_one_entry(
     write_positions(tmp_path / "few.jsonl", POOL)
     with serving(ReplyServer()) as server:
         monkeypatch.setenv("PARROT_KEY", "polly")
-        refusal = "parrots answer one by one; leave out --batch"
-        parrots = Provider(server.url, "", "PARROT_KEY", load=ReplyModel, no_batches=refusal)
+        parrots = Provider(server.url, "", "PARROT_KEY", load=ReplyModel)
         monkeypatch.setitem(PROVIDERS, "parrots", parrots)
 
         spec = Spec(model="parrots/grey", dataset=tmp_path / "few.jsonl", n=12, price="1,2")
         run = saved_and_loaded(evaluate(spec, quiet=True), tmp_path / "run")
         first = len(server.requests)
         again = evaluate(spec, quiet=True)
-        with pytest.raises(InvalidInput, match=refusal):
+        with pytest.raises(InvalidInput, match="grey has no batches; leave out --batch"):
             evaluate(replace(spec, batch=True), quiet=True)
     assert run.results.metrics["rule_uptake"] == 0
     assert (run.model, run.version, run.endpoint) == ("grey", "parrot-2", server.url)

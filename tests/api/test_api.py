@@ -112,7 +112,7 @@ def test_a_run_is_loaded_by_its_folder_or_by_name(run: Run) -> None:
         again = load(name)
         assert isinstance(again, Run)
         assert again.samples == run.samples
-    with pytest.raises(InvalidInput, match="'nobody' is no run folder, and no run goes by it"):
+    with pytest.raises(InvalidInput, match="no run matches 'nobody'"):
         load("nobody")
 
 

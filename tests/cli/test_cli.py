@@ -171,7 +171,7 @@ def test_dataset_build_says_when_it_keeps_nothing() -> None:
         (["legal", "8/8/8/8/8/8/8/8 w - - 0 1"], "is no position: each side has one king"),
         (["legal", "8/8 w"], "'8/8 w' is no FEN of a position"),
         (["dataset", "show", "gpt-4"], "unknown dataset: 'gpt-4' (did you mean"),
-        (["rescore", "nowhere"], "'nowhere' is no run folder"),
+        (["rescore", "nowhere"], "no run matches 'nowhere'"),
     ],
 )
 def test_bad_input_gets_one_sentence_and_exit_code_2(arguments: list[str], sentence: str) -> None:

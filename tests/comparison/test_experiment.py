@@ -223,7 +223,7 @@ def test_other_moves_at_temperature_0_are_another_model_although_the_run_was_at_
     server.respond = adapting
     runs, failures = measured(server, tmp_path, eval="all", pool="common")
     assert not runs
-    told = "is another model than the one whose answers are kept (at temperature 0"
+    told = "seems to have changed since its answers were cached (at temperature 0"
     assert told in str(failures["other"])
 
 
@@ -563,7 +563,7 @@ def test_runs_under_different_rules_have_rows_and_pictures_of_their_own(tmp_path
         assert f"earlier moves of {piece}" in lines
         assert f"when {piece} move as" in (out / f"bars-all_diagonal-{key}.svg").read_text()
     by_rules = (out / "rules-all_diagonal.svg").read_text()
-    assert "Headline measures by rules (all_diagonal, n = 3; 95 % intervals)" in by_rules
+    assert "Headline measures by rules (all_diagonal, n = 3; 95% intervals)" in by_rules
     for row in ("Bishops move as knights do", "Queens move as rooks do", "m"):
         assert f"<!-- {row} -->" in by_rules
     assert "Is it one rule, or any?" in (out / "index.html").read_text()
@@ -673,7 +673,7 @@ def test_the_bars_axis_is_cut_to_the_data_and_says_so(tmp_path: Path) -> None:
     )
     assert "share of answers (the axis ends at 0.2)" in cut
     assert "share of answers" in whole
-    heading = "Special moves when bishops move as knights do (all, n = 40; 95 % intervals)"
+    heading = "Special moves when bishops move as knights do (all, n = 40; 95% intervals)"
     assert heading in cut
 
 

@@ -378,7 +378,7 @@ def test_rules_of_ones_own_that_changed_under_one_key_are_other_rules() -> None:
         compare(runs)
     assert len({entry.category for entry in entries_of(runs)}) == 2
     assert differences_in_plan(pool_runs(runs)) == [
-        "the runs differ in change, which may be why they score apart "
+        "these runs differ in change, which may explain the difference "
         f"(NoEnPassant: {first}; Changed: {second})"
     ]
 

@@ -88,7 +88,7 @@ def test_answers_are_shared_with_the_same_model_by_name_and_base_url(
     asked = len(servers[0].requests)
     given = ("run", "--model", "alpha", "--base-url", servers[0].url, *FEW, "--json")
     done = cdta(*given, "--out", tmp_path / "run", CDTA_HOME=str(place / "home"))
-    assert json.loads(done.stdout)["notes"][-1].startswith("every answer was kept")
+    assert json.loads(done.stdout)["notes"][-1].startswith("all answers came from the cache")
     assert len(servers[0].requests) == asked + 1  # is it the same model?
 
 

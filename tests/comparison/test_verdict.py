@@ -254,7 +254,7 @@ def test_whatever_was_not_the_same_is_named_with_who_had_what() -> None:
     notes = differences_in_plan(pool_runs([*alike, played("c", plan=unlike)]))
     assert len(notes) == 4
     assert notes[0] == (
-        "the runs differ in max tokens, which may be why they score apart (a: 16; b: 16; c: 32)"
+        "these runs differ in max tokens, which may explain the difference (a: 16; b: 16; c: 32)"
     )
     for what in ("reading", "wording", "the temperature that was used"):
         assert any(f"differ in {what}, " in note for note in notes)
@@ -265,7 +265,7 @@ def test_an_experiment_tells_what_was_not_the_same_but_for_the_efforts_that_it_i
     runs = [played("a", settings=Settings(reasoning_effort=effort)) for effort in efforts]
     assert not group_notes(entries_of(runs))
     assert group_notes(entries_of([*runs, played("b", settings=Settings(0.0))])) == [
-        "all: the runs differ in the temperature that was used, which may be why they score apart "
+        "all: these runs differ in the temperature that was used, which may explain the difference "
         "(a effort low: 1; a effort high: 1; b its own effort: 0)"
     ]
 
@@ -292,7 +292,7 @@ def test_datasets_that_were_selected_in_other_ways_are_a_difference(
     dataset: Dataset, told: str
 ) -> None:
     [note] = differences_in_plan(pool_runs([played("a"), played("b", dataset=dataset)]))
-    assert note.startswith("the runs differ in how their datasets were selected")
+    assert note.startswith("these runs differ in how their datasets were selected")
     assert f"(a: shipped at temperature 0; b: {told})" in note
 
 
@@ -311,7 +311,7 @@ BUILT = Dataset("a", "built", asked=900)
 OWN = "On the positions that each pair shares of its own datasets"
 
 
-UNFAIR = f"Positions that are in both datasets suit both habits; {UNION}."
+UNFAIR = f"Each pair is compared only on positions where both have the habit; {UNION}."
 
 
 @pytest.mark.parametrize(

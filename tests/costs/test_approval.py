@@ -44,7 +44,7 @@ def test_a_run_of_eight_dollars_stops_before_one_is_spent_and_goes_on_with_conse
     server: Loopback,
 ) -> None:
     run = partial(measure, server, model="priced", dataset="gpt-4-0314", n=290)
-    with pytest.raises(NeedsApproval, match="--max-cost USD goes on within") as problem:
+    with pytest.raises(NeedsApproval, match="to continue, set --max-cost USD") as problem:
         run()
     assert len(server.requests) == 20
     before = paid(server)
@@ -106,7 +106,7 @@ def test_a_dataset_is_billed_without_what_is_measured_later(halves: Loopback) ->
     spec = partial(Spec, model="priced", base_url=halves.url, n=80)
     with pytest.raises(NeedsApproval):
         measure(halves, model="priced", n=80, ask_above=4)
-    with pytest.raises(NeedsApproval, match=r"--ask-above; cheaper: --pool common; --max-cost"):
+    with pytest.raises(NeedsApproval, match=r"--ask-above; cheaper: --pool common; to continue"):
         select(spec(ask_above=1), quiet=True)
     assert len(select(spec(ask_above=5), quiet=True).positions) == 80
 
@@ -161,7 +161,7 @@ def test_an_experiment_is_told_what_is_cheaper_for_all_of_it(
     command = ("experiment", "--model", "priced", "--base-url", halves.url, "--quiet")
     where = ("--out", tmp_path, "--ask-above", "0.5", "--runs", 1, "--eval", evals)
     done = cdta(*command, *where, code=1)
-    assert f"of --ask-above; cheaper: {cheaper}; --max-cost USD" in done.stderr
+    assert f"of --ask-above; cheaper: {cheaper}; to continue, set --max-cost USD" in done.stderr
 
 
 def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped(

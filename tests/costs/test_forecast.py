@@ -89,7 +89,7 @@ def test_an_estimate_needs_no_key_and_states_what_it_rests_on() -> None:
     assert found.measuring.requests == 400
     assert 200 / 0.157 < found.dataset.requests < 200 / 0.05
     assert 150 < found.measuring.input_tokens / 400 < 300
-    words = ("7.5 %", "roughly", "if it replies at once", "50 tokens a second")
+    words = ("7.5%", "roughly", "if it replies at once", "50 tokens per second")
     assert all(word in on for word, on in zip(words, found.assumptions, strict=True))
     at_once, thinking = found.measuring.ways
     assert (at_once.tokens, thinking.tokens) == ((5, 5), (369, 6_537))
@@ -194,8 +194,8 @@ def test_kept_answers_say_how_long_the_others_will_be(serve: Serve) -> None:
     total = sum(cost(step.ways[0]).most for step in (found.dataset, found.measuring))
     assert total == pytest.approx(thinker.charged - charged, rel=0.2)
     told = " ".join(found.assumptions)
-    assert "of them thoughts, measured on 60 kept answers" in told
-    assert "input: as many tokens as in the kept answers" in told
+    assert "of them reasoning, measured on 60 cached answers" in told
+    assert "input: as many tokens as in the cached answers" in told
 
 
 def test_answers_kept_behind_a_gap_are_not_asked_again(halves: Loopback) -> None:
@@ -215,7 +215,7 @@ def test_a_few_kept_answers_move_the_rate_of_hits_and_many_set_it(server: Loopba
     for n in (1, 10, 90):
         measure(server, n=n, max_connections=1)
         told = planned("m", base_url=server.url, n=n + 5, max_connections=1).assumptions[0]
-        rate = re.search(r"played in ([\d.]+) % of positions, by (\d+) of \2 asked", told)
+        rate = re.search(r"special move in ([\d.]+)% of positions, by (\d+) of \2 asked", told)
         assert rate
         rates.append(float(rate[1]))
     assert 7.5 < rates[0] < rates[1] < 90 < rates[2]

@@ -127,5 +127,5 @@ def test_an_estimate_knows_how_much_more_often_it_is_hit() -> None:
     assert usual.dataset.requests > 13_000
     assert 2_900 < common.dataset.requests < 3_200  # 33 % hits, and those under way at the end
     (told,) = [each for each in common.assumptions if each.startswith("dataset")]
-    assert "33.1 %" in told
-    assert "21.2 to 66.8 %, each among the positions of the others" in told
+    assert "33.1%" in told
+    assert "21.2 to 66.8%, each among the positions of the others" in told

@@ -387,7 +387,7 @@ def test_no_or_few_controls_are_noted(tmp_path: Path) -> None:
     few = diagnosed(PERFECT, n=30, pool=mixed_pool(tmp_path / "pool.jsonl", 30, 5))
     assert 0 < len(few.controls) <= 5
     (note,) = [note for note in few.notes if "control" in note]
-    assert note.startswith(f"{len(few.controls)} control positions for 30 samples")
+    assert note.startswith(f"only {len(few.controls)} control positions (30 samples wanted)")
 
 
 @pytest.mark.parametrize("kind", ["samples", "controls"])
@@ -410,8 +410,10 @@ def test_too_many_failures_among_samples_or_controls_end_the_run_however_many_ot
     assert sum(not sample.answered for sample in [*run.samples, *run.controls]) == 1
     told = [note for note in run.notes if "control" in note or "without an answer" in note]
     assert f"1 {kind[:-1]} without an answer: left out" in told
-    few = f"{len(run.controls)} control positions for 12 samples: the model was asked about no more"
-    assert [note for note in told if "left out" not in note] == [f"{few} to find its dataset"]
+    few = f"only {len(run.controls)} control positions (12 samples wanted)"
+    assert [note for note in told if "left out" not in note] == [
+        f"{few}: building the dataset produced no more"
+    ]
 
 
 def test_controls_that_another_version_answered_in_another_form_are_noted(upset: Run) -> None:

@@ -61,7 +61,7 @@ def test_models_of_known_score_have_no_bounds_and_say_what_they_do() -> None:
     assert (adapts.results.metrics[IMPACT], adapts.results.metrics[UPTAKE]) == (-1, 1)
     assert adapts.results.metrics["adaptation_rate"] == 1
     assert not deaf.results.bounds and not adapts.results.bounds
-    assert headline(deaf).endswith("no sign that the habit yields.")
+    assert headline(deaf).endswith("no evidence that the model adapts.")
     assert headline(adapts).endswith("takes away 100.0 % of the habit.")
 
 
@@ -170,7 +170,7 @@ def test_rule_uptake_is_not_earned_by_temperature() -> None:
     ("outcomes", "sentence"),
     [
         ([(*KEPT, 3)], "too few samples to tell whether the habit yields"),
-        ([(*KEPT, 200)], "no sign that the habit yields"),
+        ([(*KEPT, 200)], "no evidence that the model adapts"),
         ([("legal", "special", 99), (*KEPT, 1)], "the habit grows"),
         ([("legal", "legal", 5)], "there was no habit to drop"),
         ([(*KEPT, 1)], "of 1 position under"),

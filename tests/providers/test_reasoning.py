@@ -73,8 +73,8 @@ def test_a_model_that_thinks_needs_no_option(family: str, serve: Serve) -> None:
         assert bool(answer.reasoning) == (family not in SHOWS_NOTHING)
         assert answer.usage.output_tokens >= answer.usage.thinking_tokens >= 500
     told = " ".join(run.notes)
-    assert "the model thinks before it replies" in told
-    assert ("takes no temperature" in told) == (family in TAKES_NO_TEMPERATURE)
+    assert "reasoning model: allowed up to" in told
+    assert ("does not support a temperature" in told) == (family in TAKES_NO_TEMPERATURE)
     assert run.dataset.own_temperature == (family in TAKES_NO_TEMPERATURE)
 
 
@@ -85,7 +85,7 @@ def test_what_was_learnt_is_known_next_time(serve: Serve) -> None:
     run = measure(server, n=4, seed=1)
     assert {server.limit(request) for request in server.requests[asked:]} == {16_016}
     assert len(server.requests) == asked + 1 + 8  # is it the same model?
-    assert any("16,000 tokens" in note for note in run.notes)
+    assert any("16,000 reasoning tokens" in note for note in run.notes)
 
 
 def test_thinking_is_turned_off_in_the_way_that_works(serve: Serve) -> None:
@@ -94,7 +94,7 @@ def test_thinking_is_turned_off_in_the_way_that_works(serve: Serve) -> None:
     assert run.results.metrics["variant_impact_factor"] == -1
     assert set(server.limits) == {16}
     assert not any(answer.is_thoughtful for answer in answers_of(run.samples))
-    assert "the effort was told by chat_template_kwargs" in run.notes
+    assert "the effort was sent as chat_template_kwargs" in run.notes
 
 
 def test_a_model_that_cannot_but_think_is_not_measured_as_if_it_did_not(serve: Serve) -> None:

@@ -46,7 +46,7 @@ def refusing(message: str, refused: str) -> Fault:
     ("refused", "note", "message", "troubles"),
     [
         ("max_tokens", "token", "Unsupported: 'max_tokens'. Use 'max_completion_tokens'.", 0),
-        ("temperature", "no temperature", "'temperature' does not support 1.", 0),
+        ("temperature", "support a temperature", "'temperature' does not support 1.", 0),
         ("assistant first", "user turn first", ALTERNATE, 0),
         ("system", "no system message", ALTERNATE, 0),
         ("system", "no system message", "System role not supported", 0),
@@ -209,7 +209,7 @@ def test_every_concession_is_noted_and_named_as_in_the_protocol() -> None:
     assert len({*variant_notes([*REFUSALS, ASKED_ONCE])}) == 5
     rooms = ["room to think: 8000", "effort as b", "effort as a", "room to think: 1000"]
     assert variant_notes(rooms) == [
-        "the model thinks before it replies: it was given 1,000 and then 8,000 tokens for that",
-        "the effort was told by a",
-        "the effort was told by b",
+        "reasoning model: allowed up to 1,000 and then 8,000 reasoning tokens",
+        "the effort was sent as a",
+        "the effort was sent as b",
     ]

@@ -242,7 +242,7 @@ def test_every_page_shows_the_habit_by_how_usual_the_move_is_among_people() -> N
     assert sum(group.n for group in groups) == 80
     labels = [group.label for group in groups]
     assert len(groups) > 3 and labels == sorted(labels, key=lambda label: int(label.split()[0]))
-    assert "By how usual the move is among people" in page(run)
+    assert "By how common the move is in human games" in page(run)
 
 
 def test_what_is_known_of_the_shipped_pools_is_what_the_network_says() -> None:

@@ -106,7 +106,7 @@ def test_another_checkpoint_is_refused_before_anything_is_spent_and_the_sentence
     done = cdta(*command, code=1)
     assert len(server.requests) == asked + 2
     (line,) = done.stderr.strip().splitlines()
-    assert line.startswith("cdta: m is another model than the one whose answers are kept (at ")
+    assert line.startswith("cdta: m seems to have changed since its answers were cached (at ")
     assert "--fresh" in line and "--tag NAME" in line
     cdta(*command, "--fresh", "--quiet", code=1)  # no habit, and that is the truth
     server.respond = habit
@@ -142,7 +142,7 @@ def test_one_other_answer_may_be_a_tie_and_is_a_note(server: Server) -> None:
     server.respond = lambda request: "a2a3" if request["messages"] == first else habit(request)
     again = measured(server)
     assert len(server.requests) == asked + 5
-    assert sum("may be another model" in note for note in again.notes) == 1
+    assert sum("may have changed since" in note for note in again.notes) == 1
 
 
 def moved_with_given_positions(server: Server) -> None:

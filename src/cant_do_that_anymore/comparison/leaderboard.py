@@ -116,7 +116,7 @@ def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> 
             pairs = zip(entries, values, strict=True)
             by_model = "; ".join(f"{entry.label}: {value}" for entry, value in pairs)
             notes.append(
-                f"the runs differ in {setting}, which may be why they score apart ({by_model})"
+                f"these runs differ in {setting}, which may explain the difference ({by_model})"
             )
     return notes
 

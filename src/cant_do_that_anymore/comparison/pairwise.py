@@ -147,7 +147,8 @@ def check_comparable(runs: Sequence[Run]) -> None:
     if len(grouped(runs)) < 2:
         raise InvalidInput(
             "a comparison needs runs of two models or settings; these are "
-            f"{pluralize(len(runs), 'run')} of one, which would be taken together"
+            f"{pluralize(len(runs), 'run')} of one model with the same settings; to compare "
+            "versions over time, measure one with --tag NAME"
         )
 
 

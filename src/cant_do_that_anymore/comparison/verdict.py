@@ -64,7 +64,7 @@ def advice(entries: Sequence[Entry]) -> str:
     """Suggest how to make the comparison fairer; "" if it is fair."""
     common = common_dataset(entries)
     if not common:
-        return f"Positions that are in both datasets suit both habits; {UNION}."
+        return f"Each pair is compared only on positions where both have the habit; {UNION}."
     versions = {run.version for entry in entries for run in entry.runs}
     if not common.version or versions == {common.version}:
         return ""

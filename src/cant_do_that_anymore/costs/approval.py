@@ -109,9 +109,9 @@ def require_approval(
     cheaper = ", ".join(option for option in first if all(option in other for other in others))
     hint = f"cheaper: {cheaper}; " if cheaper else ""
     raise NeedsApproval(
-        f"by its first answers, what is still to come costs about ${total:,.2f} ({questions:,} "
-        f"questions), more than the ${above:g} of --ask-above; {hint}--max-cost USD goes on within "
-        "that limit" + ("" if specs[0].fresh else "; all answers are saved")
+        f"the remaining {questions:,} requests will cost about ${total:,.2f} by the first answers, "
+        f"above the ${above:g} limit of --ask-above; {hint}to continue, set --max-cost USD"
+        + ("" if specs[0].fresh else "; all answers are saved")
     )
 
 

@@ -199,7 +199,9 @@ def _simulate_search(
             if not basis:
                 rate, basis = _hit_rate(search, criteria.pool.name)
                 if draws == 1 and criteria.model.may_think:
-                    basis += "; each of those is asked twice more if it takes no temperature"
+                    basis += (
+                        "; models without temperature control are asked 3 times about each of those"
+                    )
                 plays = _evenly_spaced(rate)
             search.advance(search.repeats or next(plays), draws)
         if search.done or (search.is_hopeless and not patient):
@@ -233,11 +235,11 @@ def _hit_rate(search: Search, pool: str) -> tuple[float, str]:
     rate = hits / (search.searched + OTHER_MODELS_WEIGHT)
     among = ", each among the positions of the others" if pool == COMMON else ""
     others = (
-        f"the middle of the shipped datasets ({100 * min(rates):.1f} to {100 * max(rates):.1f} %"
+        f"the median of the shipped datasets ({100 * min(rates):.1f} to {100 * max(rates):.1f}%"
         f"{among})"
     )
     if search.searched:
         others = f"by {len(search.hits):,} of {search.searched:,} asked so far and {others}"
     return rate, (
-        f"the special move is taken to be played in {100 * rate:.1f} % of positions, {others}"
+        f"assumes that the model plays the special move in {100 * rate:.1f}% of positions, {others}"
     )

@@ -96,19 +96,19 @@ def _pace(info: ModelInfo, connections: int, looks: int | None) -> tuple[_Second
     if info.is_local:
         return (
             lambda questions, *_: questions / BUNDLED_ANSWERS_PER_SECOND,
-            f"{BUNDLED_ANSWERS_PER_SECOND:.0f} answers a second are taken for our own models",
+            f"assumes {BUNDLED_ANSWERS_PER_SECOND:.0f} answers per second for bundled models",
         )
     return (
         lambda questions, tokens, _: (
             questions * max(SECONDS_PER_ANSWER, tokens / TOKENS_PER_SECOND) / connections
         ),
-        f"{TOKENS_PER_SECOND:.0f} tokens a second are taken, and {SECONDS_PER_ANSWER:g} s an "
-        f"answer at least, with {connections} questions at once",
+        f"assumes {TOKENS_PER_SECOND:.0f} tokens per second, at least {SECONDS_PER_ANSWER:g} s per "
+        f"answer, and {connections} concurrent requests",
     )
 
 
 STEPS = "finding the dataset", "measuring"
-SAME_MODEL = "not counted: the question that tells whether it is still the model that answered"
+SAME_MODEL = "not included: one request to check that the model has not changed"
 
 
 def _format_basis(figure: str, bases: Sequence[str]) -> list[str]:

@@ -136,8 +136,8 @@ def _measured(cached: _Cached) -> tuple[dict[str, Span], str]:
     tokens = [usage.output_tokens for _, usage in cached]
     reasoning = mean(usage.thinking_tokens for _, usage in cached)
     error = f" ± {1.96 * stdev(tokens) / sqrt(len(tokens)):,.0f}" if len(tokens) > 1 else ""
-    of_reasoning = f", {reasoning:,.0f} of them thoughts" if reasoning else ""
-    number = f"{len(tokens):,} kept answers" if len(tokens) > 1 else "1 kept answer"
+    of_reasoning = f", {reasoning:,.0f} of them reasoning" if reasoning else ""
+    number = f"{len(tokens):,} cached answers" if len(tokens) > 1 else "1 cached answer"
     text = f"{mean(tokens):,.0f}{error} tokens{of_reasoning}, measured on {number}"
     return {MEASURED: Span(mean(tokens), mean(tokens))}, text
 
@@ -194,7 +194,9 @@ def _input(info: ModelInfo, step: RequestStep, cached: _Cached) -> tuple[int, st
     used_tokens = sum(usage.input_tokens for _, usage in cached)
     if used_tokens:
         counted_tokens = sum(count(question) for question, _ in cached)
-        return round(tokens * used_tokens / counted_tokens), "as many tokens as in the kept answers"
+        return round(
+            tokens * used_tokens / counted_tokens
+        ), "as many tokens as in the cached answers"
     if info.thinking_tokens:  # two requests per answer, the second with the reasoning
         tokens = 2 * tokens + len(step.to_ask) * info.thinking_tokens
     if exact:

@@ -32,6 +32,7 @@ from ..game.position import Position, checked
 from ..game.rules import identity_of
 from ..providers.base import Answer, ModelInfo, Request, Settings, Usage
 from ..providers.request_variants import NO_TEMPERATURE
+from ..task.prompts import TURNS
 from ..task.quality_guard import QualityGuard
 from ..task.types import Plan
 from .pools import Pool
@@ -169,11 +170,13 @@ class SelectionConfig:
 
     @property
     def facts(self) -> dict[str, object]:
-        """The metadata to save with a dataset."""
+        """The metadata to save with a dataset: everything that decides which positions it has."""
+        baseline = self.plan.baseline
         return {
             "rules": identity_of(self.plan.change),
             "pool": self.pool.digest,
-            "text": self.plan.baseline.text,
+            "text": baseline.text,
+            **({"form": baseline.form} if baseline.form != TURNS else {}),
             "reading": self.plan.reading,
             "settings": self.settings.non_defaults,
             "identity": dict(self.model.identity),

@@ -145,7 +145,7 @@ async def _version_of(client: Client, config: SelectionConfig, *, quiet: bool) -
     if client.model.on_progress:
         return client.model.info.name
     request = config.request(Query(0, 0))
-    with progress_display(f"the first answer of {client.model.info.name}", quiet=quiet):
+    with progress_display(f"contacting {client.model.info.name}", quiet=quiet):
         async with aclosing(client.answers([request], config.settings)) as answers:
             answer = await anext(answers)
     if answer.stop_reason == "error":

@@ -215,7 +215,7 @@ def _on_controls(
     notes = []
     if len(controls) < len(samples):
         n, wanted = pluralize(len(controls), "control position"), pluralize(len(samples), "sample")
-        notes.append(f"{n} for {wanted}: the model was asked about no more to find its dataset")
+        notes.append(f"only {n} ({wanted} wanted): building the dataset produced no more")
     if failed := sum(not control.answered for control in controls):
         left_out = f"{pluralize(failed, 'control')} without an answer: left out"
         notes.append(f"{left_out}, {missing}" if failed == len(controls) else left_out)

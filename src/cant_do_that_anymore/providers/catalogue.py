@@ -42,7 +42,6 @@ class Provider:
     Attributes:
         headers: header names and their environment variables.
         load: creates the adapter of a model.
-        no_batches: why none of its models can answer in batches; "" if they can.
     """
 
     address: str
@@ -50,7 +49,6 @@ class Provider:
     key_variable: str
     headers: tuple[tuple[str, str], ...] = ()
     load: Callable[[ModelInfo, Access], Model] = _openai_api
-    no_batches: str = ""
 
     def own_headers(self) -> dict[str, str]:
         """Return the headers whose environment variables are set."""
@@ -257,7 +255,9 @@ class Name:
             api="completions" if self.as_text or base_model else "chat",
             provider=self.provider,
             tag=self.tag,
-            no_batches=service.no_batches,
+            no_batches=""
+            if service.load is _openai_api
+            else f"{name} has no batches; leave out --batch",
         )
 
     def _own(self) -> Model | None:

@@ -99,10 +99,10 @@ _ABOUT_LIMIT = re.compile(r"token|context")
 _LARGER_BUDGET = re.compile(r"greater than.*(budget|thinking)|budget.*(less|smaller) than")
 _ABOUT_EFFORT = re.compile(r"effort|reason|thinking|unrecogni[sz]ed|unknown|extra |not permitted")
 _NOTES = {
-    RENAMED_LIMIT: "the server takes the token limit as max_completion_tokens",
-    NO_TEMPERATURE: "the model takes no temperature and was asked without one",
-    USER_FIRST: "the server wants a user turn first: one was put before White's first move",
-    NO_SYSTEM: "the server takes no system message: the task stands in the first user turn",
+    RENAMED_LIMIT: "the server expects the token limit as max_completion_tokens",
+    NO_TEMPERATURE: "the model does not support a temperature, so none was sent",
+    USER_FIRST: "the server requires a user turn first, so one was added before White's first move",
+    NO_SYSTEM: "the server supports no system message, so the task is in the first user turn",
     ASKED_ONCE: (
         "the model thinks by itself, so it was asked once and not told to think aloud; "
         "--reasoning-effort says how much it thinks"
@@ -178,8 +178,8 @@ def variant_notes(variant: Iterable[str]) -> list[str]:
     )
     if budgets:
         limits = " and then ".join(f"{budget:,}" for budget in budgets)
-        notes.append(f"the model thinks before it replies: it was given {limits} tokens for that")
+        notes.append(f"reasoning model: allowed up to {limits} reasoning tokens")
     encodings = sorted(
         change.removeprefix(_EFFORT) for change in changes if change.startswith(_EFFORT)
     )
-    return notes + [f"the effort was told by {encoding}" for encoding in encodings]
+    return notes + [f"the effort was sent as {encoding}" for encoding in encodings]

@@ -207,7 +207,7 @@ def _html(run: Run) -> Iterator[str]:
         temperature=temperatures(run),
         groups={
             f"number of {moves_label}": earlier_moves,
-            "how usual the move is among people": by_usualness(run.answered, run.plan),
+            "how common the move is in human games": by_usualness(run.answered, run.plan),
             "opening": by_opening(run.answered, run.plan),
         },
         why=diagnosis_view(run),
@@ -381,5 +381,5 @@ def _impact_phrase(results: Results) -> str:
     if uncertainty > MIN_EFFECT:
         return "too many answers name no move to tell whether the habit yields"
     if interval.low > -MIN_EFFECT:
-        return "no sign that the habit yields"
+        return "no evidence that the model adapts"
     return "too few samples to tell whether the habit yields"

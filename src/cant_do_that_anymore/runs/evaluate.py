@@ -36,7 +36,7 @@ from ..task.types import Plan, Sample
 from .identity_check import verify_identity
 from .results import Run
 
-ALL_CACHED = "every answer was kept from an earlier run; another seed asks anew"
+ALL_CACHED = "all answers came from the cache; use another --seed to sample again"
 
 
 def evaluate(

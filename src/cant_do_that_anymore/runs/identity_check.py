@@ -183,12 +183,12 @@ async def _probe(
         differences += [difference] if difference else []
         if len(differences) == DIFFERENCES_TO_REJECT:
             raise ModelChanged(
-                f"{client.model.info.name} is another model than the one whose answers are kept "
+                f"{client.model.info.name} seems to have changed since its answers were cached "
                 f"({differences[-1]}); {HOW_TO_GO_ON}"
             )
     return [
-        f"may be another model than the one whose answers are kept ({differences[0]}, once in "
-        f"{n_probes} questions); {HOW_TO_GO_ON}"
+        f"may have changed since its answers were cached ({differences[0]}, once in {n_probes} "
+        f"requests); {HOW_TO_GO_ON}"
     ]
 
 

@@ -205,8 +205,8 @@ def _matching_runs(name: str | Path) -> Sequence[Path]:
         return [run.folder for run in matches]
     newest = f"the newest is {runs[0].folder.name}" if runs else "there are none yet"
     raise InvalidInput(
-        f"{text!r} is no run folder, and no run goes by it; a part of a folder's name, a model's "
-        f"name and {LATEST!r} work for those that `cdta runs` lists ({newest})"
+        f"no run matches {text!r}: give a folder, part of its name, a model name, or {LATEST!r}; "
+        f"`cdta runs` lists them ({newest})"
     )
 
 

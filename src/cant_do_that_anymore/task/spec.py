@@ -20,7 +20,7 @@ from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, res
 from ..providers.access import split_address, validate_headers
 from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
 from ..validation import check
-from .conditions import OF_DIAGNOSIS, check_conditions, conditions_for
+from .conditions import OF_CONTROLS, OF_DIAGNOSIS, check_conditions, conditions_for
 from .option_info import LIMITS, MODEL, TASK, OptionInfo, option
 from .prompts import DEFAULT, wording_named
 from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Plan, Reading
@@ -194,7 +194,8 @@ class Spec:
         False,
         TASK,
         "",
-        "Diagnose why the habit stays: up to 9 requests per sample instead of 2.",
+        f"Diagnose why the habit stays: up to {len(OF_DIAGNOSIS) + len(OF_CONTROLS)} requests per "
+        "sample instead of 2.",
     )
     n: int | None = option(
         None, TASK, "N", "Number of samples.  [default: 1000; all_small: 100]", Ge(1)

@@ -16,6 +16,7 @@ from ...comparison.leaderboard import rankings
 from ...comparison.naming import Entrant, entrants_by_name
 from ...errors import Incomplete, InvalidInput, UserError
 from ...files import atomic_write_text, check_new_dir
+from ...formatting import pluralize
 from ...game.rules import BISHOPS_AS_KNIGHTS
 from ...providers.base import Effort
 from ...report.document import build_document
@@ -199,6 +200,6 @@ def _show(
     else:
         console().print(experiment_table(ranked, document))
     table, numbers, *plots, page = files
-    plots_line = f"{len(plots) // 2} pictures beside them, as PNG and SVG"
+    plots_line = f"plus {pluralize(len(plots) // 2, 'plot')} (PNG and SVG)"
     for line in (table, numbers, plots_line, page):
         click.echo(line, err=True)

@@ -151,7 +151,7 @@ def title(figure: Figure, subject: str, group: Sequence[Entry]) -> None:
     selected = ", selected by draws" if group[0].selection else ""
     (pool,) = {entry.pool for entry in group} if len(changes) == 1 else ("",)
     chosen = f", pool {pool}" if pool else ""
-    text = f"{subject}{condition} ({group[0].eval}, n = {n}{selected}{chosen}; 95 % intervals)"
+    text = f"{subject}{condition} ({group[0].eval}, n = {n}{selected}{chosen}; 95% intervals)"
     figure.suptitle(text, fontsize=11, x=0.01, ha="left")
 
 
