@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cant_do_that_anymore import load
-from testing import cdta, measure, perfect, serving
+from testing import cdta, measure, perfect, positions, serving
 
 
 def test_failed_shows_the_answers_that_break_the_rule() -> None:
@@ -39,9 +39,20 @@ def test_prompts_are_the_messages_that_a_server_gets() -> None:
     assert list(json.loads(cdta("prompt", "--json", code=0).stdout)) == ["standard", "changed"]
 
 
-def test_base_models_get_one_text() -> None:
-    shown = cdta("prompt", "--model", "completions/openai/davinci-002", code=0).stdout
+@pytest.mark.parametrize("model", ["completions/openai/davinci-002", "openai/davinci-002"])
+def test_base_models_get_one_text(model: str) -> None:
+    shown = cdta("prompt", "--model", model, code=0).stdout
     assert shown.count("System: ") == 2 and shown.rstrip().endswith("Assistant:")
+
+
+def test_models_get_the_turns_that_their_api_is_sent() -> None:
+    shown = json.loads(cdta("prompt", "--json", "--model", "cot/m@http://localhost/v1").stdout)
+    with serving(lambda _: "e2e4") as server:
+        measure(server, model="cot/m", dataset=positions(1))
+    asked = {body["messages"][-1]["content"].partition("\n")[2] for body in server.requests}
+    assert {messages[-1]["content"].partition("\n")[2] for messages in shown.values()} <= asked
+    hosted = json.loads(cdta("prompt", "--json", "--model", "anthropic/claude-x").stdout)
+    assert [message["role"] for message in hosted["changed"][:3]] == ["system", "user", "assistant"]
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,12 @@ from ...formatting import pluralize
 from ...game.notation import notate, notate_game, with_move_numbers
 from ...game.rule_pool import example_of
 from ...game.rules import rules_named
-from ...providers.base import Message
-from ...providers.catalogue import parse_name
+from ...providers.access import split_address
+from ...providers.base import Message, ModelInfo
+from ...providers.catalogue import PROVIDERS, info_by_name
+from ...providers.chain_of_thought import THINK
 from ...providers.local import draw_board
-from ...providers.request_variants import as_text
+from ...providers.request_variants import as_text, user_first, with_user_turn
 from ...runs.lookup import LATEST, find_run
 from ...runs.storage import load_run
 from ...task.conditions import CONDITIONS, question
@@ -114,29 +116,43 @@ def prompt(
     \b
     cdta prompt
     cdta prompt --rules no-castling --condition placebo
-    cdta prompt --model completions/davinci-002
+    cdta prompt --model openai/davinci-002     a base model gets one text
 
-    They are printed as they are sent, and nothing is sent. The position is from a game that has a
-    special move under the rules.
+    It sends nothing. The position is an example with a special move under the rules. Servers that
+    reject this format get another one, which the notes of a run describe.
     """
     change = rules_named(rules)
     position = example_of(change)
     if not position:
         raise InvalidInput(f"{rules!r} forbids no move, so there is nothing to ask")
     texts = wording_named(wording)
-    prompts = {name: question(position, change, name, texts).messages for name in names}
-    is_text = bool(model and parse_name(model).as_text)
+    name, address = split_address(model, None)
+    info = info_by_name(name, address) if name else None
+    prompts = {
+        condition: _as_sent(question(position, change, condition, texts).messages, info)
+        for condition in names
+    }
+    is_text = info is not None and info.identity.get("api") == "completions"
     if as_json:
-        sent = {name: _payload(messages, is_text) for name, messages in prompts.items()}
+        sent = {condition: _payload(messages, is_text) for condition, messages in prompts.items()}
         click.echo(json.dumps(sent, indent=2, ensure_ascii=False))
         return
     screen = console()
-    for place, (name, messages) in enumerate(prompts.items()):
-        screen.print(f"{chr(10) if place else ''}== {name} ==", style="bold")
+    for place, (condition, messages) in enumerate(prompts.items()):
+        screen.print(f"{chr(10) if place else ''}== {condition} ==", style="bold")
         for line in (
             [as_text(messages)] if is_text else [f"{m.role}: {m.content}" for m in messages]
         ):
             screen.print(line, soft_wrap=True, highlight=False)
+
+
+def _as_sent(messages: tuple[Message, ...], info: ModelInfo | None) -> tuple[Message, ...]:
+    """Return the messages of the first request to a model."""
+    if info and info.thinking_tokens:
+        messages = with_user_turn(messages, THINK)
+    if info and info.identity.get("api") == "inspect" and info.provider not in PROVIDERS:
+        messages = user_first(messages)
+    return messages
 
 
 def _payload(messages: Sequence[Message], is_text: bool) -> object:
