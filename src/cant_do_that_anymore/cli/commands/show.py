@@ -60,7 +60,7 @@ def show(name: str, failed: bool, n: int) -> None:
     """
     run = load_run(find_run(name))
     screen, conditions = console(), run.plan.conditions
-    breaks = [sample for sample in run.samples if sample.breaks(CHANGED_CONDITION)]
+    breaks = [sample for sample in run.answered if sample.breaks(CHANGED_CONDITION)]
     chosen = breaks if failed else run.samples
     rule = run.plan.change.title
     screen.print(
