@@ -190,6 +190,21 @@ def test_a_damaged_folder_is_said_plainly_and_left_alone(
     assert content is None or path.read_text() == content
 
 
+@pytest.mark.parametrize(
+    "edit",
+    [lambda facts: facts["settings"], lambda facts: facts["conditions"][1]],
+    ids=["setting", "condition"],
+)
+def test_what_may_have_changed_answers_and_is_unknown_here_is_refused(
+    folder: Path, edit: Callable[[Facts], Facts]
+) -> None:
+    facts = json.loads((folder / "run.json").read_text())
+    edit(facts)["top_p"] = 0.5
+    (folder / "run.json").write_text(json.dumps(facts))
+    with pytest.raises(InvalidInput, match=r"unknown key in .*top_p"):
+        load_run(folder)
+
+
 def test_a_position_that_was_drawn_twice_is_two_samples(tmp_path: Path) -> None:
     said: Any = {"standard": "special", "changed": "legal"}
     save_run(run_of([(POOL[0], said)] * 2), tmp_path / "run")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
 from operator import add, attrgetter
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import chess
 
@@ -68,6 +68,12 @@ class Settings:
         reasoning_tokens: the token limit of the reasoning; None for as many as needed.
         extra_body: further fields of the request body, as JSON.
     """
+
+    # Files with a setting that is unknown here are refused: it may change answers.
+    __pydantic_config__: ClassVar[Mapping[str, object]] = {
+        "extra": "forbid",
+        "allow_inf_nan": False,
+    }
 
     temperature: float | None = 1.0
     max_tokens: int = CHAT_TOKENS

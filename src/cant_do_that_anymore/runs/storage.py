@@ -52,6 +52,8 @@ CHANGED = f"the file was changed; {AGAIN}"
 class SavedCondition:
     """A condition in ``run.json``; its rules are known by their identity."""
 
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
     name: str
     rules: str
     text: str
