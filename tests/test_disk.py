@@ -179,7 +179,8 @@ def test_what_is_kept_is_for_the_user_alone(server: Loopback, home: Path) -> Non
     home.mkdir()  # somebody else made it, for all to read
     cdta("run", *few(server), "--quiet", code=0)
     modes = {path.name: oct(path.stat().st_mode & 0o777) for path in home.iterdir()}
-    assert modes == {"answers.sqlite": "0o600", "datasets": "0o700", "runs": "0o700"}
+    folders = {"datasets": "0o700", "runs": "0o700"}
+    assert modes == {"answers.sqlite": "0o600", "opening.lock": "0o600", **folders}
 
 
 def test_an_estimate_needs_only_to_read(server: Loopback, small_disk: Path) -> None:

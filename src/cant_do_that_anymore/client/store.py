@@ -168,16 +168,17 @@ class Store:
             return error
 
     def _open_or_recover(self) -> sqlite3.Connection:
-        """Open the database, or recover a damaged one; only one process recovers at a time."""
-        with suppress(sqlite3.Error, OSError):  # another process may be moving it
-            if database := _open(self._path):
-                return database
-        with closing(_lock(self._path.with_name("rescue.lock"), LOCK_TIMEOUT)):
+        """Open the database, or recover a damaged one.
+
+        A lock keeps other processes from opening a damaged file while it is moved: SQLite would
+        write their log under the name of the new file.
+        """
+        with closing(_lock(self._path.with_name("opening.lock"), LOCK_TIMEOUT)):
             return _open(self._path) or self._recover()
 
     def _recover(self) -> sqlite3.Connection:
         damaged = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
-        for suffix in ("-wal", "-shm", ""):  # the database last: others see the damage until then
+        for suffix in ("-wal", "-shm", ""):
             with suppress(FileNotFoundError):
                 Path(f"{self._path}{suffix}").rename(f"{damaged}{suffix}")
         rows = intact_rows(damaged)
@@ -301,6 +302,7 @@ def _enable_wal(database: sqlite3.Connection) -> None:
 
 def _lock(path: Path, timeout: float) -> sqlite3.Connection:
     """Take a lock that holds until the connection is closed or the process ends."""
+    path.touch(0o600)
     lock = sqlite3.connect(path, timeout=timeout, isolation_level=None)
     try:
         lock.execute("BEGIN EXCLUSIVE")
