@@ -114,7 +114,7 @@ def test_any_model_version_makes_a_safe_file_name(home: Path, version: str) -> N
     assert json.loads(done.stdout)["version"] == version
     assert {path.name for path in home.iterdir()} <= {
         *("answers.sqlite", "answers.sqlite-shm", "answers.sqlite-wal", "datasets", "runs"),
-        "unfinished",
+        *("opening.lock", "unfinished"),
     }
     assert len(list((home / "datasets").iterdir())) == 1
 
