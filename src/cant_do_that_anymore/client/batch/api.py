@@ -6,7 +6,7 @@ another name for the file's purpose, wraps the batch it created, and writes stat
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -15,7 +15,14 @@ from urllib.parse import quote
 import aiohttp
 
 from ...errors import UserError
-from ...providers.base import Answer, RequestRejected, RequestVariant, TransientError
+from ...providers.base import (
+    Answer,
+    Question,
+    RequestRejected,
+    RequestVariant,
+    Settings,
+    TransientError,
+)
 from ...providers.openai_api import ServerModel
 from ...providers.responses import Response, error_message
 
@@ -45,22 +52,17 @@ class State:
 
     Attributes:
         status: the provider's word, in lower case.
-        done: how many requests are answered, ``failed`` and ``total`` likewise; 0 if unknown.
+        has_ended: whether no more results will come.
+        counts: how many requests are ``completed`` and ``failed``, and the ``total``, if known.
         files: the ids of the result files, as far as there are any.
         fault: why the batch failed, if it did.
     """
 
     status: str
-    done: int
-    failed: int
-    total: int
+    has_ended: bool
+    counts: Mapping[str, int]
     files: tuple[str, ...]
     fault: str
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether no more results will come."""
-        return self.status in FINAL_STATUSES
 
 
 class BatchApi:
@@ -73,10 +75,13 @@ class BatchApi:
     def __init__(self, model: ServerModel) -> None:
         self._model = model
 
-    def line(self, key: str, request: dict[str, Any]) -> bytes:
+    def line(
+        self, key: str, question: Question, settings: Settings, variant: RequestVariant
+    ) -> bytes:
         """Return a request as a line of a batch file."""
         envelope = {"custom_id": key, "method": "POST", "url": f"/v1{self._model.path}"}
-        return json.dumps(envelope | {"body": request}).encode() + b"\n"
+        body = self._model.request(question, settings, variant)
+        return json.dumps(envelope | {"body": body}).encode() + b"\n"
 
     async def upload(self, lines: Iterable[bytes]) -> str:
         """Upload requests and return the file's id."""
@@ -114,13 +119,15 @@ class BatchApi:
         if body is None:
             return None
         job = _unwrap(body)
-        status, counts = _text(job, "status").lower(), _field(job, "request_counts", dict)
-        done, failed, total = (
-            _field(counts, name, int) or 0 for name in ("completed", "failed", "total")
-        )
+        status, counts = _text(job, "status").lower(), _field(job, "request_counts", dict) or {}
         files = (_field(job, name, str) for name in ("output_file_id", "error_file_id"))
-        fault = self._error_text(_error_in(job))
-        return State(status, done, failed, total, tuple(filter(None, files)), fault)
+        return State(
+            status,
+            status in FINAL_STATUSES,
+            {name: n for name, n in counts.items() if isinstance(n, int)},
+            tuple(filter(None, files)),
+            self._error_text(_error_in(job)),
+        )
 
     async def results(self, file: str) -> list[dict[str, Any]] | None:
         """Return the results in a file that can be parsed; None if it does not exist."""

@@ -6,11 +6,10 @@ batch. Requests that a batch could not answer go into the next one, a few times.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 from ...errors import Stopped
 from ...providers.base import (
@@ -24,7 +23,7 @@ from ...providers.base import (
 )
 from ...providers.openai_api import ServerModel
 from ...providers.request_variants import fallbacks, limit_of
-from ..budget import FREE, STOPPED, Budget, Price
+from ..budget import STOPPED, Price
 from ..cache import request_key
 from ..client import Client, OnStatus
 from ..store import Store
@@ -56,24 +55,20 @@ class Pending:
     wanted: RequestVariant | None
     key: str = ""
     variant: RequestVariant = ()
-    answer: "asyncio.Future[Answer]" = field(default_factory=asyncio.Future)
+    answer: "asyncio.Future[Answer | None]" = field(default_factory=asyncio.Future)
 
-    def resolve(self, result: Answer | Exception) -> None:
-        """Resolve the request with an answer or an error."""
+    def resolve(self, result: Answer | Exception | None) -> None:
+        """Resolve the request with an answer or an error; with None, it is sent singly."""
         if self.answer.done():
             return
-        if isinstance(result, Answer):
-            self.answer.set_result(result)
-        else:
+        if isinstance(result, Exception):
             self.answer.set_exception(result)
+        else:
+            self.answer.set_result(result)
 
     def max_cost(self, price: Price) -> float:
         """Return the most that the request can cost."""
         return price.max_cost(self.request.question, limit_of(self.variant, self.settings))
-
-
-class NotWorthBatching(Exception):
-    """Too few requests are left for a batch."""
 
 
 class BatchClient(Client):
@@ -81,26 +76,17 @@ class BatchClient(Client):
 
     is_batched = True
 
-    def __init__(
-        self,
-        model: Model,
-        store: Store,
-        connections: int | None = None,
-        budget: Budget | None = None,
-        price: Price = FREE,
-    ) -> None:
-        super().__init__(model, store, connections, budget, price)
-        self._server = cast(ServerModel, model)  # the models that can answer in batches
-        self._price = price.in_batch
-        self._api = BatchApi(self._server)
+    def __init__(self, model: Model, store: Store, *args: Any) -> None:
+        super().__init__(model, store, *args)
+        self._api = BatchApi(cast(ServerModel, model))  # the models that can answer in batches
+        self._price = self.meter.price.in_batch
         self._journal = BatchJournal(store, model.info)
         self._batches = Batches(self._api, self._journal, self._stopped_within)
         self._open_requests = asyncio.Semaphore(MAX_REQUESTS)
         self._max_requests = MAX_REQUESTS
         self._waiting: list[Pending] = []
         self._busy = 0
-        self._started: Counter[Settings] = Counter()
-        self._first: set[tuple[str, Settings]] = set()
+        self._first: dict[Settings, set[str]] = {}
         self._probes_left = PROBES
         # Keys in the journal: of answers not yet saved, by request, and of saved answers.
         self._delivered: dict[tuple[str, Settings], list[str]] = {}
@@ -119,7 +105,8 @@ class BatchClient(Client):
             Stopped: if the user stops while a batch is pending; the batch goes on.
             Incomplete, UserError: as `Client` does.
         """
-        sending = asyncio.create_task(self._send_batches(on_status))
+        self._batches.on_status = on_status
+        sending = asyncio.create_task(self._send_batches())
         try:
             async with aclosing(super().answers(requests, settings, ahead=None)) as answers:
                 async for answer in answers:
@@ -131,9 +118,9 @@ class BatchClient(Client):
             self._forget_saved()
 
     async def _start(self, request: Request, settings: Settings) -> "asyncio.Future[Answer]":
-        self._started[settings] += 1
-        if self._started[settings] <= MIN_BATCH:
-            self._first.add((request.id, settings))
+        first = self._first.setdefault(settings, set())
+        if len(first) < MIN_BATCH:
+            first.add(request.id)
         return await super()._start(request, settings)
 
     async def _answer_with_retries(
@@ -146,8 +133,8 @@ class BatchClient(Client):
             if not send_now or self._find(pending):
                 self._waiting.append(pending)
                 try:
-                    return await pending.answer
-                except NotWorthBatching:
+                    if answer := await pending.answer:
+                        return answer
                     send_now = True
                 except RequestRejected as rejected:
                     fault = str(rejected)
@@ -179,7 +166,7 @@ class BatchClient(Client):
     ) -> bool:
         """Whether to send it singly: one of the first requests, or in an untried variant."""
         if variant is None:
-            return (request.id, settings) in self._first
+            return request.id in self._first[settings]
         return set(variant) != set(self.cache.variant(settings)) and self._may_probe()
 
     def _may_probe(self) -> bool:
@@ -204,21 +191,21 @@ class BatchClient(Client):
         for pending in self._waiting:
             pending.resolve(TransientError(STOPPED))
 
-    async def _send_batches(self, on_status: OnStatus) -> None:
+    async def _send_batches(self) -> None:
         """Send a batch whenever all remaining requests wait for one."""
         previous: list[Pending] = []
         try:
             while True:
                 await asyncio.sleep(QUIET_SECONDS)
                 if self._waiting and not self._busy and self._waiting == previous:
-                    await self._advance(on_status)
+                    await self._advance()
                     self._probes_left = PROBES
                 previous = list(self._waiting)
         except Exception as error:  # no request may wait forever
             self._error = error
             self._stop()
 
-    async def _advance(self, on_status: OnStatus) -> None:
+    async def _advance(self) -> None:
         """Deliver known answers, or follow a pending batch, or send one, or release the rest."""
         self._forget_saved()
         new: list[Pending] = []
@@ -236,12 +223,12 @@ class BatchClient(Client):
             pass  # their callers may add requests
         elif in_batches:
             file, in_batch = next(iter(in_batches.items()))
-            self.meter.budget.pay(await self._follow(file, in_batch, on_status) or 0.0)
+            self.meter.budget.pay(await self._follow(file, in_batch) or 0.0)
         elif len(new) <= MIN_BATCH:
             for pending in new:
-                pending.resolve(NotWorthBatching())
+                pending.resolve(None)
         else:
-            await self._send(self._fit_batch(new), on_status)
+            await self._send(self._fit_batch(new))
         self._waiting = [pending for pending in self._waiting if not pending.answer.done()]
 
     def _answer_by_another(self, pending: Pending) -> Answer | None:
@@ -268,8 +255,8 @@ class BatchClient(Client):
         lines: dict[Pending, bytes] = {}
         size, cost = 0, 0.0
         for pending in requests[: self._max_requests]:
-            body = self._server.request(pending.request.question, pending.settings, pending.variant)
-            line = self._api.line(pending.key, body)
+            question, settings = pending.request.question, pending.settings
+            line = self._api.line(pending.key, question, settings, pending.variant)
             size += len(line)
             cost += pending.max_cost(self._price)
             too_much = size > MAX_BYTES or cost > self.meter.budget.left
@@ -278,7 +265,7 @@ class BatchClient(Client):
             lines[pending] = line
         return lines
 
-    async def _send(self, lines: Mapping[Pending, bytes], on_status: OnStatus) -> None:
+    async def _send(self, lines: Mapping[Pending, bytes]) -> None:
         """Create a batch and wait for it."""
         reserve = sum(pending.max_cost(self._price) for pending in lines)
         await self.meter.budget.reserve(reserve, "batch")
@@ -293,16 +280,14 @@ class BatchClient(Client):
             )
             if file:
                 cost = reserve  # unless the actual cost is known
-                cost = await self._follow(file, list(lines), on_status)
+                cost = await self._follow(file, list(lines))
         finally:
             self.meter.budget.settle(reserve, reserve if cost is None else cost)
 
-    async def _follow(
-        self, file: str, in_batch: Sequence[Pending], on_status: OnStatus
-    ) -> float | None:
+    async def _follow(self, file: str, in_batch: Sequence[Pending]) -> float | None:
         """Wait for a batch, deliver its results and return its cost; None if stopped."""
         variants = {pending.key: pending.variant for pending in in_batch}
-        results = await self._batches.follow(file, variants, on_status)
+        results = await self._batches.follow(file, variants)
         if results is None:
             return None
         half = len(in_batch) // 2

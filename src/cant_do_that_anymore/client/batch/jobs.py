@@ -132,10 +132,12 @@ class Batches:
 
     Attributes:
         under_way: the id of the batch that is being followed, or an empty string.
+        on_status: gets its progress.
     """
 
     def __init__(self, api: BatchApi, journal: BatchJournal, stopped_within: StoppedWithin) -> None:
         self.under_way = ""
+        self.on_status: OnStatus = lambda _: None
         self._api = api
         self._journal = journal
         self._stopped_within = stopped_within
@@ -163,27 +165,24 @@ class Batches:
         return file
 
     async def follow(
-        self, file: str, variants: Mapping[str, RequestVariant], on_status: OnStatus
+        self, file: str, variants: Mapping[str, RequestVariant]
     ) -> dict[str, Answer | Exception] | None:
         """Wait until a file's batch has ended, and record its answers.
 
         Args:
             file: the id of the file.
             variants: the variants of the requests that are waited for, by key.
-            on_status: gets the progress.
 
         Returns:
             An answer or an error for every request in the file, by key; None if stopped.
         """
-        batch = self._journal.batch_of(file)
-        if not batch:  # the process that was creating it died
+        if not self._journal.batch_of(file):  # the process that was creating it died
             async with self._journal.exclusive():
-                batch = self._journal.batch_of(file) or await self._create_from(
-                    file, may_exist=True
-                )
-        self.under_way = batch
+                if not self._journal.batch_of(file):
+                    await self._create_from(file, may_exist=True)
+        self.under_way = batch = self._journal.batch_of(file)
         variants = {**self._journal.variants_in(file), **variants}
-        state = await self._last_state(batch, len(variants), on_status)
+        state = await self._last_state(batch, len(variants))
         if state and not state.has_ended:
             return None
         results = await self._results(state, variants)
@@ -196,7 +195,7 @@ class Batches:
             )
         return results
 
-    async def _create_from(self, file: str, *, may_exist: bool) -> str:
+    async def _create_from(self, file: str, *, may_exist: bool) -> None:
         """Create the batch of a file, unless it exists; after any error, look it up first."""
 
         async def find_or_create() -> str:
@@ -217,7 +216,6 @@ class Batches:
                     self._journal.ended(file, {})
             raise
         self._journal.set_batch(file, batch)
-        return batch
 
     async def _find(self, file: str) -> str | None:
         try:
@@ -226,16 +224,17 @@ class Batches:
             log.warning("it cannot be looked up whether a batch was sent before (%s)", error)
             return None
 
-    async def _last_state(self, batch: str, size: int, on_status: OnStatus) -> State | None:
+    async def _last_state(self, batch: str, size: int) -> State | None:
         """Poll until the batch has ended or the client stops; None if it does not exist."""
         started, wait = time.monotonic(), FIRST_POLL
         while True:
             state = await self._with_retries(partial(self._api.state, batch))
             if not state or state.has_ended:
                 return state
-            failed = f", {state.failed:,} failed" if state.failed else ""
-            status, total = state.status.replace("_", " "), state.total or size
-            on_status(f"batch {status}: {state.done:,} of {total:,} answered{failed}")
+            status = state.status.replace("_", " ")
+            done, failed, total = (state.counts.get(n) for n in ("completed", "failed", "total"))
+            failures = f", {failed:,} failed" if failed else ""
+            self.on_status(f"batch {status}: {done or 0:,} of {total or size:,} answered{failures}")
             if time.monotonic() - started > LONGEST_BATCH:
                 raise Incomplete(
                     f"the batch {batch} has not ended in {duration(LONGEST_BATCH)}; cancel it "
