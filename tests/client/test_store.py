@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -243,17 +242,6 @@ def test_a_store_of_another_version_is_refused_in_one_sentence_and_left_as_it_is
     assert {*path.parent.iterdir()} == {path, path.with_name("opening.lock")}
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("saved_answers",)]
-
-
-def test_a_new_file_that_another_process_is_just_making_is_waited_for(path: Path) -> None:
-    with closing(sqlite3.connect(path, check_same_thread=False)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        later = threading.Timer(0.2, other.rollback)
-        later.start()
-        save(path, {"key": E2E4})
-        later.join()
-    assert found(path, "key")
-    assert not [*path.parent.glob("*.damaged-*")]
 
 
 def test_a_lock_is_for_one_until_it_is_released(path: Path) -> None:

@@ -265,7 +265,8 @@ def _open(path: Path) -> sqlite3.Connection | None:
     with ExitStack() as unless_intact:
         database = unless_intact.enter_context(closing(_connect(path)))
         try:
-            _enable_wal(database)
+            # Readers do not block the writer.
+            database.execute("PRAGMA journal_mode = WAL")
             tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             if tables.fetchall() not in ([], [(_TABLE,)]):
                 raise UserError(
@@ -282,22 +283,6 @@ def _open(path: Path) -> sqlite3.Connection | None:
             if error.sqlite_errorcode & 0xFF in _DISK_ERRORS:
                 raise
     return None
-
-
-def _enable_wal(database: sqlite3.Connection) -> None:
-    """Switch to write-ahead logging, so that readers do not block the writer.
-
-    SQLite does not wait for another process that is doing the same, so this retries.
-    """
-    started = time.monotonic()
-    while True:
-        try:
-            database.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if not _is_busy(error) or time.monotonic() - started > LOCK_TIMEOUT:
-                raise
-        time.sleep(0.01)
 
 
 def _lock(path: Path, timeout: float) -> sqlite3.Connection:
