@@ -69,24 +69,18 @@ def atomic_dir(path: Path, *, replace: bool = False) -> Iterator[Path]:
         yield temporary
         with suppress(OSError):  # Windows cannot rename onto an empty folder
             target.rmdir()
-        while not _renamed(temporary, target, replace=replace):
-            with suppress(FileNotFoundError):  # another process has moved it first
-                target.rename(moved := _temporary_path(target))
-                shutil.rmtree(moved, ignore_errors=True)
+        while temporary.exists():
+            try:
+                temporary.rename(target)
+            except OSError as error:
+                if not replace or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                with suppress(FileNotFoundError):  # another process has moved it first
+                    target.rename(moved := _temporary_path(target))
+                    shutil.rmtree(moved, ignore_errors=True)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-
-
-def _renamed(temporary: Path, target: Path, *, replace: bool) -> bool:
-    """Rename a folder; return False if one with contents is there and may be replaced."""
-    try:
-        temporary.rename(target)
-    except OSError as error:
-        if not replace or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
-        return False
-    return True
 
 
 def check_new_dir(path: Path) -> None:

@@ -68,7 +68,8 @@ def test_which_answer_counts(
         assert save(store, settings, answer) == first.setdefault(settings, answer)
     cache = ModelCache(MODEL, store)
     assert cache.answer(ASK, wanted) == found
-    assert cache.had_truncation([replace(ASK, draw=9), ASK], wanted) == was_truncated
+    asks = cache.limited([replace(ASK, draw=9), ASK], wanted)
+    assert [ask.same_limit_only for ask in asks] == [was_truncated] * 2
     of_the_same_limit = limit_of((), wanted) in (limit_of((), settings) for settings in first)
     same_limit_only = replace(ASK, same_limit_only=True)
     assert cache.answer(same_limit_only, wanted) == (found if of_the_same_limit else None)

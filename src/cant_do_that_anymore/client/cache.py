@@ -1,7 +1,7 @@
 """Cache keys, and the cached answers and request variants of one model."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -106,22 +106,19 @@ class ModelCache:
                 return None if smaller and saved.stop_reason == "length" else saved
         return None
 
-    def had_truncation(self, requests: Iterable[Request], settings: Settings) -> bool:
-        """Whether the next smaller token limit truncated the answer to any of the requests."""
+    def limited(self, requests: list[Request], settings: Settings) -> list[Request]:
+        """Return the requests; answers of other limits no longer count if one was truncated.
+
+        That is, if the next smaller token limit truncated the answer to any of the requests.
+        """
         first, *others = self.cached_variants(settings)
         smaller_limits = [cached.digest for cached in others if cached.limit < first.limit]
         for request in requests if smaller_limits else ():
             keys = (cache_key(digest, request) for digest in smaller_limits)
             saved = next(filter(None, map(self._get, keys)), None)
             if saved and saved.stop_reason == "length":
-                return True
-        return False
-
-    def limited(self, requests: list[Request], settings: Settings) -> list[Request]:
-        """Return the requests; after a truncation, answers of other limits no longer count."""
-        if not self.had_truncation(requests, settings):
-            return requests
-        return [replace(request, same_limit_only=True) for request in requests]
+                return [replace(request, same_limit_only=True) for request in requests]
+        return requests
 
     async def save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
         """Save the answer under the variant in which it was requested.
@@ -154,11 +151,8 @@ class ModelCache:
 
     def variants(self, settings: Settings) -> list[RequestVariant]:
         """Return the request variants used with these settings, the current one first."""
-        return [
-            cached.variant
-            for cached in self.cached_variants(settings)
-            if cached.settings == settings
-        ]
+        cached_variants = self.cached_variants(settings)
+        return [cached.variant for cached in cached_variants if cached.settings == settings]
 
     def cached_variants(self, settings: Settings) -> list[CachedVariant]:
         """Return the variants with cached answers: the current one, then by decreasing token limit.
@@ -172,19 +166,14 @@ class ModelCache:
     def _find_cached_variants(
         self, settings: Settings, variant: RequestVariant, *used: tuple[Any, ...]
     ) -> list[CachedVariant]:
-        first = self._cached_variant(settings, variant)
-        others = []
+        first, others = self._cached_variant(settings, variant), []
         for max_tokens, reasoning_tokens, *conceded in used:
             other = replace(settings, max_tokens=max_tokens, reasoning_tokens=reasoning_tokens)
-            if (other, set(conceded)) != (settings, set(variant)):
-                others.append(self._cached_variant(other, tuple(conceded)))
-        others.sort(key=lambda cached: -cached.limit)
-        fitting = (
-            cached
-            for cached in others
-            if cached.settings == settings or cached.limit <= first.limit
-        )
-        return [first, *fitting]
+            cached = self._cached_variant(other, tuple(conceded))
+            fits = other == settings or cached.limit <= first.limit
+            if fits and cached.digest != first.digest:
+                others.append(cached)
+        return [first, *sorted(others, key=lambda cached: -cached.limit)]
 
     def _describe_variant(self, settings: Settings, variant: RequestVariant) -> CachedVariant:
         name = variant_digest(self._model, settings, variant)
