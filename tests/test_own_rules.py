@@ -96,12 +96,10 @@ def test_rules_of_the_catalogue_are_known_by_their_key_and_equal_rules_by_one_di
 View = Callable[[chess.Board], chess.Board]
 
 
-def rules_with(key: str, view: View | None = None) -> Rules:
-    """Rules like those, with another key and another view."""
-    named = type("Named", (NoEnPassant,), {"key": key})
-    if view:
-        named.view = lambda _, board: view(board)  # type: ignore[attr-defined]
-    return named()  # type: ignore[no-any-return]
+def rules_with(key: str, view: Callable[[chess.Board], Any] | None = None, **texts: Any) -> Rules:
+    """Rules like those, with another key, other texts and another view."""
+    methods = {"view": lambda _, board: view(board)} if view else {}
+    return type("Named", (NoEnPassant,), {"key": key, **texts, **methods})()  # type: ignore[no-any-return]
 
 
 def careless(board: chess.Board) -> chess.Board:
@@ -116,6 +114,22 @@ def castling_if(holds: Callable[[chess.Board], bool]) -> View:
             view.castling_rights = 0
         return view
 
+    return view
+
+
+def flipped(board: chess.Board) -> chess.Board:
+    view = board.copy(stack=False)
+    view.turn = not view.turn
+    return view
+
+
+def flipped_in_check(board: chess.Board) -> chess.Board:
+    return flipped(board) if board.is_check() else board.copy(stack=False)
+
+
+def elsewhere(board: chess.Board) -> chess.Board:
+    view = chess.Board()
+    view.turn = board.turn
     return view
 
 
@@ -144,10 +158,24 @@ def test_rules_may_depend_on_the_moves_of_the_board() -> None:
             rules_with("every-second", every_second),
             "every-second answers differently when asked twice",
         ),
+        (rules_with("mute", statement=None), "'mute' need a statement .*, not None"),
+        (rules_with("mute", statement=" "), "'mute' need a statement .*, not ' '"),
+        (rules_with("nameless", title=""), "'nameless' need a title .*, not ''"),
+        (
+            rules_with("forgot", lambda _: None),
+            r"view\(\) of forgot returns None, not a chess.Board",
+        ),
+        (rules_with("fen", chess.Board.fen), r"view\(\) of fen returns '.*', not a chess.Board"),
+        (rules_with("flipped", flipped), r"view\(\) of flipped gives the move to the other side"),
+        (rules_with("sometimes", flipped_in_check), "sometimes gives the move to the other side"),
+        (
+            rules_with("elsewhere", elsewhere),
+            r"view\(\) of elsewhere allows [a-h1-8]{4} where the side to move has no piece",
+        ),
         (NoEnPassant, r"a value such as MyRule\(\), not <class"),
         (3, "not 3"),
     ],
-    ids=["key", "taken", "view", "random", "stateful", "class", "number"],
+    ids=lambda value: getattr(value, "key", None) if isinstance(value, Rules) else "",
 )
 def test_rules_that_cannot_work_are_refused_in_one_sentence(rules: Any, sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):

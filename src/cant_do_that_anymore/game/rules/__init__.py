@@ -4,7 +4,7 @@ from itertools import permutations
 
 from ...errors import InvalidInput, unknown_value
 from .base import STANDARD, Rules, Standard, board_after, check_forbids_something, copy_as, move_on
-from .custom import check_key, digest_of
+from .custom import check_rules, digest_of
 from .restrictions import KnightsCannotJump, NoCastling, PawnsOneStep
 from .swaps import PLURALS, PieceSwap
 
@@ -50,11 +50,11 @@ def rules_named(key: str) -> Rules:
 
 
 def resolve_rules(rules: Rules | str) -> Rules:
-    """Return rules given by key, or user-defined rules after a check of their key.
+    """Return rules given by key, or user-defined rules after a check.
 
     Raises:
-        InvalidInput: if there are no rules of that key, or user-defined rules have an invalid key
-            or one of the catalogue.
+        InvalidInput: if there are no rules of that key, or user-defined rules cannot work or have
+            a key of the catalogue.
     """
     if isinstance(rules, str):
         return rules_named(rules)
@@ -62,8 +62,10 @@ def resolve_rules(rules: Rules | str) -> Rules:
         raise InvalidInput(
             f"rules are a key (see cdta rules) or a value such as MyRule(), not {rules!r}"
         )
-    check_key(rules)
-    if CATALOGUE.get(rules.key, rules) != rules:
+    if rules in CATALOGUE.values():
+        return rules
+    check_rules(rules)
+    if rules.key in CATALOGUE:
         raise InvalidInput(
             f"the key {rules.key!r} is one of the catalogue: give your rules another"
         )

@@ -69,7 +69,7 @@ class Rules(ABC):
         The position may come from a game under other rules, so the opponent's king may be in
         check; no move captures it.
         """
-        return self._read_only_view(board).generate_legal_moves(to_mask=chess.BB_ALL & ~board.kings)
+        return legal_moves_of(self._read_only_view(board), board)
 
     def is_legal(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether the side to move may play ``move``."""
@@ -117,6 +117,11 @@ class Standard(Rules):
 
 
 STANDARD = Standard()
+
+
+def legal_moves_of(view: chess.Board, board: chess.Board) -> Iterator[chess.Move]:
+    """Yield the legal moves of a view of ``board`` that capture no king."""
+    return view.generate_legal_moves(to_mask=chess.BB_ALL & ~board.kings)
 
 
 def check_forbids_something(rules: Rules) -> None:

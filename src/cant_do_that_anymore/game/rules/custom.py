@@ -8,20 +8,29 @@ from random import Random
 import chess
 
 from ...errors import InvalidInput
-from .base import Rules
+from .base import Rules, legal_moves_of
 
 _GAMES, _PLIES = 20, 60
 _KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
-def check_key(rules: Rules) -> None:
-    """Reject a key that cannot be part of a file name.
+def check_rules(rules: Rules) -> None:
+    """Reject user-defined rules that cannot work, as far as one board shows.
 
     Raises:
-        InvalidInput: if it is not a key such as ``no-en-passant``.
+        InvalidInput: if the key cannot be part of a file name, a text is missing, or ``view`` does
+            not return a board with the same side to move.
     """
     if not isinstance(rules.key, str) or not _KEY.fullmatch(rules.key):
         raise InvalidInput(f"the key of rules is a name such as 'no-en-passant', not {rules.key!r}")
+    for name, purpose in (
+        ("statement", "the text of the prompt"),
+        ("title", "the name in reports"),
+    ):
+        text = getattr(rules, name)
+        if not isinstance(text, str) or not text.strip():
+            raise InvalidInput(f"the rules {rules.key!r} need a {name} ({purpose}), not {text!r}")
+    _moves(rules, chess.Board())
 
 
 @cache
@@ -29,7 +38,8 @@ def digest_of(rules: Rules) -> str:
     """Return a digest of the statement and of the legal moves in random games under the rules.
 
     Raises:
-        InvalidInput: if ``view`` changes the board, or gives different results for equal boards.
+        InvalidInput: if ``view`` changes the board, returns no board of the same position, or gives
+            different results for equal boards.
     """
     random, digest = Random(0), sha256(rules.statement.encode())
     seen: list[tuple[chess.Board, list[str]]] = []
@@ -57,4 +67,19 @@ def digest_of(rules: Rules) -> str:
 
 
 def _moves(rules: Rules, board: chess.Board) -> list[str]:
-    return sorted(move.uci() for move in rules.legal_moves(board))
+    """Return the legal moves, after a check of the view that they come from."""
+    view = rules.view(board)
+    if not isinstance(view, chess.Board):
+        raise InvalidInput(f"view() of {rules.key} returns {view!r}, not a chess.Board")
+    if view.turn != board.turn:
+        raise InvalidInput(
+            f"view() of {rules.key} gives the move to the other side; return a copy with the same turn"
+        )
+    moves = sorted(legal_moves_of(view, board), key=chess.Move.uci)
+    for move in moves:
+        if board.color_at(move.from_square) != board.turn:
+            raise InvalidInput(
+                f"view() of {rules.key} allows {move} where the side to move has no piece; "
+                "return a copy of the board with other moves, not another position"
+            )
+    return [move.uci() for move in moves]
