@@ -73,7 +73,7 @@ def _moves(rules: Rules, board: chess.Board) -> list[str]:
         raise InvalidInput(f"view() of {rules.key} returns {view!r}, not a chess.Board")
     if view.turn != board.turn:
         raise InvalidInput(
-            f"view() of {rules.key} gives the move to the other side; return a copy with the same turn"
+            f"view() of {rules.key} gives the move to the other side; keep the turn of the board"
         )
     moves = sorted(legal_moves_of(view, board), key=chess.Move.uci)
     for move in moves:
