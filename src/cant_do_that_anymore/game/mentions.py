@@ -164,6 +164,8 @@ def takes_pawn_to_last_rank(move: chess.Move, board: chess.Board) -> bool:
 def mentions_in(text: str, resolver: Resolver) -> list[Mention]:
     """Find everything in a text that looks like a move, in order.
 
+    A square is left out if the next mention is a piece that moves there: "so g3. Bg3".
+
     >>> board = chess.Board()
     >>> [m.text for m in mentions_in("Nf3, e2-e4 or pawn to d4", Resolver(board, STANDARD))]
     ['Nf3', 'e2-e4', 'pawn to d4']
@@ -177,7 +179,14 @@ def mentions_in(text: str, resolver: Resolver) -> list[Mention]:
         if mention:
             mentions.append(mention)
         position = path.end() if path else mention.end if mention else at + 1
-    return mentions
+    following = [*mentions, None][1:]
+    pairs = zip(mentions, following, strict=True)
+    return [mention for mention, after in pairs if not (after and _is_target(mention, after))]
+
+
+def _is_target(square: Mention, after: Mention) -> bool:
+    goes_there = square.text == after.text[-2:] and "x" not in after.text
+    return goes_there and not after.weak and after.move not in (None, square.move)
 
 
 def _mention(text: str, at: int, resolver: Resolver) -> Mention | None:

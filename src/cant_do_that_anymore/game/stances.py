@@ -42,8 +42,7 @@ _FORBIDDEN = (
     r"(?:legal|allowed|possible|permitted|valid|available|playable|option|move\b|choice)"
 )
 _OLD_RULES = (
-    r"normal(?:ly)?|usual(?:ly)?|ordinar(?:y|ily)|typical(?:ly)?|habitual(?:ly)?|otherwise"
-    r"|traditional(?:ly)?|instinct\w*|temp(?:ted|ting|tation)|habits?"
+    r"(?:normal|usual|ordinar|typical|habit|tradition|instinct)\w*|otherwise|temp(?:ted|ting|tation)"
     r"|(?:standard|regular|classical|orthodox|conventional|real|old) (?:chess|rules|move|play|game)"
 )
 _OLD_SCOPE = re.compile(
@@ -54,7 +53,7 @@ _OLD_SCOPE = re.compile(
 )
 _REJECTED_BEFORE = re.compile(
     r"\b(?:forbids?|prohibits?|rules? out|excludes?|disregard\w*|ignor(?:e|ing)|no way to|miss"
-    r"|give up|statt|anstatt|normalerweise|normalement|au lieu de|en lugar de|en vez de|invece di"
+    r"|give up|statt|anstatt|au lieu de|en lugar de|en vez de|invece di"
     r"|вместо|not(?! only)|never|\w+n't|cannot|instead of|rather than|in place of|unlike|neither"
     r"|nor|avoid(?:s|ing)?|anything but|skip|refrain\w*|love to|wrong to|without|unable to|except"
     r"|would have|would've|wanted to|hoped to|meant to|intended to|planned to|was going to"
@@ -75,7 +74,7 @@ _SUPPOSED_CHOICE = re.compile(
 )
 _FOREIGN_NO = (
     r"ist (?:nicht|illegal|verboten|unmöglich)|nicht (?:mehr )?(?:erlaubt|legal|möglich)|n'est"
-    r"|est (?:illégal|interdit|impossible)|es ilegal|no es|è illegale|non è|不|非法|违法|違法"
+    r"|est (?:illégal|interdit|impossible)|(?:es|é) ilegal|no es|è illegale|non è|不|非法|违法|違法"
     r"|禁|反則|запрещ|нельзя|невозмож|não é|mag niet|niet meer|불가"
 )
 _FILLER = (
@@ -193,7 +192,8 @@ _PRAISED = re.compile(
 )
 _NUMBER_AT_END = re.compile(r"\d+\)+\s*$")
 _NEGATION = re.compile(
-    rf"\b(?:not|no|never|\w+n't|cannot|without|forbid\w*|old|rules?|{_FORBIDDEN}|{_OLD_RULES})\b",
+    rf"\b(?:not|no|never|\w+n't|cannot|without|forbid\w*|old|rules?|{_FORBIDDEN}|{_OLD_RULES}"
+    rf"|aber|mais|pero|mas|maar|но)\b|但|{_FOREIGN_NO}",
     re.IGNORECASE,
 )
 _IF = re.compile(r"\b(?:if|whether)\W+(?:the move\W+)?$", re.IGNORECASE)

@@ -38,8 +38,8 @@ _BEGINNING = re.compile(
 )
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]*")
 _CONTRAST = (
-    r"but|however|yet|though|although|while|whereas|actually|instead|wait|hmm|sorry|correction|oops"
-    r"|hold on|on (?:closer|second|reflection|further)"
+    r"(?<!anything )but|however|yet|though|although|while|whereas|actually|instead|wait|hmm"
+    r"|sorry|correction|oops|hold on|on (?:closer|second|reflection|further)"
 )
 _CONCLUSION = (
     r"so|then|therefore|thus|hence|overall|in (?:conclusion|summary|short|the end)|consequently"
@@ -78,7 +78,7 @@ _GENERAL = re.compile(
 )
 _NOT = re.compile(
     r"\b(?:not(?! only| just| merely)|never|cannot|neither\b.{0,80}?\bnor|nor|neither|nothing|no"
-    r"|without|wrong|false|incorrect|untrue)\b|n't\b",
+    r"|far from|anything but|hardly|without|wrong|false|incorrect|untrue)\b|n't\b",
     re.IGNORECASE,
 )
 _DENIED = re.compile(r"\b(?:is|are|would be) (?:false|wrong|incorrect|untrue)\b", re.IGNORECASE)
