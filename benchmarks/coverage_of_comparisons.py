@@ -53,7 +53,8 @@ def differences(
             shared = (random.random(of.n) < 0.5).tolist()
             before2 = [a if s else b for a, b, s in zip(before1, before2, shared, strict=True)]
             after2 = [a if s else b for a, b, s in zip(after1, after2, shared, strict=True)]
-        tally = difference_tally(_relative(before1, after1), _relative(before2, after2), games)
+        first, second = _relative(before1, after1), _relative(before2, after2)
+        tally = difference_tally(first, second, games, 1.0)
         if tally:
             held.append(tally.contains(other[1] - one[1]))
             different.append(tally.p(0.0) < 0.05)

@@ -175,7 +175,7 @@ def _of_counts(measure: str, n: int, had: int, kept: int, both: int) -> Tally | 
     if measure == IMPACT and had in (0, n):
         counts = {(-1, 1): lost, (0, 1): both, (1, 1): 0}
     cells = tuple(Cell(*pair, count) for pair, count in counts.items())
-    return Tally(cells, critical_factor=CRITICAL_FACTOR) if had or measure != IMPACT else None
+    return Tally(cells, CRITICAL_FACTOR) if had or measure != IMPACT else None
 
 
 Cells = dict[tuple[float, float, bool], Outcome]
@@ -239,9 +239,9 @@ def differences_of_stopped(
         both = (stops(_seen_alone(each), len(each[0])) for each in (first, second))
         for (precision, size1), (_, size2) in zip(*both, strict=True):
             n = min(size1, size2)
-            if tally := difference_tally(_relative(first, n), _relative(second, n), range(n)):
-                looked_at = replace(tally, critical_factor=CRITICAL_FACTOR)
-                held[precision].append(looked_at.contains(other[1] - one[1]))
+            ratios = _relative(first, n), _relative(second, n)
+            if tally := difference_tally(*ratios, range(n), CRITICAL_FACTOR):
+                held[precision].append(tally.contains(other[1] - one[1]))
     _of_counts.cache_clear()
     return [float(np.mean(each)) for each in held.values()]
 

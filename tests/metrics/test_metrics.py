@@ -1,87 +1,43 @@
 """The numbers: models whose score is known, and the edges."""
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import pstdev
 
 import pytest
 
-from cant_do_that_anymore import Spec
 from cant_do_that_anymore.game.move_parser import moves_in
-from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
-from cant_do_that_anymore.metrics.compute import compute as computed
+from cant_do_that_anymore.game.position import Position
+from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES
-from cant_do_that_anymore.metrics.notes import notes_on
-from cant_do_that_anymore.metrics.types import Results
 from cant_do_that_anymore.providers.base import Answer, Usage
-from cant_do_that_anymore.providers.local import RandomModel
-from cant_do_that_anymore.task.conditions import OF_CONTROLS
-from cant_do_that_anymore.task.samples import Trial
+from cant_do_that_anymore.task.conditions import OF_CONTROLS, OF_DIAGNOSIS
 from cant_do_that_anymore.task.scorer import original_violations
-from cant_do_that_anymore.task.spec import plan_for
-from cant_do_that_anymore.task.types import Condition, Sample
+from testing import POOL, Asked, Play, plan_of, played, run_of
 
-POOL = shipped_pool("pool")[:40]
-Reply = Callable[[Position], str]
-PLAN = plan_for(Spec(), RandomModel.info)
 OF_MOVES = ["special", "forbidden", "adapted", "legal", "illegal"]
 UNUSABLE = ["unreadable", "truncated", "refused", "error"]
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
 
 
-def sample_of(position: Position, standard: Answer, changed: Answer) -> Sample:
-    return Trial(position, 0).sample([standard, changed], PLAN.conditions, PLAN.reading)
-
-
-def compute(samples: list[Sample]) -> Results:
-    return computed(samples, PLAN)
-
-
-def special(position: Position) -> str:
-    return position.special_moves[0]
-
-
-def adapting(position: Position) -> str:
-    return min(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(position.board()))
-
-
-def empty(_: Position) -> str:
-    return ""
-
-
-def samples_of(
-    standard: Reply, changed: Reply, positions: Sequence[Position] | None = None
-) -> list[Sample]:
-    return [
-        sample_of(
-            position,
-            Answer(standard(position), usage=Usage(10, 2, cached_tokens=4)),
-            Answer(changed(position), usage=Usage(12, 1), reasoning=f"Not {special(position)}!"),
-        )
-        for position in (POOL if positions is None else positions)
-    ]
-
-
-def notes(samples: list[Sample], results: Results) -> str:
-    return " | ".join(notes_on(samples, results, replace(PLAN, wanted=len(samples)), []))
-
-
 @pytest.mark.parametrize(
     ("standard", "changed", "expected", "noted"),
     [
-        (special, special, {IMPACT: 0, "adaptation_rate": 0, "mcnemar_p": 1}, ""),
+        ("special", "special", {IMPACT: 0, "adaptation_rate": 0, "mcnemar_p": 1}, ""),
         (
-            *(special, adapting),
+            *("special", "adapted"),
             {IMPACT: -1, "adaptation_rate": 1, "variant_legal_proportion": 1},
             "",
         ),
         # Falling silent looks perfect but never adapts, and the notes say so.
-        (special, empty, {IMPACT: -1, "adaptation_rate": 0}, "the drop is not adapting"),
         (
-            *(empty, special),
+            *("special", "unreadable"),
+            {IMPACT: -1, "adaptation_rate": 0},
+            "the drop is not adapting",
+        ),
+        (
+            *("unreadable", "special"),
             {IMPACT: None, "delta": 1, "adaptation_rate": None},
             "impact factor does not exist",
         ),
@@ -89,18 +45,22 @@ def notes(samples: list[Sample], results: Results) -> str:
     ids=["always special", "perfect", "silent", "no habit"],
 )
 def test_models_of_known_behavior_have_known_numbers(
-    standard: Reply, changed: Reply, expected: dict[str, float | None], noted: str
+    standard: Play, changed: Play, expected: dict[str, float | None], noted: str
 ) -> None:
-    samples = samples_of(standard, changed)
-    results = compute(samples)
-    assert results.metrics.items() >= expected.items()
-    assert noted in notes(samples, results)
-    assert ("not adapting" in notes(samples, results)) == (changed is empty)
-    assert ("40 unreadable" in notes(samples, results)) == (empty in (standard, changed))
+    run = played("m", changed, standard, POOL[:40])
+    notes = " | ".join(run.notes)
+    assert run.results.metrics.items() >= expected.items()
+    assert noted in notes
+    assert ("not adapting" in notes) == (changed == "unreadable")
+    assert ("40 unreadable" in notes) == ("unreadable" in (standard, changed))
 
 
 def test_tokens_are_summed() -> None:
-    metrics = compute(samples_of(special, adapting, POOL[:4])).metrics
+    answers = {
+        "standard": Answer("", usage=Usage(10, 2, cached_tokens=4)),
+        "changed": Answer("", usage=Usage(12, 1)),
+    }
+    metrics = run_of([(position, answers) for position in POOL[:4]]).results.metrics
     kinds = {"prompt": 22, "completion": 3, "total": 25, "cached": 4}
     assert metrics.items() >= {f"usage_{kind}_tokens": 4 * n for kind, n in kinds.items()}.items()
 
@@ -114,11 +74,12 @@ def test_every_number_of_five_samples_is_the_one_worked_out_by_hand() -> None:
         (fourth, "a7a5", "e4e9"),  # legal, no move
         (first, "h8h8", "a1a8"),  # no move, illegal
     ]
-    samples = [
-        sample_of(position, Answer(standard), Answer(changed, reasoning="f8g7 or f1b5?"))
-        for position, standard, changed in told
-    ]
-    found = compute(samples).metrics
+    found = run_of(
+        [
+            (position, {"standard": Answer(a), "changed": Answer(b, reasoning="f8g7 or f1b5?")})
+            for position, a, b in told
+        ]
+    ).results.metrics
     shares = {
         "variant_impact_factor": -1 / 2,
         "delta": -1 / 5,
@@ -156,8 +117,7 @@ def test_every_number_of_five_samples_is_the_one_worked_out_by_hand() -> None:
 def test_where_the_special_move_is_the_only_one_chance_plays_it() -> None:
     told = "1. e4 e5 2. Nf3 Nf6 3. Nxe5 Nxe4 4. Qe2 Nxf2 5. Nc6+ Qe7 6. Nxe7 Nxh1 7. Nc6+"
     only = Position(1, tuple(moves_in(told, STANDARD)), ("f8e7",))
-    samples = samples_of(special, special, [only])
-    assert compute(samples).metrics["random_special_proportion"] == 1
+    assert played(positions=[only]).results.metrics["random_special_proportion"] == 1
 
 
 def test_the_measures_are_those_of_the_protocol() -> None:
@@ -175,36 +135,40 @@ def test_the_measures_are_those_of_the_protocol() -> None:
 
 
 def test_moves_and_answers_about_knowledge_are_counted_by_kinds_of_their_own() -> None:
-    for condition in plan_for(Spec(diagnose=True), RandomModel.info).conditions:
+    for condition in plan_of(names=OF_DIAGNOSIS).conditions:
         kinds = ["right", "wrong"] if condition.name.startswith("knows_") else OF_MOVES
         assert condition.outcomes == [*kinds, *UNUSABLE]
 
 
 def test_numbers_over_controls_are_made_of_their_answers_and_others_are_not() -> None:
-    plan = plan_for(Spec(diagnose=True), RandomModel.info)
-    few = [each for each in plan.conditions if each.name in OF_CONTROLS]
+    plan = plan_of(names=OF_DIAGNOSIS)
 
-    def asked(position: Position, conditions: Sequence[Condition], placebo: str) -> Sample:
-        said = (placebo if each.name == "placebo" else special(position) for each in conditions)
-        answers = [Answer(text, usage=Usage(1, 0)) for text in said]
-        return Trial(position, 0).sample(answers, conditions, plan.reading)
+    def asked(position: Position, names: tuple[str, ...], placebo: str) -> Asked:
+        special = position.special_moves[0]
+        said = {name: placebo if name == "placebo" else special for name in names}
+        return position, {name: Answer(text, usage=Usage(1, 0)) for name, text in said.items()}
 
-    samples = [asked(position, plan.conditions, special(position)) for position in POOL[:10]]
-    controls = [asked(p, few, special(p) if p in POOL[10:15] else "") for p in POOL[10:20]]
-    found = computed(samples, plan, controls)
+    asked_samples = [asked(p, OF_DIAGNOSIS, p.special_moves[0]) for p in POOL[:10]]
+    placebos = [p.special_moves[0] for p in POOL[10:15]] + [""] * 5
+    asked_controls = [
+        asked(p, OF_CONTROLS, said) for p, said in zip(POOL[10:20], placebos, strict=True)
+    ]
+    found = run_of(asked_samples, plan, asked_controls).results
     assert found.metrics["usage_prompt_tokens"] == 6 * 10 + 3 * 10
     assert found.metrics["placebo_collateral_change"] == -1 / 2
     bounds = found.bounds["placebo_collateral_change"]
     assert (bounds.low, bounds.high, bounds.complete) == (-1 / 2, 0, 0)
     assert "placebo_impact_factor" not in found.bounds
-    of_one_game = [replace(each, position=replace(each.position, game=1)) for each in controls]
-    around = computed(samples, plan, of_one_game).intervals["placebo_collateral_change"]
-    assert around.low < found.intervals["placebo_collateral_change"].low
+    of_one_game = [(replace(position, game=1), said) for position, said in asked_controls]
+    around = run_of(asked_samples, plan, of_one_game).results.intervals
+    collateral = "placebo_collateral_change"
+    assert around[collateral].low < found.intervals[collateral].low
     (said,) = {tuple(found.control_outcomes[name].items()) for name in ("standard", "changed")}
     assert dict(said) == {"special": 10} | dict.fromkeys([*OF_MOVES[1:], *UNUSABLE], 0)
     assert found.control_outcomes["placebo"]["unreadable"] == 5
-    assert [*computed(samples, plan, controls[:1]).control_outcomes] == [*OF_CONTROLS]
-    wider = computed(samples, replace(plan, precision=0.1), controls)
+    one_control = run_of(asked_samples, plan, asked_controls[:1]).results
+    assert [*one_control.control_outcomes] == [*OF_CONTROLS]
+    wider = run_of(asked_samples, replace(plan, precision=0.1), asked_controls).results
     for plain, stretched in (
         (found.intervals, wider.intervals),
         (found.by_special_move, wider.by_special_move),
@@ -214,35 +178,31 @@ def test_numbers_over_controls_are_made_of_their_answers_and_others_are_not() ->
 
 
 def test_failed_samples_are_left_out_and_counted() -> None:
-    failed = Answer("", stop_reason="error", error="HTTP 500")
-    lost = sample_of(POOL[5], failed, Answer(special(POOL[5])))
-    samples = [*samples_of(special, adapting), lost]
-    results = compute(samples)
-    assert results.metrics["n_samples"] == 40
-    assert results.metrics["n_failed"] == 1
-    assert results.metrics["variant_impact_factor"] == -1
-    assert "1 sample without an answer" in notes(samples, results)
+    run = played("m", "adapted", lambda number: "error" if number == 40 else "special", POOL[:41])
+    known = {"n_samples": 40, "n_failed": 1, IMPACT: -1}
+    assert run.results.metrics.items() >= known.items()
+    assert "1 sample without an answer: left out" in run.notes
 
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_hardly_any_samples_are_no_trouble(n: int) -> None:
-    samples = samples_of(special, adapting, POOL[:n])
-    results = compute(samples)
+    results = played("m", "adapted", positions=POOL[:n]).results
     assert results.metrics["n_samples"] == n
     assert results.metrics["delta"] == (-1 if n else None)
     assert results.metrics["mcnemar_p"] == (1 if n else None)
-    assert ("variant_impact_factor" in results.intervals) == bool(results.intervals) == bool(n)
+    assert (IMPACT in results.intervals) == bool(results.intervals) == bool(n)
     if n:
-        interval = results.intervals["variant_impact_factor"]
-        assert interval.low == -1
-        assert interval.high > 0
+        assert results.intervals[IMPACT].low == -1
+        assert results.intervals[IMPACT].high > 0
 
 
 def test_reading_exactly_is_noted_where_it_would_differ() -> None:
-    samples = samples_of(lambda p: f"**{special(p)}**", adapting)
-    assert "read exactly, as the original does, predicted_move_proportion would be 0.000" in notes(
-        samples, compute(samples)
-    )
+    said = [
+        (p, {"standard": Answer(f"**{p.special_moves[0]}**"), "changed": Answer("")})
+        for p in POOL[:3]
+    ]
+    told = "read exactly, as the original does, predicted_move_proportion would be 0.000"
+    assert any(note.startswith(told) for note in run_of(said).notes)
 
 
 @pytest.mark.parametrize(

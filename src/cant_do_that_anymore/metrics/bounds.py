@@ -6,7 +6,7 @@ from itertools import product
 
 from ..formatting import Number
 from ..task.conditions import QUESTIONS
-from ..task.types import Outcome, Sample, ScoredAnswer
+from ..task.types import Outcome, Sample
 from .stats.intervals import BOUNDED, Interval, Ratio
 from .types import Bounds, Measure
 
@@ -171,9 +171,7 @@ def _furthest(measure: Measure, options: Sequence[Sequence[Sample]], sign: int) 
     chosen = [max(choices, key=measure.whole) for choices in options]
     while (value := measure.value(chosen)) is not None:
         better = [
-            choices[0]
-            if len(choices) == 1
-            else max(choices, key=lambda s: sign * (measure.part(s) - value * measure.whole(s)))
+            max(choices, key=lambda s: sign * (measure.part(s) - value * measure.whole(s)))
             for choices in options
         ]
         if not any(map(measure.whole, better)):
@@ -217,9 +215,8 @@ def _filled(sample: Sample, outcomes: dict[str, Outcome]) -> Sample:
     missing = _unusable(sample, list(outcomes))
     if not missing:
         return sample
-    filled = {name: _with_outcome(sample.replies[name], outcomes[name]) for name in missing}
+    filled = {
+        name: replace(sample.replies[name], outcome=outcomes[name], under_change=outcomes[name])
+        for name in missing
+    }
     return replace(sample, replies={**sample.replies, **filled})
-
-
-def _with_outcome(reply: ScoredAnswer, outcome: Outcome) -> ScoredAnswer:
-    return replace(reply, outcome=outcome, under_change=outcome)

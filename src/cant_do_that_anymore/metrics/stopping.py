@@ -165,7 +165,7 @@ def expected_samples(precision: float, most: int, shares: Shares) -> int:
     """
     for size in looks(most):
         cells = [Cell(*pair, round(size * shares.get(pair, 0.0))) for pair in RELATIVE_CHANGE]
-        tally = Tally(tuple(cells), critical_factor=CRITICAL_FACTOR)
+        tally = Tally(tuple(cells), CRITICAL_FACTOR)
         if sum(cell.count * cell.whole for cell in cells) and tally.is_narrower_than(precision):
             break
     return size

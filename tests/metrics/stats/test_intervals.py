@@ -1,6 +1,6 @@
 """Intervals: what holds for all of them, and how far they can be trusted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from math import comb, inf, sqrt
@@ -19,9 +19,11 @@ from cant_do_that_anymore.metrics.stats.intervals import (
     Interval,
     Ratio,
     Support,
+    mean_interval,
     ratio_difference,
 )
 from cant_do_that_anymore.metrics.stats.score_interval import Cell, score, t_two_sided
+from cant_do_that_anymore.metrics.stats.tests import p_value
 
 Rows = list[tuple[int, tuple[int, int]]]
 """The game of each sample, its part and its whole."""
@@ -119,28 +121,6 @@ def test_copies_of_samples_are_no_evidence_when_their_game_is_the_same(
     assert copied_high >= high - 1e-9
 
 
-def test_one_sample_a_game_needs_no_games() -> None:
-    interval = Ratio([1, 0, 1], [1, 1, 1], RATE).interval(range(3))
-    assert interval
-    assert interval.method == "score"
-
-
-def test_ten_games_of_fifty_alike_samples_are_worth_ten_samples() -> None:
-    games = [game for game in range(10) for _ in range(50)]
-    low, high = ends(Ratio([game % 2 for game in games], [1] * 500, RATE).interval(games))
-    ten_low, ten_high = ends(Ratio([0, 1] * 5, [1] * 10, RATE).interval(range(10)))
-    assert low == pytest.approx(ten_low, abs=0.05)
-    assert high == pytest.approx(ten_high, abs=0.05)
-
-
-def test_many_games_of_unlike_samples_are_worth_nearly_all_of_them() -> None:
-    random = Random(1)
-    hits = [random.randrange(2) for _ in range(1000)]
-    low, high = ends(Ratio(hits, [1] * 1000, RATE).interval([i // 2 for i in range(1000)]))
-    apart_low, apart_high = ends(Ratio(hits, [1] * 1000, RATE).interval(range(1000)))
-    assert (high - low) / (apart_high - apart_low) == pytest.approx(1, abs=0.1)
-
-
 def test_one_game_says_next_to_nothing_about_others() -> None:
     low, high = ends(Ratio([1] * 50, [1] * 50, RATE).interval([0] * 50))
     assert low < 0.05
@@ -218,6 +198,22 @@ def errors_away(p: float) -> float:
 def test_a_sample_that_cannot_be_is_an_error() -> None:
     with pytest.raises(ValueError, match="not one of"):
         Ratio([2, 0], [1, 1], RATE).interval([0, 1])
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda: Ratio([1], [1, 1], RATE).tally("ab"),
+        lambda: Ratio([1], [1], RATE).tally("ab"),
+        lambda: ratio_difference(Ratio([1], [1], RATE), Ratio([1, 0], [1, 1], RATE), "a"),
+        lambda: mean_interval([1, 2, 3], "ab", signed=True),
+        lambda: p_value([1], "ab"),
+    ],
+    ids=["parts", "games of a ratio", "two ratios", "games of a mean", "games of a test"],
+)
+def test_lists_of_unequal_lengths_are_an_error(compute: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match=r"argument \d is"):
+        compute()
 
 
 def tables(n: int) -> list[tuple[int, ...]]:

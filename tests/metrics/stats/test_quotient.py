@@ -90,7 +90,7 @@ def test_beside_a_group_that_is_all_but_certain_it_is_the_interval_of_the_other(
     parts, wholes = [-1] * 20 + [0] * 30 + [1] * 5, [1] * 50 + [0] * 5
     alone = Ratio(parts, wholes, RELATIVE_CHANGE).interval(range(55))
     assert alone
-    certain = Tally(tuple(replace(cell, count=10**6) for cell in tally_of(1, 1, 1).cells))
+    certain = Tally(tuple(replace(cell, count=10**6) for cell in tally_of(1, 1, 1).cells), 1.0)
     found = ends(tally_of(20, 30, 5), certain)
     assert found == pytest.approx((1 + alone.low, 1 + alone.high), rel=5e-3)
 

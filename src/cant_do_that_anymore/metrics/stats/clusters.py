@@ -29,16 +29,16 @@ class Tally:
 
     Attributes:
         cells: every pair of part and whole that a sample can have, with its count.
-        effect: the design effect, 1 or more: the loss of information from clustering.
-        freedom: degrees of freedom; infinite if every game contributes one sample.
         critical_factor: factor on the critical value, above 1 if the interval is checked several
             times.
+        effect: the design effect, 1 or more: the loss of information from clustering.
+        freedom: degrees of freedom; infinite if every game contributes one sample.
     """
 
     cells: tuple[Cell, ...]
+    critical_factor: float
     effect: float = 1.0
     freedom: float = inf
-    critical_factor: float = 1.0
 
     @property
     def critical(self) -> float:
@@ -90,11 +90,11 @@ def cluster_counts(
     cells = tuple(Cell(*pair, counts[kind]) for kind, pair in support.items())
     row_of = {game: row for row, game in enumerate(dict.fromkeys(game for _, game in counted))}
     if len(row_of) == len(counted):
-        return Tally(cells, critical_factor=critical_factor)
+        return Tally(cells, critical_factor)
     column_of = {kind: index for index, kind in enumerate(support)}
     by_game = np.zeros((len(row_of), len(cells)))
-    cell_of_each = zip(*((row_of[game], column_of[kind]) for kind, game in counted), strict=True)
-    np.add.at(by_game, tuple(cell_of_each), 1)
+    for kind, game in counted:
+        by_game[row_of[game], column_of[kind]] += 1
 
     ratio = estimate(cells)
     deviations = np.array([cell.part - ratio * cell.whole for cell in cells])
@@ -111,4 +111,4 @@ def cluster_counts(
     effect = (clustered_squares + max_square * added_size**2) / (
         independent_squares + max_square * added_size
     )
-    return Tally(cells, max(1.0, effect), n_games, critical_factor)
+    return Tally(cells, critical_factor, max(1.0, effect), n_games)

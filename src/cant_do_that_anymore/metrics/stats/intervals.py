@@ -124,7 +124,7 @@ def ratio_difference(
 
 
 def difference_tally(
-    first: Ratio, second: Ratio, games: Sequence[Hashable], critical_factor: float = 1.0
+    first: Ratio, second: Ratio, games: Sequence[Hashable], critical_factor: float
 ) -> Tally | None:
     """Return the counts behind `ratio_difference`, for the same arguments."""
     if not sum(first.wholes) or not sum(second.wholes):
@@ -180,8 +180,10 @@ def mean_interval(
     sizes, sums = Counter(games), Counter[Hashable]()
     for game, value in zip(games, values, strict=True):
         sums[game] += value
-    n, mean = len(values), sum(values) / max(1, len(values))
-    n_games = n**2 / max(1, sum(size**2 for size in sizes.values()))  # effective number
+    if not values:
+        return None
+    n, mean = len(values), sum(values) / len(values)
+    n_games = n**2 / sum(size**2 for size in sizes.values())  # effective number
     if n_games < 2:
         return None
     shifts = ((sums[game] - mean * size) / (n - size) for game, size in sizes.items())

@@ -12,7 +12,7 @@ interval (1927) for a proportion, Tango's (1998) for a paired difference, and Na
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, inf, lgamma, log, log1p, pi, sqrt
+from math import copysign, exp, inf, lgamma, log, log1p, pi, sqrt
 
 # More than any bisection between two floats takes.
 _HALVINGS = 200
@@ -57,11 +57,11 @@ def _multiplier(deviations: list[tuple[float, int]], largest: float) -> float:
     is in such a cell and the sum is still positive there, the remaining probability belongs to it.
     """
     seen = [(d, count) for d, count in deviations if count]
-    low, high = 0.0, largest
     free = all(1 + largest * d > 1e-12 for d, _ in seen)
     if free and sum(count * d / (1 + largest * d) for d, count in seen) >= 0:
         return largest
-    m = 0.0
+    low = m = 0.0
+    high = largest
     for _ in range(_HALVINGS):
         value = slope = 0.0
         for d, count in seen:
@@ -84,20 +84,11 @@ def _multiplier(deviations: list[tuple[float, int]], largest: float) -> float:
 def not_rejected(cells: Sequence[Cell], critical: float) -> tuple[float, float]:
     """Return the lowest and the highest ratio whose score is at most the critical value."""
     value = estimate(cells)
-    lowest, highest = _range(cells)
 
     def rejected(ratio: float) -> bool:
         return score(cells, ratio) > critical
 
-    return last(rejected, value, lowest), last(rejected, value, highest)
-
-
-def _range(cells: Sequence[Cell]) -> tuple[float, float]:
-    """Return the lowest and the highest ratio that samples in these cells can have."""
-    ratios = [c.part / c.whole for c in cells if c.whole]
-    lowest = -inf if any(c.part < 0 for c in cells if not c.whole) else min(ratios)
-    highest = inf if any(c.part > 0 for c in cells if not c.whole) else max(ratios)
-    return lowest, highest
+    return last(rejected, value, -inf), last(rejected, value, inf)
 
 
 def last(
@@ -109,12 +100,12 @@ def last(
     """
     if inside == end:
         return end
-    outside, step = end, 1.0
+    outside, step = end, copysign(1.0, end)
     if abs(end) == inf:
-        outside = inside + (step if end > 0 else -step)
+        outside = inside + step
         while not rejected(outside):
             step *= 2
-            inside, outside = outside, outside + (step if end > 0 else -step)
+            inside, outside = outside, outside + step
     for _ in range(_HALVINGS):
         middle = (inside + outside) / 2
         if middle in (inside, outside) or abs(outside - inside) <= within:
