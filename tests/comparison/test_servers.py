@@ -162,6 +162,7 @@ def test_a_file_says_what_is_measured_and_the_command_line_goes_before_it(
 ) -> None:
     file = tmp_path / "mine.toml"
     text = f"""
+        title = "Two servers"
         eval = "all"
         n = 99
         runs = 1
@@ -190,6 +191,19 @@ def test_a_file_says_what_is_measured_and_the_command_line_goes_before_it(
         "seed": DEFAULT_SEED,
     }
     assert servers[2].requests[-1]["top_k"] == 5
+    assert json.loads(done.stdout)["title"] == "Two servers"
+    assert json.loads((tmp_path / "out" / "results.json").read_text())["title"] == "Two servers"
+    named = cdta(
+        "experiment",
+        "--plots-only",
+        tmp_path / "out",
+        "--title",
+        "Mine",
+        "--json",
+        "--out",
+        tmp_path / "new",
+    )
+    assert json.loads(named.stdout)["title"] == "Mine"
     copy = tmp_path / "out" / "experiment.toml"
     assert copy.read_text() == file.read_text()
 

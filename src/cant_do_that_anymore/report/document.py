@@ -23,6 +23,7 @@ class Document(TypedDict):
     """The contents of ``results.json``: tables of an experiment or a comparison.
 
     Attributes:
+        title: the title of the report, as given by the user; "" if none was given.
         verdicts: one row for each ranking.
         results: one row for each model at one effort, by ranking, the best first.
         pairs: one row for each pair of a ranking and each measure compared.
@@ -31,6 +32,7 @@ class Document(TypedDict):
             including the search for positions.
     """
 
+    title: str
     verdicts: list[Row]
     results: list[Row]
     pairs: list[Row]
@@ -38,11 +40,12 @@ class Document(TypedDict):
     total: Row
 
 
-def build_document(ranked: Sequence[Ranking], out: Path) -> Document:
+def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Document:
     """Build the document of all rankings, with links to reports relative to ``out``."""
     entries = [entry for ranking in ranked for entry in ranking.entries]
     of_runs = [entry for entry in entries if entry.runs]
     return {
+        "title": title,
         "verdicts": [
             {**_category(ranking.entries[0]), "verdict": verdict(ranking)} for ranking in ranked
         ],

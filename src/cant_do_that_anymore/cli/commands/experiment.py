@@ -70,6 +70,7 @@ OUT = Path("experiment")
             show_default=True,
         ),
         out_option(str(OUT)),
+        Option("--title", OUTPUT, "Title of the report.", metavar="TEXT", default=""),
         Option(
             "--plots-only",
             OUTPUT,
@@ -109,6 +110,7 @@ def experiment(
     runs: int,
     seed: int,
     out: Path | None,
+    title: str,
     as_json: bool,
     quiet: bool,
     **rest: Any,
@@ -140,7 +142,7 @@ def experiment(
         )
     out, text_format = out or OUT, chosen_format(rest)
     if plots_only:
-        _show(entries_at(_resolve(paths)), out, text_format, as_json=as_json)
+        _show(entries_at(_resolve(paths)), out, title, text_format, as_json=as_json)
         return
     own_pool = rest["pool"] is not None
     tasks = evals_and_rules(filter(None, evals), filter(None, changes), own_pool=own_pool)
@@ -158,7 +160,7 @@ def experiment(
 
     finished, failures = with_approval(rest["ask_above"], run_all)
     if finished:
-        _show(entries_of(finished), out, text_format, as_json=as_json)
+        _show(entries_of(finished), out, title, text_format, as_json=as_json)
     if failures:
         reasons = "; ".join(f"{model}: {problem}" for model, problem in failures.items())
         raise Incomplete(f"not everything could be measured: {reasons}")
@@ -186,11 +188,16 @@ def _create(out: Path) -> None:
 
 
 def _show(
-    entries: Sequence[Entry], out: Path, text_format: ModuleType | None, *, as_json: bool
+    entries: Sequence[Entry],
+    out: Path,
+    title: str,
+    text_format: ModuleType | None,
+    *,
+    as_json: bool,
 ) -> None:
     _create(out)
     ranked = rankings(entries)
-    document = build_document(ranked, out)
+    document = build_document(ranked, out, title)
     files = [str(file) for file in write(ranked, document, out)]
     if as_json:
         click.echo(json.dumps({**document, "files": files}))
