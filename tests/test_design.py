@@ -45,8 +45,7 @@ from cant_do_that_anymore.providers.catalogue import PROVIDERS, Provider
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report import columns
 from cant_do_that_anymore.report.run_page import page
-from cant_do_that_anymore.runs.evaluate import ALL_CACHED
-from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.results import ALL_CACHED, Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.prompts import FORMS

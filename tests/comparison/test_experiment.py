@@ -213,7 +213,7 @@ def test_a_run_is_not_taken_for_one_of_another_model_behind_the_same_name(
         _, failures = measured(server, tmp_path / "out", 2)
         told = str(failures["other"])
         assert "'other-1' answered then, 'other-2' does now" in told
-        assert "--tag NAME keeps its answers apart, both with a new folder" in told
+        assert "--tag NAME caches its answers separately, both with a new folder" in told
 
 
 def test_other_moves_at_temperature_0_are_another_model_although_the_run_was_at_1(
@@ -273,7 +273,7 @@ def test_without_a_network_finished_runs_are_taken_and_that_is_said(
     again, failures = measured(server, tmp_path)
     assert [run.samples for run in again] == [run.samples for run in first]
     assert not failures
-    assert "could not be asked whether it is still the same model" in caplog.text
+    assert "check that it is still the same model got no answer" in caplog.text
 
 
 @pytest.mark.parametrize("options", [{}, {"eval": "all", "pool": "common"}], ids=["given", "built"])

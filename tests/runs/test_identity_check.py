@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from cant_do_that_anymore.comparison.entries import pool_runs
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.metrics.notes import on_moved_alias, version_of_all
-from cant_do_that_anymore.runs.evaluate import ALL_CACHED
+from cant_do_that_anymore.runs.identity_check import REPEATS
+from cant_do_that_anymore.runs.results import ALL_CACHED
 from testing import (
     Body,
     Loopback,
@@ -104,7 +106,7 @@ def test_another_checkpoint_is_refused_before_anything_is_spent_and_the_sentence
     cdta(*command, "--quiet", code=0)
     asked, server.respond = len(server.requests), adapting
     done = cdta(*command, code=1)
-    assert len(server.requests) == asked + 2
+    assert len(server.requests) == asked + 2 + 2 * REPEATS
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("cdta: m seems to have changed since its answers were cached (at ")
     assert "--fresh" in line and "--tag NAME" in line
@@ -113,12 +115,26 @@ def test_another_checkpoint_is_refused_before_anything_is_spent_and_the_sentence
     cdta(*command, "--quiet", code=0)  # the kept answers are as they were
 
 
-def test_a_lone_kept_answer_is_asked_for_twice(server: Server) -> None:
+def test_a_lone_cached_answer_is_requested_twice(server: Server) -> None:
     measured(server, pool=positions(1), n=1)
     asked, server.respond = len(server.requests), adapting
     with pytest.raises(UserError, match=r"it said 'f1b5' then, '[a-h]\d[a-h]\d' now"):
         measured(server, pool=positions(1), n=1)
-    assert len(server.requests) == asked + 2
+    assert len(server.requests) == asked + 2 + 2 * REPEATS
+
+
+@pytest.mark.parametrize(("n", "requests"), [(N, 3), (1, 2)], ids=["several", "a lone one"])
+def test_a_model_that_contradicts_itself_is_not_deterministic_which_is_a_note(
+    n: int, requests: int, server: Server
+) -> None:
+    first = measured(server, pool=positions(n), n=n)
+    sent, replies = len(server.requests), cycle(("a2a3", "h2h3"))
+    server.respond = lambda _: next(replies)
+    again = measured(server, pool=positions(n), n=n)
+    assert len(server.requests) == sent + requests
+    assert again.samples == first.samples
+    [note] = [note for note in again.notes if "deterministic" in note]
+    assert note.startswith("is not deterministic at temperature 0: it answered 'a2a3' and 'h2h3' ")
 
 
 def test_a_tag_keeps_two_checkpoints_apart_everywhere(server: Server, tmp_path: Path) -> None:
@@ -222,7 +238,7 @@ def test_without_a_network_a_run_whose_answers_are_kept_works_and_says_so_in_one
         first = measured(server)
     again = measured(server)
     assert again.samples == first.samples
-    (note,) = [note for note in again.notes if "whether it is still the same model" in note]
+    (note,) = [note for note in again.notes if "is still the same model" in note]
     assert "no server answers" in note
     with pytest.raises(UserError, match="no server answers") as problem:
         measured(server, n=N + 1)

@@ -34,9 +34,7 @@ from ..task.spec import Spec, plan_for
 from ..task.spill import spill_file
 from ..task.types import Plan, Sample
 from .identity_check import verify_identity
-from .results import Run
-
-ALL_CACHED = "all answers came from the cache; use another --seed to sample again"
+from .results import ALL_CACHED, Run
 
 
 def evaluate(

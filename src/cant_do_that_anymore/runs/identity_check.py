@@ -6,6 +6,7 @@ measure neither. A possible change becomes a note.
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
@@ -40,8 +41,10 @@ MAX_POSITIONS_SEARCHED = 200
 MAX_PROBES = 5
 # Differing answers that prove another model; a single one may be a near tie.
 DIFFERENCES_TO_REJECT = 2
+# How often a request with a differing answer is sent again, to see if the model is deterministic.
+REPEATS = 2
 HOW_TO_GO_ON = (
-    "--fresh measures what is there now and keeps nothing, --tag NAME keeps its answers apart"
+    "--fresh measures the current model without the cache, --tag NAME caches its answers separately"
 )
 
 
@@ -76,7 +79,7 @@ async def verify_identity(
     if not answered:
         return []
     try:
-        with progress_display(f"the first answer of {client.model.info.name}", quiet=quiet):
+        with progress_display(f"contacting {client.model.info.name}", quiet=quiet):
             notes = await _probe(answered, settings, client, versions)
             return notes if is_run else [*notes, *await _fingerprint_notes(client)]
     except (ModelChanged, Stopped):
@@ -115,7 +118,7 @@ def verify_saved_run(run: Run, spec: Spec, budget: Budget, *, quiet: bool) -> No
 
 
 def _unreachable(error: Exception) -> str:
-    return f"it could not be asked whether it is still the same model ({error})"
+    return f"the check that it is still the same model got no answer ({error})"
 
 
 def _answered(
@@ -167,40 +170,70 @@ async def _probe(
 ) -> list[str]:
     """Send cached requests again and return a note if an answer differs; stop if several do.
 
-    If the first answer is the same, the check ends there. A single cached request is sent twice.
+    If the first answer is the same, the check ends there. A single cached request is sent twice. A
+    model that contradicts itself is not deterministic, so its answers cannot show a change.
 
     Raises:
-        ModelChanged: if `DIFFERENCES_TO_REJECT` answers differ.
+        ModelChanged: if `DIFFERENCES_TO_REJECT` answers differ and the model repeats them.
     """
-    differences: list[str] = []
-    for n_probes, (request, cached_answer) in enumerate(
-        cached if len(cached) > 1 else [*cached] * DIFFERENCES_TO_REJECT, 1
-    ):
-        new_answer = await client.ask_uncached(request, settings, cached_answer.conceded)
-        difference = _difference(request, cached_answer, new_answer, settings, versions)
-        if not difference and n_probes == 1:
+    differing: list[tuple[Request, Answer]] = []
+    first_difference = ""
+    probes = cached if len(cached) > 1 else [*cached] * DIFFERENCES_TO_REJECT
+    for request, known in probes:
+        new = await client.ask_uncached(request, settings, known.conceded)
+        renamed = _other_version(known, new, versions)
+        difference = renamed or _other_move(request, known, new, settings)
+        if not difference and not differing:
             return []
-        differences += [difference] if difference else []
-        if len(differences) == DIFFERENCES_TO_REJECT:
+        if not difference:
+            continue
+        first_difference = first_difference or difference
+        differing.append((request, new))
+        if len(differing) == DIFFERENCES_TO_REJECT:
+            if not renamed and (moves := await _contradiction(differing, settings, client)):
+                return [
+                    f"is not deterministic at temperature 0: it answered {' and '.join(moves)} to "
+                    "the same request, so it cannot be checked for changes since its answers were "
+                    "cached"
+                ]
             raise ModelChanged(
                 f"{client.model.info.name} seems to have changed since its answers were cached "
-                f"({differences[-1]}); {HOW_TO_GO_ON}"
+                f"({difference}); {HOW_TO_GO_ON}"
             )
     return [
-        f"may have changed since its answers were cached ({differences[0]}, once in {n_probes} "
-        f"requests); {HOW_TO_GO_ON}"
+        f"may have changed since its answers were cached ({first_difference}, once in "
+        f"{len(probes)} requests); {HOW_TO_GO_ON}"
     ]
 
 
-def _difference(
-    request: Request, before: Answer, now: Answer, settings: Settings, versions: Collection[str]
-) -> str:
-    """Describe how an answer differs from the cached one; "" if the same model can explain both.
+async def _contradiction(differing: Answered, settings: Settings, client: Client) -> list[str]:
+    """Send requests again until the answers to one differ, and return these; or else nothing."""
+    moves: defaultdict[str, set[str]] = defaultdict(set)
+    for request, answer in differing:
+        moves[request.id].add(_move_or_text(request, answer))
+    # One request is repeated in a row, because some servers alternate.
+    for request, answer in (pair for pair in differing[::-1] for _ in range(REPEATS)):
+        same = moves[request.id]
+        if len(same) == 1:
+            again = await client.ask_uncached(request, settings, answer.conceded)
+            same |= set() if again.error else {_move_or_text(request, again)}
+        if len(same) > 1:
+            return sorted(map(repr, same))
+    return []
+
+
+def _other_version(before: Answer, now: Answer, versions: Collection[str]) -> str:
+    """Describe a change of the version; "" if there is none.
 
     Some servers name another version with every answer; then versions are not compared.
     """
     if len(versions) == 1 and before.version and now.version and before.version != now.version:
         return f"{before.version!r} answered then, {now.version!r} does now"
+    return ""
+
+
+def _other_move(request: Request, before: Answer, now: Answer, settings: Settings) -> str:
+    """Describe another move at temperature 0; "" if the same model can explain both answers."""
     repeats = settings.temperature == 0 and NO_TEMPERATURE not in now.conceded
     if not repeats or before.is_thoughtful or now.is_thoughtful or now.error:
         return ""
@@ -224,8 +257,8 @@ async def _fingerprint_notes(client: Client) -> list[str]:
     """
     current = await client.model.fingerprints()
     return [
-        f"the server's {name} is {current[name]}, and was {' or '.join(earlier)} for the kept "
-        f"answers: if it is another model now, {HOW_TO_GO_ON}"
+        f"the server's {name} is {current[name]}, and was {' or '.join(earlier)} for the cached "
+        f"answers; if it is another model now, {HOW_TO_GO_ON}"
         for name, earlier in client.cache.record_fingerprints(current).items()
         if earlier
     ]

@@ -15,6 +15,7 @@ from ..task.types import Plan, Sample, answers_of
 
 # Changes whenever scores are no longer comparable with those of earlier versions.
 PROTOCOL = "3"
+ALL_CACHED = "all answers came from the cache; use another --seed to sample again"
 
 
 @cache
