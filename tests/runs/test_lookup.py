@@ -10,14 +10,18 @@ import pytest
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.runs.lookup import find_run, find_runs, known_folders, listed, new_run_dir
 from cant_do_that_anymore.runs.storage import save_run
-from testing import played
+from testing import cdta, played
 
 RUN = played(after=["legal"] * 3)
 
 
-def made(model: str, day: int, folder: Path | None = None, endpoint: str = "") -> Path:
+def made(
+    model: str, day: int, folder: Path | None = None, endpoint: str = "", tag: str = ""
+) -> Path:
     started_at = f"2026-01-{day:02}T00:00:00Z"
+    identity = {"name": model} | ({"tag": tag} if tag else {})
     run = replace(RUN, model=model, version=model, started_at=started_at, endpoint=endpoint)
+    run = replace(run, identity=identity)
     folder = folder or new_run_dir(run)
     save_run(run, folder)
     return folder
@@ -32,7 +36,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
         "new": made("openai/gpt-4o-mini", 9),
         "alpha": made("alpha", 2, Path("mine/alpha-all-1")),
         "alpha again": made("alpha", 3, Path("mine/alpha-all-2")),
-        "beta": made("beta", 4, Path("mine/beta-all-1"), "http://127.0.0.1:1/v1"),
+        "beta": made("beta", 4, Path("mine/beta-all-1"), "http://127.0.0.1:1/v1", "Step-2000"),
     }
 
 
@@ -48,12 +52,28 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
         ("mine/beta-all-1", "beta"),
         ("mine/beta-all-1/run.json", "beta"),
         ("alpha-all-2", "alpha again"),
+        ("Step-2000", "beta"),
+        ("step-2", "beta"),
+        ("beta Step-2000", "beta"),
     ],
 )
-def test_a_run_goes_by_its_folder_a_part_of_its_name_its_model_or_latest(
+def test_a_run_goes_by_its_folder_a_part_of_its_name_its_model_its_tag_or_latest(
     runs: dict[str, Path], name: str, key: str
 ) -> None:
     assert find_run(name).resolve() == runs[key].resolve()
+
+
+@pytest.mark.parametrize("command", ["show", "report", "rescore", "compare"])
+def test_a_tag_names_a_run_in_every_command(command: str, runs: dict[str, Path]) -> None:
+    cdta(command, "Step-2000", *(["alpha-all-1"] if command == "compare" else []), code=0)
+
+
+def test_a_tag_is_listed_if_a_run_has_one(runs: dict[str, Path]) -> None:
+    heads, *lines = cdta("runs", "mine", code=0).stdout.splitlines()
+    assert heads.split()[:3] == ["date", "model", "tag"]
+    assert [" Step-2000 " in line for line in lines] == ["beta" in line for line in lines]
+    assert json.loads(cdta("runs", "mine", "--json", code=0).stdout)[0]["tag"] == "Step-2000"
+    assert "tag" not in cdta("runs", runs["old"], code=0).stdout.split()
 
 
 def test_where_one_is_wanted_several_are_named_and_no_more_than_five(

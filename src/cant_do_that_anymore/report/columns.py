@@ -306,6 +306,7 @@ class RunColumn(NamedTuple):
 RUN_COLUMNS = {
     "date": RunColumn(lambda run: run.started_at[:10]),
     "model": RunColumn(lambda run: f"{run.model} ({run.effort})" if run.effort else run.model),
+    "tag": RunColumn(lambda run: run.tag),
     "rules": RunColumn(lambda run: run.rules),
     "eval": RunColumn(lambda run: run.eval),
     "n": RunColumn(lambda run: f"{run.samples:,}", unit="n {}"),

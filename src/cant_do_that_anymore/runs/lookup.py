@@ -83,6 +83,7 @@ class RunSummary:
         folder: the folder of the run.
         started_at: when it was started.
         model: the requested name; ``version`` is the name in its answers.
+        tag: the tag that distinguishes versions under one name; "" if it has none.
         samples: the number of samples that enter the measures.
         impact: the impact factor, and ``interval`` its 95% interval.
         cost: of all its answers, in US dollars, if known.
@@ -92,6 +93,7 @@ class RunSummary:
     started_at: str
     model: str
     version: str
+    tag: str
     endpoint: str
     rules: str
     eval: str
@@ -102,15 +104,11 @@ class RunSummary:
     notes: list[str]
     cost: float | None
 
-    def matches_exactly(self, name: str) -> bool:
-        """Whether the name equals its folder's or its model's, with or without address."""
-        with_address = f"{self.model}@{self.endpoint}"
-        return name in (self.folder.name, self.model, self.version, with_address)
-
-    def matches_partly(self, name: str) -> bool:
-        """Whether the name is part of its folder's or its model's."""
-        names = (self.folder.name, self.model, self.version)
-        return any(name.casefold() in own_name.casefold() for own_name in names)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names of the run: a part of the first four is enough to find it."""
+        of_model = f"{self.model}@{self.endpoint}", f"{self.model} {self.tag}"
+        return self.folder.name, self.model, self.version, self.tag, *of_model
 
 
 def find_run(name: str | Path) -> Path:
@@ -178,6 +176,7 @@ def _summary(folder: Path, file: RunFile) -> RunSummary:
     return RunSummary(
         folder=folder,
         **{name: getattr(file, name) for name in copied},
+        tag=str(file.identity.get("tag", "")),
         effort=file.settings.reasoning_effort,
         samples=int(file.metrics.get("n_samples") or 0),
         impact=file.metrics.get(IMPACT),
@@ -195,18 +194,19 @@ def _matching_runs(name: str | Path) -> Sequence[Path]:
     if at_path:
         return at_path
     runs, _ = listed(known_folders())
-    text = str(name)
+    text, part = str(name), str(name).casefold()
     if text == LATEST:
         matches = runs[:1]
     else:
-        exact = [run for run in runs if run.matches_exactly(text)]
-        matches = exact or [run for run in runs if run.matches_partly(text)]
+        matches = [run for run in runs if text in run.names] or [
+            run for run in runs if any(part in own_name.casefold() for own_name in run.names[:4])
+        ]
     if matches:
         return [run.folder for run in matches]
     newest = f"the newest is {runs[0].folder.name}" if runs else "there are none yet"
     raise InvalidInput(
-        f"no run matches {text!r}: give a folder, part of its name, a model name, or {LATEST!r}; "
-        f"`cdta runs` lists them ({newest})"
+        f"no run matches {text!r}: give a folder, part of its name, a model name, a tag, or "
+        f"{LATEST!r}; `cdta runs` lists them ({newest})"
     )
 
 

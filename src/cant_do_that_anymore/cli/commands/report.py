@@ -43,7 +43,7 @@ def report(names: tuple[str, ...], output: Path | None) -> None:
     """Regenerate HTML reports.
 
     A report is one HTML file that needs no network. RUN is a folder, part of its name, a model's
-    name, latest, or a folder of runs.
+    name, a tag, latest, or a folder of runs.
     """
     folders = find_runs(names)
     if output and len(folders) > 1:
@@ -62,7 +62,7 @@ def report(names: tuple[str, ...], output: Path | None) -> None:
 def view(name: str) -> None:
     """Open the report of a run in the browser.
 
-    RUN is a folder, part of its name, a model's name, latest (the default), the folder of an
+    RUN is a folder, part of its name, a model's name, a tag, latest (the default), the folder of an
     experiment, or an HTML report. The report of a run is written if there is none.
     """
     path = _page_of(name)
@@ -119,18 +119,21 @@ def _runs_in(parent: Path) -> list[Path]:
 def _print(runs: Sequence[RunSummary], screen: Console) -> None:
     """Print a line per run, or two if the screen is too narrow."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for heading, column in RUN_COLUMNS.items():
+    columns = {
+        heading: column for heading, column in RUN_COLUMNS.items() if any(map(column.text, runs))
+    }
+    for heading, column in columns.items():
         table.add_column(heading, justify="right" if column.is_number else "left")
     table.add_column("run")
     for run in runs:
-        table.add_row(*(Text(column.text(run)) for column in RUN_COLUMNS.values()), _name(run))
+        table.add_row(*(Text(column.text(run)) for column in columns.values()), _name(run))
     if console(UNLIMITED).measure(table).maximum <= screen.width:
         screen.print(table)
         return
     for run in runs:
-        values = (column.with_unit(run) for column in RUN_COLUMNS.values())
+        values = (column.with_unit(run) for column in columns.values())
         screen.print(_name(run), style="bold", soft_wrap=True)
-        screen.print(Padding(Text("  ".join(values)), (0, 0, 0, 2)))
+        screen.print(Padding(Text("  ".join(filter(None, values))), (0, 0, 0, 2)))
 
 
 def _name(run: RunSummary) -> Text:

@@ -61,7 +61,7 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
 def rescore(name: str, reading: Reading | None, out: Path | None, as_json: bool) -> None:
     """Score the replies of a run again, without sending requests.
 
-    RUN is a folder, part of its name, a model's name, or latest. It is not changed.
+    RUN is a folder, part of its name, a model's name, a tag, or latest. It is not changed.
     """
     folder = find_run(name)
     old = load(folder)

@@ -56,7 +56,7 @@ def show(name: str, failed: bool, n: int) -> None:
     cdta show                        the first three samples of the latest run
     cdta show gpt-4o --failed -n 5   five answers that are not legal under the changed rules
 
-    RUN is a folder, part of its name, a model's name, or latest (the default).
+    RUN is a folder, part of its name, a model's name, a tag, or latest (the default).
     """
     run = load_run(find_run(name))
     screen, conditions = console(), run.plan.conditions
