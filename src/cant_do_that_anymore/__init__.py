@@ -10,53 +10,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import Comparisons, Run, compare, evaluate, load
-    from .game.move_parser import read_move
-    from .game.position import Position, read_positions, shipped_pool
-    from .game.rules import Rules, rules_named
-    from .providers.base import Answer
-    from .task.conditions import question
-    from .task.scorer import judge
-    from .task.spec import Spec
-    from .task.yes_no import read_yes_no
+    from .api import Comparisons as Comparisons
+    from .api import Run as Run
+    from .api import compare as compare
+    from .api import evaluate as evaluate
+    from .api import load as load
+    from .game.move_parser import read_move as read_move
+    from .game.position import Position as Position
+    from .game.position import read_positions as read_positions
+    from .game.position import shipped_pool as shipped_pool
+    from .game.rules import Rules as Rules
+    from .game.rules import rules_named as rules_named
+    from .providers.base import Answer as Answer
+    from .task.conditions import question as question
+    from .task.scorer import judge as judge
+    from .task.spec import Spec as Spec
+    from .task.yes_no import read_yes_no as read_yes_no
 
-__all__ = [
-    "Answer",
-    "Comparisons",
-    "Position",
-    "Rules",
-    "Run",
-    "Spec",
-    "compare",
-    "evaluate",
-    "judge",
-    "load",
-    "question",
-    "read_move",
-    "read_positions",
-    "read_yes_no",
-    "rules_named",
-    "shipped_pool",
-]
-
-_MODULES = {
-    "Answer": "providers.base",
-    "Comparisons": "api",
-    "Position": "game.position",
-    "Rules": "game.rules",
-    "Run": "api",
-    "Spec": "task.spec",
-    "compare": "api",
-    "evaluate": "api",
-    "judge": "task.scorer",
-    "load": "api",
-    "question": "task.conditions",
-    "read_move": "game.move_parser",
-    "read_positions": "game.position",
-    "read_yes_no": "task.yes_no",
-    "rules_named": "game.rules",
-    "shipped_pool": "game.position",
+# Public names by the module that defines them.
+_NAMES = {
+    "api": ("Comparisons", "Run", "compare", "evaluate", "load"),
+    "game.move_parser": ("read_move",),
+    "game.position": ("Position", "read_positions", "shipped_pool"),
+    "game.rules": ("Rules", "rules_named"),
+    "providers.base": ("Answer",),
+    "task.conditions": ("question",),
+    "task.scorer": ("judge",),
+    "task.spec": ("Spec",),
+    "task.yes_no": ("read_yes_no",),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
