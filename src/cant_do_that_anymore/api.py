@@ -108,7 +108,7 @@ def evaluate(
 
 
 def load(name: Path | str, rules: Rules | None = None) -> Run:
-    """Load a run by its folder, part of the folder's name, its model's name, or ``latest``.
+    """Load a run by its folder, part of its name, its model's name, its tag, or ``latest``.
 
     For a run under custom rules, pass them as ``rules``.
 
@@ -122,11 +122,14 @@ def load(name: Path | str, rules: Rules | None = None) -> Run:
 def compare(*runs: results.Run) -> Comparisons:
     """Compare every pair of models in every measure, on the positions that both have.
 
+    Runs of one model that differ only in the seed are pooled, unless there is no other model; then
+    each run stands for itself.
+
     Raises:
-        InvalidInput: if there are fewer than two models, or the runs differ in protocol, rules,
-            eval, selection or pool.
+        InvalidInput: if there are fewer than two runs, or they differ in protocol, rules, eval,
+            selection or pool.
     """
-    ranking = ranking_of(runs)
+    ranking = ranking_of(*([run] for run in runs))
     return Comparisons(ranking.entries, ranking.comparisons)
 
 

@@ -346,20 +346,15 @@ def test_runs_of_one_seed_add_what_they_do_not_repeat(
 @pytest.mark.parametrize(
     ("plan", "sentence"),
     [
-        (None, r"needs runs of two models or settings; these are 1 run"),
-        ({"settings": Settings(seed=1)}, r"these are 2 runs of one"),
         ({"change": rules_named("rooks-as-knights")}, r"different rules .*rooks-as-knights"),
         ({"eval": "all_diagonal"}, r"different evals .*all, all_diagonal"),
     ],
-    ids=["alone", "seeds", "rules", "evals"],
+    ids=["rules", "evals"],
 )
-def test_runs_that_cannot_be_compared_are_refused(
-    plan: dict[str, Any] | None, sentence: str
-) -> None:
+def test_runs_that_cannot_be_compared_are_refused(plan: dict[str, Any], sentence: str) -> None:
     [one] = runs_of(2, a="special")
-    others = [replace(one, plan=replace(one.plan, **plan))] if plan else []
     with pytest.raises(InvalidInput, match=sentence):
-        compare([one, *others])
+        compare([one, replace(one, plan=replace(one.plan, **plan))])
 
 
 def test_rules_of_ones_own_that_changed_under_one_key_are_other_rules() -> None:

@@ -114,7 +114,7 @@ def test_the_command_prints_the_table_and_writes_the_page(tmp_path: Path) -> Non
     assert '<a href="../alpha/report.html">' in page.read_text(encoding="utf-8")
     alone = cdta("compare", folders[0], folders[0])
     assert alone.returncode == 2
-    assert "these are 1 run of one" in alone.stderr
+    assert "nothing to compare, because this is one run" in alone.stderr
 
 
 def test_markdown_is_a_table_in_which_names_stay_names() -> None:

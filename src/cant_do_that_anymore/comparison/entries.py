@@ -298,14 +298,14 @@ def _without_repeats(runs: Sequence[Run]) -> list[_NewOfRun]:
     for run in ordered:
         # Only runs with the same seed share answers.
         earlier = [other for other, *_ in kept if other.plan.settings == run.plan.settings]
-        samples = _new_samples(run.samples, [other.samples for other in earlier])
+        samples = new_samples(run.samples, [other.samples for other in earlier])
         if samples or not kept:
-            controls = _new_samples(run.controls, [other.controls for other in earlier])
+            controls = new_samples(run.controls, [other.controls for other in earlier])
             kept.append((run, samples, controls))
     return kept
 
 
-def _new_samples(samples: list[Sample], earlier: Sequence[Sequence[Sample]]) -> list[Sample]:
+def new_samples(samples: list[Sample], earlier: Sequence[Sequence[Sample]]) -> list[Sample]:
     """Return the samples that no earlier run contains."""
     new = samples
     for of_run in earlier:

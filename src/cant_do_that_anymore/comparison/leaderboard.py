@@ -2,16 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
 
+from ..errors import InvalidInput
 from ..game.rules import identity_of
 from ..metrics.measures import UPTAKE
-from ..runs.results import Run
+from ..runs.results import ALL_CACHED, Run
 from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES
-from .entries import Entry, pool_runs, rank
-from .naming import shown
+from .entries import Entry, new_samples, pool_runs, rank
+from .naming import shown, unique_names
 from .pairwise import Comparison, check_comparable, compared, of_measure
 
 # All outcomes that name no move, combined.
@@ -75,15 +76,57 @@ def rankings(entries: Iterable[Entry]) -> list[Ranking]:
     return _ranked([list(group) for _, group in groupby(entries, key=lambda e: e.category)])
 
 
-def ranking_of(runs: Sequence[Run]) -> Ranking:
+def ranking_of(*groups: Sequence[Run]) -> Ranking:
     """Rank runs that are to be compared.
 
+    If all are of one model with the same settings, each group is an entry of its own.
+
     Raises:
-        InvalidInput: if there are fewer than two models, or their runs cannot be compared.
+        InvalidInput: if there is nothing to compare, or the runs cannot be compared.
     """
+    runs = [run for group in groups for run in group]
     check_comparable(runs)
-    [ranking] = _ranked([sorted(pool_runs(runs), key=rank)])
+    entries = pool_runs(runs)
+    if len(entries) < 2:
+        entries = _pool_apart(groups)
+    [ranking] = _ranked([sorted(entries, key=rank)])
     return ranking
+
+
+def _pool_apart(groups: Sequence[Sequence[Run]]) -> list[Entry]:
+    """Pool each group of runs of one model and plan, and name the entries by date and time.
+
+    Raises:
+        InvalidInput: if there are fewer than two groups, or one only repeats cached answers.
+    """
+    groups = [group for group in groups if group]
+    if len(groups) < 2:
+        n = sum(map(len, groups))
+        all_alike = f"all {n} runs are of one model with the same settings"
+        raise InvalidInput(
+            f"there is nothing to compare, because {all_alike if n > 1 else 'this is one run'}; "
+            "name two runs, as in `cdta compare RUN RUN` (`cdta runs` lists them)"
+        )
+    runs = [run for group in groups for run in group]
+    for run in runs:
+        alike = (other for other in runs if other.plan.settings == run.plan.settings)
+        others = [other.samples for other in alike if other is not run]
+        if ALL_CACHED in run.notes and others and not new_samples(run.samples, others):
+            raise InvalidInput(
+                f"the run of {run.model} at {_moment(run)} only repeats cached answers of the "
+                "other, so it cannot show a change; measure again with --fresh or --tag NAME"
+            )
+    entries = [entry for group in groups for entry in pool_runs(group)]
+    starts = [min(map(_moment, entry.runs)) for entry in entries]
+    minutes = [f"{entry.model} {start[:-3]}" for entry, start in zip(entries, starts, strict=True)]
+    seconds = [f"{entry.model} {start}" for entry, start in zip(entries, starts, strict=True)]
+    names = unique_names(minutes, seconds)
+    return [replace(entry, label=name) for entry, name in zip(entries, names, strict=True)]
+
+
+def _moment(run: Run) -> str:
+    """Return when the run started, to the second."""
+    return run.started_at.replace("T", " ").removesuffix("Z")
 
 
 def _ranked(groups: Sequence[Sequence[Entry]]) -> list[Ranking]:

@@ -22,7 +22,7 @@ from ..metrics.stats.tests import holm, p_value
 from ..metrics.types import Measure
 from ..runs.results import Run
 from ..task.types import Sample
-from .entries import Entry, grouped, one_protocol
+from .entries import Entry, one_protocol
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
     """Reject runs that cannot be compared.
 
     Raises:
-        InvalidInput: if there are fewer than two models, or their protocols, rules, evals, methods
-            of selection or pools differ.
+        InvalidInput: if their protocols, rules, evals, methods of selection or pools differ.
     """
     one_protocol(runs)
     for difference, kinds in (
@@ -144,12 +143,6 @@ def check_comparable(runs: Sequence[Run]) -> None:
                 f"runs on positions {method} {names} cannot be ranked together; measure all on one "
                 f"{remedy}"
             )
-    if len(grouped(runs)) < 2:
-        raise InvalidInput(
-            "a comparison needs runs of two models or settings; these are "
-            f"{pluralize(len(runs), 'run')} of one model with the same settings; to compare "
-            "versions over time, measure one with --tag NAME"
-        )
 
 
 ALPHA = 0.05

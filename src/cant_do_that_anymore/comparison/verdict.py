@@ -3,18 +3,21 @@
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Literal, NamedTuple
 
 from ..datasets.storage import Dataset
-from ..formatting import brief, format_p, format_points, pluralize
+from ..errors import InvalidInput
+from ..formatting import brief, format_p, format_points, pluralize, range_in_points
 from ..metrics.bounds import interval_of
 from ..metrics.measures import IMPACT, MEASURES, UNUSABLE, UPTAKE
 from ..metrics.stats.intervals import SHARE_OF_SOME
 from ..metrics.types import Measure
+from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, LEGAL_OUTCOMES, OUTCOMES, Outcome, Sample
 from .entries import Entry
 from .leaderboard import UNUSABLE as NO_MOVE
 from .leaderboard import Ranking, changed_outcomes
-from .pairwise import MATTERS, Comparison, as_sentence
+from .pairwise import ALPHA, MATTERS, Comparison, as_sentence
 
 UNION = (
     "a fair common set is the union of the models' datasets, never one model's own: "
@@ -49,6 +52,79 @@ def verdict(ranking: Ranking) -> str:
     return as_sentence("; ".join(parts), list(why_not))
 
 
+class BaselineCheck(NamedTuple):
+    """Whether a run is worse than a baseline in rule uptake, on the positions they share.
+
+    Attributes:
+        difference: the rule uptake of the run minus that of the baseline; ``low`` and ``high`` are
+            its 95% interval, and ``p`` is the p-value of equal models.
+        tolerance: the drop that is accepted.
+        verdict: "worse" if p is below 0.05 and the whole interval is below minus the tolerance;
+            "not worse" if the whole interval is at or above it; "inconclusive" otherwise.
+    """
+
+    baseline: str
+    run: str
+    samples: int
+    difference: float
+    low: float
+    high: float
+    p: float
+    tolerance: float
+    verdict: Literal["worse", "not worse", "inconclusive"]
+    sentence: str
+
+
+def check_baseline(
+    ranking: Ranking, baseline: Sequence[Run], tolerance: float = 0.0
+) -> BaselineCheck:
+    """Check whether the other of two entries is worse than that of the baseline.
+
+    Raises:
+        InvalidInput: if there are not two entries, or they have no value on shared positions.
+    """
+    first = [e for e in ranking.entries if any(run is own for run in e.runs for own in baseline)]
+    if len(ranking.entries) != 2 or len(first) != 1:
+        names = ", ".join(entry.label for entry in ranking.entries)
+        raise InvalidInput(f"--baseline RUN RUN takes one model on each side; these are {names}")
+    old = first[0]
+    [new] = [entry for entry in ranking.entries if entry is not old]
+    lead = ranking.between(old, new)
+    if lead.difference is None or not lead.interval:
+        raise InvalidInput(
+            f"{new.label} and the baseline {old.label} cannot be compared: {lead.sentence[:-1]}"
+        )
+    sign = 1 if lead.second is new else -1
+    low, high = sorted((sign * lead.interval.low, sign * lead.interval.high))
+    by = f" by more than {100 * tolerance:g} points" if tolerance else ""
+    than = f"worse than the baseline {old.label}{by}"
+    found: Literal["worse", "not worse", "inconclusive"]
+    if high < -tolerance and lead.p < ALPHA:
+        found, claim = "worse", f"the check fails: {new.label} is significantly {than}"
+    elif low >= -tolerance:
+        found, claim = "not worse", f"the check passes: {new.label} is not {than}"
+    else:
+        found = "inconclusive"
+        claim = f"the check passes: it is inconclusive whether {new.label} is {than}"
+    difference = sign * lead.difference
+    samples = pluralize(lead.n_samples, "shared sample")
+    interval = f"95% interval {range_in_points(low, high, ' to ')} on {samples}"
+    size = f"its rule uptake differs by {format_points(difference, signed=True)} ({interval})"
+    why = ", and too many answers contain no move" if lead.blurred else ""
+    return BaselineCheck(
+        baseline=old.label,
+        run=new.label,
+        samples=lead.n_samples,
+        difference=difference,
+        low=low,
+        high=high,
+        p=lead.p,
+        tolerance=tolerance,
+        verdict=found,
+        sentence=as_sentence(f"{claim}; {size}{why}", []),
+    )
+
+
 def heading(entries: Sequence[Entry]) -> str:
     """Describe the dataset of the comparison."""
     common = common_dataset(entries)
@@ -63,9 +139,11 @@ def heading(entries: Sequence[Entry]) -> str:
 def advice(entries: Sequence[Entry]) -> str:
     """Suggest how to make the comparison fairer; "" if it is fair."""
     common = common_dataset(entries)
+    versions = {run.version for entry in entries for run in entry.runs}
+    if not common and len({entry.model for entry in entries}) == 1 == len(versions):
+        return "Give both runs the same --seed and -n, so that they share all positions."
     if not common:
         return f"Each pair is compared only on positions where both have the habit; {UNION}."
-    versions = {run.version for entry in entries for run in entry.runs}
     if not common.version or versions == {common.version}:
         return ""
     return f"The positions were chosen for the habit of {common.version}; {UNION}."

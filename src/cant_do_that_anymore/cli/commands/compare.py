@@ -1,42 +1,98 @@
 """The command ``cdta compare``: compare runs."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from ...comparison.leaderboard import ranking_of
+from ...comparison.verdict import check_baseline
+from ...errors import InvalidInput
 from ...report.document import comparison_facts
 from ...report.pages import write_comparison
 from ...report.tables import comparison_table
 from ...runs.lookup import find_runs
+from ...runs.results import Run
 from ...runs.storage import load_run
+from ...task.option_info import TASK
 from ..console import console
-from ..help import FORMATS, JSON, Command, chosen_format, output_option
+from ..help import FORMATS, JSON, Command, Option, chosen_format, output_option
 
 
 @click.command(
     "compare",
     cls=Command,
-    params=[output_option("Also write an HTML report."), *FORMATS.values(), JSON],
+    params=[
+        Option(
+            "--baseline",
+            TASK,
+            "Exit with 1 if RUN is significantly worse than this one in rule uptake.",
+            metavar="RUN",
+        ),
+        Option(
+            "--tolerance",
+            TASK,
+            "With --baseline: accept a drop of so many points.  [default: 0]",
+            type=click.FloatRange(0, 100),
+            metavar="POINTS",
+        ),
+        output_option("Also write an HTML report."),
+        *FORMATS.values(),
+        JSON,
+    ],
 )
-@click.argument("names", metavar="RUN RUN...", nargs=-1, required=True)
+@click.argument("names", metavar="RUN...", nargs=-1, required=True)
 def compare_command(
-    names: tuple[str, ...], output: Path | None, as_json: bool, **formats: bool
+    names: tuple[str, ...],
+    baseline: str | None,
+    tolerance: float | None,
+    output: Path | None,
+    as_json: bool,
+    **formats: bool,
 ) -> None:
     """Compare models and test whether differences are significant.
 
+    \b
+    cdta compare gpt-4o gpt-4o-mini            two models
+    cdta compare RUN RUN                       one model, then and now
+    cdta compare --baseline RUN RUN            a check for CI: exit code 1 if worse
+    cdta compare experiment -o page.html       all runs of a folder
+
     Each pair of models is compared on the positions they share; each model is also shown on its own
-    dataset. Runs of one model that differ only in the seed are pooled. p is corrected for all pairs
-    and measures. RUN is a folder, part of its name, a model's name, latest, or a folder of runs.
+    dataset. Runs of one model that differ only in the seed are pooled, unless there is no other
+    model; then each RUN stands for itself. p is corrected for all pairs and measures. RUN is a
+    folder, part of its name, a model's name, a tag, latest, or a folder of runs.
     """
+    if baseline is None and tolerance is not None:
+        raise InvalidInput("--tolerance goes with --baseline RUN")
     text_format = chosen_format(formats)
-    ranking = ranking_of([load_run(folder) for folder in find_runs(names)])
+    groups = _load([baseline, *names] if baseline is not None else names)
+    ranking = ranking_of(*groups)
+    check = None
+    if baseline is not None:
+        check = check_baseline(ranking, groups[0], (tolerance or 0.0) / 100)
     if as_json:
-        click.echo(json.dumps(comparison_facts(ranking)))
+        facts = {"baseline": check._asdict()} if check else {}
+        click.echo(json.dumps(comparison_facts(ranking) | facts))
     elif text_format:
         click.echo(text_format.comparison(ranking))
     else:
         console().print(comparison_table(ranking))
+    is_data = as_json or bool(text_format)
     if output:
-        click.echo(f"page: {write_comparison(ranking, output)}", err=as_json or bool(text_format))
+        click.echo(f"page: {write_comparison(ranking, output)}", err=is_data)
+    if check:
+        click.echo(check.sentence, err=is_data)
+        click.get_current_context().exit(1 if check.verdict == "worse" else 0)
+
+
+def _load(names: Sequence[str]) -> list[list[Run]]:
+    """Return the runs that each name stands for; a run that several stand for counts once."""
+    seen: set[Path] = set()
+    groups = []
+    for name in names:
+        folders = [folder for folder in find_runs([name]) if folder.resolve() not in seen]
+        seen |= {folder.resolve() for folder in folders}
+        groups.append([load_run(folder) for folder in folders])
+    return groups
