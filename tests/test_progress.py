@@ -1,5 +1,8 @@
 """Progress in plain lines; the bar is for the eye."""
 
+import re
+from functools import partial
+
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate
@@ -12,6 +15,7 @@ from cant_do_that_anymore.progress import (
 )
 from loopback import Loopback, serving
 from players import habit
+from testing import positions
 
 
 @pytest.fixture
@@ -28,16 +32,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         (
             4,
             [(1, 1, ""), (16, 1, "2 errors"), (1, 1, ""), (2, 1, "")],
-            ["2/4, 8 s each, 2 errors, 17 s left", "4/4, 5 s each, 0 s left"],
+            ["2/4, 17 s left, 2 errors, 8 s each", "4/4, 0 s left, 5 s each"],
         ),
-        (41, [(270, 1, "")], ["1/41, 4 min each, 3 h left"]),
+        (41, [(270, 1, "")], ["1/41, 3 h left, 4 min each"]),
         # The pace is that of the last steps and not of what was kept from before.
-        (1000, [(1, 900, ""), *[(60, 1, "")] * 30], ["930/1000, 60 s each, 70 min left"]),
+        (1000, [(1, 900, ""), *[(60, 1, "")] * 30], ["930/1000, 70 min left, 60 s each"]),
         # What goes on between steps is told, too.
         (
             5,
             [(20, 0, "9 asked"), (20, 1, "12 asked")],
-            ["0/5, 9 asked", "1/5, 40 s each, 12 asked, 3 min left"],
+            ["0/5, 9 asked", "1/5, 3 min left, 12 asked, 40 s each"],
         ),
     ],
     ids=["now and then", "long", "pace", "between"],
@@ -50,10 +54,10 @@ def test_steps_are_told_now_and_then_and_at_the_end(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with progress("measuring m", total, quiet=False) as advance:
-        for seconds, done, remark in steps:
+        for seconds, done, fact in steps:
             clock[0] += seconds
             for one in [1] * done or [0]:
-                advance(one, remark=remark.strip)
+                advance(one, facts=partial(list, [fact]))
     lines = capsys.readouterr().err.splitlines()
     assert lines[-len(told) :] == [f"measuring m: {line}" for line in told]
     assert len(lines) == len(told) or total == 1000
@@ -76,12 +80,12 @@ def test_a_share_that_is_not_known_tells_no_time(
 ) -> None:
     with progress_display("mining", quiet=False) as show:
         clock[0] += 20
-        show(None, "3 positions")
+        show(None, ["3 positions"])
         clock[0] += 20
-        show(0.8, "80% read, 5 positions")
+        show(0.8, ["80% read", "5 positions"])
     assert capsys.readouterr().err.splitlines() == [
         "mining: 3 positions",
-        "mining: 80% read, 5 positions, 10 s left",
+        "mining: 80% read, 10 s left, 5 positions",
     ]
 
 
@@ -99,8 +103,8 @@ def test_a_terminal_gets_a_bar_unless_lines_are_written_to_it(
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")
     with progress_display("mining [bold]", quiet=False, plain=plain) as show:
-        show(0.5, "half of it")
-        show(1.0, "all of it")
+        show(0.5, ["half of it"])
+        show(1.0, ["all of it"])
     told = capsys.readouterr().err
     assert "all of it" in told
     assert (told == "mining [bold]: all of it, 0 s left\n") is plain
@@ -130,11 +134,11 @@ def test_parts_of_a_whole_are_told_with_the_time_that_all_of_it_takes(
                 advance()
     assert capsys.readouterr().err.splitlines() == [
         # as if the others took as long as the first, 80 s
-        "run 1 of 3: m: measuring m: 1/4, 20 s each, 60 s left, 4 min left of all",
-        "run 1 of 3: m: measuring m: 2/4, 20 s each, 40 s left, 3 min left of all",
+        "run 1 of 3: m: measuring m: 1/4, 60 s left, 20 s each, 4 min left in total",
+        "run 1 of 3: m: measuring m: 2/4, 40 s left, 20 s each, 3 min left in total",
         # as long as the first took, 40 s
-        "run 2 of 3: m: measuring m: 1/4, 40 s each, 2 min left, 3 min left of all",
-        "run 2 of 3: m: measuring m: 2/4, 40 s each, 80 s left, 2 min left of all",
+        "run 2 of 3: m: measuring m: 1/4, 2 min left, 40 s each, 3 min left in total",
+        "run 2 of 3: m: measuring m: 2/4, 80 s left, 40 s each, 2 min left in total",
     ]
     assert took == [40, 80]
 
@@ -148,5 +152,42 @@ def test_a_terminal_shows_the_part_above_its_bar(
         overall_progress("run 4 of 18: beta [bold], seed 2", 1, [60.0]),
         progress_display("m", quiet=False) as show,
     ):
-        show(1.0, "all of it")
-    assert "run 4 of 18: beta [bold], seed 2, 60 s left of all\n" in capsys.readouterr().err
+        show(1.0, ["all of it"])
+    assert "run 4 of 18: beta [bold], seed 2, 60 s left in total\n" in capsys.readouterr().err
+
+
+def test_at_80_columns_the_time_left_and_the_total_cost_are_shown(
+    priced: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    with serving(habit) as server:
+        evaluate(Spec(model="priced", base_url=server.url, dataset=positions(30), max_cost=100))
+    frame = capsys.readouterr().err.split("measuring ")[-1].split("\n")[0]
+    shown = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", frame)
+    assert re.search(r"30/30, 0 s left, about \$0\.\d{4} in total$", shown.strip())
+
+
+@pytest.mark.parametrize(
+    ("work", "columns", "shown"),
+    [
+        ("measuring m", 80, "measuring m .{24} 1/4, 60 s left, 2 errors, 20 s each"),
+        ("measuring m", 60, "measuring m .{12} 1/4, 60 s left, 2 errors, 20 s each"),
+        ("measuring m", 50, "measuring m .{13} 1/4, 60 s left, 2 errors"),
+        ("measuring " + 90 * "m", 50, "measuring m{13}… .{10} 1/4, 60 s left"),
+    ],
+)
+def test_what_does_not_fit_into_a_terminal_is_left_out_as_a_whole(
+    work: str,
+    columns: int,
+    shown: str,
+    clock: list[float],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with progress(work, 4, quiet=False) as advance:
+        clock[0] += 20
+        advance(facts=lambda: ["2 errors"])
+    assert re.search(shown, re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", capsys.readouterr().err))

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from statistics import fmean
 from threading import Timer
 from typing import Protocol
@@ -17,27 +16,29 @@ PLAIN_LINE_SECONDS = 15.0
 BAR_SECONDS = 0.1
 # The rate is measured over the last 30 seconds, or over the last 20 steps if those took longer.
 RATE_WINDOW_SECONDS, RATE_WINDOW_STEPS = 30.0, 20
+# Width of the bar, in columns.
+SHORTEST_BAR, LONGEST_BAR = 10, 24
 
-
-# Displays the share done, if known, and a remark.
-Show = Callable[[float | None, str], None]
+Facts = Sequence[str]
+# Displays the share done, if known, and facts. The time left comes second.
+Show = Callable[[float | None, Facts], None]
 
 
 class Advance(Protocol):
-    """Callback that counts the steps done since the last call and displays a remark.
+    """Callback that counts the steps done since the last call and displays facts.
 
     With ``paced=False`` no rate is displayed: a server or a provider decides how long it takes.
     """
 
     def __call__(
-        self, steps: int = 1, *, remark: Callable[[], str] = str, paced: bool = True
+        self, steps: int = 1, *, facts: Callable[[], Facts] = tuple, paced: bool = True
     ) -> None:
         """Count the steps."""
 
 
 def status_callback(advance: Advance) -> Callable[[str], None]:
     """Return a callback that displays a status message without a rate."""
-    return lambda remark: advance(0, remark=lambda: remark, paced=False)
+    return lambda status: advance(0, facts=lambda: [status], paced=False)
 
 
 @contextmanager
@@ -55,7 +56,9 @@ def progress(
     done, rates = 0, _RateEstimator()
     with progress_display(work, quiet=quiet or to is not None) as show:
 
-        def advance(steps: int = 1, *, remark: Callable[[], str] = str, paced: bool = True) -> None:
+        def advance(
+            steps: int = 1, *, facts: Callable[[], Facts] = tuple, paced: bool = True
+        ) -> None:
             nonlocal done
             done += steps
             if quiet:
@@ -65,8 +68,8 @@ def progress(
                 return
             rate = rates.rate(done)
             pace = f"{rate:.0f}/s" if rate >= 1 else f"{duration(1 / rate)} each" if rate else ""
-            parts = (f"{done}/{total}", pace if paced else "", remark())
-            show(done / total if paced else None, ", ".join(filter(None, parts)))
+            known = filter(None, [f"{done}/{total}", *facts(), pace if paced else ""])
+            show(done / total if paced else None, list(known))
 
         if to:
             advance(0)
@@ -83,24 +86,27 @@ def progress_display(work: str, *, quiet: bool, plain: bool = False) -> Iterator
         plain: print lines in a terminal too, because something else is written there.
     """
     if quiet:
-        yield lambda share, remark: None
+        yield lambda share, facts: None
         return
     lines = plain or not sys.stderr.isatty()
     every = PLAIN_LINE_SECONDS if lines else BAR_SECONDS
-    rates, part = _RateEstimator(), _PART.get()
+    rates, (title, left_in_total) = _RateEstimator(), _PART.get()
     last = time.monotonic() - (0.0 if lines else every)  # the bar is drawn at once
-    with (_plain_lines if lines else _bar)(visible(work), part.title if part else "") as draw:
+    with (_plain_lines if lines else _bar)(visible(work), title) as draw:
 
-        def show(share: float | None, remark: str) -> None:
+        def show(share: float | None, facts: Facts) -> None:
             nonlocal last
             nothing_yet.cancel()
             now, left = time.monotonic(), rates.left(share)
             if now - last >= every or share == 1:
                 last = now
-                own = "" if left is None else f", {duration(left)} left"
-                draw(share, visible(remark) + own, part.left(left) if part else "")
+                first, *others = map(visible, facts)
+                if left is None:
+                    draw(share, [first, *others], "")
+                else:
+                    draw(share, [first, f"{duration(left)} left", *others], left_in_total(left))
 
-        nothing_yet = Timer(every, draw, (None, "nothing yet", ""))
+        nothing_yet = Timer(every, draw, (None, ["nothing yet"], ""))
         nothing_yet.daemon = True
         if lines:
             nothing_yet.start()
@@ -132,24 +138,11 @@ class _RateEstimator:
         return (1 - share) / rate if share and rate else None
 
 
-@dataclass(frozen=True)
-class _Part:
-    """One run of several, with its start time and the durations of those before it."""
-
-    title: str
-    ahead: int
-    took: Sequence[float]
-    began: float
-
-    def left(self, seconds: float | None) -> str:
-        """Format the time until all runs are done, given the seconds left of this one."""
-        if seconds is None:
-            return ""
-        mean_seconds = fmean(self.took) if self.took else time.monotonic() - self.began + seconds
-        return f", {duration(seconds + self.ahead * mean_seconds)} left of all"
-
-
-_PART: ContextVar[_Part | None] = ContextVar("part", default=None)
+# The title of one run of several, and a function that formats the time left of all of them, given
+# the seconds left of this one.
+_PART: ContextVar[tuple[str, Callable[[float], str]]] = ContextVar(
+    "part", default=("", lambda _: "")
+)
 
 
 @contextmanager
@@ -161,32 +154,38 @@ def overall_progress(title: str, ahead: int, took: list[float]) -> Iterator[None
         ahead: the number of runs after it.
         took: the durations of earlier runs in seconds; that of this run is appended.
     """
-    part = _Part(title, ahead, tuple(took), time.monotonic())
-    token = _PART.set(part)
+    began = time.monotonic()
+
+    def left_in_total(seconds: float) -> str:
+        mean_seconds = fmean(took) if took else time.monotonic() - began + seconds
+        return f", {duration(seconds + ahead * mean_seconds)} left in total"
+
+    token = _PART.set((title, left_in_total))
     try:
         yield
     finally:
         _PART.reset(token)
-        took.append(time.monotonic() - part.began)
+        took.append(time.monotonic() - began)
 
 
-# Draws the share done, a remark, and the time left of all runs.
-_Draw = Callable[[float | None, str, str], None]
+# Draws the share done, facts, and the time left of all runs.
+_Draw = Callable[[float | None, Facts, str], None]
 
 
 @contextmanager
 def _bar(work: str, title: str) -> Iterator[_Draw]:
-    """Draw a bar, below the title of a run of several."""
+    """Draw a bar, below the title of a run of several.
+
+    If the terminal is narrow, the last facts are left out, but not the first and the time left.
+    """
+    from rich.cells import cell_len
     from rich.console import Console, RenderableType
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.text import Text
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[remark]}", markup=False),
-    )
-    overall = Text(title)
+    bar, overall = BarColumn(bar_width=LONGEST_BAR), Text(title)
+    text = "{task.description}", "{task.fields[facts]}"
+    before, after = (TextColumn(each, markup=False) for each in text)
 
     class Bars(Progress):
         def get_renderables(self) -> Iterator[RenderableType]:
@@ -194,13 +193,21 @@ def _bar(work: str, title: str) -> Iterator[_Draw]:
                 yield overall
             yield from super().get_renderables()
 
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(work, total=None, remark="")
+    with Bars(before, bar, after, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(work, total=None, facts="")
 
-        def draw(share: float | None, remark: str, left_of_all: str) -> None:
-            overall.plain = title + left_of_all
-            total = None if share is None else 1.0
-            bars.update(task, completed=share or 0.0, total=total, remark=remark)
+        def draw(share: float | None, facts: Facts, left_in_total: str) -> None:
+            overall.plain = title + left_in_total
+            room = bars.console.width - 2  # columns are a space apart
+            name, shown = Text(work), ", ".join(facts)
+            for n in range(len(facts), 2, -1):
+                if name.cell_len + SHORTEST_BAR + cell_len(shown) <= room:
+                    break
+                shown = ", ".join(facts[: n - 1])
+            name.truncate(max(1, room - SHORTEST_BAR - cell_len(shown)), overflow="ellipsis")
+            bar.bar_width = min(LONGEST_BAR, room - name.cell_len - cell_len(shown))
+            done, total = share or 0.0, None if share is None else 1.0
+            bars.update(task, description=name.plain, completed=done, total=total, facts=shown)
 
         yield draw
 
@@ -209,9 +216,9 @@ def _bar(work: str, title: str) -> Iterator[_Draw]:
 def _plain_lines(work: str, title: str) -> Iterator[_Draw]:
     """Print lines, for logs: every 15 seconds and at the end, also if no step is done yet."""
 
-    def draw(_: float | None, remark: str, left_of_all: str) -> None:
+    def draw(_: float | None, facts: Facts, left_in_total: str) -> None:
         with suppress(OSError):  # standard error is closed; the work goes on
-            line = f"{work}: {remark}{left_of_all}"
+            line = f"{work}: {', '.join(facts)}{left_in_total}"
             print(f"{title}: {line}" if title else line, file=sys.stderr, flush=True)
 
     yield draw

@@ -12,6 +12,7 @@ from cant_do_that_anymore.datasets.search import (
     FutilityTest,
 )
 from cant_do_that_anymore.errors import Incomplete, NoHabit
+from cant_do_that_anymore.formatting import dollars
 from players import in_every_fifth, in_every_second
 from testing import POOL, Body, Serve, Spec, cdta, evaluate, measure, number_of, positions
 
@@ -139,10 +140,10 @@ def test_the_progress_tells_what_all_of_it_comes_to(
     unknown = capsys.readouterr().err.splitlines()
     assert run.cost.measuring and run.cost.dataset and run.dataset.asked
     in_all = run.dataset.asked + 40
-    cost = f"${run.cost.measuring + run.cost.dataset:.2f}"
-    assert f"{run.dataset.asked} of about {in_all} asked, $" in lines[-2]
-    assert "building the dataset of priced: 20/20, " in lines[-2]
+    cost = dollars(run.cost.measuring + run.cost.dataset)
+    assert "building the dataset of priced: 20/20, 0 s left, about $" in lines[-2]
+    assert f" in total, {run.dataset.asked} of about {in_all} requests, " in lines[-2]
     assert f", {20 / run.dataset.asked:.0%} hits, " in lines[-2]
-    assert lines[-1].endswith(f"{in_all} of about {in_all} asked, {cost}, 0 s left")
-    assert f"{in_all} of about {in_all} asked, " in unknown[-1]
-    assert "tokens" in unknown[-1]
+    requests = f"in total, {in_all} of about {in_all} requests, "
+    assert f": 20/20, 0 s left, about {cost} {requests}" in lines[-1]
+    assert f" tokens {requests}" in unknown[-1]

@@ -5,6 +5,7 @@ from dataclasses import astuple, dataclass
 from math import ceil, inf
 
 from ..errors import Interrupted, UserError
+from ..formatting import dollars
 from ..providers.base import (
     Answer,
     Model,
@@ -100,7 +101,7 @@ class Budget:
         """Dollars neither paid nor reserved."""
         return self._limit - self._paid - sum(self._reserved)
 
-    async def reserve(self, amount: float, kind: str = "question") -> bool:
+    async def reserve(self, amount: float, kind: str = "request") -> bool:
         """Reserve the maximum cost of a request. Returns whether it had to wait for that.
 
         Raises:
@@ -109,12 +110,13 @@ class Budget:
         waited = False
         while amount > self.left:
             if not self._reserved:
-                advice = "run the same command again to go on and spend as much again"
+                limit = dollars(self._limit)
+                advice = f"run the same command again to spend up to another {limit}"
                 if amount > self._limit:
-                    advice = f"--max-cost {ceil(100 * amount) / 100:g} or more goes on"
+                    advice = f"set --max-cost {ceil(100 * amount) / 100:g} or more to continue"
                 raise BudgetExceeded(
-                    f"stopped before passing --max-cost: ${self._paid:.4f} of ${self._limit:g} are "
-                    f"spent and the next {kind} may cost ${amount:.4f}",
+                    f"stopped before passing --max-cost: {dollars(self._paid)} of {limit} are "
+                    f"spent and the next {kind} may cost {dollars(amount)}",
                     go_on=advice,
                 )
             if self._settled.is_set():  # the next run may use another event loop

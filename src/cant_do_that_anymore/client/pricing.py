@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..errors import InvalidInput
+from ..formatting import dollars
 from ..providers.base import Answer, ModelInfo, Usage
 from ..task.spec import Spec
 from .budget import FREE, Budget, Price, is_counted
@@ -28,13 +29,13 @@ def price_of(model: ModelInfo) -> Price | None:
 
     query: dict[str, Any] = dict(model.price_query)
 
-    def dollars(**tokens: int) -> float:
+    def list_price(**tokens: int) -> float:
         return float(calc_price(Tokens(**tokens), **query).total_price)
 
     try:
-        request = dollars()
+        request = list_price()
         input_price, output_price, cached, reasoning = (
-            (dollars(**dict.fromkeys(token_kinds, _TOKENS_PRICED)) - request) / _TOKENS_PRICED
+            (list_price(**dict.fromkeys(token_kinds, _TOKENS_PRICED)) - request) / _TOKENS_PRICED
             for token_kinds in (
                 ["input_tokens"],
                 ["output_tokens"],
@@ -78,8 +79,8 @@ def check_price(spec: Spec, model: ModelInfo) -> None:
     """
     if not price_for(spec, model):
         raise InvalidInput(
-            f"--max-cost cannot be kept: the price of {model.name} is unknown; give it with "
-            "--price IN,OUT in dollars for a million tokens, or limit the run with -n instead"
+            f"--max-cost needs a price, but the price of {model.name} is unknown; give it with "
+            "--price IN,OUT in dollars per million tokens, or limit the run with -n instead"
         )
 
 
@@ -103,11 +104,12 @@ class RunningCost:
         self._used += answer.usage
         self._counted &= bool(answer.error) or is_counted(answer)
 
-    def in_all(self, to_come: float) -> str:
-        """Format the progress and the projected cost, given the number of remaining requests."""
-        total = self._seen + to_come
-        progress = f"{self._seen:,} of about {total:,.0f} asked"
-        return ", ".join(filter(None, (progress, self.cost_of(total))))
+    def in_total(self, remaining: float) -> list[str]:
+        """Format the projected cost and the progress, given the number of remaining requests."""
+        total = self._seen + remaining
+        cost = self.cost_of(total)
+        progress = f"{self._seen:,} of about {total:,.0f} requests"
+        return [f"about {cost} in total", progress] if cost else [progress]
 
     def cost_of(self, questions: float) -> str:
         """Format the projected cost of this many requests, in tokens if the price is unknown.
@@ -118,5 +120,5 @@ class RunningCost:
             return ""
         share = questions / self._seen
         if self._price:
-            return f"${share * self._price.of(self._used, self._seen):,.2f}"
+            return dollars(share * self._price.of(self._used, self._seen))
         return f"{share * (self._used.input_tokens + self._used.output_tokens):,.0f} tokens"

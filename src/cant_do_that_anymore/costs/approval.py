@@ -13,6 +13,7 @@ from ..client.session import create_model, model_info, open_client
 from ..datasets.pools import positions_for
 from ..datasets.storage import Dataset, is_own
 from ..errors import Incomplete
+from ..formatting import dollars
 from ..interrupts import run_interruptible
 from ..progress import progress_display
 from ..providers.base import Answer, ModelInfo, Usage
@@ -109,9 +110,9 @@ def require_approval(
     cheaper = ", ".join(option for option in first if all(option in other for other in others))
     hint = f"cheaper: {cheaper}; " if cheaper else ""
     raise NeedsApproval(
-        f"the remaining {questions:,} requests will cost about ${total:,.2f} by the first answers, "
-        f"above the ${above:g} limit of --ask-above; {hint}to continue, set --max-cost USD"
-        + ("" if specs[0].fresh else "; all answers are saved")
+        f"the remaining {questions:,} requests will cost about {dollars(total)} by the first "
+        f"answers, above the {dollars(above)} limit of --ask-above; {hint}to continue, set "
+        "--max-cost USD" + ("" if specs[0].fresh else "; all answers are saved")
     )
 
 

@@ -227,7 +227,7 @@ async def _build_dataset(
                     search.observe(answer, guard)
                     running_cost.observe(answer)
                     new_hits = len(search.hits) - hits_before
-                    advance(new_hits, remark=partial(_remark, search, running_cost))
+                    advance(new_hits, facts=partial(_facts, search, running_cost))
                     gave_up = search.is_hopeless and not patient
                     if search.done or (gave_up and not client.is_batched):
                         break
@@ -239,11 +239,11 @@ async def _build_dataset(
     return built
 
 
-def _remark(search: Search, running_cost: RunningCost) -> str:
+def _facts(search: Search, running_cost: RunningCost) -> list[str]:
     rate = len(search.hits) / max(search.searched, 1)
     questions, positions = search.expected()
-    total = running_cost.in_all(questions + running_cost.a_sample * positions)
-    return f"{total}, {rate:.0%} hits"
+    remaining = questions + running_cost.a_sample * positions
+    return [*running_cost.in_total(remaining), f"{rate:.0%} hits"]
 
 
 def _hopeless(version: str, search: Search, running_cost: RunningCost, *, fresh: bool) -> str:

@@ -129,7 +129,8 @@ async def _measure(
         for request in client.cache.limited(list(trial.requests(conditions)), plan.settings)
     )
     dataset, n = selection.dataset, len(selection.positions)
-    in_later_stages = max(0, expected_sample_size(plan.precision, plan.wanted) - n)
+    expected = expected_sample_size(plan.precision, plan.wanted) if plan.precision else n
+    in_later_stages = max(0, expected - n)
     requests_each = (dataset.asked or 0) / len(dataset.positions) + running_cost.a_sample
     remaining = sum(len(conditions) for _, conditions in trials) + in_later_stages * requests_each
     person = client.model.on_progress
@@ -147,7 +148,7 @@ async def _measure(
                     running_cost.observe(answer)
                 samples.append(replace(sample, said=spill.spill(sample.answers)))
                 remaining -= len(conditions)
-                advance(remark=partial(running_cost.in_all, remaining))
+                advance(facts=partial(running_cost.in_total, remaining))
     return samples
 
 

@@ -128,8 +128,8 @@ def _write_positions(
             with _delay_ctrl_c():
                 file.writelines(position.line.encode() + b"\n" for position in mined.found)
                 tally.add(mined)
-            read = "" if mined.share is None else f"{mined.share:.0%} read, "
-            show(mined.share, f"{read}{tally}")
+            read = [] if mined.share is None else [f"{mined.share:.0%} read"]
+            show(mined.share, [*read, str(tally)])
     except KeyboardInterrupt:
         tally.problems.append("stopped by Ctrl-C, with what was found until then")
     except Incomplete as problem:
