@@ -76,8 +76,17 @@ def test_a_damaged_run_is_named_in_one_line_and_the_others_are_listed(
 def test_no_runs_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert cdta("runs").stdout == "no runs yet; `cdta run` makes one\n"
-    assert "there are none yet" in cdta("view").stderr
-    assert "no run matches" in cdta("view", 300 * "x").stderr
+    none_yet = "there are no runs yet, and `cdta run` makes one"
+    for name in ("latest", 300 * "x"):
+        assert cdta("view", name, code=2).stderr == f"cdta: no run matches '{name}': {none_yet}\n"
+
+
+@pytest.mark.parametrize("command", ["view", "report", "show", "rescore", "compare"])
+def test_an_unknown_name_gets_one_sentence(here: Path, command: str) -> None:
+    assert cdta(command, "ghost", code=2).stderr == (
+        "cdta: no run matches 'ghost': give a folder, part of its name, a model name, a tag, or "
+        "'latest' (see `cdta runs`)\n"
+    )
 
 
 def test_commands_take_names_and_folders_of_runs(here: Path) -> None:

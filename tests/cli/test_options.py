@@ -18,10 +18,10 @@ from testing import cdta, needs_posix
 CONTEXT = click.Context(group)
 MEASURING = [("run",), ("dataset", "build"), ("experiment",), ("estimate",)]
 LINES = {
-    (*above, name): entry.line
+    (*above, name): line
     for above, table in (((), COMMANDS), (("dataset",), DATASET_COMMANDS))
     for entries in table.values()
-    for name, entry in entries.items()
+    for name, (_, line) in entries.items()
 }
 
 
@@ -54,7 +54,7 @@ def test_help_shows_every_option_once_under_its_heading(names: tuple[str, ...]) 
     sections = dict(zip(HEADINGS, map(slice, places, ends), strict=True))
     for option in command(*names).params:
         if isinstance(option, Option):
-            line = f"\n  {option.opts[0]} "
+            line = f"\n  {', '.join(option.opts)} "
             assert text.count(line) == text[sections[option.heading]].count(line) == 1
 
 
@@ -70,9 +70,33 @@ def test_help_of_the_program_names_every_command_under_a_heading() -> None:
 def test_the_line_of_a_command_is_the_first_of_its_own_help(names: tuple[str, ...]) -> None:
     assert command(*names).get_short_help_str(limit=100) == LINES[names]
     assert command(*names).name == names[-1]
-    if names[0] in ("runs", "view", "report", "compare", "rescore", "mine"):
+    assert max(map(len, shown(*names).splitlines())) <= 80
+    if names not in (("dataset",), ("oaieval",)):
         assert "\nOutput:\n" in shown(*names)
         assert "\nOptions:\n" not in shown(*names)
+
+
+WRITING = ["run", "experiment", "rescore", "report", "compare", "mine", "selfplay"]
+TABLES = ["run", "rescore", "estimate", "experiment", "compare", "runs", "rules", "prompt"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "commands"),
+    [
+        ({"-o", "--out"}, [*WRITING, "dataset export", "dataset union"]),
+        ({"--json"}, [*TABLES, "dataset list", "dataset show"]),
+    ],
+    ids=["out", "json"],
+)
+def test_an_option_means_the_same_in_every_command(flags: set[str], commands: list[str]) -> None:
+    having = [
+        " ".join(names)
+        for names in LINES
+        if any(flags & set(option.opts) for option in command(*names).params)
+    ]
+    assert sorted(having) == sorted(commands)
+    for names in commands:
+        assert any(flags == set(option.opts) for option in command(*names.split()).params)
 
 
 HEAVY = ("aiohttp", "inspect_ai", "matplotlib", "numpy", "onnxruntime", "pydantic", "rich", "yaml")

@@ -1,11 +1,15 @@
 """`cdta show` and `cdta prompt`: samples of a run, and what a model is sent."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore import load
-from testing import cdta, measure, perfect, positions, serving
+from cant_do_that_anymore import load, rules_named
+from cant_do_that_anymore.game.position import write_positions
+from cant_do_that_anymore.game.rule_pool import example_of
+from cant_do_that_anymore.task.conditions import OF_DIAGNOSIS
+from testing import cdta, measure, perfect, serving
 
 
 def test_failed_shows_the_answers_that_break_the_rule() -> None:
@@ -13,8 +17,11 @@ def test_failed_shows_the_answers_that_break_the_rule() -> None:
     run = load("latest")
     failed = [sample for sample in run.samples if sample.breaks("changed")]
     shown = cdta("show", "--failed", "-n", "100", code=0).stdout
-    assert f"20 samples; in {len(failed)} the answer is" in " ".join(shown.split())
-    assert [line for line in shown.splitlines() if ": sample " in line] == [
+    words = " ".join(shown.split())
+    assert f"20 samples. The answer is illegal in {len(failed)} of them when bishops" in words
+    assert run.plan.change.statement in words
+    assert max(map(len, shown.splitlines())) <= 80
+    assert [line.rstrip(" ─") for line in shown.splitlines() if ": sample " in line] == [
         f"{place} of {len(failed)}: sample {sample.position.id}"
         for place, sample in enumerate(failed, 1)
     ]
@@ -30,13 +37,51 @@ def test_a_diagnosis_shows_its_questions_and_a_perfect_model_has_no_failures() -
     assert ": sample " not in cdta("show", "latest", "--failed", code=0).stdout
 
 
-def test_prompts_are_the_messages_that_a_server_gets() -> None:
-    with serving(perfect) as server:
-        measure(server, n=1, diagnose=True)
-    sent = json.loads(cdta("prompt", "--json", "--condition", "reminded", code=0).stdout)
-    systems = {body["messages"][0]["content"] for body in server.requests}
-    assert {messages[0]["content"] for messages in sent.values()} <= systems
-    assert list(json.loads(cdta("prompt", "--json", code=0).stdout)) == ["standard", "changed"]
+WORDING = """standard = "Play chess. Übung\\n\\n"
+changed = "Play. {change}"
+question = "Is {move} legal? {answers}"
+reminder = "Mind: {change}"
+"""
+
+
+@pytest.mark.parametrize("kind", ["m", "completions/m", "cot/m"])
+@pytest.mark.parametrize("rules", ["bishops-as-knights", "no-castling", "pawns-one-step"])
+@pytest.mark.parametrize("wording", ["default", WORDING], ids=["default", "own"])
+def test_prompts_are_byte_for_byte_what_a_server_gets(
+    kind: str, rules: str, wording: str, tmp_path: Path
+) -> None:
+    if wording == WORDING:
+        (tmp_path / "own.toml").write_text(WORDING, encoding="utf-8")
+        wording = str(tmp_path / "own.toml")
+    example = example_of(rules_named(rules))
+    assert example
+    write_positions(tmp_path / "example.jsonl", [example])
+    spec = {"dataset": tmp_path / "example.jsonl", "rules": rules, "wording": wording}
+    with serving(lambda _: "a2a3") as server:
+        measure(server, model=kind, n=1, diagnose=True, **spec)
+    sent = [body.get("messages", body.get("prompt")) for body in server.requests]
+    options = [word for name in OF_DIAGNOSIS for word in ("--condition", name)]
+    model = f"{kind}@{server.url}"
+    shown = cdta(
+        *("prompt", "--json", "--rules", rules, "--wording", wording, "--model", model, *options),
+        code=0,
+    )
+    printed = json.loads(shown.stdout)
+    assert list(printed) == list(OF_DIAGNOSIS)
+    for prompt in printed.values():
+        assert prompt in sent
+    if not kind.startswith("cot/"):  # where each request is followed by one with the reasoning
+        assert all(body in printed.values() for body in sent)
+
+
+def test_prompts_are_printed_as_they_are_sent() -> None:
+    sent = json.loads(cdta("prompt", "--json", code=0).stdout)
+    shown = cdta("prompt", code=0).stdout
+    assert shown == "\n".join(
+        f"== {condition} ==\n" + "".join(f"{m['role']}: {m['content']}\n" for m in messages)
+        for condition, messages in sent.items()
+    )
+    assert list(sent) == ["standard", "changed"]
 
 
 @pytest.mark.parametrize("model", ["completions/openai/davinci-002", "openai/davinci-002"])
@@ -45,12 +90,7 @@ def test_base_models_get_one_text(model: str) -> None:
     assert shown.count("System: ") == 2 and shown.rstrip().endswith("Assistant:")
 
 
-def test_models_get_the_turns_that_their_api_is_sent() -> None:
-    shown = json.loads(cdta("prompt", "--json", "--model", "cot/m@http://localhost/v1").stdout)
-    with serving(lambda _: "e2e4") as server:
-        measure(server, model="cot/m", dataset=positions(1))
-    asked = {body["messages"][-1]["content"].partition("\n")[2] for body in server.requests}
-    assert {messages[-1]["content"].partition("\n")[2] for messages in shown.values()} <= asked
+def test_a_provider_that_wants_a_user_turn_first_gets_one() -> None:
     hosted = json.loads(cdta("prompt", "--json", "--model", "anthropic/claude-x").stdout)
     assert [message["role"] for message in hosted["changed"][:3]] == ["system", "user", "assistant"]
 

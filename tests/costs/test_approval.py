@@ -180,9 +180,21 @@ def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped(
 
 
 @needs_posix
-@pytest.mark.parametrize(("reply", "code", "asked"), [(b"y\n", 0, 401), (b"n\n", 1, 20)])
+@pytest.mark.parametrize(
+    ("reply", "code", "asked", "end"),
+    [
+        (b"y\n", 0, 401, b""),
+        (
+            b"n\n",
+            1,
+            20,
+            b"cdta: stopped, as you did not approve the cost; all answers so far are saved, "
+            b"run the same command again to go on\r\n",
+        ),
+    ],
+)
 def test_in_a_terminal_the_user_is_asked(
-    reply: bytes, code: int, asked: int, server: Loopback, tmp_path: Path
+    reply: bytes, code: int, asked: int, end: bytes, server: Loopback, tmp_path: Path
 ) -> None:
     import pty  # Windows has none
 
@@ -199,5 +211,7 @@ def test_in_a_terminal_the_user_is_asked(
     assert process.returncode == code
     assert len(server.requests) == asked
     assert b"$5." in said
-    for end in (ours, theirs):
-        os.close(end)
+    answered = reply.replace(b"\n", b"\r\n")
+    assert os.read(ours, 10_000) == answered + end  # the terminal echoes the answer
+    for terminal in (ours, theirs):
+        os.close(terminal)

@@ -106,13 +106,11 @@ def test_what_no_run_goes_by_is_said_with_what_would_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInput, match=r"no run matches 'latest'.*there are none yet"):
+    with pytest.raises(InvalidInput, match=r"no run matches 'latest'.*there are no runs yet"):
         find_run("latest")
     made("alpha", 1)
     for name in ("gamma", "x" * 5000, "a\0b"):
-        with pytest.raises(
-            InvalidInput, match=r"no run matches.*`cdta runs`.*newest is .*alpha-all"
-        ):
+        with pytest.raises(InvalidInput, match=r"no run matches.*\(see `cdta runs`\)$"):
             find_run(name)
     (tmp_path / "alpha").mkdir()  # a folder without runs hides none
     assert find_run("alpha").name.endswith("alpha-all")

@@ -8,29 +8,38 @@ from typing import TypeVar
 import click
 
 from ..costs.approval import NeedsApproval
+from ..errors import Stopped
 from ..task.spec import Spec
 
 T = TypeVar("T")
 
 
-def with_approval(above: float | None, work: Callable[[float | None], T]) -> T:
+def with_approval(
+    above: float | None, work: Callable[[float | None], T], *, cached: bool = True
+) -> T:
     """Run ``work``; if it would cost more than ``above`` dollars, ask the user and run it again.
 
     Without a terminal, the user is not asked.
 
     Raises:
-        NeedsApproval: if it would cost more and the user does not approve.
+        NeedsApproval: if it would cost more and there is no terminal.
+        Stopped: if the user does not approve.
     """
     try:
         return work(above)
     except NeedsApproval as forecast:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
-        if not click.confirm(f"{forecast}. Go on without a limit?", err=True):
-            raise
+        question = f"{forecast}. Continue without a limit?"
+    if not click.confirm(question, err=True):
+        raise Stopped("stopped, as you did not approve the cost", cached=cached)
     return work(None)
 
 
 def with_approval_of(spec: Spec, work: Callable[[Spec], T]) -> T:
     """Run ``work`` on a spec, with the user's approval of its cost; raises as above."""
-    return with_approval(spec.ask_above, lambda above: work(replace(spec, ask_above=above)))
+    return with_approval(
+        spec.ask_above,
+        lambda above: work(replace(spec, ask_above=above)),
+        cached=not spec.fresh,
+    )

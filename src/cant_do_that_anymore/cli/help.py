@@ -3,24 +3,49 @@
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
 
 import click
+from annotated_types import Ge
 
 from ..task.option_info import LIMITS, MODEL, TASK
+from ..validation import check
 
 OUTPUT = "Output"
 HEADINGS = (MODEL, TASK, LIMITS, OUTPUT)
 WIDEST_NAME = 28
 PATH = click.Path(path_type=Path)
-AT_LEAST_1 = click.IntRange(1)
+
+
+class Count(click.ParamType):  # type: ignore[type-arg]
+    """A whole number above 0."""
+
+    name = "count"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse a number."""
+        name = param.opts[0].lstrip("-") if param else self.name
+        return int(check(Annotated[int, Ge(1)], value, name, text=True))
+
+
+AT_LEAST_1 = Count()
 
 
 class Option(click.Option):
-    """An option with its heading in the help; ``flags`` are separated by spaces."""
+    """An option with its heading in the help, where it shows its default.
 
-    def __init__(self, flags: str, heading: str, help: str, **attributes: Any) -> None:
-        super().__init__(flags.split(), help=help, **attributes)
+    ``usage`` has its flags, the name of its value in capitals, and its parameter's name if it is
+    not the flag's: ``--json as_json``, ``-n N``.
+    """
+
+    def __init__(self, usage: str, heading: str, help: str, **attributes: Any) -> None:
+        words = usage.split()
+        names = [word for word in words if word.startswith("-") or word.islower()]
+        default = attributes.get("default")
+        shown = not isinstance(default, bool) and default not in (None, "", ())
+        metavar = next((word for word in words if word not in names), None)
+        attributes = {"metavar": metavar, "show_default": shown} | attributes
+        super().__init__(names, help=help, **attributes)
         self.heading = heading
 
 
@@ -48,7 +73,7 @@ QUIET = Option("--quiet", OUTPUT, "Show no progress.", is_flag=True)
 # which has the functions ``leaderboards`` and ``comparison``.
 FORMATS = {
     "markdown": Option(
-        "--markdown as_markdown", OUTPUT, "Print the table as Markdown, for GitHub.", is_flag=True
+        "--markdown as_markdown", OUTPUT, "Print Markdown tables, as for GitHub.", is_flag=True
     ),
 }
 
@@ -61,10 +86,12 @@ def chosen_format(options: dict[str, Any]) -> ModuleType | None:
 
 def out_option(default: str) -> Option:
     """Create ``--out`` for a folder of results, with a description of its default."""
-    help_text = f"Folder for the results.  [default: {default}]"
-    return Option("--out", OUTPUT, help_text, type=PATH, metavar="DIR")
+    return Option(
+        "-o --out DIR", OUTPUT, f"Folder for the results.  [default: {default}]", type=PATH
+    )
 
 
-def output_option(help_text: str) -> Option:
-    """Create ``-o`` for the file that a command writes."""
-    return Option("-o --output", OUTPUT, help_text, type=PATH, metavar="FILE")
+def output_option(help: str, *, required: bool = False) -> Option:
+    """Create ``--out`` for the file that a command writes, as the parameter ``output``."""
+    kind = click.Path(dir_okay=False, path_type=Path)
+    return Option("-o --out output FILE", OUTPUT, help, type=kind, required=required)

@@ -3,25 +3,21 @@
 import logging
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from ..errors import unknown_value
 from ..startup import log_to, read_env_file, report_errors
 
-
-class Entry(NamedTuple):
-    """The location of a command, as ``module:name`` in ``commands``, and its line in the help."""
-
-    place: str
-    line: str
+# The commands by heading and name: "module:function" in `commands`, and the line in the help.
+Table = Mapping[str, Mapping[str, tuple[str, str]]]
 
 
 class LazyGroup(click.Group):
     """A group that imports its commands on first use, from a table by heading and name."""
 
-    def __init__(self, *args: Any, table: Mapping[str, Mapping[str, Entry]], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, table: Table, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.table = table
 
@@ -29,91 +25,86 @@ class LazyGroup(click.Group):
         """Return all names, in the order of the table."""
         return [name for entries in self.table.values() for name in entries]
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import a command by its name."""
-        for entries in self.table.values():
-            if name in entries:
-                module, _, attribute = entries[name].place.partition(":")
-                command: click.Command = getattr(
-                    import_module(module, f"{__package__}.commands"), attribute
-                )
-                return command
-        return None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments name; an unknown one gets a suggestion."""
-        if args and args[0] not in self.list_commands(ctx):
-            raise unknown_value("command", args[0], self.list_commands(ctx))
-        return super().resolve_command(ctx, args)
+    def get_command(self, ctx: click.Context, name: str) -> click.Command:
+        """Import a command by its name; an unknown name gets a suggestion."""
+        places = {
+            key: place for entries in self.table.values() for key, (place, _) in entries.items()
+        }
+        if name not in places:
+            raise unknown_value("command", name, places)
+        module, _, function = places[name].partition(":")
+        command: click.Command = getattr(import_module(module, f"{__package__}.commands"), function)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by heading, in aligned columns."""
         width = max(map(len, self.list_commands(ctx)))
         for heading, entries in self.table.items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(width), e.line) for name, e in entries.items()])
+                formatter.write_dl(
+                    [(name.ljust(width), line) for name, (_, line) in entries.items()]
+                )
 
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-COMMANDS = {
+COMMANDS: Table = {
     "Evaluate": {
-        "run": Entry(
-            ".run:run_command", "Evaluate a model: does it drop a habit when the rules change?"
+        "run": (
+            ".run:run_command",
+            "Evaluate a model: does it drop a habit when the rules change?",
         ),
-        "estimate": Entry(
+        "estimate": (
             ".estimate:estimate_command",
             "Estimate the requests, tokens, cost and time of a run.",
         ),
-        "experiment": Entry(
+        "experiment": (
             ".experiment:experiment",
-            "Evaluate several models, rules or efforts, with a report and plots.",
+            "Evaluate several models, rules or efforts side by side.",
         ),
     },
     "Results": {
-        "runs": Entry(".report:list_runs", "List runs, the newest first."),
-        "show": Entry(
-            ".show:show", "Show samples of a run: the board, the prompts and the replies."
-        ),
-        "view": Entry(".report:view", "Open the report of a run in the browser."),
-        "report": Entry(".report:report", "Regenerate HTML reports."),
-        "compare": Entry(
+        "runs": (".report:list_runs", "List runs, the newest first."),
+        "show": (".show:show", "Show samples of a run: the board, the prompts and the replies."),
+        "view": (".report:view", "Open the report of a run in the browser."),
+        "report": (".report:report", "Regenerate HTML reports."),
+        "compare": (
             ".compare:compare_command",
             "Compare models and test whether differences are significant.",
         ),
-        "rescore": Entry(
-            ".run:rescore", "Score the replies of a run again, without sending requests."
-        ),
+        "rescore": (".run:rescore", "Score the replies of a run again, without sending requests."),
     },
     "Data": {
-        "dataset": Entry("..main:dataset", "Datasets: the positions where a model has the habit."),
-        "mine": Entry(".mine:mine", "Find positions with a special move in games."),
-        "selfplay": Entry(
-            ".selfplay:selfplay", "Make a pool from games that an engine plays under the rules."
+        "dataset": ("..main:dataset", "Datasets: the positions where a model has the habit."),
+        "mine": (".mine:mine", "Find positions with a special move in games."),
+        "selfplay": (
+            ".selfplay:selfplay",
+            "Make a pool from games that an engine plays under the changed rules.",
         ),
-        "rules": Entry(".rules:list_rules", "List the rule changes and what the model is told."),
-        "legal": Entry(".legal:legal", "Print the legal moves of a position."),
-        "prompt": Entry(".show:prompt", "Print the messages that a model gets."),
+        "rules": (".rules:list_rules", "List the rule changes and what the model is told."),
+        "legal": (".legal:legal", "Print the legal moves of a position."),
+        "prompt": (".show:prompt", "Print the messages that a model gets."),
     },
-    "The original's command": {
-        "oaieval": Entry(
-            "...oaieval.command:oaieval", "Evaluate SOLVER on EVAL, as OpenAI Evals does."
+    "OpenAI Evals": {
+        "oaieval": (
+            "...oaieval.command:oaieval",
+            "Evaluate SOLVER on EVAL, as OpenAI Evals does.",
         )
     },
 }
 
-DATASET_COMMANDS = {
+DATASET_COMMANDS: Table = {
     "Commands": {
-        "list": Entry(".dataset:list_command", "List all datasets."),
-        "show": Entry(".dataset:show", "Show a dataset and its first positions."),
-        "build": Entry(".dataset:build", "Build a model's dataset, or extend it."),
-        "export": Entry(".dataset:export", "Write a dataset or a pool as JSON lines."),
-        "import": Entry(
-            ".dataset:import_command", "Import the positions of FILE as a model's dataset."
+        "list": (".dataset:list_command", "List all datasets."),
+        "show": (".dataset:show", "Show a dataset and its first positions."),
+        "build": (".dataset:build", "Build a model's dataset, or extend it."),
+        "export": (".dataset:export", "Write a dataset or a pool as JSON lines."),
+        "import": (
+            ".dataset:import_command",
+            "Import the positions of FILE as a model's dataset.",
         ),
-        "union": Entry(
-            ".dataset:union_command", "Join datasets into one that is fair to all their models."
+        "union": (
+            ".dataset:union_command",
+            "Join datasets into one that is fair to all their models.",
         ),
     }
 }

@@ -33,27 +33,24 @@ def _option(name: str, info: OptionInfo) -> Option:
     default = getattr(Spec, name)
     is_flag, is_list = isinstance(default, bool), isinstance(default, tuple) or name == "model"
     return Option(
-        f"--{name.replace('_', '-')}" if len(name) > 1 else f"-{name}",
+        f"{'--' if len(name) > 1 else '-'}{name.replace('_', '-')} {info.metavar}",
         info.heading,
         info.help,
         default=default,
-        show_default=not is_flag and default not in (None, "", ()),
         is_flag=is_flag,
         multiple=is_list,
         callback=_one_model if name == "model" else None,
         type=None if is_flag or is_list else FieldType(),
-        metavar=info.metavar or None,
     )
 
 
 SPEC_OPTIONS = {name: _option(name, info) for name, info in OPTIONS.items()}
 MODELS = Option(
-    "--model models",
+    "--model models M",
     MODEL,
     f"Model to evaluate; NAME@URL for one on your server; repeatable.  [default: {DEFAULT_MODEL}]",
     multiple=True,
     type=click.UNPROCESSED,  # an experiment file may give a table for a model
-    metavar="M",
 )
 
 
@@ -69,14 +66,12 @@ def several(name: str, plural: str, *default: str, default_text: str = "") -> Op
     Without values and without a default, it is ``(None,)``, which ``default_text`` explains.
     """
     single = SPEC_OPTIONS[name]
-    default_text = default_text or ",".join(default)
     return Option(
-        f"{single.opts[0]} {plural}",
+        f"{single.opts[0]} {plural} {single.metavar},...",
         single.heading,
-        f"{single.help}  [default: {default_text}]" if default_text else str(single.help),
+        str(single.help) + (f"  [default: {default_text}]" if default_text else ""),
         multiple=True,
         default=default,
-        metavar=f"{single.metavar},...",
         callback=lambda ctx, option, values: tuple(
             dict.fromkeys(",".join(values).split(",") if values else [None])
         ),

@@ -150,14 +150,16 @@ def oaieval(solver: str, eval_name: str, **flags: Any) -> None:
     """Evaluate SOLVER on EVAL, as OpenAI Evals does.
 
     \b
-    oaieval generation/direct/gpt-4 cant_do_that_anymore       needs OPENAI_API_KEY
+    oaieval generation/direct/gpt-4 cant_do_that_anymore
     oaieval generation/cot/claude-sonnet-4-5 cant_do_that_anymore.all_small
     oaieval chess/generation/direct/gpt-3.5-turbo-instruct cant_do_that_anymore
-    oaieval cdta/random cant_do_that_anymore.all_diagonal      any model of cdta run
+    oaieval cdta/random cant_do_that_anymore.all_diagonal
 
     SOLVER is generation/direct/M or generation/cot/M with a model M of OpenAI, Anthropic, Gemini
     or Together (or PROVIDER/M), chess/generation/direct/M with a base model M, human_cli, or a
-    model name. EVAL is cant_do_that_anymore, or that with .all, .all_small or .all_diagonal.
+    model name of cdta run. EVAL is cant_do_that_anymore, or that with .all, .all_small or
+    .all_diagonal.
+
     EVALS_THREADS (10) is the number of concurrent requests; EVALS_SEQUENTIAL=1 sends one at a time.
     """
     _run(solver, eval_name, SimpleNamespace(**flags))

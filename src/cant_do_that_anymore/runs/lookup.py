@@ -203,11 +203,11 @@ def _matching_runs(name: str | Path) -> Sequence[Path]:
         ]
     if matches:
         return [run.folder for run in matches]
-    newest = f"the newest is {runs[0].folder.name}" if runs else "there are none yet"
-    raise InvalidInput(
-        f"no run matches {text!r}: give a folder, part of its name, a model name, a tag, or "
-        f"{LATEST!r}; `cdta runs` lists them ({newest})"
+    advice = (
+        f"give a folder, part of its name, a model name, a tag, or {LATEST!r} (see `cdta runs`)"
     )
+    none_yet = "there are no runs yet, and `cdta run` makes one"
+    raise InvalidInput(f"no run matches {text!r}: {advice if runs else none_yet}")
 
 
 def _runs_at(path: Path) -> list[Path]:

@@ -142,20 +142,18 @@ class Spec:
     )
     temperature: float = option(1.0, MODEL, "T", "Sampling temperature.", Ge(0))
     max_tokens: int | None = option(
-        None, MODEL, "K", "Token limit of a reply.  [default: 16; base models: 4]", Ge(1)
+        None, MODEL, "K", "Tokens per reply.  [default: 16; base models: 4]", Ge(1)
     )
-    reasoning_effort: Effort | None = option(
-        None, MODEL, "E", f"Reasoning effort: {_join(*EFFORTS)}"
-    )
+    reasoning_effort: Effort | None = option(None, MODEL, "E", _join(*EFFORTS))
     reasoning_tokens: int | None = option(
         None,
         MODEL,
         "K",
-        "Token limit for reasoning.  [default: 16000 for reasoning models]",
+        "Extra tokens for reasoning.  [default: 16000]",
         Ge(0),
     )
     select_effort: Effort | None = option(
-        None, MODEL, "E", "Reasoning effort used to build the dataset.  [default: the same]"
+        None, MODEL, "E", "Effort to build the dataset.  [default: the same]"
     )
     extra_body: str | Mapping[str, Any] = option(
         "", MODEL, "JSON", "Extra fields for every request body.", parse=_parse_body
@@ -165,30 +163,28 @@ class Spec:
         BISHOPS_AS_KNIGHTS.key,
         TASK,
         "KEY",
-        "Rule change; cdta rules lists them.",
+        "A key of cdta rules.",
         parse=_parse_rules,
     )
     pool: str | Path | None = option(
         None,
         TASK,
         "FILE",
-        "Candidate positions: a file, games (bundled), or common: habits that other models share, "
-        "found with about a fifth of the requests.",
+        "Candidate positions: a file, games (bundled), or common (about a fifth of the requests).",
     )
     dataset: str | Path | None = option(
-        None, TASK, "D", "Positions to use as they are: a file, or a dataset by name."
+        None, TASK, "D", "Use these positions: a file or a dataset's name."
     )
     fallback_dataset: str | None = None
     wording: str = option(
         DEFAULT.name,
         TASK,
         "W",
-        "Prompts: a TOML file, or openai-evals:FILE for the original's, from its wheel "
-        "(pip download --no-deps evals).",
+        "Prompts: a TOML file, or openai-evals:WHEEL for the original's.",
     )
     conditions: tuple[str, ...] = (STANDARD_CONDITION, CHANGED_CONDITION)
     reading: Reading = option(
-        "lenient", TASK, "R", "How replies are read: lenient, or exact as in the original."
+        "lenient", TASK, "R", "How to read replies: lenient, or exact as in the original."
     )
     diagnose: bool = option(
         False,
@@ -219,7 +215,7 @@ class Spec:
         0.05,
         LIMITS,
         "SHARE",
-        "Fail if more than this share of samples has no answer.",
+        "Share of samples that may fail.",
         Ge(0),
         Le(1),
     )
@@ -227,25 +223,20 @@ class Spec:
         None,
         LIMITS,
         "IN,OUT",
-        "Dollars per million input and output tokens.  [default: list price]",
+        "USD per million tokens.  [default: list price]",
         parse=_parse_price,
     )
     max_cost: float | None = option(
-        None, LIMITS, "USD", "Spending limit; no request that could exceed it is sent.", Ge(0)
+        None, LIMITS, "USD", "Spending limit; no request may exceed it.", Ge(0)
     )
     ask_above: float | None = option(
-        5.0,
-        LIMITS,
-        "USD",
-        "Without --max-cost: ask for approval if the run will cost more, or stop if "
-        "non-interactive.",
-        Ge(0),
+        5.0, LIMITS, "USD", "Ask before spending more; stop if non-interactive.", Ge(0)
     )
     batch: bool = option(
         False,
         LIMITS,
         "",
-        "Use batches: half the price, up to a day each. For openai/, together/, servers.",
+        "Use the batch API: half the price, up to a day.",
     )
     keep_looking: bool = option(
         False,

@@ -54,10 +54,10 @@ def compare_command(
     """Compare models and test whether differences are significant.
 
     \b
-    cdta compare gpt-4o gpt-4o-mini            two models
-    cdta compare RUN RUN                       one model, then and now
-    cdta compare --baseline RUN RUN            a check for CI: exit code 1 if worse
-    cdta compare experiment -o page.html       all runs of a folder
+    cdta compare gpt-4o gpt-4o-mini         two models
+    cdta compare RUN RUN                    one model, then and now
+    cdta compare --baseline RUN RUN         a check for CI: exit code 1 if worse
+    cdta compare experiment -o page.html    all runs of a folder
 
     Each pair of models is compared on the positions they share; each model is also shown on its own
     dataset. Runs of one model that differ only in the seed are pooled, unless there is no other

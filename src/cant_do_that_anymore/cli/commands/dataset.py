@@ -23,10 +23,10 @@ from ...task.conditions import question
 from ...task.spec import Spec
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from ..approval import with_approval_of
-from ..help import PATH, QUIET, Command
+from ..help import JSON, OUTPUT, PATH, QUIET, Command, Option, output_option
 from ..options import SPEC_OPTIONS, spec_options
 
-POSITIONS_SHOWN = 5
+SHOWN = 5  # positions
 # Options of the measurement alone.
 NOT_IN_BUILD = (
     *("temperature", "eval", "dataset", "diagnose", "precision", "seed", "max_error_rate"),
@@ -34,31 +34,45 @@ NOT_IN_BUILD = (
 )
 
 
-@click.command("list")
-def list_command() -> None:
+@click.command("list", cls=Command, params=[JSON])
+def list_command(as_json: bool) -> None:
     """List all datasets."""
-    datasets = all_datasets()
-    width = max(map(len, datasets))
-    rows = [("dataset", "positions", "origin", "rules")] + [
-        (name, f"{len(dataset.positions):,}", dataset.origin, facts["rules"])
-        for name, (dataset, facts) in datasets.items()
+    rows = [
+        {
+            "dataset": name,
+            "positions": len(d.positions),
+            "origin": d.origin,
+            "rules": facts["rules"],
+        }
+        for name, (d, facts) in all_datasets().items()
     ]
-    for name, positions, origin, rules in rows:
-        click.echo(f"{name:<{width}}  {positions:>9}  {origin:<8}  {rules}")
+    if as_json:
+        click.echo(json.dumps(rows))
+        return
+    width = max(len(row["dataset"]) for row in rows)
+    click.echo(f"{'dataset':<{width}}  positions  origin    rules")
+    for row in rows:
+        name, count = f"{row['dataset']:<{width}}", f"{row['positions']:>9,}"
+        click.echo(f"{name}  {count}  {row['origin']:<8}  {row['rules']}")
 
 
-@click.command()
+@click.command(cls=Command, params=[JSON])
 @click.argument("name")
-def show(name: str) -> None:
+def show(name: str, as_json: bool) -> None:
     """Show a dataset and its first positions.
 
     `cdta legal` accepts the moves and the FEN.
     """
     dataset, facts = dataset_named(name)
-    first = dataset.positions[:POSITIONS_SHOWN]
+    facts = facts | {"positions": len(dataset.positions)}
+    first = dataset.positions[:SHOWN]
+    if as_json:
+        positions = [{"id": position.id, **position.to_json()} for position in first]
+        click.echo(json.dumps({"dataset": name, **facts, "first": positions}))
+        return
     summary = f"{name}: {pluralize(len(dataset.positions), 'position')}, {dataset.provenance}"
     click.echo(visible(summary) + "\n")
-    _show(facts | {"positions": len(dataset.positions)})
+    _show(facts)
     click.echo(f"\nThe first {pluralize(len(first), 'position')}, with what the model plays there:")
     for position in first:
         click.echo(f"\n{position.id}")
@@ -101,16 +115,21 @@ def _as_text(value: object) -> str:
     return "" if value is None else visible(str(value))
 
 
-@click.command(params=[SPEC_OPTIONS["rules"]])
-@click.argument("name", metavar="NAME")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["plain", "chat"]),
-    default="plain",
-    help="chat adds the FEN and the messages of both conditions.",
+@click.command(
+    cls=Command,
+    params=[
+        SPEC_OPTIONS["rules"],
+        Option(
+            "--format form F",
+            OUTPUT,
+            "plain, or chat with the FEN and the messages.",
+            type=click.Choice(["plain", "chat"]),
+            default="plain",
+        ),
+        output_option("Output file.  [default: stdout]"),
+    ],
 )
-@click.option("-o", "--output", type=PATH, help="Output file.  [default: standard output]")
+@click.argument("name", metavar="NAME")
 def export(name: str, form: str, output: Path | None, rules: str) -> None:
     """Write a dataset or a pool as JSON lines.
 
@@ -139,7 +158,7 @@ def _as_chat(position: Position, change: Rules) -> dict[str, object]:
     return position.to_json() | facts | chats
 
 
-@click.command("import", params=[SPEC_OPTIONS["rules"]])
+@click.command("import", cls=Command, params=[SPEC_OPTIONS["rules"]])
 @click.argument("version", metavar="MODEL")
 @click.argument("file", type=PATH)
 def import_command(version: str, file: Path, rules: str) -> None:
@@ -151,9 +170,12 @@ def import_command(version: str, file: Path, rules: str) -> None:
     click.echo(f"{version}: {pluralize(len(imported.positions), 'position')}, imported")
 
 
-@click.command("union", params=[SPEC_OPTIONS["rules"]])
+@click.command(
+    "union",
+    cls=Command,
+    params=[SPEC_OPTIONS["rules"], output_option("Output file.", required=True)],
+)
 @click.argument("names", metavar="DATASET DATASET...", nargs=-1, required=True)
-@click.option("-o", "--output", type=PATH, required=True, help="Output file.")
 def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
     """Join datasets into one that is fair to all their models.
 

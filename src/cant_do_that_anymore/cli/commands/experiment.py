@@ -63,7 +63,7 @@ OUT = Path("experiment")
         Option(
             "--runs",
             TASK,
-            "Runs of each combination, with consecutive seeds from --seed.",
+            "Runs of each combination, each with the next seed.",
             type=AT_LEAST_1,
             metavar="N",
             default=3,
@@ -74,13 +74,13 @@ OUT = Path("experiment")
         Option(
             "--plots-only",
             OUTPUT,
-            "Only draw the existing runs, or the original's record files, at PATH.",
+            "Only plot the runs or record files at PATH.",
             is_flag=True,
         ),
         Option(
             "--init",
             OUTPUT,
-            f"Write an example FILE.toml with comments, and exit.  [default: {NAME}]",
+            f"Write an example file.  [default: {NAME}]",
             is_flag=False,
             flag_value=NAME,
             type=PATH,
@@ -115,14 +115,14 @@ def experiment(
     quiet: bool,
     **rest: Any,
 ) -> None:
-    """Evaluate several models, rules or efforts, with a report and plots.
+    """Evaluate several models, rules or efforts side by side.
 
     \b
     cdta experiment --model openai/gpt-4o --model anthropic/claude-sonnet-4-5
     cdta experiment --model openai/gpt-5.1 --reasoning-effort none,low,high
     cdta experiment --model openai/gpt-4o --rules all
-    cdta experiment --model alpha@http://gpu1:8000/v1 --model beta@http://gpu2:8000/v1
-    cdta experiment FILE.toml                     the same in a file; --init writes one
+    cdta experiment --model a@http://gpu1:8000/v1 --model b@http://gpu2:8000/v1
+    cdta experiment FILE.toml               options from a file; --init writes one
     cdta experiment --plots-only RUN RUN record.jsonl
 
     Several efforts share the positions selected at the lowest one. Every run is a folder in --out;
@@ -133,7 +133,7 @@ def experiment(
     """
     if init:
         write_example(init)
-        click.echo(f"{init} is written; `cdta experiment {init}` measures it")
+        click.echo(f"wrote {init}; `cdta experiment {init}` runs it")
         return
     if plots_only != bool(paths) and not file_in(paths):
         raise InvalidInput(
@@ -158,7 +158,7 @@ def experiment(
             _copy(file, out)
         return measured(specs, out, save_with_page, quiet=quiet)
 
-    finished, failures = with_approval(rest["ask_above"], run_all)
+    finished, failures = with_approval(rest["ask_above"], run_all, cached=not rest["fresh"])
     if finished:
         _show(entries_of(finished), out, title, text_format, as_json=as_json)
     if failures:

@@ -6,14 +6,16 @@ import click
 from ...errors import InvalidInput
 from ...game.move_parser import moves_in
 from ...game.rules import STANDARD, Rules, board_after, rules_named
+from ...task.option_info import TASK
+from ..help import Command, Option
 
 
-@click.command()
-@click.option(
-    "--rules", "key", default=STANDARD.key, metavar="KEY", help="Rules; cdta rules lists them."
+@click.command(
+    cls=Command,
+    params=[Option("--rules KEY", TASK, "A key of cdta rules.", default=STANDARD.key)],
 )
 @click.argument("position", metavar="[MOVES|FEN]", nargs=-1)
-def legal(key: str, position: tuple[str, ...]) -> None:
+def legal(rules: str, position: tuple[str, ...]) -> None:
     """Print the legal moves of a position.
 
     \b
@@ -24,9 +26,9 @@ def legal(key: str, position: tuple[str, ...]) -> None:
     The position is given by MOVES from the initial position, legal under the standard rules or
     under --rules, or by a FEN. The command prints one move per line, in UCI, sorted.
     """
-    rules = rules_named(key)
-    board = _board(" ".join(position), rules)
-    for uci in sorted(move.uci() for move in rules.legal_moves(board)):
+    in_force = rules_named(rules)
+    board = _board(" ".join(position), in_force)
+    for uci in sorted(move.uci() for move in in_force.legal_moves(board)):
         click.echo(uci)
 
 

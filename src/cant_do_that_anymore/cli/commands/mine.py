@@ -17,10 +17,11 @@ from ...files import atomic_write
 from ...formatting import pluralize
 from ...game import mining
 from ...game.position import gzip_if_named
-from ...game.rules import BISHOPS_AS_KNIGHTS, rules_named
+from ...game.rules import rules_named
 from ...progress import Show, progress_display
 from ...task.option_info import LIMITS, TASK
-from ..help import AT_LEAST_1, OUTPUT, Command, Option
+from ..help import AT_LEAST_1, Command, Option, output_option
+from ..options import SPEC_OPTIONS
 
 MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
 
@@ -28,57 +29,24 @@ MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
 @click.command(
     cls=Command,
     params=[
-        Option(
-            "--rules",
-            TASK,
-            "Rule change; cdta rules lists them.",
-            default=BISHOPS_AS_KNIGHTS.key,
-            show_default=True,
-            metavar="KEY",
-        ),
+        SPEC_OPTIONS["rules"],
         Option(
             "--first/--every",
             TASK,
-            "The first special move of each game (the default), or every one.",
+            "The first special move of a game (default), or all.",
             default=True,
         ),
         Option(
             "--unique/--duplicates",
             TASK,
-            "Leave out positions with the same moves (the default), or keep them.",
+            "Omit positions with the same moves (default), or not.",
             default=True,
         ),
-        Option(
-            "--min-elo",
-            TASK,
-            "Only games in which both players are rated E or higher.",
-            type=click.IntRange(min=0),
-            default=0,
-            metavar="E",
-        ),
-        Option("--limit", LIMITS, "Stop after N positions.", type=AT_LEAST_1, metavar="N"),
-        Option(
-            "--jobs",
-            LIMITS,
-            "Number of processes.",
-            type=AT_LEAST_1,
-            default=1,
-            show_default=True,
-            metavar="N",
-        ),
-        Option(
-            "--cluster",
-            LIMITS,
-            "Use the Ray cluster at ADDRESS, or auto for the one this machine is part of.",
-            metavar="ADDRESS",
-        ),
-        Option(
-            "-o --output",
-            OUTPUT,
-            "Output file, compressed if it ends in .gz.  [default: standard output]",
-            type=click.Path(dir_okay=False, path_type=Path),
-            metavar="FILE",
-        ),
+        Option("--min-elo E", TASK, "Only games of two players rated E or more.", default=0),
+        Option("--limit N", LIMITS, "Stop after N positions.", type=AT_LEAST_1),
+        Option("--jobs N", LIMITS, "Number of processes.", type=AT_LEAST_1, default=1),
+        Option("--cluster ADDRESS", LIMITS, "Use a Ray cluster; auto for this machine's."),
+        output_option("Output file; .gz compresses it.  [default: stdout]"),
     ],
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="FILE...")

@@ -8,10 +8,10 @@ from ...game.notation import move_number_prefix, notate
 from ...game.rule_pool import EXAMPLE_GAME, example_of
 from ...game.rules import CATALOGUE, Rules
 from ..console import console
-from ..help import JSON
+from ..help import JSON, Command
 
 
-@click.command("rules", params=[JSON])
+@click.command("rules", cls=Command, params=[JSON])
 def list_rules(as_json: bool) -> None:
     """List the rule changes and what the model is told."""
     entries = [_entry(rules) for rules in CATALOGUE.values() if rules.forbids_something]

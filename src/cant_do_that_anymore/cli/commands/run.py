@@ -27,12 +27,12 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
     """Evaluate a model: does it drop a habit when the rules change?
 
     \b
-    cdta run                                          the bundled model
-    cdta run --model openai/gpt-4o                    needs OPENAI_API_KEY
-    cdta run --model anthropic/claude-sonnet-4-5      any model that Inspect AI supports
-    cdta run --base-url http://localhost:8000/v1      vLLM, llama.cpp, Ollama, ...
-    cdta run --base-url URL --model completions/M     a base model
-    cdta run --model human --pool common -n 5         you, at the terminal
+    cdta run                                        the bundled model
+    cdta run --model openai/gpt-4o                  needs OPENAI_API_KEY
+    cdta run --model anthropic/claude-sonnet-4-5    any model of Inspect AI
+    cdta run --base-url http://localhost:8000/v1    vLLM, llama.cpp, Ollama, ...
+    cdta run --base-url URL --model completions/M   a base model
+    cdta run --model human --pool common -n 5       you, at the terminal
 
     Answers are cached: the same command resumes an interrupted run.
     """
@@ -50,7 +50,7 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
         Option(
             "--reading",
             TASK,
-            "How replies are read.  [default: as in RUN]",
+            "How to read replies.  [default: as in RUN]",
             type=click.Choice(get_args(Reading)),
         ),
         out_option("RUN-READING"),
@@ -77,5 +77,5 @@ def _show(run: Run, folder: Path, *, as_json: bool) -> None:
         return
     terminal = console()
     terminal.print(summary(run))
-    line = f"run: {folder} (cdta view opens its page)"
+    line = f"run: {folder} (cdta view opens its report)"
     terminal.print(line, style="dim", soft_wrap=True, highlight=False)

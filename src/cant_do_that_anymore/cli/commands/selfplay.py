@@ -15,36 +15,23 @@ from ...game.position import Position, write_positions
 from ...game.rules import Rules, rules_named
 from ...game.selfplay import POOL_PLAY, find_engine, open_engine, play_positions
 from ...progress import progress
+from ...task.option_info import TASK
+from ..help import AT_LEAST_1, PATH, Command, Option, output_option
 from ..options import SPEC_OPTIONS
 
 
-@click.command(params=[SPEC_OPTIONS["rules"]])
-@click.option(
-    "--positions",
-    "count",
-    type=click.IntRange(min=1),
-    default=2250,
-    show_default=True,
-    help="Number of positions, at most two per game.",
+@click.command(
+    cls=Command,
+    params=[
+        SPEC_OPTIONS["rules"],
+        Option("--positions count N", TASK, "At most two per game.", type=AT_LEAST_1, default=2250),
+        Option("--seed S", TASK, "The same seed plays the same games.", default=0),
+        Option("--engine path PATH", TASK, "A UCI engine.  [default: stockfish]", type=PATH),
+        output_option("File for the positions; .gz compresses it.", required=True),
+    ],
 )
-@click.option("--seed", default=0, show_default=True, help="The same seed plays the same games.")
-@click.option(
-    "--engine",
-    "engine_path",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="A UCI engine, if not Stockfish on PATH.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="Output file, compressed if it ends in .gz.",
-)
-def selfplay(rules: str, count: int, seed: int, engine_path: Path | None, output: Path) -> None:
-    """Make a pool from games that an engine plays under the rules.
+def selfplay(rules: str, count: int, seed: int, path: Path | None, output: Path) -> None:
+    """Make a pool from games that an engine plays under the changed rules.
 
     Each position has a move that only the rule change makes illegal. The positions are spread
     evenly over the number of earlier moves of the changed piece: 0 to 7, and 8 or more. The command
@@ -57,7 +44,7 @@ def selfplay(rules: str, count: int, seed: int, engine_path: Path | None, output
     positions: list[Position] = []
     try:
         with (
-            open_engine(engine_path or find_engine()) as engine,
+            open_engine(path or find_engine()) as engine,
             progress("positions", count, quiet=False) as advance,
         ):
             engine_name = engine.id.get("name", "")

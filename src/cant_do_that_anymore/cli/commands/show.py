@@ -36,16 +36,8 @@ LONGEST_REPLY = 1500  # characters; `cdta view` shows all of it
 @click.command(
     cls=Command,
     params=[
-        Option("--failed", OUTPUT, "Only those that break the rule.", is_flag=True),
-        Option(
-            "-n",
-            OUTPUT,
-            "How many samples.",
-            type=AT_LEAST_1,
-            default=3,
-            show_default=True,
-            metavar="N",
-        ),
+        Option("--failed", OUTPUT, "Only answers that break the changed rules.", is_flag=True),
+        Option("-n N", OUTPUT, "Number of samples.", type=AT_LEAST_1, default=3),
     ],
 )
 @click.argument("name", metavar="[RUN]", default=LATEST)
@@ -54,55 +46,76 @@ def show(name: str, failed: bool, n: int) -> None:
 
     \b
     cdta show                        the first three samples of the latest run
-    cdta show gpt-4o --failed -n 5   five answers that are not legal under the changed rules
+    cdta show gpt-4o --failed -n 5   five answers that break the changed rules
 
     RUN is a folder, part of its name, a model's name, a tag, or latest (the default).
     """
     run = load_run(find_run(name))
-    screen, conditions = console(), run.plan.conditions
+    screen, rule = console(), run.plan.change.title
     breaks = [sample for sample in run.answered if sample.breaks(CHANGED_CONDITION)]
     chosen = breaks if failed else run.samples
-    rule = run.plan.change.title
     screen.print(
-        f"{run.version}: {pluralize(len(run.samples), 'sample')}; in {len(breaks)} the answer is "
-        f"not legal when {rule[0].lower()}{rule[1:]}. The prompt says: {run.plan.change.statement}"
+        f"{run.version}: {pluralize(len(run.samples), 'sample')}. The answer is illegal in "
+        f"{len(breaks)} of them when {rule[0].lower()}{rule[1:]}.",
+        highlight=False,
     )
+    _print_prompts(run.plan.conditions, screen)
     for place, sample in enumerate(islice(chosen, n), 1):
-        screen.print(f"\n{place} of {len(chosen)}: sample {sample.position.id}", style="bold")
-        _print_sample(sample, conditions, screen)
+        screen.print()
+        screen.rule(f"{place} of {len(chosen)}: sample {sample.position.id}", align="left")
+        _print_sample(sample, run.plan.conditions, screen)
+
+
+def _print_prompts(conditions: Sequence[Condition], screen: Console) -> None:
+    """Print the paragraphs of each system prompt that no prompt before it has."""
+    printed: set[str] = set()
+    for condition in conditions:
+        new = [text for text in condition.text.split("\n\n") if text not in printed]
+        if new:
+            screen.print(
+                f"\nPrompt ({condition.name}{', what differs' if printed else ''}):", style="bold"
+            )
+            screen.print(_indented("\n\n".join(new)))
+        printed.update(new)
 
 
 def _print_sample(sample: Sample, conditions: Sequence[Condition], screen: Console) -> None:
     position, board = sample.position, sample.position.board()
     moves = " or ".join(notate(board, move) for move in position.special_moves)
-    screen.print(with_move_numbers(notate_game(position.moves)) or "The game begins.")
-    screen.print(Text(draw_board(board)))
-    screen.print(f"{'White' if board.turn else 'Black'} to move. Special: {moves}")
+    screen.print(
+        with_move_numbers(notate_game(position.moves)) or "The first move.", highlight=False
+    )
+    screen.print(Text(f"\n{draw_board(board)}\n"))
+    screen.print(
+        f"{'White' if board.turn else 'Black'} to move. Special move: {moves}", highlight=False
+    )
     for condition in conditions:
         if condition.name not in sample.replies:
             continue
         score, answer = sample.replies[condition.name], sample.answers[condition.name]
         move = f" ({notate(board, score.move)})" if score.move else ""
-        screen.print(f"{condition.name}: {score.outcome}{move}", style="bold")
+        screen.print(f"\n{condition.name}: {score.outcome}{move}", style="bold", highlight=False)
         if suffix := condition.suffix(position):
-            screen.print(f"  {suffix}", style="italic")
-        text = answer.text.strip() or answer.error or "(an empty reply)"
+            screen.print(_indented(suffix), style="italic")
+        text = answer.text.strip() or answer.error or "(empty reply)"
         if len(text) > LONGEST_REPLY:
             text = f"{text[:LONGEST_REPLY]} ... ({len(text):,} characters)"
-        screen.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
+        screen.print(_indented(f"> {text}"))
+
+
+def _indented(text: str) -> Padding:
+    return Padding(Text(text), (0, 0, 0, 2), expand=False)
 
 
 @click.command(
     cls=Command,
     params=[
         Option(
-            "--condition names",
+            "--condition names C",
             TASK,
             f"One of {', '.join(CONDITIONS)}; repeatable.",
             multiple=True,
             default=(STANDARD_CONDITION, CHANGED_CONDITION),
-            show_default=True,
-            metavar="C",
         ),
         *(SPEC_OPTIONS[name] for name in ("rules", "wording", "model")),
         JSON,
