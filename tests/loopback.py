@@ -25,6 +25,7 @@ class Loopback:
     Attributes:
         respond: the reply to a request.
         model: the name it answers as; by default the one it was asked for.
+        listed: the names in its list of models.
         finish_reason: why replies end.
         delay: seconds before each answer.
         fault: called before answering with the request and its number; a response it returns is
@@ -36,6 +37,7 @@ class Loopback:
 
     respond: Responder
     model: str | None = None
+    listed: tuple[str, ...] = ("m",)
     finish_reason: str = "stop"
     delay: float = 0.0
     fault: Fault | None = None
@@ -85,7 +87,7 @@ class Loopback:
         }
 
     async def models(self, http: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": [{"id": self.model or "served"}]})
+        return web.json_response({"object": "list", "data": [{"id": id} for id in self.listed]})
 
     def add_routes(self, app: web.Application) -> None:
         """What the server answers to."""

@@ -33,7 +33,7 @@ def measured(model: str, eval: Eval) -> Run:
     options: dict[str, Any] = {"eval": eval, "n": None if eval == "all_small" else 300}
     if model != "a server":
         return measure(model, **options)
-    with serving(respond, model="served") as server:
+    with serving(respond, model="served", listed=("served",)) as server:
         return measure(server, model=None, **options)
 
 

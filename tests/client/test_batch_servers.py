@@ -62,8 +62,8 @@ def hides(status: int, what: str = "/") -> Disturbs:
     ("disturbances", "sentence"),
     [
         ([hides(500, "content")], r"cannot be reached \(HTTP 500: no\); what was sent goes on"),
-        ([unheard, hides(401)], "refuses the key"),
-        ([unheard, hides(402)], "wants money"),
+        ([unheard, hides(401)], "needs a key"),
+        ([unheard, hides(402)], "requires payment"),
         ([unheard, hides(500)], "cannot be reached"),
     ],
 )

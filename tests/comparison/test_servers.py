@@ -31,7 +31,7 @@ def servers() -> Iterator[list[Loopback]]:
     with ExitStack() as stack:
         players = {"alpha": perfect, "alpha ": habit, "beta": wavering}
         yield [
-            stack.enter_context(serving(Loopback(player, model=name.strip())))
+            stack.enter_context(serving(Loopback(player, listed=(name.strip(),))))
             for name, player in players.items()
         ]
 

@@ -196,7 +196,7 @@ def test_a_model_has_its_name_although_most_standard_questions_fail(serve: Serve
     async def fault(request: Body, number: int) -> web.Response | None:
         return web.Response(status=418) if number > 1 and not is_changed(request) else None
 
-    server = serve(habit, model="served", fault=fault)
+    server = serve(habit, model="served", listed=("served",), fault=fault)
     run = measure(server, dataset=positions(3), max_error_rate=1.0)
     assert run.results.metrics["n_failed"] == 2
     assert headline(run).startswith("served plays its usual move")

@@ -237,7 +237,7 @@ def test_a_key_hides_nothing_of_what_a_server_says(
 
 def test_chain_of_thought_gives_way_to_thinking(serve: Serve) -> None:
     server = serve(Thinker(perfect))
-    run = measure(server, model="cot/served", n=3)
+    run = measure(server, model="cot/m", n=3)
     told = [request["messages"][-1]["content"] for request in server.requests]
     assert sum("think aloud" in text for text in told) == 1
     assert run.results.metrics["variant_impact_factor"] == -1

@@ -123,7 +123,7 @@ def test_retry_after_is_honoured(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "sentence"), [(401, "refuses the key"), (404, "refuses 'm'"), (400, "refuses 'm'")]
+    ("status", "sentence"), [(401, "needs a key"), (404, "refuses 'm'"), (400, "refuses 'm'")]
 )
 def test_what_no_further_try_will_mend_stops_the_run_at_once(
     status: int, sentence: str, serve: Serve
@@ -219,7 +219,7 @@ class Listing(Loopback):
 @pytest.mark.parametrize(
     ("listing", "sentence"),
     [
-        (b'{"data": [{"id": 5}, {"id": null}, {"id": ["a"]}]}', "serves no model"),
+        (b'{"data": [{"id": 5}, {"id": null}, {"id": ["a"]}]}', "lists no model"),
         (b'{"data": ' + b"[" * 100_000, "does not list its models"),
         (b'{"data": [{"id": "' + b"x" * 2**26 + b'"}]}', "does not list its models"),
         (b'{"data": [{"id": "\\u001b[31mred"}, {"id": "b"}]}', "serves ⟨U+001B⟩[31mred, b"),

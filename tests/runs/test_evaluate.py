@@ -240,7 +240,7 @@ def test_the_same_seed_draws_the_same_samples_as_the_original() -> None:
 
 
 def test_the_only_model_of_a_server_needs_no_name(serve: Serve) -> None:
-    server = serve(habit, model="gpt-4-0314")
+    server = serve(habit, listed=("gpt-4-0314",))
     assert evaluate(Spec(base_url=server.url, n=2), quiet=True).model == "gpt-4-0314"
 
 

@@ -112,7 +112,7 @@ def test_two_runs_at_once_on_one_store_are_both_right(
         await both_ask.wait()
 
     outs = [tmp_path / "out-0", tmp_path / "out-1"]
-    with serving(wavering, delay=0.005, fault=wait_for_both) as server:
+    with serving(wavering, listed=names, delay=0.005, fault=wait_for_both) as server:
         both = [forked(*options(server, out, name)) for out, name in zip(outs, names, strict=True)]
         for process in both:
             process.start()

@@ -10,6 +10,7 @@ from ..errors import InvalidInput
 
 _NAME_AT_URL = re.compile(r"(.*?)@(https?://.*)", re.DOTALL)
 _API_VERSION = "api-version"  # the only allowed query parameter: Azure needs it in every request
+_API_CALL = re.compile(r"/(chat/completions|completions|responses)$")
 _NAME_AT_HOST = re.compile(r"(.*)@([\w.-]+:\d+(?:/.*)?)")
 
 
@@ -20,7 +21,8 @@ def normalize_address(address: str) -> str:
     'https://a.example/v1?api-version=2024-10-21'
 
     Raises:
-        InvalidInput: if it is not a server's address, or contains a user, query or fragment.
+        InvalidInput: if it is not a server's address, or contains a user, query or fragment, or
+            the path of an API call.
     """
     try:
         parts = urlsplit(address)
@@ -37,7 +39,13 @@ def normalize_address(address: str) -> str:
     if "@" in parts.netloc or query.keys() - {_API_VERSION} or parts.fragment:
         message = f"the address of {parts.hostname} may hold no user name, password or query"
         raise InvalidInput(f"{message} but {_API_VERSION}; a key goes into an environment variable")
-    return parts._replace(path=parts.path.rstrip("/")).geturl()
+    path = parts.path.rstrip("/")
+    normalized = parts._replace(path=_API_CALL.sub("", path)).geturl()
+    if _API_CALL.search(path):
+        raise InvalidInput(
+            f"{address!r} is the address of one API call; give that of the server: {normalized}"
+        )
+    return normalized
 
 
 def url_for(address: str, path: str) -> str:

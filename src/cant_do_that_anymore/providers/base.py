@@ -231,6 +231,10 @@ class Model(ABC):
         """Return what identifies the weights behind the name, as far as the provider reports it."""
         return {}
 
+    async def warnings(self) -> list[str]:
+        """Return what the user should know before the first request."""
+        return []
+
     def wrap(self, wrapper: Callable[["Model"], "Model"]) -> "Model":
         """Return the model with every request sent through the wrapper of whatever sends it."""
         return wrapper(self)

@@ -338,8 +338,11 @@ def _only_model_at(base_url: str, access: Access) -> str:
             await server.close()
 
     names = run_interruptible(served())
-    if len(names) != 1:
+    if not names:
         raise InvalidInput(
-            f"{base_url} serves {shortlist(names) or 'no model'}; name one with --model"
+            f"{base_url} lists no model; load one there, or name the one to evaluate, for example: "
+            "--model llama3.1:8b"
         )
+    if len(names) > 1:
+        raise InvalidInput(f"{base_url} serves {shortlist(names)}; name one with --model")
     return names[0]

@@ -75,6 +75,10 @@ class ThinkingModel(Model):
         """Return what identifies the inner model's weights."""
         return await self._inner.fingerprints()
 
+    async def warnings(self) -> list[str]:
+        """Return the warnings of the inner model."""
+        return await self._inner.warnings()
+
     def wrap(self, wrapper: Callable[[Model], Model]) -> Model:
         """Return the model with the requests of the inner model wrapped: two per answer."""
         return ThinkingModel(self._inner.wrap(wrapper), self.info.thinking_tokens)

@@ -1,14 +1,16 @@
 """Client for OpenAI-compatible servers: chat and text completions over one HTTP session."""
 
 import json
+import re
 import time
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 
-from ..errors import UserError, nearest
+from ..errors import UserError, nearest, shortlist
 from .access import Access, url_for
 from .base import (
     Answer,
@@ -52,10 +54,17 @@ GATEWAY_TIMEOUT_STATUSES = {408, 499, 504, 524}
 TRANSIENT_STATUSES = {409, 425, *GATEWAY_TIMEOUT_STATUSES}
 # Only these say that the request is wrong; a failing server sends all kinds of messages.
 REJECTED_STATUSES = {400, 422}
+ACCESS_STATUSES = {401, 403}
 # OpenAI's message, with HTTP 400, if the reasoning used up all tokens.
 OUT_OF_TOKENS = b"Could not finish the message"
 # Part of OpenAI's message for a model without chat completions.
 RESPONSES_API = b"v1/responses"
+# How an event stream starts; some servers first send a comment.
+EVENT_STREAM = re.compile(rb"\s*(data|event|id|retry)?:")
+# Messages of servers that reject requests without streaming.
+_STREAMS_ONLY = re.compile(
+    r"\bstream.*(only|must|enable|require|support|false|true)|only.*\bstream"
+)
 MAX_RESPONSE_BYTES = 2**25
 LIST_TIME_OUT = aiohttp.ClientTimeout(total=60, sock_connect=30)  # for ``/models``
 LISTING_TIME_TOLERANCE = 60  # seconds
@@ -98,17 +107,31 @@ class ServerModel(Model):
         """Return the models that the server lists, by name.
 
         Raises:
-            UserError: if the server does not list its models.
+            UserError: if the server does not list its models, or not without a valid key.
         """
         try:
             response = await self.send("GET", "/models", time_out=LIST_TIME_OUT)
+            if response.status in ACCESS_STATUSES:
+                raise self.fault(response)
             listing = json.loads(self._redact(response.body.decode("utf-8", "replace")))
             return {card["id"]: card for card in listing["data"] if isinstance(card["id"], str)}
         except (ValueError, LookupError, TypeError, RecursionError, TransientError):
             raise UserError(
-                f"the server at {self.info.endpoint} does not list its models; name one with "
-                f"--model{self._v1_hint}"
+                f"the server at {self.info.endpoint} does not list its models; name the one to "
+                f"evaluate, for example: --model llama3.1:8b{self._v1_hint}"
             ) from None
+
+    async def warnings(self) -> list[str]:
+        """Return a warning if the server lists models, but not this one."""
+        with suppress(UserError):
+            listed = list(await self.models_served())
+            names = (self._served_as, f"{self._served_as}:latest")  # Ollama adds the tag
+            if listed and not any(fnmatchcase(name, card) for card in listed for name in names):
+                return [
+                    f"{self.info.endpoint} does not list {self._served_as!r}, so another model may "
+                    f"answer in its name; it lists {shortlist(listed)}"
+                ]
+        return []
 
     async def fingerprints(self) -> dict[str, str]:
         """Return what identifies the weights behind the name, as far as the server reports it.
@@ -209,6 +232,8 @@ class ServerModel(Model):
             try:
                 answer = parse_completion(response.body, self._api, self._served_as, variant)
             except ValueError:
+                if EVENT_STREAM.match(response.body) and not self._has_answered:
+                    raise self._streams_only("an event stream") from None
                 received = self.without_key(error_message(response.body)) or "an empty body"
                 message = f"a reply that is no completion: {received}"
                 raise TransientError(message, maybe_billed=True) from None
@@ -230,13 +255,18 @@ class ServerModel(Model):
         excerpt = self.without_key(words)
         message = f"HTTP {status}: {excerpt}" if excerpt else f"HTTP {status}"
         if status == 402 or b"insufficient_quota" in response.body:
-            return UserError(f"{self.info.endpoint} wants money ({message})")
+            return UserError(f"{self.info.endpoint} requires payment ({message})")
         if status in OVERLOAD_STATUSES:
             return TransientError(message, retry_after=retry_after, overloaded=True)
         if status >= 500 or status in TRANSIENT_STATUSES:
             maybe_billed = status in GATEWAY_TIMEOUT_STATUSES
             return TransientError(message, retry_after=retry_after, maybe_billed=maybe_billed)
-        if status in (401, 403):
+        if status in ACCESS_STATUSES and not self._access.sent:
+            return UserError(
+                f"{self.info.endpoint} needs a key, and none was sent ({message}); "
+                f"set {self._access.key_variable}"
+            )
+        if status in ACCESS_STATUSES:
             return UserError(
                 f"{self.info.endpoint} refuses the key ({message}); "
                 f"set {self._access.key_variable} to a valid one"
@@ -248,7 +278,15 @@ class ServerModel(Model):
                     f"{refused}; ask it by way of Inspect: inspect/openai/{self.info.name}"
                 )
             return UserError(refused + self._suggestion + self._v1_hint)
+        if status in REJECTED_STATUSES and _STREAMS_ONLY.search(words.lower()):
+            return self._streams_only(message)
         return RequestRejected(refused, words if status in REJECTED_STATUSES else "")
+
+    def _streams_only(self, received: str) -> UserError:
+        return UserError(
+            f"{self.info.endpoint} streams only ({received}), and cdta reads whole responses; try "
+            """--extra-body '{"stream": false}', or inspect eval with -M stream=true"""
+        )
 
     @property
     def _v1_hint(self) -> str:

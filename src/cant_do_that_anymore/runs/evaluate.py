@@ -6,6 +6,7 @@ each position under every condition, score the answers, compute the results. A r
 precision repeats this with more samples until it reaches the precision.
 """
 
+import logging
 import time
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -35,6 +36,8 @@ from ..task.spill import spill_file
 from ..task.types import Plan, Sample
 from .identity_check import verify_identity
 from .results import ALL_CACHED, Run
+
+log = logging.getLogger(__name__)
 
 
 def evaluate(
@@ -69,7 +72,10 @@ async def _run(
     price = rate_for(spec, model.info)
     requests_per_sample = len(plan.conditions) + spec.diagnose * len(OF_CONTROLS)
     async with open_client(spec, model, budget) as client:
-        identity_notes = await verify_identity(spec, plan, source, client, quiet=quiet)
+        identity_notes = await model.warnings()
+        for warning in identity_notes:
+            log.warning(warning)
+        identity_notes += await verify_identity(spec, plan, source, client, quiet=quiet)
         # A caller that passes a budget has already approved the cost.
         if not budget and (forecast := await forecast_cost(spec, plan, client, quiet=quiet)):
             require_approval([forecast.finding], [forecast.measuring], [spec])

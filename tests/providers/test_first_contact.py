@@ -1,0 +1,143 @@
+"""The first contact with a server goes wrong: one sentence says why and what would work."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from faults import error
+from testing import Body, Loopback, Serve, cdta, habit, positions, results_in
+
+DATASET = ("--dataset", positions(4), "--quiet")
+KEY = "sk-0123456789abcdef"
+
+
+def refused(*command: object, key: str = "") -> str:
+    """The sentence with which a run ends."""
+    done = cdta("run", *command, *DATASET, CDTA_API_KEY=key)
+    assert done.returncode in (1, 2)
+    assert done.stderr.count("\n") == 1
+    return done.stderr.removeprefix("cdta: ").strip()
+
+
+@pytest.mark.parametrize("path", ["/chat/completions", "/completions/", "/responses"])
+@pytest.mark.parametrize("query", ["", "?api-version=2024-10-21"])
+def test_the_url_of_an_api_call_is_refused_with_that_of_the_server(path: str, query: str) -> None:
+    server = f"http://localhost:8000/v1{query}"
+    given = server.replace("/v1", f"/v1{path}")
+    for options in (("--base-url", given), ("--base-url", given, "--model", "m")):
+        assert refused(*options) == (
+            f"{given!r} is the address of one API call; give that of the server: {server}"
+        )
+
+
+@dataclass
+class Locked(Loopback):
+    """A server that wants a key for everything, as vLLM does with ``--api-key``."""
+
+    async def models(self, http: web.Request) -> web.Response:
+        is_open = http.headers.get("Authorization") == f"Bearer {KEY}"
+        return await super().models(http) if is_open else error(401, "Unauthorized")
+
+    async def answer(self, http: web.Request) -> web.StreamResponse:
+        is_open = http.headers.get("Authorization") == f"Bearer {KEY}"
+        return await super().answer(http) if is_open else error(401, "Unauthorized")
+
+
+@pytest.mark.parametrize("model", [(), ("--model", "m")])
+def test_a_missing_key_is_not_called_a_wrong_one(model: tuple[str, ...], serve: Serve) -> None:
+    server = serve(Locked(habit))
+    command = ("--base-url", server.url, *model)
+    assert refused(*command) == (
+        f"{server.url} needs a key, and none was sent (HTTP 401: Unauthorized); set CDTA_API_KEY"
+    )
+    assert refused(*command, key="wrong") == (
+        f"{server.url} refuses the key (HTTP 401: Unauthorized); set CDTA_API_KEY to a valid one"
+    )
+    cdta("run", *command, *DATASET, code=0, CDTA_API_KEY=KEY)
+
+
+def test_a_server_that_lists_no_model_gets_a_hint_with_an_example(serve: Serve) -> None:
+    server = serve(habit, listed=())
+    assert refused("--base-url", server.url) == (
+        f"{server.url} lists no model; load one there, or name the one to evaluate, for example: "
+        "--model llama3.1:8b"
+    )
+
+
+@pytest.mark.parametrize(
+    ("listed", "is_known"),
+    [
+        (("m",), True),
+        (("m:latest",), True),  # Ollama
+        (("vendor/*", "*"), True),  # LiteLLM
+        ((), True),
+        (("qwen3-8b",), False),
+        (("mm", "vendor/*"), False),
+    ],
+)
+def test_a_model_that_is_answered_for_but_not_listed_is_noted_before_the_first_request(
+    listed: tuple[str, ...], is_known: bool, serve: Serve, tmp_path: Path
+) -> None:
+    before: list[int] = []
+
+    @dataclass
+    class Watched(Loopback):
+        async def models(self, http: web.Request) -> web.Response:
+            before.append(len(self.requests))
+            return await super().models(http)
+
+    server = serve(Watched(habit, listed=listed))
+    command = ("--base-url", server.url, "--model", "m", "--out", tmp_path / "run")
+    done = cdta("run", *command, *DATASET, code=0)
+    note = (
+        f"{server.url} does not list 'm', so another model may answer in its name; it lists "
+        f"{', '.join(listed)}"
+    )
+    assert before[0] == 0
+    assert (note in done.stderr) == (note in results_in(tmp_path / "run")["notes"]) != is_known
+
+
+STREAM = 'data: {"choices": [{"delta": {"content": "e2"}}]}\n\ndata: [DONE]\n\n'
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("status", "text", "said"),
+    [
+        (200, STREAM, "an event stream"),
+        (200, f": processing\n\n{STREAM}", "an event stream"),
+        (400, "This model only support stream mode", "HTTP 400: This model only support stream"),
+        (400, "stream=false is not supported", "HTTP 400: stream=false is not supported"),
+        (422, "'stream' must be true", "HTTP 422: 'stream' must be true"),
+    ],
+)
+def test_a_server_that_only_streams_gets_one_request(
+    status: int, text: str, said: str, serve: Serve
+) -> None:
+    async def stream(request: Body, _: int) -> web.Response:
+        if status != 200:
+            return error(status, text)
+        return web.Response(text=text, content_type="text/event-stream")
+
+    server = serve(habit, fault=stream)
+    done = cdta("run", "--base-url", server.url, "--quiet", code=1)
+    assert f"{server.url} streams only ({said}" in done.stderr
+    assert """try --extra-body '{"stream": false}'""" in done.stderr
+    assert len(server.requests) == 1
+    cdta("run", "--base-url", server.url, *DATASET, code=1)
+    assert len(server.requests) <= 1 + 8  # all that may be in flight at once
+
+
+def test_a_stray_event_stream_after_an_answer_is_retried(
+    serve: Serve, tmp_path: Path, impatient: None
+) -> None:
+    async def stream(request: Body, number: int) -> web.Response | None:
+        return web.Response(text=STREAM) if number == 3 else None
+
+    server = serve(habit, fault=stream)
+    options = ("--max-connections", 1, "--json")
+    done = cdta("run", "--base-url", server.url, *DATASET, *options, code=0)
+    assert json.loads(done.stdout)["n_samples"] == 4
