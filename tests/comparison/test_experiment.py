@@ -132,16 +132,6 @@ def test_every_model_eval_and_seed_is_measured_and_runs_are_taken_together(
         assert "<svg" in (out / f"{stem}.svg").read_text()
 
 
-def test_the_error_over_seeds_of_a_model_that_always_does_the_same_is_0(
-    whole: tuple[Done, Path],
-) -> None:
-    """Every seed takes all positions of a dataset that was built: no chance, and no certainty."""
-    row = table(whole[1])["other", "all"]
-    impact = "variant_impact_factor"
-    assert float(row[f"{impact}_{SEEDS}"]) == 0
-    assert float(row[f"{impact}_high"]) - float(row[f"{impact}_low"]) > 0.2
-
-
 def test_a_model_that_chats_does_not_win_and_is_marked(whole: tuple[Done, Path]) -> None:
     done, out = whole
     printed = done.stdout.splitlines()
@@ -197,6 +187,12 @@ def test_of_finished_runs_one_question_is_asked_again(server: Loopback, tmp_path
         runs, failures = measured(server, tmp_path, seeds)
         assert (len(runs), failures) == (seeds, {})
         assert len(server.requests) == asked
+
+
+def test_finished_runs_of_a_bundled_model_are_taken_without_a_request(tmp_path: Path) -> None:
+    specs = {"random": [Spec("cdta/random", eval="all_diagonal", n=5)]}
+    first, again = (experiment.measured(specs, tmp_path, save_run, quiet=True) for _ in range(2))
+    assert (again[0][0].samples, again[1]) == (first[0][0].samples, {})
 
 
 @pytest.mark.parametrize("where", ["home", "another"])
@@ -694,11 +690,3 @@ def test_names_are_drawn_as_they_are_and_plots_repeat_exactly(
         texts = written_in(first[1])
         assert {"$a_b^$ (!)", "_hidden (!)", "⟨U+6A21⟩⟨U+578B⟩ (!)"} <= set(texts)
     assert not recwarn.list
-
-
-def test_an_experiment_with_our_own_models_goes_on_where_it_was(tmp_path: Path) -> None:
-    models = ("--model", "cdta/random", "--model", "cdta/pocket")
-    few = (*models, "--runs", 1, "-n", 5, "--eval", "all_diagonal", "--out", tmp_path)
-    first, again = (run_command(*few) for _ in range(2))
-    assert (first.returncode, again.returncode) == (0, 0), again.stderr
-    assert again.stdout == first.stdout

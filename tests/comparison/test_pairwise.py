@@ -14,9 +14,8 @@ from cant_do_that_anymore.comparison.pairwise import Comparison, of_measure
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.rules import identity_of, rules_named
 from cant_do_that_anymore.metrics.bounds import joined
-from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE
+from cant_do_that_anymore.metrics.measures import IMPACT, UPTAKE
 from cant_do_that_anymore.metrics.stats.intervals import Interval
-from cant_do_that_anymore.metrics.stats.tests import holm
 from cant_do_that_anymore.providers.base import Answer, Settings, Usage
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
@@ -376,17 +375,3 @@ def test_rules_of_ones_own_that_changed_under_one_key_are_other_rules() -> None:
         "these runs differ in change, which may explain the difference "
         f"(NoEnPassant: {first}; Changed: {second})"
     ]
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
-def test_holm_only_raises_p_values_and_keeps_their_order(p_values: list[float]) -> None:
-    corrected = holm(p_values)
-    assert all(p <= c <= 1 for p, c in zip(p_values, corrected, strict=True))
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    assert [corrected[i] for i in order] == sorted(corrected)
-    assert corrected[order[0]] == min(1, len(p_values) * p_values[order[0]])
-
-
-def test_what_is_compared_says_what_is_better_by_it() -> None:
-    compared = {name for name, measure in MEASURES.items() if measure.compared}
-    assert compared == {IMPACT, ADAPTATION, UPTAKE}

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import webbrowser
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,8 +64,11 @@ def test_a_run_goes_by_its_folder_a_part_of_its_name_its_model_its_tag_or_latest
     assert find_run(name).resolve() == runs[key].resolve()
 
 
-@pytest.mark.parametrize("command", ["show", "report", "rescore", "compare"])
-def test_a_tag_names_a_run_in_every_command(command: str, runs: dict[str, Path]) -> None:
+@pytest.mark.parametrize("command", ["show", "view", "report", "rescore", "compare"])
+def test_a_tag_names_a_run_in_every_command(
+    command: str, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webbrowser, "open", lambda address: "beta-all-1" in address)
     cdta(command, "Step-2000", *(["alpha-all-1"] if command == "compare" else []), code=0)
 
 

@@ -25,7 +25,7 @@ from ..runs.lookup import folders_in, is_half_written
 from ..runs.results import Run
 from ..runs.storage import load_run
 from ..task.types import STANDARD_CONDITION, Eval, Plan, Sample
-from .naming import effort_in_words, model_names, unique_names
+from .naming import format_effort, model_names, unique_names
 from .openai_records import CHANGE, Record, records_in, results_of_records
 
 # Eval, rules, selection and pool: only numbers of one category can be ranked together.
@@ -258,7 +258,7 @@ def pool_runs(runs: Sequence[Run]) -> list[Entry]:
     groups = [_without_repeats(group) for group in grouped(runs)]
     firsts = [group[0][0] for group in groups]
     names = _names_without_effort(firsts)
-    efforts = [effort_in_words(first.plan.settings.reasoning_effort) for first in firsts]
+    efforts = [format_effort(first.plan.settings.reasoning_effort) for first in firsts]
     with_efforts = map(" ".join, zip(names, efforts, strict=True))
     labels = unique_names(list(with_efforts) if len(set(efforts)) > 1 else names)
     return [_pool(*named) for named in zip(names, labels, groups, strict=True)]
@@ -294,15 +294,15 @@ def _pool(model: str, label: str, group: Sequence[_NewOfRun]) -> Entry:
 def _without_repeats(runs: Sequence[Run]) -> list[_NewOfRun]:
     # Of runs with one seed the longest comes first, so that shorter ones count as repeats.
     ordered = sorted(runs, key=lambda run: (run.plan.settings.seed, -len(run.samples)))
-    kept: list[_NewOfRun] = []
+    pooled: list[_NewOfRun] = []
     for run in ordered:
         # Only runs with the same seed share answers.
-        earlier = [other for other, *_ in kept if other.plan.settings == run.plan.settings]
+        earlier = [other for other, *_ in pooled if other.plan.settings == run.plan.settings]
         samples = new_samples(run.samples, [other.samples for other in earlier])
-        if samples or not kept:
+        if samples or not pooled:
             controls = new_samples(run.controls, [other.controls for other in earlier])
-            kept.append((run, samples, controls))
-    return kept
+            pooled.append((run, samples, controls))
+    return pooled
 
 
 def new_samples(samples: list[Sample], earlier: Sequence[Sequence[Sample]]) -> list[Sample]:

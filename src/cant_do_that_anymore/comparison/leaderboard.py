@@ -12,7 +12,7 @@ from ..metrics.measures import UPTAKE
 from ..runs.results import ALL_CACHED, Run
 from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES
 from .entries import Entry, new_samples, pool_runs, rank
-from .naming import shown, unique_names
+from .naming import format_value, unique_names
 from .pairwise import Comparison, check_comparable, compared, of_measure
 
 # All outcomes that name no move, combined.
@@ -154,7 +154,9 @@ def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> 
     }
     notes = []
     for setting, value_of in settings.items():
-        values = [" and ".join(sorted({shown(value_of(r)) for r in e.runs})) for e in entries]
+        values = [
+            " and ".join(sorted({format_value(value_of(r)) for r in e.runs})) for e in entries
+        ]
         if len(set(values)) > 1:
             pairs = zip(entries, values, strict=True)
             by_model = "; ".join(f"{entry.label}: {value}" for entry, value in pairs)

@@ -64,24 +64,24 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "protocol", f"protocol {run.protocol}"
     yield "positions", f"on {run.dataset.origin} positions {run.dataset.pool}".strip()
     at_effort = plan.select_effort if run.dataset.asked else None
-    yield "selected", f"selected at {effort_in_words(at_effort)}" if at_effort else ""
+    yield "selected", f"selected at {format_effort(at_effort)}" if at_effort else ""
     yield "selection", f"selected {run.dataset.selection}" if run.dataset.selection else ""
     for field in fields(plan.settings):
         if field.name != "reasoning_effort" and not field.metadata.get("incidental"):
             value = getattr(plan.settings, field.name)
-            yield field.name, f"{field.name.replace('_', ' ')} {shown(value)}"
+            yield field.name, f"{field.name.replace('_', ' ')} {format_value(value)}"
 
 
-def effort_in_words(effort: Effort | None) -> str:
+def format_effort(effort: Effort | None) -> str:
     """Format a reasoning effort; "none" is an effort, None means that none was requested.
 
-    >>> effort_in_words("none"), effort_in_words(None)
+    >>> format_effort("none"), format_effort(None)
     ('effort none', 'its own effort')
     """
     return f"effort {effort}" if effort else "its own effort"
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Format a setting; None is the default of the model or the provider."""
     return f"{value:g}" if isinstance(value, float) else "its own" if value is None else str(value)
 

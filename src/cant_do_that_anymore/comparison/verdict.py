@@ -111,18 +111,9 @@ def check_baseline(
     interval = f"95% interval {range_in_points(low, high, ' to ')} on {samples}"
     size = f"its rule uptake differs by {format_points(difference, signed=True)} ({interval})"
     why = ", and too many answers contain no move" if lead.blurred else ""
-    return BaselineCheck(
-        baseline=old.label,
-        run=new.label,
-        samples=lead.n_samples,
-        difference=difference,
-        low=low,
-        high=high,
-        p=lead.p,
-        tolerance=tolerance,
-        verdict=found,
-        sentence=as_sentence(f"{claim}; {size}{why}", []),
-    )
+    sentence = as_sentence(f"{claim}; {size}{why}", [])
+    numbers = difference, low, high, lead.p, tolerance
+    return BaselineCheck(old.label, new.label, lead.n_samples, *numbers, found, sentence)
 
 
 def heading(entries: Sequence[Entry]) -> str:

@@ -28,16 +28,16 @@ def new_run_dir(run: Run) -> Path:
     """
     stamp = run.started_at.replace(":", "").removesuffix("Z")
     name = f"{stamp}-{safe_name(run.model)}-{run.plan.eval}"
-    for number in count(1):
-        folder = home("runs") / (name if number == 1 else f"{name}-{number}")
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    while True:
+        folder = home("runs") / next(names)
         try:
             folder.mkdir()  # reserves the name
+            return folder
         except FileExistsError:
             continue
         except OSError as error:
             raise unwritable(run, folder, error) from None
-        return folder
-    raise AssertionError("numbers do not end")
 
 
 def check_free(folder: Path) -> None:

@@ -44,7 +44,7 @@ from .results import PROTOCOL, Run, versions_here
 # Version of the file format; other versions are rejected.
 FORMAT = 4
 FACTS, SAMPLES, CONTROLS = "run.json", "samples.jsonl", "controls.jsonl"
-AGAIN = "the run's command makes it anew, and asks nothing twice"
+AGAIN = "run its command again; cached answers are used"
 CHANGED = f"the file was changed; {AGAIN}"
 
 
