@@ -54,7 +54,7 @@ def test_a_planted_difference_is_found_with_its_size_in_every_measure_and_order(
         == [c.sentence for c in back]
         == [
             f"b follows the changed rules more often {samples}",
-            f"b puts a legal move in the habit's place more often {samples}",
+            f"b replaces its habit with a legal move more often {samples}",
             f"b drops more of its habit {samples}",
         ]
     )

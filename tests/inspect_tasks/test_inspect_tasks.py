@@ -268,7 +268,7 @@ def test_junk_under_the_changed_rules_is_told_in_the_log(tmp_path: Path) -> None
         for event in sample.events
         if isinstance(event, LoggerEvent)
     ]
-    assert len([each for each in warned if "the drop is not adapting" in each]) == 1
+    assert len([each for each in warned if "the drop is not adaptation" in each]) == 1
     assert log.results
     assert log.results.scores[0].metrics["changed_unusable_proportion"].value == 1
 

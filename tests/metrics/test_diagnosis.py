@@ -172,7 +172,7 @@ def test_a_model_that_any_change_of_the_text_upsets_is_told_from_one_that_heeds_
     }
     assert {name: found[name] for name in expected} == pytest.approx(expected)
     (note,) = [note for note in upset.notes if "placebo" in note]
-    assert note.startswith("the placebo alone moved the habit")
+    assert note.startswith("the placebo alone changed the habit")
 
 
 def test_where_knowing_does_not_matter_the_difference_it_makes_is_about_0() -> None:
@@ -206,8 +206,8 @@ def test_a_placebo_that_moves_the_habit_leaves_no_claim_about_the_rule(perfect: 
     assert placebo.low > 0 and corrected.high < 0
     (note,) = [note for note in run.notes if "placebo" in note]
     assert note == (
-        "the placebo alone moved the habit: the 95% interval of placebo_impact_factor is "
-        f"{placebo.low:.3f} to {placebo.high:.3f}; so corrected_impact_factor and "
+        "the placebo alone changed the habit (95% interval of placebo_impact_factor: "
+        f"{placebo.low:.3f} to {placebo.high:.3f}), so corrected_impact_factor and "
         "specific_impact_factor do not show the effect of the rule"
     )
     assert unclaimed(run.results) == ("corrected_impact_factor", "specific_impact_factor")
@@ -409,7 +409,7 @@ def test_too_many_failures_among_samples_or_controls_end_the_run_however_many_ot
     run = evaluate(replace(spec, seed=1, max_error_rate=0.2), quiet=True)
     assert sum(not sample.answered for sample in [*run.samples, *run.controls]) == 1
     told = [note for note in run.notes if "control" in note or "without an answer" in note]
-    assert f"1 {kind[:-1]} without an answer: left out" in told
+    assert f"left out 1 {kind[:-1]} without an answer" in told
     few = f"only {len(run.controls)} control positions (12 samples wanted)"
     assert [note for note in told if "left out" not in note] == [
         f"{few}: building the dataset produced no more"

@@ -34,12 +34,12 @@ PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
         (
             *("special", "unreadable"),
             {IMPACT: -1, "adaptation_rate": 0},
-            "the drop is not adapting",
+            "the drop is not adaptation",
         ),
         (
             *("unreadable", "special"),
             {IMPACT: None, "delta": 1, "adaptation_rate": None},
-            "impact factor does not exist",
+            "impact factor is undefined",
         ),
     ],
     ids=["always special", "perfect", "silent", "no habit"],
@@ -51,7 +51,7 @@ def test_models_of_known_behavior_have_known_numbers(
     notes = " | ".join(run.notes)
     assert run.results.metrics.items() >= expected.items()
     assert noted in notes
-    assert ("not adapting" in notes) == (changed == "unreadable")
+    assert ("not adaptation" in notes) == (changed == "unreadable")
     assert ("40 unreadable" in notes) == ("unreadable" in (standard, changed))
 
 
@@ -181,7 +181,7 @@ def test_failed_samples_are_left_out_and_counted() -> None:
     run = played("m", "adapted", lambda number: "error" if number == 40 else "special", POOL[:41])
     known = {"n_samples": 40, "n_failed": 1, IMPACT: -1}
     assert run.results.metrics.items() >= known.items()
-    assert "1 sample without an answer: left out" in run.notes
+    assert "left out 1 sample without an answer" in run.notes
 
 
 @pytest.mark.parametrize("n", [0, 1])

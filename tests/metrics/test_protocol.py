@@ -186,9 +186,11 @@ def test_where_no_sample_is_whole_nothing_is_said_of_the_habit() -> None:
     run = planned(("special", "error", 1), ("legal", "error", 1), ("error", "error", 1))
     told = "was asked about 3 positions, and none has an answer to every question."
     assert headline(run) == f"{run.version} {told}"
-    assert run.notes[0] == "3 samples without an answer: left out, so nothing is left to measure"
+    assert run.notes[0] == "left out 3 samples without an answer, so nothing is left to measure"
     (unreached,) = on_precision(3, run.results, replace(run.plan, precision=0.1))
-    assert "not reached: no sample has all its answers, so there is no impact" in unreached
+    assert (
+        "not reached: no sample has all its answers, so the impact factor is undefined" in unreached
+    )
     assert not any("never" in note for note in run.notes)
 
 
@@ -213,7 +215,7 @@ def test_few_samples_are_said_to_be_too_few_instead(pair: tuple[Said, Said]) -> 
     """One habit dropped for an illegal move is no sign of anything."""
     few, enough = (planned((*pair, 1), (*KEPT, others)) for others in (18, 19))
     assert few.notes == [
-        "too few samples to tell how strong the habit is or what takes its place: 19"
+        "19 samples are too few to tell how strong the habit is or what replaces it"
     ]
     assert len(enough.notes) == 1
     assert "too few" not in enough.notes[0]

@@ -134,7 +134,9 @@ def test_who_wavers_takes_more_and_stops_at_the_first_look_that_is_narrow_enough
     )
     assert around and value is not None
     assert max(value - around.low, around.high - value) > 0.15
-    told = f"stopped at the precision asked for, 0.15: after {sizes[place]} samples the interval"
+    told = (
+        f"stopped at the target precision of 0.15: after {sizes[place]} samples, the 95% interval"
+    )
     assert halves.fine.notes[0].startswith(told)
 
 
@@ -213,14 +215,14 @@ def test_where_it_ends_before_it_says_so_and_how_far_it_came(server: Loopback) -
     limited = measured(server, drops_half, n=60, precision=0.01)
     assert len(limited.samples) == 60
     assert limited.notes[0].startswith(
-        "the precision asked for, 0.01, is not reached: after 60 samples the interval of the "
-        "impact factor reaches 0."
+        "the target precision of 0.01 was not reached: after 60 samples, the 95% interval "
+        "extends 0."
     )
-    assert limited.notes[0].endswith("; -n allows no more, and a larger one goes on")
+    assert limited.notes[0].endswith("; -n allows no more samples, and a larger -n continues")
     ended = measured(server, drops_half, pool=positions(70), precision=0.01)
     assert FIRST_LOOK < len(ended.samples) < 70
     assert ended.notes[0].endswith("; there are no more positions")
-    assert not any("asked for: there are no" in note for note in ended.notes)
+    assert not any("wanted): there are no" in note for note in ended.notes)
 
 
 def test_controls_of_a_diagnosis_go_along(server: Loopback) -> None:
@@ -277,7 +279,7 @@ def test_commands_say_what_was_asked_for_and_take_no_run_of_another_precision(
 ) -> None:
     whom = ("--base-url", server.url, "--model", "m", "--quiet")
     done = cdta("run", *whom, "--precision", 0.1, "--out", tmp_path / "run", code=0)
-    assert "note: stopped at the precision asked for, 0.1: after 50 samples" in done.stdout
+    assert "note: stopped at the target precision of 0.1: after 50 samples" in done.stdout
     assert "0.1 asked for" in (tmp_path / "run" / "report.html").read_text()
     command = ("experiment", *whom, "--runs", 1, "--eval", "all", "--out", tmp_path / "out")
     cdta(*command, "--precision", 0.1, code=0)
@@ -293,13 +295,13 @@ def test_the_estimate_counts_the_samples_that_it_expects(server: Loopback) -> No
     first = estimate(replace(spec, precision=0.1))
     assert first.measuring.requests == 2 * 378
     assert (
-        "precision: 0.1 takes about 378 samples if half of the habit yields, as is taken here, 567 "
-        "if none and 75 if all of it does (67 % special moves under the standard rules); -n allows "
-        "1,000"
+        "a precision of 0.1 takes about 378 samples if the model drops half of its habit (assumed "
+        "here), 567 if it drops none and 75 if it drops all (with 67 % special moves under the "
+        "standard rules); -n allows 1,000"
     ) in first.assumptions
     rough = measured(server, drops_half, precision=0.2)
     second = estimate(spec)
-    told = f"samples, by {len(rough.samples)} that are kept; -n allows 1,000"
+    told = f"samples, judging by {len(rough.samples)} cached ones; -n allows 1,000"
     (basis,) = (each for each in second.assumptions if each.endswith(told))
     (expected,) = (size for size in looks(1000) if f"takes about {size} samples" in basis)
     assert second.measuring.requests == 2 * (expected - len(rough.samples))
@@ -353,5 +355,5 @@ def test_it_waits_while_unusable_answers_leave_the_impact_factor_open(server: Lo
     value = silent.results.metrics[IMPACT]
     assert as_scored and value is not None
     assert max(value - as_scored.low, as_scored.high - value) < 0.15 < reach(silent)
-    assert silent.notes[0].startswith("the precision asked for, 0.15, is not reached: after 150 ")
-    assert silent.notes[0].endswith("answers that name no move make the interval wider")
+    assert silent.notes[0].startswith("the target precision of 0.15 was not reached: after 150 ")
+    assert silent.notes[0].endswith("answers that name no move widen the interval")

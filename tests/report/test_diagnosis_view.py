@@ -111,7 +111,7 @@ def test_the_headline_says_whether_it_knows_and_whether_knowing_helps(
     assert headline(run).endswith(told.format(J=j, effect=effect))
     if any(knows is None for knows, _ in counts):
         share = "100.0" if len(counts) == 1 else "75.0"
-        assert f"{share}\u00a0% where the move is forbidden" in page(run)
+        assert f"{share}\u00a0% about the forbidden move" in page(run)
 
 
 def test_unreadable_yes_no_answers_have_a_bar_of_their_own(typical: Run) -> None:

@@ -66,7 +66,7 @@ def test_models_of_known_score(respond: Responder, impact: int, adaptation: int)
     run = measure(respond, n=60)
     assert run.results.metrics["variant_impact_factor"] == impact
     assert run.results.metrics["adaptation_rate"] == adaptation
-    assert any("the drop is not adapting" in note for note in run.notes) == (
+    assert any("the drop is not adaptation" in note for note in run.notes) == (
         respond is silent_when_changed
     )
 

@@ -109,8 +109,8 @@ class DropMonitor:
         if len(self._dropped) >= ENOUGH and is_broken(self._dropped):
             self._warned = True
             log.warning(
-                "the drop is not adapting: most of the first %s habits that were dropped gave way "
-                "to answers that are no legal move under the changed rules; trust rule_uptake, not "
+                "the drop is not adaptation: most of the first %s dropped habits were replaced by "
+                "answers that are not legal moves under the changed rules; trust rule_uptake, not "
                 "the impact factor",
                 len(self._dropped),
             )

@@ -108,14 +108,14 @@ KNOWLEDGE, PLACEBO_IMPACT = "rule_knowledge", "placebo_impact_factor"
 GAP = _kept(
     "knowing_doing_gap",
     "Gap between knowing and doing",
-    "of the habits where both yes/no answers are right, the share that is kept",
+    "share of habits kept where both yes/no answers are right",
     perfect=0,
     knows_rule=True,
 )
 KEPT_UNKNOWING = _kept(
     "kept_without_knowing",
     "Habit kept without knowing",
-    "of the habits where a yes/no answer is wrong, the share that is kept",
+    "share of habits kept where a yes/no answer is wrong",
     perfect=None,
     knows_rule=False,
 )
@@ -156,7 +156,7 @@ DIAGNOSIS = (
     Measure(
         "reminder_effect",
         "Effect of a reminder",
-        "relative change in answers that are not legal when the rule is stated again at the end",
+        "relative change in illegal answers when the prompt repeats the rule at its end",
         part=lambda sample: sample.breaks(REMINDED) - sample.breaks(CHANGED_CONDITION),
         whole=lambda sample: sample.breaks(CHANGED_CONDITION),
         pairs=RELATIVE_CHANGE,
@@ -167,7 +167,7 @@ DIAGNOSIS = (
     _impact(
         PLACEBO_IMPACT,
         "Impact factor of the placebo",
-        "effect of a change of the same form that leaves the habit legal",
+        "effect of the prompt change alone: a change that leaves the habit legal",
         STANDARD_CONDITION,
         PLACEBO,
         perfect=0,
@@ -291,7 +291,7 @@ def _extremes(measure: Measure, samples: Sequence[Sample]) -> list[Sequence[Samp
 SPECIFIC = Contrast(
     "specific_impact_factor",
     "Specific impact factor",
-    "the same, less what happens to habits that stay legal",
+    "the same, corrected for the change at control positions",
     CORRECTED,
     COLLATERAL,
     Quotient,

@@ -128,7 +128,7 @@ def by_usualness(samples: Sequence[Sample], plan: Plan) -> list[Group]:
     except UserError:
         return []
     width = 100 // USUAL_BINS
-    bins = [f"{n * width} to {(n + 1) * width} %" for n in range(USUAL_BINS)]
+    bins = [f"{n * width} to {(n + 1) * width}%" for n in range(USUAL_BINS)]
     labels = [bins[min(USUAL_BINS - 1, percent // width)] for percent in percents]
     return _grouped(samples, labels, bins, critical_factor_of(plan))
 

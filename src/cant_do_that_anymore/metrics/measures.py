@@ -44,7 +44,7 @@ STRICT = (
     Measure(
         UPTAKE,
         "Rule uptake",
-        "how many fewer answers break the changed rules once they are stated, as a share",
+        "share of would-be violations that stating the changed rules prevents",
         part=lambda sample: sample.breaks(STANDARD_CONDITION) - sample.breaks(CHANGED_CONDITION),
         whole=lambda sample: sample.breaks(STANDARD_CONDITION),
         pairs=RELATIVE_DROP,
@@ -56,18 +56,18 @@ STRICT = (
     Measure(
         "adaptation_rate",
         "Adaptation rate",
-        "a legal move instead, where there was a habit",
+        "how often a legal move replaces the habit",
         part=lambda sample: sample.had_habit and sample.adapted,
         whole=lambda sample: sample.had_habit,
         pairs=SHARE_OF_SOME,
         perfect=1,
-        compared="puts a legal move in the habit's place more often",
+        compared="replaces its habit with a legal move more often",
         bounded=True,
     ),
     Measure(
         "variant_legal_proportion",
         "Legal answers, changed rules",
-        "of all samples",
+        "share of all samples",
         part=lambda sample: sample.adapted,
         perfect=1,
         needs=(CHANGED_CONDITION,),
@@ -75,14 +75,14 @@ STRICT = (
     Measure(
         FORBIDDEN[STANDARD_CONDITION],
         "Any forbidden move, standard rules",
-        "special or not: what the changed rules would forbid",
+        "special or not: moves that the changed rules forbid",
         part=lambda sample: sample.forbids(STANDARD_CONDITION),
         needs=(STANDARD_CONDITION,),
     ),
     Measure(
         FORBIDDEN[CHANGED_CONDITION],
         "Any forbidden move, changed rules",
-        "special or not: what only the change made illegal",
+        "special or not: moves that only the change made illegal",
         part=lambda sample: sample.forbids(CHANGED_CONDITION),
         perfect=0,
         needs=(CHANGED_CONDITION,),
@@ -94,7 +94,7 @@ HABIT = (
     Measure(
         IMPACT,
         "Impact factor",
-        "the difference as a share of the habit",
+        "relative change in special moves",
         part=_change,
         whole=lambda sample: sample.had_habit,
         pairs=RELATIVE_CHANGE,
@@ -105,7 +105,7 @@ HABIT = (
     Measure(
         "delta",
         "Difference",
-        "special moves under the changed rules minus the standard ones",
+        "share of special moves under the changed rules minus that under the standard rules",
         part=_change,
         pairs=DIFFERENCE,
         bounded=True,
@@ -113,14 +113,14 @@ HABIT = (
     Measure(
         SHARES[STANDARD_CONDITION],
         "Special move, standard rules",
-        "the habit, asked for again",
+        "how often the model plays its habit when asked again",
         part=lambda sample: sample.had_habit,
         needs=(STANDARD_CONDITION,),
     ),
     Measure(
         SHARES[CHANGED_CONDITION],
         "Special move, changed rules",
-        "the habit although it is illegal now",
+        "how often the model plays its habit although it is now illegal",
         part=lambda sample: sample.kept_habit,
         perfect=0,
         needs=(CHANGED_CONDITION,),
@@ -186,13 +186,13 @@ ALSO = (
     Statistic(
         "mcnemar_p",
         "p of the difference",
-        "how likely chance alone makes such a difference; McNemar’s test over whole games",
+        "probability of such a difference by chance (McNemar’s test over whole games)",
         _chance,
     ),
     Statistic(
         "random_special_proportion",
         "Special moves at random",
-        "the share that moving at random by the standard rules would give",
+        "share of special moves in random play under the standard rules",
         _random_level,
     ),
 )

@@ -56,8 +56,8 @@ def on_moved_alias(dataset: Dataset, versions: Collection[str]) -> list[str]:
     if not dataset.version or dataset.version in versions or len(versions) != 1:
         return []
     return [
-        f"the dataset is one of {dataset.version}, and {next(iter(versions))} answered: "
-        "the name stands for another model now; --fresh finds its habits anew"
+        f"the dataset was built with {dataset.version}, but {next(iter(versions))} answered, so "
+        "the name now stands for another model; --fresh builds its own dataset"
     ]
 
 
@@ -88,15 +88,15 @@ def _on_size(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) 
     notes = []
     if len(samples) < plan.wanted and not plan.precision:
         n = pluralize(len(samples), "sample")
-        notes.append(f"{n} instead of the {plan.wanted} asked for: there are no more positions")
+        notes.append(f"only {n} ({plan.wanted:,} wanted): there are no more positions")
     if metrics["n_failed"]:
         failed = pluralize(int(metrics["n_failed"]), "sample")
         consequence = "" if metrics["n_samples"] else ", so nothing is left to measure"
-        notes.append(f"{failed} without an answer: left out{consequence}")
+        notes.append(f"left out {failed} without an answer{consequence}")
     if metrics["n_samples"] and metrics[IMPACT] is None:
         notes.append(
-            "the model never played the special move under the standard rules, so there was no "
-            "habit to drop and the impact factor does not exist"
+            "the model never played the special move under the standard rules, so it had no habit "
+            "to drop and the impact factor is undefined"
         )
     return notes
 
@@ -106,7 +106,8 @@ def _on_habit_and_drop(samples: Sequence[Sample], results: Results, plan: Plan) 
     notes = [*_on_habit(results, plan), *_on_broken_answers(samples, plan)]
     n = int(results.metrics["n_samples"] or 0)
     if notes and n < ENOUGH:
-        return [f"too few samples to tell how strong the habit is or what takes its place: {n}"]
+        few = "1 sample is" if n == 1 else f"{n} samples are"
+        return [f"{few} too few to tell how strong the habit is or what replaces it"]
     return notes
 
 
@@ -116,13 +117,14 @@ def _on_habit(results: Results, plan: Plan) -> list[str]:
     notes = []
     if p and p < WEAK and plan.eval != "all_diagonal":
         notes.append(
-            f"the habit is weak: the special move came in {percentage(p)} under the standard "
-            f"rules; moving at random gives {percentage(metrics['random_special_proportion'])}"
+            f"the habit is weak: the model played the special move in {percentage(p)} of the "
+            "positions under the standard rules; random play gives "
+            f"{percentage(metrics['random_special_proportion'])}"
         )
     if impact is not None and impact > 0:
         notes.append(
-            "the impact factor is above 0: the special move was played more often after it was "
-            "forbidden than before"
+            "the impact factor is above 0: the model played the special move more often after it "
+            "was forbidden than before"
         )
     return notes
 
@@ -134,8 +136,8 @@ def _on_broken_answers(samples: Sequence[Sample], plan: Plan) -> list[str]:
     broken = [outcome for outcome in dropped if outcome not in LEGAL_OUTCOMES]
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(broken).most_common())
     return [
-        f"the drop is not adapting: of the {len(dropped)} times the habit was dropped, "
-        f"{len(broken)} answers were no legal move under {plan.change.key} ({kinds}); "
+        f"the drop is not adaptation: of {len(dropped)} answers that dropped the habit, "
+        f"{len(broken)} are not legal moves under {plan.change.key} ({kinds}); "
         "trust rule_uptake, not the impact factor"
     ]
 
@@ -166,12 +168,12 @@ def _on_unusable_answers(results: Results) -> list[str]:
         share = percentage(results.metrics[f"{condition}_unusable_proportion"] or 0.0)
         parts.append(f"{share} under the {condition} rules" + f" ({kinds})" * bool(kinds))
     bounds = results.bounds[IMPACT]
-    missing = " and missing ones are left out" if results.metrics["n_failed"] else ""
+    missing = " and leaves out missing answers" if results.metrics["n_failed"] else ""
     return [
-        f"answers that name no move: {'; '.join(parts)}; by the original's definition they count "
-        f"as dropped habits{missing}; depending on what they would have said, the impact factor of "
-        f"these samples lies between {_number(bounds.low)} and {_number(bounds.high)}, and the 95% "
-        "interval allows for that"
+        f"answers that name no move: {', '.join(parts)}. The original's definition counts "
+        f"them as dropped habits{missing}. Depending on what they would have been, the impact "
+        f"factor of these samples is between {_number(bounds.low)} and {_number(bounds.high)}. "
+        "The 95% interval allows for that"
     ]
 
 
@@ -183,9 +185,9 @@ def _on_knowledge(results: Results) -> list[str]:
     )
     low, high = range_of(results, KNOWLEDGE) or (None, None)
     return [
-        f"yes/no answers that could not be read: {forbidden} where the move is forbidden, "
-        f"{allowed} where it is allowed; whatever they would have said, the 95% interval of "
-        f"{KNOWLEDGE} is within {_number(low)} to {_number(high)}"
+        f"unreadable yes/no answers: {forbidden} about the forbidden move, {allowed} about the "
+        f"allowed one. The 95% interval of {KNOWLEDGE}, {_number(low)} to {_number(high)}, allows "
+        "for everything they could have been"
     ]
 
 
@@ -195,9 +197,8 @@ def _on_placebo(results: Results) -> list[str]:
         return []
     low, high = range_of(results, PLACEBO_IMPACT) or (None, None)
     return [
-        f"the placebo alone moved the habit: the 95% interval of {PLACEBO_IMPACT} is "
-        f"{_number(low)} to {_number(high)}; so {' and '.join(names)} do not show "
-        "the effect of the rule"
+        f"the placebo alone changed the habit (95% interval of {PLACEBO_IMPACT}: {_number(low)} "
+        f"to {_number(high)}), so {' and '.join(names)} do not show the effect of the rule"
     ]
 
 
@@ -209,15 +210,15 @@ def _on_controls(
     missing = f"so {COLLATERAL.name} and {SPECIFIC.name} are missing"
     if not controls:
         return [
-            f"no control positions, {missing}: controls are where the model, asked to find its "
-            "dataset, played another move that stays legal"
+            f"no control positions, {missing}. Controls are positions where the model played "
+            "another move that stays legal, when its dataset was built"
         ]
     notes = []
     if len(controls) < len(samples):
         n, wanted = pluralize(len(controls), "control position"), pluralize(len(samples), "sample")
         notes.append(f"only {n} ({wanted} wanted): building the dataset produced no more")
     if failed := sum(not control.answered for control in controls):
-        left_out = f"{pluralize(failed, 'control')} without an answer: left out"
+        left_out = f"left out {pluralize(failed, 'control')} without an answer"
         notes.append(f"{left_out}, {missing}" if failed == len(controls) else left_out)
     return notes
 
@@ -241,8 +242,8 @@ def _on_wording(plan: Plan) -> list[str]:
     if not plan.wording.endswith(".toml") or plan.change.statement in text:
         return []
     return [
-        f"the wording states the change in its own words, without {CHANGE}; whether they state "
-        f"{plan.change.key} cannot be checked"
+        f"the wording states the change in its own words, without {CHANGE}, so nothing checks "
+        f"that they mean {plan.change.key}"
     ]
 
 

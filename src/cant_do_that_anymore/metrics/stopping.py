@@ -68,22 +68,22 @@ def on_precision(n: int, results: Results, plan: Plan) -> list[str]:
     value, interval = results.metrics[IMPACT], results.intervals.get(IMPACT)
     if not plan.precision:
         return []
-    not_reached = f"the precision asked for, {plan.precision:g}, is not reached"
+    not_reached = f"the target precision of {plan.precision:g} was not reached"
     if value is None or interval is None:
-        no_habit = "the special move never came under the standard rules"
+        no_habit = "the model never played the special move under the standard rules"
         why = no_habit if results.metrics["n_samples"] else "no sample has all its answers"
-        return [f"{not_reached}: {why}, so there is no impact factor"]
+        return [f"{not_reached}: {why}, so the impact factor is undefined"]
     below, above = value - interval.low, interval.high - value
     text = (
-        f"after {pluralize(n, 'sample')} the interval of the impact factor reaches {below:.3f} "
-        f"below it and {above:.3f} above"
+        f"after {pluralize(n, 'sample')}, the 95% interval extends {below:.3f} below the impact "
+        f"factor and {above:.3f} above it"
     )
     if max(below, above) <= plan.precision:
-        return [f"stopped at the precision asked for, {plan.precision:g}: {text}"]
-    limited = "-n allows no more, and a larger one goes on"
+        return [f"stopped at the target precision of {plan.precision:g}: {text}"]
+    limited = "-n allows no more samples, and a larger -n continues"
     why = "there are no more positions" if n < plan.wanted else limited
     if IMPACT in results.bounds:
-        why += "; answers that name no move make the interval wider"
+        why += "; answers that name no move widen the interval"
     return [f"{not_reached}: {text}; {why}"]
 
 
@@ -193,15 +193,15 @@ def on_expected_samples(precision: float | None, most: int, samples: Sequence[Sa
     def expected(shares: Shares) -> str:
         return f"{expected_samples(precision, NO_LIMIT, shares):,}"
 
-    text, allowed = f"precision: {precision:g} takes about", f"; -n allows {most:,}"
+    text, allowed = f"a precision of {precision:g} takes about", f"; -n allows {most:,}"
     if len(answered(samples)) >= FIRST_LOOK:
-        basis = f"samples, by {len(samples):,} that are kept"
+        basis = f"samples, judging by {len(samples):,} cached ones"
         return [f"{text} {expected(shares_expected(samples))} {basis}{allowed}"]
     half, none, whole = (
         expected(shares_if(USUAL_SHARE, impact)) for impact in (USUAL_IMPACT, 0.0, -1.0)
     )
     return [
-        f"{text} {half} samples if half of the habit yields, as is taken here, {none} if none and "
-        f"{whole} if all of it does ({percentage(USUAL_SHARE, 0)} special moves under the standard "
-        f"rules){allowed}"
+        f"{text} {half} samples if the model drops half of its habit (assumed here), {none} if it "
+        f"drops none and {whole} if it drops all (with {percentage(USUAL_SHARE, 0)} special moves "
+        f"under the standard rules){allowed}"
     ]
