@@ -2,9 +2,9 @@
 
     python benchmarks/calibration.py -o docs/images/calibration.png    # about five minutes
 
-A mixture plays as `cdta/pocket` does, but in a planted share of positions it heeds the changed
+A mixture plays as `cdta/pocket` does, but in a planted share of positions it follows the changed
 rules, as `cdta/pocket-rules` does. It knows the rule in the same share of positions, though not in
-the same ones, and elsewhere answers by the old one; a reminder makes it heed the rule in half of
+the same ones, and elsewhere answers by the old one. A reminder makes it follow the rule in half of
 the other positions, and the placebo changes nothing. All else follows from the likelihoods of the
 network.
 """
@@ -37,7 +37,7 @@ from cant_do_that_anymore.providers.pocket import POCKET, POCKET_RULES, PocketMo
 STEPS = [step / 10 for step in range(11)]
 SAMPLES = 1000
 REMINDED = 0.5
-"""The share of those positions where the rule is not heeded, in which a reminder mends that."""
+"""The share of positions where a reminder makes it follow a rule that it broke."""
 TITLES = {
     "variant_impact_factor": "impact factor",
     "corrected_impact_factor": "corrected",
@@ -70,7 +70,7 @@ class Numbers:
 
 
 class Mixture(Model):
-    """Heeds and knows the changed rules in a planted share of the positions."""
+    """Follows and knows the changed rules in a planted share of the positions."""
 
     def __init__(self, share: float) -> None:
         self._share = share

@@ -95,7 +95,7 @@ def _coverage(of: Design, p: float, impact: float, tied: bool, times: int) -> li
 
 
 def experiments_of(of: Design, times: int) -> int:
-    """How many experiments a cell takes: fewer of those that take long."""
+    """How many experiments per cell takes: fewer of those that take long."""
     return times // 4 if of.n >= 1000 and not of.is_alone else times
 
 
@@ -170,16 +170,16 @@ PARTS: dict[str, tuple[Print, ...]] = {
     "precision": (print_precision, print_differences_of_stopped),
 }
 EXPERIMENTS = {
-    "intervals": "{0:,} experiments a cell ({1:,} with several samples a game and n of 1,000 or "
-    "more), and five times as many, drawn anew, wherever the first count came out under 94%. "
+    "intervals": "{0:,} experiments per cell ({1:,} with several samples per game and n of 1,000 or "
+    "more), and five times as many, with new draws, wherever the first count came out under 94%. "
     "Widths: {2:,}.",
-    "comparisons": "Differences: {1:,} experiments a cell. False equality: {3:,} with one sample a "
+    "comparisons": "Differences: {1:,} experiments per cell. False equality: {3:,} with one sample a "
     "game, else {0:,}.",
-    "diagnosis": "{0:,} experiments a cell (with several samples a game {1:,}, for shares of some "
-    "only where n is 1,000 or more), and five times as many, drawn anew, wherever the first count "
+    "diagnosis": "{0:,} experiments per cell (with several samples per game {1:,}, for shares of some "
+    "only where n is 1,000 or more), and five times as many, with new draws, wherever the first count "
     "came out under 94%.",
-    "precision": "{0:,} experiments a cell (at most 4,000 samples: half as many; several samples a "
-    "game: {1:,}), and five times as many, drawn anew, wherever a first count came out under "
+    "precision": "{0:,} experiments per cell (at most 4,000 samples: half as many; several samples per "
+    "game: {1:,}), and five times as many, with new draws, wherever a first count came out under "
     "94.5%. Samples come in random order, whatever their games.",
 }
 

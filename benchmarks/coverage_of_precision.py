@@ -85,7 +85,7 @@ class Outcome:
 
 
 def stopped(of: Design, p: float, impact: float, tied: bool, times: int) -> Outcome:
-    """Measured anew and longer where it is low: the lowest of many is unlucky too."""
+    """Measured again and longer where it is low: the lowest of many is unlucky too."""
     _of_counts.cache_clear()
     cell = _stopped(of, p, impact, tied, times)
     if min(float(np.mean(held)) for held in cell.held.values() if held) < LOWEST + 0.005:

@@ -36,7 +36,7 @@ def _seeded(work: Callable[..., Result], cell: Cell) -> Result:
 
 
 def settled(coverage: Callable[[int], Sequence[float]], times: int, below: float) -> list[float]:
-    """Shares, measured anew and longer where one is low: the lowest of many is unlucky too."""
+    """Shares, measured again and longer where one is low: the lowest of many is unlucky too."""
     found = coverage(times)
     return list(coverage(5 * times) if min(found) < below else found)
 
