@@ -170,17 +170,17 @@ PARTS: dict[str, tuple[Print, ...]] = {
     "precision": (print_precision, print_differences_of_stopped),
 }
 EXPERIMENTS = {
-    "intervals": "{0:,} experiments per cell ({1:,} with several samples per game and n of 1,000 or "
-    "more), and five times as many, with new draws, wherever the first count came out under 94%. "
-    "Widths: {2:,}.",
-    "comparisons": "Differences: {1:,} experiments per cell. False equality: {3:,} with one sample a "
-    "game, else {0:,}.",
-    "diagnosis": "{0:,} experiments per cell (with several samples per game {1:,}, for shares of some "
-    "only where n is 1,000 or more), and five times as many, with new draws, wherever the first count "
-    "came out under 94%.",
-    "precision": "{0:,} experiments per cell (at most 4,000 samples: half as many; several samples per "
-    "game: {1:,}), and five times as many, with new draws, wherever a first count came out under "
-    "94.5%. Samples come in random order, whatever their games.",
+    "intervals": "{0:,} experiments per cell ({1:,} with several samples per game and n of 1,000 "
+    "or more), and five times as many, with new draws, wherever the first count came out under "
+    "94%. Widths: {2:,}.",
+    "comparisons": "Differences: {1:,} experiments per cell. False equality: {3:,} with one sample "
+    "per game, else {0:,}.",
+    "diagnosis": "{0:,} experiments per cell (with several samples per game {1:,}, for shares of "
+    "some only where n is 1,000 or more), and five times as many, with new draws, wherever the "
+    "first count came out under 94%.",
+    "precision": "{0:,} experiments per cell (at most 4,000 samples: half as many; several samples "
+    "per game: {1:,}), and five times as many, with new draws, wherever a first count came out "
+    "under 94.5%. Samples come in random order, whatever their games.",
 }
 
 

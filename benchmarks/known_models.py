@@ -82,7 +82,7 @@ def four_games(n: int) -> list[int]:
     return [n // 4] * 4
 
 
-ALONE, TWOS, TENS = "1 sample a game", "2 samples a game", "half singles, half games of 10"
+ALONE, TWOS, TENS = "1 sample per game", "2 samples per game", "half singles, half games of 10"
 BIG = "24 games"
 DESIGNS: dict[str, Callable[[int], list[int]]] = {
     ALONE: one_each,
