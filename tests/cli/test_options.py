@@ -151,3 +151,25 @@ def test_a_page_is_written_into_what_is_no_plain_file_and_never_replaces_it(tmp_
         reader.join(timeout=30)
         assert pages[0].rstrip().endswith("</html>")
         assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (
+            ["run", "--wording", "a.toml", "--wording", "b.toml"],
+            "cdta run takes one --wording, and 2 were given; run the command once for each",
+        ),
+        (
+            ["dataset", "build", *("--model", "x") * 3],
+            "cdta dataset build takes one --model, and 3 were given; `cdta experiment` takes "
+            "several",
+        ),
+        (["compare", "-o", "a", "--output", "b"], "cdta compare takes one -o, and 2 were given"),
+    ],
+)
+def test_an_option_that_takes_one_value_is_refused_if_given_twice(
+    given: list[str], sentence: str
+) -> None:
+    assert cdta(*given, code=2).stderr.startswith(f"cdta: {sentence}")
+    assert cdta("rules", "--json", "--json", code=0)

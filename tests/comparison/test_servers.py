@@ -128,14 +128,6 @@ def test_a_name_with_an_address_is_that_model_and_another_at_is_a_name() -> None
         known(model="a@localhost:1/v1")
 
 
-@pytest.mark.parametrize("names", [("run",), ("dataset", "build")], ids=" ".join)
-def test_one_run_is_of_one_model(names: tuple[str, ...]) -> None:
-    done = cdta(*names, "--model", "a", "--model", "b")
-    assert done.returncode == 2
-    told = f"cdta: cdta {' '.join(names)} takes one --model; `cdta experiment` takes several\n"
-    assert done.stderr == told
-
-
 def test_an_estimate_tells_servers_of_one_name_apart() -> None:
     models = [f"a@http://127.0.0.1:{port}/v1" for port in (8, 9)]
     given = [argument for model in (*models, "b@http://x") for argument in ("--model", model)]

@@ -1,5 +1,6 @@
 """Commands whose help lists the options by heading, and the options for output."""
 
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 import click
 from annotated_types import Ge
 
+from ..errors import InvalidInput
 from ..task.option_info import LIMITS, MODEL, TASK
 from ..validation import check
 
@@ -50,7 +52,23 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """A command whose help lists the options by heading."""
+    """A command whose help lists the options by heading; no option silently replaces another."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; click would use the last of several values of one option.
+
+        Raises:
+            InvalidInput: if an option that takes one value is given more than once.
+        """
+        *_, given = self.make_parser(ctx).parse_args(list(args))
+        for option, times in Counter(given).items():
+            if times > 1 and isinstance(option, Option) and not (option.multiple or option.is_flag):
+                several = "`cdta experiment` takes several"
+                hint = several if option.name == "model" else "run the command once for each"
+                raise InvalidInput(
+                    f"{ctx.command_path} takes one {option.opts[0]}, and {times} were given; {hint}"
+                )
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by heading, in aligned columns."""

@@ -1,11 +1,9 @@
 """The options of `Spec`, made from its fields."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from ..errors import InvalidInput
 from ..task.option_info import MODEL, OptionInfo
 from ..task.spec import DEFAULT_MODEL, OPTIONS, Spec, parse_option
 from .help import Option
@@ -21,17 +19,10 @@ class FieldType(click.ParamType):  # type: ignore[type-arg]
         return parse_option(str(param and param.name), value)
 
 
-def _one_model(ctx: click.Context, option: click.Parameter, models: Sequence[str]) -> str | None:
-    """Reject more than one ``--model``, where click would use the last one only."""
-    if len(models) > 1:
-        raise InvalidInput(f"{ctx.command_path} takes one --model; `cdta experiment` takes several")
-    return models[0] if models else None
-
-
 def _option(name: str, info: OptionInfo) -> Option:
     """Create the option of a field of `Spec`, with the field's default."""
     default = getattr(Spec, name)
-    is_flag, is_list = isinstance(default, bool), isinstance(default, tuple) or name == "model"
+    is_flag, is_list = isinstance(default, bool), isinstance(default, tuple)
     return Option(
         f"{'--' if len(name) > 1 else '-'}{name.replace('_', '-')} {info.metavar}",
         info.heading,
@@ -39,7 +30,6 @@ def _option(name: str, info: OptionInfo) -> Option:
         default=default,
         is_flag=is_flag,
         multiple=is_list,
-        callback=_one_model if name == "model" else None,
         type=None if is_flag or is_list else FieldType(),
     )
 
