@@ -18,8 +18,10 @@ import pytest
 from aiohttp import ClientSession, web
 from markupsafe import escape
 
+import inspecting
 from cant_do_that_anymore import Position, Spec, evaluate
 from cant_do_that_anymore.api import save_with_page
+from cant_do_that_anymore.client.budget import max_input_tokens
 from cant_do_that_anymore.client.cache import request_key
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import SelectionConfig
@@ -45,7 +47,7 @@ from cant_do_that_anymore.providers.catalogue import PROVIDERS, Provider
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report import columns
 from cant_do_that_anymore.report.run_page import page
-from cant_do_that_anymore.runs.results import ALL_CACHED, Run
+from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.prompts import FORMS
@@ -60,7 +62,7 @@ POOL = shipped_pool("pool")[:12]
 
 
 def saved_and_loaded(run: Run, folder: Path) -> Run:
-    """The run by way of its files, which must tell the same."""
+    """The run by way of its files, which hold the same."""
     save_with_page(run, folder)
     loaded = load_run(folder)
     assert facts_of(loaded) == facts_of(run)
@@ -85,26 +87,51 @@ def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "politely" in cdta("rescore", tmp_path / "run", "--out", tmp_path / "again").stdout
 
 
-def test_a_form_of_the_position_is_one_entry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("form", ["turns", "fen"])
+def test_a_wording_is_one_file_and_a_form_that_it_names_one_entry(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(FORMS, "fen", lambda each: [Message("user", each.board().fen())])
-    info, pool = RandomModel.info, Pool("pool", POOL)
-    by_turns = SelectionConfig(info, pool, plan_for(Spec(), info)).digest
-    in_fen = {name: replace(CONDITIONS[name], form="fen") for name in ("standard", "changed")}
-    for name, condition in in_fen.items():
-        monkeypatch.setitem(CONDITIONS, name, condition)
+    wording, few = tmp_path / "terse.toml", tmp_path / "few.jsonl"
+    text = f'standard = "Play."\nchanged = "Play. {{change}}"\nform = "{form}"\n'
+    wording.write_text(text)
 
-    # Habits that were found in one form are not those of another.
-    assert SelectionConfig(info, pool, plan_for(Spec(), info)).digest != by_turns
-    write_positions(tmp_path / "few.jsonl", POOL[:4])
-    with serving(lambda _: "e2e4") as server:
-        spec = Spec(model="m", base_url=server.url, dataset=tmp_path / "few.jsonl", n=4)
-        run = saved_and_loaded(evaluate(spec, quiet=True), tmp_path / "run")
-    assert [condition.form for condition in run.plan.conditions] == ["fen", "fen"]
-    sent = [request["messages"] for request in server.requests]
+    write_positions(few, POOL[:4])
+    monkeypatch.setenv("LOOP_API_KEY", "x")
+    with serving(lambda _: "e2e4", model="m") as server:
+        monkeypatch.setenv("LOOP_BASE_URL", server.url)
+        given = ("--base-url", server.url, "--dataset", few, "-n", 4, "--out")
+        cdta("run", *given, tmp_path / "usual", code=0)
+        first = len(server.requests)
+        cdta("run", *given, tmp_path / "run", "--wording", wording, code=0)
+        sent = [request["messages"] for request in server.requests[first:]]
+        assert len(sent) == 8  # other texts and forms are other requests
+        options = {"dataset": str(few), "samples": 4, "wording": str(wording)}
+        log = inspecting.evaluated(
+            tmp_path, "cant_do_that_anymore/all", "openai-api/loop/m", task_args=options
+        )
+        of_inspect = [request["messages"] for request in server.requests[first + 8 :]]
+    run, usual = load_run(tmp_path / "run"), load_run(tmp_path / "usual")
+    shown = {"fen": 1, "turns": max(len(position.moves) for position in POOL[:4])}[form]
     fens = {position.board().fen() for position in POOL[:4]}
-    assert {(len(turns), turns[1]["content"]) for turns in sent} == {(2, fen) for fen in fens}
+    assert {turns[1]["content"] in fens for turns in sent} == {form == "fen"}
+    assert {turns[0]["content"] for turns in sent} == {"Play.", run.plan.conditions[1].text}
+    assert max(len(turns) for turns in sent) == 1 + shown
+    assert {str(turns[-1]["content"]) for turns in of_inspect} == {t[-1]["content"] for t in sent}
+    assert log.status == "success"
+    assert [condition.form for condition in run.plan.conditions] == [form] * 2
+    assert run.plan.differences(usual.plan) == ["wording", "conditions"]
+    assert run.plan.conditions[1].text in page(run)
+    compared = cdta("compare", tmp_path / "run", tmp_path / "usual", "--markdown", code=0).stdout
+    assert all(f"{name} wording" in compared for name in (wording.name, "default"))
+    assert "Play." in cdta("prompt", "--wording", wording, code=0).stdout
+    wording.write_text(text.replace(form, "fin"))
+    assert "'fin' (did you mean 'fen'" in cdta("run", "--wording", wording, code=2).stderr
+    # Habits that were found with one wording or form are not those of another.
+    plans, pool = (run.plan, usual.plan), Pool("pool", POOL)
+    assert len({SelectionConfig(RandomModel.info, pool, plan).digest for plan in plans}) == 2
+    question = run.plan.baseline.question(POOL[0])
+    assert max_input_tokens(question) >= sum(len(m.content) for m in question.messages[1:])
 
 
 def test_a_rule_that_is_no_swap_is_one_class(
@@ -263,23 +290,6 @@ def test_an_option_is_one_field(tmp_path: Path) -> None:
     assert sum(line.split() == ["--haste", "H", "How", "hasty."] for line in helps) == 3
     assert parsed == "{'haste': 3} 3"
     assert refused == refused_by_oaieval == "haste must be at least 1, not '0'"
-
-
-def test_a_wording_is_one_file(tmp_path: Path) -> None:
-    wording = tmp_path / "terse.toml"
-    wording.write_text('standard = "Play one move."\nchanged = "Play one move. {change}"\n')
-
-    write_positions(tmp_path / "few.jsonl", POOL)
-    spec = Spec(model="cdta/random", dataset=tmp_path / "few.jsonl", n=12)
-    usual = evaluate(spec, quiet=True)
-    run = saved_and_loaded(
-        evaluate(replace(spec, wording=str(wording)), quiet=True), tmp_path / "run"
-    )
-    standard, changed = (condition.text for condition in run.plan.conditions)
-    assert (standard, changed) == ("Play one move.", f"Play one move. {run.plan.change.statement}")
-    assert ALL_CACHED not in run.notes  # other texts are other requests
-    assert changed in page(run)
-    assert run.plan.differences(usual.plan) == ["wording", "conditions"]
 
 
 @dataclass

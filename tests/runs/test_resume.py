@@ -27,10 +27,12 @@ MOST_OPEN = 2 * CONNECTIONS
 """Questions that can be asked and not yet on disk at any moment."""
 
 
-def options(server: Loopback, out: Path, model: str = "m") -> list[object]:
+def options(
+    server: Loopback, out: Path, model: str = "m", connections: int = CONNECTIONS
+) -> list[object]:
     return [
         *("run", "--base-url", server.url, "--model", model, "--dataset", positions(N), "--quiet"),
-        *("-n", N, "--max-connections", CONNECTIONS, "--out", out),
+        *("-n", N, "--max-connections", connections, "--out", out),
     ]
 
 
@@ -78,7 +80,7 @@ def test_two_interruptions_stop_at_once(serve: Serve, tmp_path: Path) -> None:
             await asyncio.Event().wait()
 
     server = serve(wavering, fault=hang)
-    process = process_of(*options(server, tmp_path / "out"), "--max-connections", 10)
+    process = process_of(*options(server, tmp_path / "out", connections=10))
     _, errors = process.communicate(timeout=30)
     assert process.returncode in (1, 130)
     assert "Traceback" not in errors

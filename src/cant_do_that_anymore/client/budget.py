@@ -1,6 +1,7 @@
 """Prices, a budget that reserves before it spends, and metering of every request."""
 
 import asyncio
+import string
 from dataclasses import astuple, dataclass
 from math import ceil, inf
 
@@ -20,7 +21,6 @@ from ..providers.request_variants import limit_of
 
 # No chat template wraps a message in more tokens than this.
 MAX_TOKENS_AROUND_MESSAGE = 8
-LONGEST_MOVE = 5  # characters
 # Batch price relative to the usual price, at OpenAI, Together and most others.
 BATCH_RATE = 0.5
 
@@ -138,14 +138,21 @@ class Budget:
 
 
 def max_input_tokens(question: Question) -> int:
-    """Return an upper bound on the prompt's tokens, for any common tokenizer.
+    """Return an upper bound on the prompt's tokens, for any common tokenizer."""
+    texts = [message.content for message in question.messages]
+    tokens = sum(_max_tokens(word) for text in texts for word in text.split())
+    return ceil(tokens) + MAX_TOKENS_AROUND_MESSAGE * len(texts)
 
-    In prose a token averages at least two bytes. A move has at most one token per character.
+
+def _max_tokens(word: str) -> float:
+    """Bound the tokens of a word and the space before it.
+
+    In prose a token averages at least two bytes. Anything else, such as a move, a FEN or a number,
+    has at most one token per byte.
     """
-    return sum(
-        max(len(message.content.encode()) // 2, LONGEST_MOVE) + MAX_TOKENS_AROUND_MESSAGE
-        for message in question.messages
-    )
+    size = len(word.encode()) + 1
+    is_prose = len(word) > 1 and word.strip(string.punctuation).isalpha()
+    return size / 2 if is_prose else size
 
 
 FREE = Price(0.0, 0.0)

@@ -13,7 +13,7 @@ from ..game.position import Position
 from ..game.rules import STANDARD, Rules, placebo_of
 from ..providers.base import Question
 from .knowledge import allowed_move, forbidden_move, judge_knowledge
-from .prompts import DEFAULT, FORMS, TURNS, Wording
+from .prompts import DEFAULT, TURNS, Wording, check_form
 from .scorer import judge
 from .types import (
     CHANGED_CONDITION,
@@ -41,7 +41,6 @@ class ConditionTemplate:
         added: returns the end of the user's last turn for both.
         about: returns the move whose legality is asked, if that is the question.
         read: scores the answer.
-        form: how the position is shown.
     """
 
     rules: Callable[[Rules], Rules]
@@ -49,7 +48,6 @@ class ConditionTemplate:
     added: Callable[[Wording, Rules], str] = lambda *_: ""
     about: QueriedMove | None = None
     read: Scorer = judge
-    form: str = TURNS
 
 
 def _changed(change: Rules) -> Rules:
@@ -93,7 +91,7 @@ def conditions_for(names: Iterable[str], change: Rules, wording: Wording) -> tup
             template.rules(change),
             template.text(wording, change),
             template.added(wording, change),
-            template.form,
+            wording.form,
         )
         for name in names
         for template in [_template(name)]
@@ -121,8 +119,7 @@ def condition_named(
         InvalidInput: if the condition or the form is unknown.
     """
     template = _template(name)
-    if form not in FORMS:
-        raise unknown_value("form", form, FORMS)
+    check_form(form)
     return Condition(name, rules, text, template.read, added, template.about, form)
 
 

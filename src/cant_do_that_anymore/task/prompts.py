@@ -45,6 +45,16 @@ TURNS = "turns"
 FORMS: dict[str, Form] = {TURNS: moves_by_turns}
 
 
+def check_form(name: str, where: str = "a condition") -> None:
+    """Check that there is a form of this name; an error says where it was given.
+
+    Raises:
+        InvalidInput: if there is none.
+    """
+    if name not in FORMS:
+        raise unknown_value(f"form of {where}", name, FORMS)
+
+
 def messages_for(position: Position, text: str, suffix: str, form: str) -> tuple[Message, ...]:
     """Return the system prompt and the position in a form; its last turn ends with the suffix."""
     messages = (_turn("system", text), *FORMS[form](position))
@@ -98,6 +108,7 @@ class Wording:
         reminder: the suffix of the user's last turn that states the change once more.
         question: the suffix that asks whether ``{move}`` is legal; ``{answers}`` becomes "yes or
             no" or "no or yes".
+        form: how the position is shown, one of `FORMS`; the texts say how to read it.
     """
 
     name: str
@@ -105,6 +116,7 @@ class Wording:
     changed: str
     reminder: str = _REMINDER
     question: str = _QUESTION
+    form: str = TURNS
 
     def changed_prompt(self, change: Rules, purpose: str = "") -> str:
         """Return the text for the changed rules; an error names their ``purpose``.
@@ -129,7 +141,7 @@ DEFAULT = Wording(
     _TASK.replace("{game}", "chess"),
     _TASK.replace("{game}", "chess with one rule changed") + _CHANGED,
 )
-# The keys of a TOML file, and the placeholders that each text may contain.
+# The texts of a TOML file, and the placeholders that each may contain.
 _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "standard": (),
     "changed": (CHANGE,),
@@ -167,9 +179,10 @@ def _from_toml(path: Path) -> Wording:
         texts = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read {where}: {error_reason(error)}") from None
-    for key in texts.keys() - _PLACEHOLDERS.keys():
-        raise unknown_value(f"key in {where}", key, _PLACEHOLDERS)
+    for key in texts.keys() - {*_PLACEHOLDERS, "form"}:
+        raise unknown_value(f"key in {where}", key, [*_PLACEHOLDERS, "form"])
     wording = parse(Wording, {**texts, "name": str(path)}, where)
+    check_form(wording.form, where)
     for key, placeholders in _PLACEHOLDERS.items():
         _check_text(f"{key!r} of {where}", getattr(wording, key), placeholders)
     if wording.standard.split() == wording.changed.split():
