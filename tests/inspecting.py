@@ -24,12 +24,6 @@ def evaluated(folder: Path, task: Any, model: str | Model, **options: Any) -> Ev
     return log
 
 
-def metrics_in(log: EvalLog) -> dict[str, float]:
-    """The metrics of an eval."""
-    assert log.results
-    return {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
-
-
 def numbers(log: EvalLog) -> dict[str, float]:
     """The metrics of a log."""
     assert log.results

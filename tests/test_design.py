@@ -27,7 +27,6 @@ from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.formatting import number
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD
 from cant_do_that_anymore.metrics import measures
 from cant_do_that_anymore.metrics.types import Measure
@@ -52,13 +51,12 @@ from cant_do_that_anymore.runs.storage import facts_of, load_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.prompts import FORMS
 from cant_do_that_anymore.task.spec import plan_for
-from loopback import serving
 from own_rules import NoEnPassant
-from processes import cdta
-from questions import question
+from testing import POOL as SHIPPED_POOL
+from testing import cdta, measure, positions, question, serving
 
 SOURCE = Path(__file__).parents[1] / "src" / "cant_do_that_anymore"
-POOL = shipped_pool("pool")[:12]
+POOL = SHIPPED_POOL[:12]
 
 
 def saved_and_loaded(run: Run, folder: Path) -> Run:
@@ -76,10 +74,9 @@ def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )
     monkeypatch.setitem(CONDITIONS, "politely", politely)
 
-    write_positions(tmp_path / "few.jsonl", POOL)
     names = ("standard", "changed", "politely")
-    spec = Spec(model="cdta/random", dataset=tmp_path / "few.jsonl", n=12, conditions=names)
-    run = saved_and_loaded(evaluate(spec, quiet=True), tmp_path / "run")
+    run = measure("cdta/random", dataset=positions(12), conditions=names)
+    run = saved_and_loaded(run, tmp_path / "run")
     assert all(tuple(sample.replies) == names for sample in run.samples)
     assert sum(run.results.outcomes["politely"].values()) == 12
     assert run.plan.conditions[2].text.endswith("If you please.")
@@ -92,11 +89,10 @@ def test_a_wording_is_one_file_and_a_form_that_it_names_one_entry(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(FORMS, "fen", lambda each: [Message("user", each.board().fen())])
-    wording, few = tmp_path / "terse.toml", tmp_path / "few.jsonl"
+    wording, few = tmp_path / "terse.toml", positions(4)
     text = f'standard = "Play."\nchanged = "Play. {{change}}"\nform = "{form}"\n'
     wording.write_text(text)
 
-    write_positions(few, POOL[:4])
     monkeypatch.setenv("LOOP_API_KEY", "x")
     with serving(lambda _: "e2e4", model="m") as server:
         monkeypatch.setenv("LOOP_BASE_URL", server.url)
@@ -112,11 +108,11 @@ def test_a_wording_is_one_file_and_a_form_that_it_names_one_entry(
         )
         of_inspect = [request["messages"] for request in server.requests[first + 8 :]]
     run, usual = load_run(tmp_path / "run"), load_run(tmp_path / "usual")
-    shown = {"fen": 1, "turns": max(len(position.moves) for position in POOL[:4])}[form]
+    turns_shown = {"fen": 1, "turns": max(len(position.moves) for position in POOL[:4])}[form]
     fens = {position.board().fen() for position in POOL[:4]}
     assert {turns[1]["content"] in fens for turns in sent} == {form == "fen"}
     assert {turns[0]["content"] for turns in sent} == {"Play.", run.plan.conditions[1].text}
-    assert max(len(turns) for turns in sent) == 1 + shown
+    assert max(len(turns) for turns in sent) == 1 + turns_shown
     assert {str(turns[-1]["content"]) for turns in of_inspect} == {t[-1]["content"] for t in sent}
     assert log.status == "success"
     assert [condition.form for condition in run.plan.conditions] == [form] * 2
@@ -130,8 +126,8 @@ def test_a_wording_is_one_file_and_a_form_that_it_names_one_entry(
     # Habits that were found with one wording or form are not those of another.
     plans, pool = (run.plan, usual.plan), Pool("pool", POOL)
     assert len({SelectionConfig(RandomModel.info, pool, plan).digest for plan in plans}) == 2
-    question = run.plan.baseline.question(POOL[0])
-    assert max_input_tokens(question) >= sum(len(m.content) for m in question.messages[1:])
+    shown = run.plan.baseline.question(POOL[0])
+    assert max_input_tokens(shown) >= sum(len(m.content) for m in shown.messages[1:])
 
 
 def test_a_rule_that_is_no_swap_is_one_class(
@@ -145,7 +141,7 @@ def test_a_rule_that_is_no_swap_is_one_class(
     mined = cdta("mine", "--rules", NoEnPassant.key, tmp_path / "games.pgn", "-o", pool)
     assert mined.returncode == 0, mined.stderr
     assert json.loads(pool.read_text())["next_filtered_moves"] == ["e5d6"]
-    run = evaluate(Spec(model="cdta/random", rules=NoEnPassant(), dataset=pool, n=1), quiet=True)
+    run = measure("cdta/random", rules=NoEnPassant(), dataset=pool, n=1)
     assert saved_and_loaded(run, tmp_path / "run").plan.change == NoEnPassant()
     assert run.samples[0].position == Position(0, moves, ("e5d6",))
     assert run.plan.conditions[1].text.count(NoEnPassant.statement) == 1
@@ -155,9 +151,7 @@ def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     queens = queen_measure()
     monkeypatch.setitem(measures.MEASURES, queens.name, queens)
 
-    write_positions(tmp_path / "few.jsonl", POOL)
-    spec = Spec(model="cdta/random", dataset=tmp_path / "few.jsonl", n=12)
-    run = saved_and_loaded(evaluate(spec, quiet=True), tmp_path / "run")
+    run = saved_and_loaded(measure("cdta/random", dataset=positions(12)), tmp_path / "run")
     hits = sum(queens.part(sample) for sample in run.samples)
     assert run.results.metrics["queen_proportion"] == hits / 12
     assert run.results.intervals["queen_proportion"].low <= hits / 12
@@ -180,18 +174,17 @@ def test_a_leaderboard_column_is_one_entry(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if kind == "measure":
-        measure = queen_measure()
-        monkeypatch.setitem(measures.MEASURES, measure.name, measure)
-        key, title = measure.name, "queens"
+        queens = queen_measure()
+        monkeypatch.setitem(measures.MEASURES, queens.name, queens)
+        key, title = queens.name, "queens"
     else:
         key, title = "games", "games"
         games = columns.Column(key, title, lambda entry: entry.results.metrics["n_games"], number)
         monkeypatch.setattr(columns, "COLUMNS", (*columns.COLUMNS, games))
 
-    write_positions(tmp_path / "few.jsonl", POOL)
     for model in ("cdta/random", "cdta/pocket"):
-        spec = Spec(model=model, dataset=tmp_path / "few.jsonl", n=12)
-        save_with_page(evaluate(spec, quiet=True), tmp_path / "runs" / model.split("/")[1])
+        run = measure(model, dataset=positions(12))
+        save_with_page(run, tmp_path / "runs" / model.split("/")[1])
     out = tmp_path / "out"
     asked = ("experiment", "--plots-only", tmp_path / "runs", "--out", out)
     terminal, markdown = (cdta(*asked, *more).stdout for more in ((), ("--markdown",)))
@@ -235,9 +228,8 @@ def test_a_setting_is_one_field() -> None:
 def test_no_field_of_the_settings_can_be_forgotten(name: str, tmp_path: Path) -> None:
     other = Settings(0.25, 99, 7, "none", 77, '{"top_k": 3}')
     value = getattr(other, name)
-    write_positions(tmp_path / "few.jsonl", POOL[:2])
     options = {name: value}
-    run = evaluate(Spec(model="cdta/random", dataset=tmp_path / "few.jsonl", n=2, **options))
+    run = measure("cdta/random", dataset=positions(2), **options)
     assert facts_of(run)["settings"][name] == value
     assert escape(str(value)) in page(run)
     ask = Request(question(("e2e4",)), "measuring", "standard")
@@ -329,13 +321,12 @@ class ReplyModel(Model):
 def test_a_model_with_another_api_is_an_adapter_and_one_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_positions(tmp_path / "few.jsonl", POOL)
     with serving(ReplyServer()) as server:
         monkeypatch.setenv("PARROT_KEY", "polly")
         parrots = Provider(server.url, "", "PARROT_KEY", load=ReplyModel)
         monkeypatch.setitem(PROVIDERS, "parrots", parrots)
 
-        spec = Spec(model="parrots/grey", dataset=tmp_path / "few.jsonl", n=12, price="1,2")
+        spec = Spec(model="parrots/grey", dataset=positions(12), price="1,2")
         run = saved_and_loaded(evaluate(spec, quiet=True), tmp_path / "run")
         first = len(server.requests)
         again = evaluate(spec, quiet=True)

@@ -112,7 +112,7 @@ def test_a_built_dataset_that_cannot_be_written_is_one_sentence(
     (small_disk / "filler").write_bytes(b"x" * DISK * 1000)
     run = ["run", *few(server)[:-1], N, "--quiet"]
     told = said(*run)
-    assert "cannot keep the dataset" in told and "No space left" in told
+    assert "cannot save the dataset" in told and "No space left" in told
     asked = len(server.requests)
     (home / "datasets").unlink()
     cdta(*run, code=0)

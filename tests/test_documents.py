@@ -1,6 +1,7 @@
 """Documents and docstrings are true: examples work, commands parse, links lead somewhere."""
 
 import doctest
+import json
 import re
 import runpy
 import shlex
@@ -114,3 +115,11 @@ def test_commands_in_documents_are_taken_as_they_are_printed(
             command = command.get_command(context, given.pop(0))
         assert command, line
         command.make_context(line, given, parent=context)
+
+
+def test_every_number_of_the_note_is_a_measured_one() -> None:
+    written, paper = runpy.run_path(str(ROOT / "tools" / "paper.py"))["text"], ROOT / "docs/paper"
+    numbers = json.loads((paper / "numbers.json").read_text())
+    assert written(numbers) == (paper / "note.md").read_text()
+    numbers["calibration"]["held"] += 1
+    assert written(numbers) != (paper / "note.md").read_text()

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.files import atomic_dir, atomic_write, atomic_write_text
-from named_pipes import open_pipe
-from testing import needs_posix
+from testing import needs_posix, open_pipe
 
 
 class Stop(BaseException):

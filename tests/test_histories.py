@@ -10,7 +10,7 @@ from coins import Coins
 from dying import has_died, started
 from histories import history, shortest, three_servers
 from homes import Fresh
-from machines import needs_posix
+from testing import needs_posix
 
 pytestmark = needs_posix
 HISTORIES, TOGETHER, STEPS = 100, 20, 2

@@ -16,8 +16,10 @@ attempts), ``priced`` (a price list), ``small_pools``, ``pocket_run`` (made once
 charging.py, batches.py, inspecting.py, browser.py, written_games.py, dying.py.
 """
 
+import asyncio
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -25,8 +27,13 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol, overload
 from unittest.mock import patch
 
-from cant_do_that_anymore import Run, Spec, evaluate
+import pytest
+
+from cant_do_that_anymore import Position, Run, Spec, evaluate
 from cant_do_that_anymore.game.position import write_positions
+from cant_do_that_anymore.game.rules import STANDARD, Rules
+from cant_do_that_anymore.providers.base import Answer, Model, Question, Settings
+from cant_do_that_anymore.task import conditions
 from faults import fails
 from loopback import (
     Body,
@@ -39,7 +46,6 @@ from loopback import (
     moves_in,
     serving,
 )
-from machines import needs_linux, needs_posix
 from players import (
     SPECIAL,
     Planted,
@@ -52,7 +58,6 @@ from players import (
     wavering,
 )
 from processes import Done, cdta, oaieval, process_of, results_in, samples_in
-from questions import ask, question
 from runs import POOL, Asked, Play, keeps, plan_of, played, run_of, samples_of
 
 
@@ -96,3 +101,47 @@ def openai_server(answering: Any, **fields: Any) -> Iterator[Loopback]:
         patch.dict(os.environ, OPENAI_BASE_URL=server.url, OPENAI_API_KEY="a-key-for-tests"),
     ):
         yield server
+
+
+def question(moves: tuple[str, ...], rules: Rules = STANDARD) -> Question:
+    """The prompt after these moves under these rules, in the default wording."""
+    condition = "standard" if rules == STANDARD else "changed"
+    return conditions.question(Position(0, moves, ()), rules, condition)
+
+
+def ask(
+    model: Model, *moves: str, rules: Rules = STANDARD, settings: Settings | None = None
+) -> Answer:
+    """Answer of a model to one question, by default at temperature 0; closes the model."""
+
+    async def answer() -> Answer:
+        try:
+            return await model.answer(question(moves, rules), settings or Settings(0.0))
+        finally:
+            await model.close()
+
+    return asyncio.run(answer())
+
+
+@contextmanager
+def open_pipe(path: Path) -> Iterator[Callable[[], bytes]]:
+    """Make a pipe at ``path`` that somebody reads; it gives what was sent and must still be one."""
+    os.mkfifo(path)
+    end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        yield lambda: os.read(end, 2**16)
+    finally:
+        os.close(end)
+    assert path.is_fifo()
+    assert [other for other in path.parent.iterdir() if other.name.startswith(".part-")] == []
+
+
+# Tests that need what not every machine has are skipped there, with the reason.
+needs_posix = pytest.mark.skipif(
+    os.name != "posix",
+    reason="needs signals, permissions, named pipes and terminals, which only POSIX has",
+)
+needs_linux = pytest.mark.skipif(
+    sys.platform != "linux",
+    reason="needs /proc and /dev/full, which only Linux has",
+)

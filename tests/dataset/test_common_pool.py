@@ -59,8 +59,8 @@ def test_a_run_on_it_says_so_everywhere_and_goes_on_saying_so(serve: Serve, tmp_
 @pytest.mark.parametrize(
     ("options", "given"),
     [
-        (["--rules", "no-castling"], "the rules 'no-castling'"),
-        (["--eval", "all_diagonal"], "the eval 'all_diagonal'"),
+        (["--rules", "no-castling", "--eval", "all"], "no-castling and all;"),
+        (["--eval", "all_diagonal"], "bishops-as-knights and all_diagonal;"),
     ],
 )
 def test_it_is_for_the_default_rules_alone(options: list[str], given: str) -> None:

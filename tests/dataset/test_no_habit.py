@@ -91,27 +91,27 @@ def test_a_model_without_the_habit_hears_so_after_some_hundred_questions(serve: 
     for done in (first, again):
         (sentence,) = done.stderr.splitlines()
         assert "in 0 of 248 positions" in sentence
-        assert "is 99 % sure that the pool holds fewer than 500, not half of the 1,000" in sentence
+        assert "with 99% confidence the pool holds fewer than 500, half of the 1,000" in sentence
         assert "the other 19,593 (" in sentence  # in tokens: nobody knows the price
-        assert " tokens); --keep-looking goes on" in sentence
+        assert " tokens); use --keep-looking to go on" in sentence
 
 
 def test_so_it_does_where_a_precision_is_wanted(serve: Serve) -> None:
     """By what such a run usually takes, and not by the fifty samples of its first look."""
     server = serve(without_habit)
-    with pytest.raises(NoHabit, match="fewer than 189, not half of the 378 wanted") as told:
+    with pytest.raises(NoHabit, match="fewer than 189, half of the 378 wanted") as told:
         measure(server, precision=0.1)
-    assert str(told.value).endswith(" --precision wants less; all answers are saved")
+    assert str(told.value).endswith(" --precision to need fewer; all answers are saved")
     assert len(server.requests) < 1_000
-    with pytest.raises(NoHabit, match="fewer than 30, not half of the 60 wanted") as told:
+    with pytest.raises(NoHabit, match="fewer than 30, half of the 60 wanted") as told:
         measure(server, precision=0.1, n=60, pool=FEW, fresh=True)
-    assert "it is 99 % sure" in str(told.value)
-    assert str(told.value).endswith(" --precision wants less")
+    assert "with 99% confidence" in str(told.value)
+    assert str(told.value).endswith(" --precision to need fewer")
 
 
 def test_who_keeps_looking_asks_nothing_twice_and_gets_what_there_is(serve: Serve) -> None:
     server = serve(in_every_fifth)
-    with pytest.raises(Incomplete, match="fewer than 200, not half of the 400 wanted"):
+    with pytest.raises(Incomplete, match="fewer than 200, half of the 400 wanted"):
         measure(server, pool=FEW, n=400)
     assert len(server.requests) < 300
     run = measure(server, pool=FEW, n=400, keep_looking=True)

@@ -75,7 +75,7 @@ def test_a_damaged_pool_is_mined_again_and_that_is_said_once(
 def test_a_pool_that_cannot_be_kept_is_a_problem(home: Path) -> None:
     home.mkdir()
     (home / "pools").write_text("in the way")
-    with pytest.raises(UserError, match="cannot keep the pool"):
+    with pytest.raises(UserError, match="cannot save the pool"):
         pool_of(rules="no-castling")
 
 

@@ -33,8 +33,7 @@ from cant_do_that_anymore.game.mining import (
 from cant_do_that_anymore.game.mining.openings import Openings
 from cant_do_that_anymore.game.position import read_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, Rules
-from named_pipes import open_pipe
-from testing import cdta, needs_linux, needs_posix
+from testing import cdta, needs_linux, needs_posix, open_pipe
 from written_games import (
     SET_UP,
     TAGS,

@@ -14,8 +14,7 @@ from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import Position, read_positions, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
-from named_pipes import open_pipe
-from testing import POOL, needs_posix
+from testing import POOL, needs_posix, open_pipe
 
 GOOD = {"game_idx": 4, "previous_moves": ["e2e4", "b7b6", "d2d4"], "next_filtered_moves": ["c8b7"]}
 POSITION = Position(4, ("e2e4", "b7b6", "d2d4"), ("c8b7",))

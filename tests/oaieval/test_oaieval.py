@@ -196,7 +196,7 @@ def test_chain_of_thought_asks_twice_and_the_reply_is_the_second_answer(tmp_path
         assert (event["sampled"], event["reasoning"]) == (["a2a3"], "Let me think.")
         assert event["model"] == "cot/gpt-4-0314"
     assert report_in(done)["usage_completion_tokens"] == 6 * (3 + 1)
-    message = "cot/gpt-4-0314 has no dataset; that of gpt-3.5-turbo-0125 is taken instead"
+    message = "cot/gpt-4-0314 has no dataset; using that of gpt-3.5-turbo-0125"
     assert message in logged(done)
 
 

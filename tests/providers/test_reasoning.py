@@ -281,5 +281,5 @@ def test_runs_selected_in_two_ways_are_not_ranked(serve: Serve, tmp_path: Path) 
 
 
 def test_a_model_that_does_not_think_takes_no_effort() -> None:
-    with pytest.raises(InvalidInput, match="does not think"):
+    with pytest.raises(InvalidInput, match="is not a reasoning model"):
         measure("cdta/pocket", reasoning_effort="high")

@@ -185,7 +185,7 @@ CUT_OFF, EMPTY = Answer("Let me", "length"), Answer(" ")
         ([EMPTY], "were empty, and no limit cut them off"),
         (
             [replace(EMPTY, reasoning="So a2a3.")],
-            "were empty, and no limit cut them off; the last one was thoughts alone: 'So a2a3.'",
+            "were empty, and no limit cut them off; the last one was reasoning only: 'So a2a3.'",
         ),
     ],
 )

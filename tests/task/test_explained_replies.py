@@ -5,11 +5,9 @@ from collections.abc import Callable
 import chess
 import pytest
 
-from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.game.notation import move_number_prefix
 from cant_do_that_anymore.game.rules import board_after
-from loopback import Body, Loopback, is_changed, moves_in, serving
-from players import habit, legal_under_both
+from testing import Body, habit, is_changed, legal_under_both, measure, moves_in
 
 EXPLAINED = (
     "{move}\n\n({habit} is illegal now.)",
@@ -21,11 +19,6 @@ EXPLAINED = (
     "Bishops can no longer move diagonally, which rules out {habit}.\n\n{move}",
     "I'll go with {move} rather than {habit}, since bishops cannot move diagonally.",
 )
-
-
-def measured(respond: Callable[[Body], str]) -> Run:
-    with serving(Loopback(respond)) as server:
-        return evaluate(Spec(model="m", base_url=server.url, n=40), quiet=True)
 
 
 def notate(request: Body, uci: str, *, in_san: bool) -> str:
@@ -43,7 +36,7 @@ def test_a_model_that_always_adapts_and_says_why_is_perfect(text: str, in_san: b
         old = notate(request, habit(request), in_san=in_san)
         return text.format(move=notate(request, move, in_san=in_san), habit=old)
 
-    metrics = measured(adapts).results.metrics
+    metrics = measure(adapts, n=40).results.metrics
     assert (metrics["variant_impact_factor"], metrics["adaptation_rate"]) == (-1, 1)
 
 
@@ -64,6 +57,6 @@ def both_sides_in_uci(request: Body) -> str:
 def test_a_model_that_never_adapts_and_plays_on_for_both_sides_scores_0(
     plays: Callable[[Body], str],
 ) -> None:
-    run = measured(plays)
+    run = measure(plays, n=40)
     assert run.results.metrics["variant_impact_factor"] == 0
     assert run.results.outcomes["changed"]["special"] == len(run.samples)

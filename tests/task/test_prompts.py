@@ -165,7 +165,10 @@ def written_to(path: Path, **texts: object) -> str:
         ({"standard": "Play. {change}"}, "in 'standard' of .*: '{change}' .* belongs in 'changed'"),
         ({"standard": "Play {game}."}, r"'{game}' \(this text takes none"),
         ({"remindr": "x"}, r"unknown key in .*: 'remindr' \(did you mean 'reminder'"),
-        ({"placebo": "x"}, r"unknown key in .*: 'placebo' \(valid: changed, form, question, reminder"),
+        (
+            {"placebo": "x"},
+            r"unknown key in .*: 'placebo' \(valid: changed, form, question",
+        ),
         ({"name": "x"}, r"unknown key in .*: 'name' \(valid: changed, form, question, reminder"),
         ({"form": "fin"}, r"unknown form of .*: 'fin' \(valid: turns"),
         ({"changed": " Play. "}, "'changed' of .* are the same text; write {change} in 'ch"),

@@ -2,8 +2,6 @@
 
 import chess
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cant_do_that_anymore.game.move_parser import move_in
 from cant_do_that_anymore.game.position import Position
@@ -71,13 +69,6 @@ def test_anything_else_is_unreadable(reply: str) -> None:
 )
 def test_other_notations_are_read(moves: str, reply: str, move: str | None) -> None:
     assert read(reply, moves) == move
-
-
-@given(st.text())
-def test_no_reply_breaks_the_reader(reply: str) -> None:
-    for reading in ("lenient", "exact"):
-        move = answered_move(Answer(reply), POSITION, BISHOPS_AS_KNIGHTS, reading)
-        assert move is None or isinstance(move, chess.Move)
 
 
 def test_the_exact_reading_takes_a_bare_uci_move_alone() -> None:

@@ -127,7 +127,7 @@ def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:
         with atomic_write(path) as file:
             file.write(lines)
     except OSError as error:
-        raise UserError(f"cannot keep the pool in {str(path)!r} ({error.strerror})") from None
+        raise UserError(f"cannot save the pool in {str(path)!r} ({error.strerror})") from None
     return positions
 
 

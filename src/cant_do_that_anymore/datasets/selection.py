@@ -193,7 +193,7 @@ def existing_dataset(
 
 def _fallback_dataset(spec: Spec, version: str) -> Dataset:
     assert spec.fallback_dataset
-    log.warning("%s has no dataset; that of %s is taken instead", version, spec.fallback_dataset)
+    log.warning("%s has no dataset; using that of %s", version, spec.fallback_dataset)
     return given_dataset(spec.fallback_dataset, spec.change)
 
 
@@ -247,11 +247,11 @@ def _facts(search: Search, running_cost: RunningCost) -> list[str]:
 
 
 def _hopeless(version: str, search: Search, running_cost: RunningCost, *, fresh: bool) -> str:
-    cost, sure = running_cost.cost_of(search.left), 100 * (1 - FUTILITY_ERROR)
+    cost = running_cost.cost_of(search.left)
     return (
         f"{version} plays the special move in {len(search.hits)} of {search.searched:,} positions, "
-        f"so it is {sure:.0f} % sure that the pool holds fewer than {search.needed:,}, not half of "
-        f"the {search.target:,} wanted: stopped before asking about the other {search.left:,}"
-        f"{f' ({cost})' if cost else ''}; --keep-looking goes on, and a smaller -n or a larger "
-        "--precision wants less" + ("" if fresh else "; all answers are saved")
+        f"so with {1 - FUTILITY_ERROR:.0%} confidence the pool holds fewer than {search.needed:,}, "
+        f"half of the {search.target:,} wanted; the search stopped before the other "
+        f"{search.left:,}{f' ({cost})' if cost else ''}; use --keep-looking to go on, or a smaller "
+        "-n or a larger --precision to need fewer" + ("" if fresh else "; all answers are saved")
     )

@@ -183,14 +183,14 @@ def notes_on_dataset(dataset: Dataset) -> list[str]:
     notes = []
     if dataset.failed:
         notes.append(
-            f"{pluralize(dataset.failed, 'question')} to find the dataset had no answer: the same "
-            "command may choose other positions once they have"
+            f"{pluralize(dataset.failed, 'question')} to find the dataset had no answer; if "
+            "they get one, the same command may choose other positions"
         )
     if dataset.pool_name == COMMON and dataset.version in _shipped_games():
         notes.append(
-            f"{dataset.version} is one of the four models that the pool {COMMON} was chosen by: "
-            "its dataset there holds all its habits, that of another model only those it shares "
-            "with them"
+            f"{dataset.version} is one of the four models whose habits make up the pool "
+            f"{COMMON}: its dataset there holds all its habits, that of another model only those "
+            "it shares with them"
         )
     return notes
 
@@ -236,7 +236,7 @@ def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> No
             atomic_write_text(temporary / "dataset.json", json.dumps(metadata, indent=2) + "\n")
     except OSError as error:
         raise UserError(
-            f"cannot keep the dataset in {str(folder)!r} ({error.strerror}); no answer is lost, "
+            f"cannot save the dataset in {str(folder)!r} ({error.strerror}); no answer is lost; "
             "run the same command again when there is space"
         ) from None
 
@@ -296,8 +296,8 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
         ) from None
     if _digest(positions) != rules_and_digest[1]:
         raise InvalidInput(
-            f"the dataset in {str(folder)!r} was changed since it was {dataset.origin}; positions "
-            "of your own go by --dataset FILE"
+            f"the dataset in {str(folder)!r} was changed since it was {dataset.origin}; for "
+            "positions of your own use --dataset FILE"
         )
     return replace(dataset, positions=positions), facts
 

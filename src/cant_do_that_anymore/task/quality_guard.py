@@ -51,7 +51,7 @@ class QualityGuard:
         """Describe what is wrong with the answers, and what to do about it."""
         if not self._cut_off:
             reasoning = "" if answer.text.strip() else answer.reasoning
-            example = f"; the last one was thoughts alone: {reasoning[:80]!r}" if reasoning else ""
+            example = f"; the last one was reasoning only: {reasoning[:80]!r}" if reasoning else ""
             return f"were empty, and no limit cut them off{example}"
         state = f"empty ({self._empty}) or cut off" if self._empty else "cut off"
         return f"were {state} before a move; raise {self._limit_to_raise(answer)}"

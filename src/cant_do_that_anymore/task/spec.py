@@ -6,6 +6,7 @@ Inspect tasks and ``oaieval`` take it from its metadata.
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
 from math import inf
@@ -68,19 +69,14 @@ def _parse_rules(value: Any) -> str | Rules:
 def _parse_price(value: Any) -> tuple[float, float] | None:
     if value is None:
         return None
-    try:
-        input_price, output_price = map(
-            float, value.split(",") if isinstance(value, str) else value
-        )
-        usable = 0 <= input_price < inf and 0 <= output_price < inf
-    except (TypeError, ValueError):
-        usable = False
-    if not usable:
-        raise InvalidInput(
-            "price must be IN,OUT, US dollars for a million tokens in and out such as 2.5,10, not "
-            f"{value!r}"
-        )
-    return input_price, output_price
+    with suppress(TypeError, ValueError):
+        prices = tuple(map(float, value.split(",") if isinstance(value, str) else value))
+        if len(prices) == 2 and all(0 <= price < inf for price in prices):
+            return prices
+    raise InvalidInput(
+        "price must be IN,OUT, US dollars for a million tokens in and out such as 2.5,10, not "
+        f"{value!r}"
+    )
 
 
 def _join(*names: str) -> str:
@@ -146,11 +142,7 @@ class Spec:
     )
     reasoning_effort: Effort | None = option(None, MODEL, "E", _join(*EFFORTS))
     reasoning_tokens: int | None = option(
-        None,
-        MODEL,
-        "K",
-        "Extra tokens for reasoning.  [default: 16000]",
-        Ge(0),
+        None, MODEL, "K", "Extra tokens for reasoning.  [default: 16000]", Ge(0)
     )
     select_effort: Effort | None = option(
         None, MODEL, "E", "Effort to build the dataset.  [default: the same]"
@@ -160,11 +152,7 @@ class Spec:
     )
     eval: Eval = option("all", TASK, "E", _join(*SAMPLES))
     rules: str | Rules = option(
-        BISHOPS_AS_KNIGHTS.key,
-        TASK,
-        "KEY",
-        "A key of cdta rules.",
-        parse=_parse_rules,
+        BISHOPS_AS_KNIGHTS.key, TASK, "KEY", "A key of cdta rules.", parse=_parse_rules
     )
     pool: str | Path | None = option(
         None,
@@ -177,10 +165,7 @@ class Spec:
     )
     fallback_dataset: str | None = None
     wording: str = option(
-        DEFAULT.name,
-        TASK,
-        "W",
-        "Prompts: a TOML file, or openai-evals:WHEEL for the original's.",
+        DEFAULT.name, TASK, "W", "Prompts: a TOML file, or openai-evals:WHEEL for the original's."
     )
     conditions: tuple[str, ...] = (STANDARD_CONDITION, CHANGED_CONDITION)
     reading: Reading = option(
@@ -212,19 +197,10 @@ class Spec:
         None, LIMITS, "C", "Maximum number of concurrent requests.", Ge(1)
     )
     max_error_rate: float = option(
-        0.05,
-        LIMITS,
-        "SHARE",
-        "Share of samples that may fail.",
-        Ge(0),
-        Le(1),
+        0.05, LIMITS, "SHARE", "Share of samples that may fail.", Ge(0), Le(1)
     )
     price: tuple[float, float] | str | None = option(
-        None,
-        LIMITS,
-        "IN,OUT",
-        "USD per million tokens.  [default: list price]",
-        parse=_parse_price,
+        None, LIMITS, "IN,OUT", "USD per million tokens.  [default: list price]", parse=_parse_price
     )
     max_cost: float | None = option(
         None, LIMITS, "USD", "Spending limit; no request may exceed it.", Ge(0)
@@ -232,17 +208,9 @@ class Spec:
     ask_above: float | None = option(
         5.0, LIMITS, "USD", "Ask before spending more; stop if non-interactive.", Ge(0)
     )
-    batch: bool = option(
-        False,
-        LIMITS,
-        "",
-        "Use the batch API: half the price, up to a day.",
-    )
+    batch: bool = option(False, LIMITS, "", "Use the batch API: half the price, up to a day.")
     keep_looking: bool = option(
-        False,
-        LIMITS,
-        "",
-        "Search the whole pool even if few positions qualify.",
+        False, LIMITS, "", "Search the whole pool even if few positions qualify."
     )
     fresh: bool = option(False, LIMITS, "", "Use no cached answers, and cache none.")
 
@@ -260,15 +228,11 @@ class Spec:
             self._check_common()
 
     def _check_common(self) -> None:
-        for label, value, fits in (
-            ("rules", resolve_rules(self.rules).key, self.change == BISHOPS_AS_KNIGHTS),
-            ("eval", self.eval, self.eval != "all_diagonal"),
-        ):
-            if not fits:
-                raise InvalidInput(
-                    f"the pool {COMMON!r} is for {BISHOPS_AS_KNIGHTS.key} and the evals all and "
-                    f"all_small, not for the {label} {value!r}; leave it out there"
-                )
+        if self.eval == "all_diagonal" or self.change != BISHOPS_AS_KNIGHTS:
+            raise InvalidInput(
+                f"the pool {COMMON!r} is for {BISHOPS_AS_KNIGHTS.key} and the evals all and "
+                f"all_small, not for {self.change.key} and {self.eval}; leave it out there"
+            )
 
     @property
     def to_draw(self) -> int:
@@ -332,7 +296,7 @@ def check_batch(spec: Spec, model: ModelInfo) -> None:
         raise InvalidInput(model.no_batches)
     if spec.fresh:
         raise InvalidInput(
-            "what is in a batch is kept until it is there; leave out --fresh or --batch"
+            "batches need the cache while they are pending; leave out --fresh or --batch"
         )
 
 
@@ -347,7 +311,9 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
         check_batch(spec, model)
     for effort in (spec.reasoning_effort, spec.select_effort):
         if effort not in (None, "none") and not model.may_think:
-            raise InvalidInput(f"{model.name} does not think; leave out the effort {effort!r}")
+            raise InvalidInput(
+                f"{model.name} is not a reasoning model; leave out the effort {effort!r}"
+            )
     return Plan(
         eval=spec.eval,
         change=change,
