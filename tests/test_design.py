@@ -75,8 +75,8 @@ def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(CONDITIONS, "politely", politely)
 
     names = ("standard", "changed", "politely")
-    run = measure("cdta/random", dataset=positions(12), conditions=names)
-    run = saved_and_loaded(run, tmp_path / "run")
+    measured = measure("cdta/random", dataset=positions(12), conditions=names)
+    run = saved_and_loaded(measured, tmp_path / "run")
     assert all(tuple(sample.replies) == names for sample in run.samples)
     assert sum(run.results.outcomes["politely"].values()) == 12
     assert run.plan.conditions[2].text.endswith("If you please.")

@@ -165,7 +165,7 @@ def test_a_page_is_written_into_what_is_no_plain_file_and_never_replaces_it(tmp_
             "cdta dataset build takes one --model, and 3 were given; `cdta experiment` takes "
             "several",
         ),
-        (["compare", "-o", "a", "--output", "b"], "cdta compare takes one -o, and 2 were given"),
+        (["compare", "-o", "a", "-o", "b"], "cdta compare takes one -o, and 2 were given"),
     ],
 )
 def test_an_option_that_takes_one_value_is_refused_if_given_twice(
