@@ -169,38 +169,36 @@ def queen_measure() -> Measure:
     )
 
 
-@pytest.mark.parametrize("kind", ["measure", "other number"])
-def test_a_leaderboard_column_is_one_entry(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if kind == "measure":
-        queens = queen_measure()
-        monkeypatch.setitem(measures.MEASURES, queens.name, queens)
-        key, title = queens.name, "queens"
-    else:
-        key, title = "games", "games"
-        games = columns.Column(key, title, lambda entry: entry.results.metrics["n_games"], number)
-        monkeypatch.setattr(columns, "COLUMNS", (*columns.COLUMNS, games))
+def test_a_leaderboard_column_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a measure with its interval, and of any other number."""
+    queens = queen_measure()
+    monkeypatch.setitem(measures.MEASURES, queens.name, queens)
+    games = columns.Column(
+        "games", "n games", lambda entry: entry.results.metrics["n_games"], number
+    )
+    monkeypatch.setattr(columns, "COLUMNS", (*columns.COLUMNS, games))
 
     for model in ("cdta/random", "cdta/pocket"):
         run = measure(model, dataset=positions(12))
         save_with_page(run, tmp_path / "runs" / model.split("/")[1])
     out = tmp_path / "out"
-    asked = ("experiment", "--plots-only", tmp_path / "runs", "--out", out)
-    terminal, markdown = (cdta(*asked, *more).stdout for more in ((), ("--markdown",)))
-    rows = json.loads((out / "results.json").read_text())["results"]
-    values = [row[key] for row in rows]
-    assert all(value is not None for value in values)
-    assert (f"{key}_low" in rows[0]) == (kind == "measure")
-    assert any(line.split()[-1] == title for line in terminal.splitlines() if line)
-    assert f" | {title} |" in markdown
-    with (out / "results.csv").open() as file:
-        assert [float(row[key]) for row in csv.DictReader(file)] == pytest.approx(values)
-    page = (out / "index.html").read_text()
-    assert f'<th scope="col" class="number"><b>{title}</b></th>' in page
-    assert all(f'data-in="results.{index}.{key}">' in page for index in range(2))
+    given = ("experiment", "--plots-only", tmp_path / "runs", "--out", out)
+    terminal, markdown = (cdta(*given, *more).stdout for more in ((), ("--markdown",)))
     compared = cdta("compare", tmp_path / "runs", "--markdown").stdout
-    assert f" | {title} |" in compared
+    rows = json.loads((out / "results.json").read_text())["results"]
+    with (out / "results.csv").open() as file:
+        of_csv = list(csv.DictReader(file))
+    page = (out / "index.html").read_text()
+    assert "queen_proportion_low" in rows[0] and "games_low" not in rows[0]
+    for key, title in ((queens.name, "queens"), ("games", "n games")):
+        values = [row[key] for row in rows]
+        assert all(value is not None for value in values)
+        assert [float(row[key]) for row in of_csv] == pytest.approx(values)
+        assert title in terminal
+        assert f" | {title} |" in markdown
+        assert f" | {title} |" in compared
+        assert f'<th scope="col" class="number"><b>{title}</b></th>' in page
+        assert all(f'data-in="results.{index}.{key}">' in page for index in range(2))
 
 
 @dataclass(frozen=True)

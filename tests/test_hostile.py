@@ -104,18 +104,8 @@ def test_a_move_is_found_in_any_thoughts(before: str, after: str, position: Posi
     [
         *("((((", "**", "....", "--", "e2", "Nf", "    ", "1.", "O-", "=", "\u200b", "~~", "```"),
         *("<answer>", "\\boxed{", "f1b5 is now also ", "e2 to ", "is not ", "so ", "no, "),
-        *(
-            "my best move is ",
-            '"move": "',
-            "<think>",
-            "a1-",
-            "knight to ",
-            "Answer: ",
-            "\n",
-            "!\n",
-            "user ",
-            "\n- ",
-        ),
+        *("my best move is ", '"move": "', "<think>", "a1-", "knight to ", "Answer: ", "user "),
+        *("\n", "!\n", "\n- "),
     ],
 )
 def test_the_readers_take_long_replies_in_linear_time(piece: str) -> None:
@@ -123,7 +113,7 @@ def test_the_readers_take_long_replies_in_linear_time(piece: str) -> None:
     began = process_time()
     assert move_in(reply, chess.Board(), STANDARD) is None
     read_yes_no(reply)
-    assert process_time() - began < 3  # quadratic time would be minutes
+    assert process_time() - began < 3  # quadratic time would be more than that
 
 
 # --- names ---------------------------------------------------------------------------------------

@@ -8,12 +8,7 @@ import pytest
 
 from cant_do_that_anymore.datasets.pools import Union, union
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.position import (
-    Position,
-    read_positions,
-    shipped_pool,
-    write_positions,
-)
+from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from testing import POOL, cdta, positions
 
@@ -71,7 +66,7 @@ def test_two_models_are_measured_on_the_union_and_compared(tmp_path: Path) -> No
         "3,415 positions: 3,114 of gpt-4-0314, 1,000 of gpt-3.5-turbo-0125; 699 of them in more "
         f"than one; in {both}\n"
     )
-    assert len(read_positions(both, BISHOPS_AS_KNIGHTS)) == 3415
+    assert len(both.read_bytes().splitlines()) == 3415
     runs = [tmp_path / "lenient", tmp_path / "exact"]
     for run in runs:
         command = ["run", "--model", "cdta/random", "--dataset", both, "-n", "20", "--quiet"]
@@ -79,5 +74,5 @@ def test_two_models_are_measured_on_the_union_and_compared(tmp_path: Path) -> No
     compared = cdta("compare", *runs, code=0)
     assert f"All on one dataset: {both}" in compared.stdout.replace("\n", "")
     assert "cdta dataset union" not in compared.stdout
-    nowhere = cdta("dataset", "union", "gpt-4-0314", "-o", tmp_path, code=1)
-    assert "cannot write" in nowhere.stderr
+    nowhere = cdta("dataset", "union", "gpt-4-0314", "-o", tmp_path, code=2)
+    assert "is a directory" in nowhere.stderr
