@@ -58,7 +58,7 @@ def test_what_two_runs_of_one_seed_share_is_counted_once_everywhere() -> None:
     thought = dict.fromkeys(
         (STANDARD_CONDITION, CHANGED_CONDITION), Answer(usage=Usage(0, 300, 300))
     )
-    added = [replace(sample, said=thought) for sample in longer.samples[20:]]
+    added = [replace(sample, stored=thought) for sample in longer.samples[20:]]
     second = replace(first, samples=[*first.samples[10:], *added])
     (entry,) = entries_of([first, second])
     assert len(entry.samples) == entry.results.metrics["n_samples"] == 30

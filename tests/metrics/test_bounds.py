@@ -91,7 +91,7 @@ def test_a_measure_needs_the_conditions_that_it_looks_at_and_no_others(measure: 
         told = {name: known if name in QUESTIONS else move for name in OF_DIAGNOSIS}
         (sample,) = samples_of([told | {"standard": habit}])
         replies, said = (Watched(each, looked_at) for each in (sample.replies, sample.answers))
-        measure.value([replace(sample, replies=replies, said=said)])
+        measure.value([replace(sample, replies=replies, stored=said)])
     assert looked_at == {*measure.needs}
 
 

@@ -420,7 +420,7 @@ def test_controls_that_another_version_answered_in_another_form_are_noted(upset:
     controls = [
         replace(
             control,
-            said={
+            stored={
                 name: replace(answer, version="another", conceded=(NO_SYSTEM,))
                 for name, answer in control.answers.items()
             },

@@ -200,7 +200,7 @@ def run(model: str, effort: Effort, tokens: int) -> Run:
     made = played(model, ["special", "legal"], settings=settings)
     usage = Usage(1, tokens, tokens)
     samples = [
-        replace(s, said={name: replace(said, usage=usage) for name, said in s.answers.items()})
+        replace(s, stored={name: replace(said, usage=usage) for name, said in s.answers.items()})
         for s in made.samples
     ]
     return replace(made, samples=samples)

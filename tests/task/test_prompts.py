@@ -210,5 +210,5 @@ def test_a_note_says_where_a_change_is_not_stated_by_its_placeholder(
 ) -> None:
     wording = written_to(tmp_path / "mine.toml", changed=changed)
     run = measure("cdta/random", wording=wording, dataset=positions(2))
-    told = "without {change}; whether they state bishops-as-knights cannot be checked"
+    told = "without {change}, so nothing checks that they mean bishops-as-knights"
     assert sum(told in note for note in run.notes) == notes

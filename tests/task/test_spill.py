@@ -43,14 +43,14 @@ def open_files() -> int:
 
 def test_a_sample_whose_answers_lie_on_disk_is_the_same_sample() -> None:
     here, there = Sample(POOL[0], 0, {}, ANSWERS), spilled(SpillFile())
-    assert there.said is not ANSWERS
+    assert there.stored is not ANSWERS
     assert there.answers == ANSWERS
     assert there == here == there == spilled(SpillFile())
     assert repr(there) == repr(here)
     assert there != spilled(SpillFile(), ANSWERS | {"changed": Answer()})
     for again in (pickle.loads(pickle.dumps(there)), copy.deepcopy(there)):
         assert again == here
-        assert again.said == ANSWERS
+        assert again.stored == ANSWERS
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_few_short_answers_need_no_disk_and_many_do() -> None:
     file, answers = SpillFile(), {name: Answer("e2e4") for name in ANSWERS}
     samples = [spilled(file, answers) for _ in range(MAX_ANSWERS_IN_MEMORY)]
     half = MAX_ANSWERS_IN_MEMORY // 2
-    assert [sample.said is answers for sample in samples] == [True] * half + [False] * half
+    assert [sample.stored is answers for sample in samples] == [True] * half + [False] * half
     assert all(sample.answers == answers for sample in samples)
 
 
@@ -105,7 +105,7 @@ def test_without_a_disk_answers_stay_in_memory(
     else:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     try:
-        assert spilled(SpillFile()).said is ANSWERS
+        assert spilled(SpillFile()).stored is ANSWERS
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
 

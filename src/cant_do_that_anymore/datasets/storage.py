@@ -289,12 +289,12 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
         facts = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
         positions = parse_positions(folder / "positions.jsonl")
         dataset = parse(Dataset, facts | {"positions": [], "built_now": False}, "dataset.json")
-        rules_and_digest = facts["rules"], facts["digest"]
+        _, digest = facts["rules"], facts["digest"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(
             f"the dataset in {str(folder)!r} is damaged ({error_reason(error)})"
         ) from None
-    if _digest(positions) != rules_and_digest[1]:
+    if _digest(positions) != digest:
         raise InvalidInput(
             f"the dataset in {str(folder)!r} was changed since it was {dataset.origin}; for "
             "positions of your own use --dataset FILE"

@@ -152,7 +152,7 @@ async def _measure(
                     usable, baseline = sample.replies[name].usable, name == plan.baseline.name
                     guard.observe(answer, usable=usable, baseline=baseline)
                     running_cost.observe(answer)
-                samples.append(replace(sample, said=spill.spill(sample.answers)))
+                samples.append(replace(sample, stored=spill.spill(sample.answers)))
                 remaining -= len(conditions)
                 advance(facts=partial(running_cost.in_total, remaining))
     return samples

@@ -201,7 +201,7 @@ def _check_text(label: str, text: str, placeholders: Collection[str]) -> None:
             about no move.
     """
     if not text.strip():
-        raise InvalidInput(f"{label} is empty; write what the model is told")
+        raise InvalidInput(f"{label} is empty; write the text that the model gets")
     if control := _CONTROL.search(text):
         raise InvalidInput(
             f"{label} holds the control character {control[0]!r}; to write a backslash in TOML, as "

@@ -148,19 +148,19 @@ class ScoredAnswer(Score):
 class Sample:
     """A position and its scored answers, one per condition.
 
-    ``draw`` numbers samples that repeat the same questions. ``said`` holds the answers, or where
-    they were spilled.
+    ``draw`` numbers samples that repeat the same questions. ``stored`` holds the answers, or
+    where they were spilled.
     """
 
     position: Position
     draw: int
     replies: Mapping[str, ScoredAnswer]
-    said: Answers | Spilled
+    stored: Answers | Spilled
 
     @property
     def answers(self) -> Answers:
         """The model's answers by condition."""
-        return self.said.read() if isinstance(self.said, Spilled) else self.said
+        return self.stored.read() if isinstance(self.stored, Spilled) else self.stored
 
     @property
     def answered(self) -> bool:
