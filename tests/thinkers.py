@@ -6,7 +6,7 @@ refusals are those of the services.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from aiohttp import web
 
@@ -17,6 +17,7 @@ from players import adapting, habit, number_of
 LETTERS = 4
 REPLY_TOKENS = 2
 Thinks = Callable[[Body], int]
+Rejections = dict[str, Callable[[Body], bool]]
 Thoughts = Callable[[Body, int], str]
 
 
@@ -76,7 +77,10 @@ class Thinker(Loopback):
         place: where the thoughts stand in a message; "" if they are not shown.
         empty: what a reply is whose limit the thoughts have spent.
         most: the largest limit that it takes.
+        rejections: its messages for requests that it does not take.
     """
+
+    rejections: ClassVar[Rejections] = {}
 
     thinks: Thinks = tokens_of
     thoughts: Thoughts = thoughts_of
@@ -100,6 +104,9 @@ class Thinker(Loopback):
 
     def refuses(self, request: Body) -> str:
         """What it says to a request that it does not take."""
+        for message, is_rejected in self.rejections.items():
+            if is_rejected(request):
+                return message
         if self.limit(request) > self.most:
             return (
                 f"max_tokens is too large: {self.limit(request)}. This model supports at most "
@@ -128,21 +135,14 @@ class Thinker(Loopback):
 class OpenAI(Thinker):
     """Strict about names and temperature, shows no thoughts but counts them."""
 
+    rejections: ClassVar[Rejections] = {
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+        "'max_completion_tokens' instead.": lambda request: "max_tokens" in request,
+        "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) "
+        "value is supported.": lambda request: request.get("temperature", 1) != 1,
+    }
     place: str = ""
     empty: str | None = ""
-
-    def refuses(self, request: Body) -> str:
-        if "max_tokens" in request:
-            return (
-                "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
-                "'max_completion_tokens' instead."
-            )
-        if request.get("temperature", 1) != 1:
-            return (
-                "Unsupported value: 'temperature' does not support 0 with this model. Only the "
-                "default (1) value is supported."
-            )
-        return super().refuses(request)
 
     def thoughtful(self, request: Body) -> dict[str, Any]:
         completion = super().thoughtful(request)
@@ -168,22 +168,21 @@ class Unfinished(OpenAI):
 class Kimi(Thinker):
     """Takes no temperature but 1, and thinks in ``reasoning_content``."""
 
+    rejections: ClassVar[Rejections] = {
+        "invalid temperature: only 1 is allowed for this model": lambda request: (
+            request.get("temperature", 1) != 1
+        )
+    }
     place: str = "reasoning_content"
     empty: str | None = ""
-
-    def refuses(self, request: Body) -> str:
-        if request.get("temperature", 1) != 1:
-            return "invalid temperature: only 1 is allowed for this model"
-        return super().refuses(request)
 
 
 class Untaking(Thinker):
     """Knows no temperature at all."""
 
-    def refuses(self, request: Body) -> str:
-        if "temperature" in request:
-            return "temperature: Extra inputs are not permitted"
-        return super().refuses(request)
+    rejections: ClassVar[Rejections] = {
+        "temperature: Extra inputs are not permitted": lambda request: "temperature" in request
+    }
 
 
 class Outside(Thinker):
@@ -227,7 +226,7 @@ class Tagged(Thinker):
 class Obedient(OpenAI):
     """Thinks as much as ``reasoning_effort`` says, and takes any temperature and limit."""
 
-    refuses = Thinker.refuses
+    rejections: ClassVar[Rejections] = {}
 
 
 KEPT = {

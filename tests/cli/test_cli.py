@@ -159,7 +159,7 @@ def test_dataset_build_says_when_it_keeps_nothing() -> None:
         (["run", "--wording", "x"], "unknown wording: 'x'"),
         (["run", "--eval", "al"], "unknown eval: 'al' (did you mean 'all'"),
         (["run", "-n", "0"], "n must be at least 1, not '0'"),
-        (["run", "--base-url", "localhost:8000"], "--base-url is no http address"),
+        (["run", "--base-url", "localhost:8000"], "--base-url is not an http address"),
         (["run", "--dataset", "nowhere.jsonl"], f"cannot read nowhere.jsonl: {NOTHING}"),
         (["run", "--wording", "no.toml"], f"cannot read the wording 'no.toml': {NOTHING}"),
         (["selfplay", "--engine", "/no", "-o", "x"], f"no UCI engine such as Stockfish: {NOTHING}"),

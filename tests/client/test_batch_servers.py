@@ -304,9 +304,9 @@ def test_a_run_without_batches_says_that_one_is_under_way(
 
 
 NONE = {
-    "cdta/pocket": "cdta/pocket answers here and for nothing; leave out --batch",
-    "human": "human answers here and for nothing; leave out --batch",
-    "cot/openai/gpt-4o": "is asked twice, the second time by what it said the first time",
+    "cdta/pocket": "cdta/pocket runs on this machine at no cost; leave out --batch",
+    "human": "human runs on this machine at no cost; leave out --batch",
+    "cot/openai/gpt-4o": "needs two requests per answer, the second with the reply to the first",
     "anthropic/claude-sonnet-4-5": "inspect eval cant_do_that_anymore/all --model "
     "anthropic/claude-sonnet-4-5 --batch",
 }

@@ -119,7 +119,7 @@ def test_a_name_with_an_address_is_that_model_and_another_at_is_a_name() -> None
     spec = Spec(model=f"@{url}")
     assert (spec.model, spec.base_url) == (None, url)
     assert Spec(model="vertex/claude@20250101").base_url is None
-    with pytest.raises(InvalidInput, match=r"'a@http://b' has an address, and --base-url another"):
+    with pytest.raises(InvalidInput, match=r"give one address: 'a@http://b' has one"):
         Spec(model="a@http://b", base_url=url)
     with pytest.raises(
         InvalidInput,
@@ -239,7 +239,7 @@ def test_an_address_with_a_secret_is_refused_before_it_is_told_or_kept(tmp_path:
     file.write_text('model = ["a@http://me:hidden@x/v1", "a@http://x/v1"]')
     done = measured_by(file)
     assert done.returncode == 2
-    assert "the address of x may hold no user name, password or query" in done.stderr
+    assert "the address of x may contain no user name, password or query" in done.stderr
     assert "hidden" not in done.stderr
     assert not (tmp_path / "out").exists()  # where a copy of the file would be
 

@@ -66,8 +66,8 @@ def test_headers_are_sent_from_the_environment_too_and_are_written_nowhere(
     [
         (SECRET, "a header is given as NAME=VALUE or NAME=env:VARIABLE; one has no ="),
         (f"a b={SECRET}", "'a b' cannot be the name of a header"),
-        (f"X={SECRET}\n", "the header X holds characters"),
-        ("X=env:NOT_THERE", "the header X is to come from NOT_THERE, which is not set"),
+        (f"X={SECRET}\n", "the header X contains characters"),
+        ("X=env:NOT_THERE", "the header X needs the variable NOT_THERE, which is not set"),
     ],
 )
 def test_a_header_that_cannot_be_is_one_sentence_without_its_value(
@@ -93,8 +93,8 @@ def test_no_redirect_is_followed(server: Loopback, status: int, own: bool) -> No
         answer(base_url=first.url, **options)
     address = first.url.replace("/v1", "/v2/") if own else server.url
     assert str(problem.value) == (
-        f"{first.url} redirects to {address}, to which nothing was sent; "
-        "if that one is meant, --base-url takes its address"
+        f"{first.url} redirects to {address}, which got no request; "
+        "if you trust it, give it as --base-url"
     )
     assert server.requests == [] and len(first.requests) == 1
 
@@ -191,7 +191,7 @@ def test_a_model_for_the_responses_api_alone_is_shown_the_way_through_inspect() 
     told = "This model is only supported in v1/responses and not in v1/chat/completions."
     with (
         openai_server(habit, fault=fails(lambda *_: True, told, 404)),
-        pytest.raises(UserError, match="by way of Inspect: inspect/openai/o1-pro"),
+        pytest.raises(UserError, match="use Inspect AI: --model inspect/openai/o1-pro"),
     ):
         answer(model="openai/o1-pro")
 

@@ -256,7 +256,7 @@ class TestShippedFiles:
         (data / name).unlink()
         if half:
             (data / name).write_bytes(whole[half])
-        with pytest.raises(UserError, match="damaged or missing: install the package") as found:
+        with pytest.raises(UserError, match="damaged or missing; install the package") as found:
             model_named(POCKET)
         assert found.value.exit_code == 1
         (data / name).write_bytes(whole)

@@ -241,7 +241,7 @@ def test_chain_of_thought_gives_way_to_thinking(serve: Serve) -> None:
     told = [request["messages"][-1]["content"] for request in server.requests]
     assert sum("think aloud" in text for text in told) == 1
     assert run.results.metrics["variant_impact_factor"] == -1
-    assert any("--reasoning-effort says how much" in note for note in run.notes)
+    assert any("use --reasoning-effort instead of cot/" in note for note in run.notes)
 
 
 def test_two_of_three_draws_select(serve: Serve) -> None:

@@ -185,17 +185,12 @@ def test_an_effort_that_is_refused_is_told_in_the_ways_that_are_left(words: str)
 def test_a_form_lays_out_the_turns_and_adds_its_room_to_the_limit() -> None:
     turns = tuple(Message(role, role) for role in ("system", "assistant", "user"))
     assert arrange_messages(turns, ("a",)) == turns
-    assert [turn.role for turn in arrange_messages(turns, ("user first",))] == [
-        "system",
-        "user",
-        "assistant",
-        "user",
-    ]
-    assert [turn.role for turn in arrange_messages(turns, ("no system",))] == [
-        "user",
-        "assistant",
-        "user",
-    ]
+    for form, roles in {
+        "user first": "system user assistant",
+        "no system": "user assistant",
+    }.items():
+        arranged = arrange_messages(turns, (form,))
+        assert [turn.role for turn in arranged] == [*roles.split(), "user"]
     settings = Settings(max_tokens=16, reasoning_tokens=100)
     assert (limit_of((), settings), limit_of(("room to think: 50",), settings)) == (116, 66)
 

@@ -143,7 +143,7 @@ ERRORS: list[Body] = [
 ]
 BROKEN_OFF = ["error", "Aborted", "cancelled", "failed", "timeout", "time-out"]
 NO_ANSWERS: list[tuple[str, Any, str]] = [
-    *((OWN, reply(beside=told), "a reply that is no completion: ") for told in ERRORS),
+    *((OWN, reply(beside=told), "the response is not a completion: ") for told in ERRORS),
     *((INSPECT, reply(beside=told), "") for told in (ERRORS[0], ERRORS[5], ERRORS[-1])),
     *((OWN, ended(reason), "") for reason in (*BROKEN_OFF, "insufficient memory")),
     (OWN, ended("a new one", " "), ""),
@@ -166,7 +166,7 @@ NO_ANSWERS: list[tuple[str, Any, str]] = [
     (OWN, lambda: web.json_response({"id": "later"}, status=202), ""),
     (OWN, lambda: web.Response(status=204), "an empty body"),
     (OWN, lambda: web.Response(status=499), "HTTP 499"),
-    (OWN, lambda: web.Response(text="x" * 20_000), "a reply of more than 10000 bytes"),
+    (OWN, lambda: web.Response(text="x" * 20_000), "a response of more than 10000 bytes"),
 ]
 
 

@@ -246,5 +246,5 @@ def test_without_a_network_a_run_whose_answers_are_kept_works_and_says_so_in_one
 
 
 def test_models_inside_the_package_have_no_tag() -> None:
-    with pytest.raises(InvalidInput, match="cdta/pocket is behind no address"):
+    with pytest.raises(InvalidInput, match="cdta/pocket runs on this machine"):
         measure("cdta/pocket", tag="x")

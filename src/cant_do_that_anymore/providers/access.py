@@ -37,8 +37,10 @@ def normalize_address(address: str) -> str:
             f"not the address of a server: {address!r}; try http://localhost:8000/v1"
         )
     if "@" in parts.netloc or query.keys() - {_API_VERSION} or parts.fragment:
-        message = f"the address of {parts.hostname} may hold no user name, password or query"
-        raise InvalidInput(f"{message} but {_API_VERSION}; a key goes into an environment variable")
+        raise InvalidInput(
+            f"the address of {parts.hostname} may contain no user name, password or query except "
+            f"{_API_VERSION}; put the key into an environment variable"
+        )
     path = parts.path.rstrip("/")
     normalized = parts._replace(path=_API_CALL.sub("", path)).geturl()
     if _API_CALL.search(path):
@@ -75,9 +77,7 @@ def split_address(name: str | None, base_url: str | None = None) -> tuple[str | 
             raise InvalidInput(f"{name!r} has no http address (try {bare[1]}@http://{bare[2]})")
         return name, base_url
     if base_url and base_url.rstrip("/") != match[2].rstrip("/"):
-        raise InvalidInput(
-            f"{name!r} has an address, and --base-url another, {base_url!r}; give one"
-        )
+        raise InvalidInput(f"give one address: {name!r} has one, and --base-url is {base_url!r}")
     return match[1] or None, match[2]
 
 
@@ -100,7 +100,7 @@ class Access:
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", self.key.strip())
         if not _is_printable_ascii(self.key):
-            raise InvalidInput(f"{self.key_variable} holds characters that cannot be part of a key")
+            raise InvalidInput(f"{self.key_variable} contains characters that no key can have")
 
     @property
     def sent(self) -> dict[str, str]:
@@ -127,7 +127,7 @@ def validate_headers(headers: Iterable[str]) -> tuple[str, ...]:
         if not _HEADER_NAME.fullmatch(name):
             raise InvalidInput(f"{name!r} cannot be the name of a header")
         if not _is_printable_ascii(value):
-            raise InvalidInput(f"the header {name} holds characters that cannot be part of one")
+            raise InvalidInput(f"the header {name} contains characters that no header can have")
     return tuple(headers)
 
 
@@ -143,7 +143,7 @@ def resolve_headers(headers: Iterable[str]) -> dict[str, str]:
         if variable == value:
             continue
         if not os.environ.get(variable):
-            raise InvalidInput(f"the header {name} is to come from {variable}, which is not set")
+            raise InvalidInput(f"the header {name} needs the variable {variable}, which is not set")
         resolved[name] = os.environ[variable].strip()
         validate_headers([f"{name}={resolved[name]}"])
     return resolved

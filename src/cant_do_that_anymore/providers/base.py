@@ -201,7 +201,7 @@ def local_info(name: str, connections: int, **identity: object) -> ModelInfo:
         connections=connections,
         may_think=False,
         is_local=True,
-        no_batches=f"{name} answers here and for nothing; leave out --batch",
+        no_batches=f"{name} runs on this machine at no cost; leave out --batch",
     )
 
 

@@ -50,11 +50,6 @@ class Provider:
     headers: tuple[tuple[str, str], ...] = ()
     load: Callable[[ModelInfo, Access], Model] = _openai_api
 
-    def own_headers(self) -> dict[str, str]:
-        """Return the headers whose environment variables are set."""
-        values = ((name, os.environ.get(variable)) for name, variable in self.headers)
-        return {name: value for name, value in values if value}
-
 
 PROVIDERS = {
     "openai": Provider(
@@ -120,7 +115,7 @@ def server_info(
     api: Api = "chat",
     provider: str = "",
     tag: str = "",
-    no_batches: str = "",
+    has_batches: bool = True,
 ) -> ModelInfo:
     """Return what is known about a model on a server, by its name there.
 
@@ -143,7 +138,7 @@ def server_info(
         max_tokens=CHAT_TOKENS if is_chat else BASE_MODEL_TOKENS,
         may_think=is_chat,
         price_query={"model_ref": name, "provider_api_url": endpoint},
-        no_batches=no_batches,
+        no_batches="" if has_batches else f"{name} has no batches; leave out --batch",
     )
 
 
@@ -240,8 +235,9 @@ class Name:
         key = os.environ.get(service.key_variable, "")
         if not key and not self.base_url:
             raise InvalidInput(f"{self.model} needs a key: set {service.key_variable}")
-        headers = service.own_headers() | resolve_headers(self.headers)
-        return Access(service.key_variable, key, headers)
+        values = ((name, os.environ.get(variable)) for name, variable in service.headers)
+        headers = {name: value for name, value in values if value}
+        return Access(service.key_variable, key, headers | resolve_headers(self.headers))
 
     def _server_info(self, service: Provider) -> ModelInfo:
         if self.base_url:
@@ -255,15 +251,13 @@ class Name:
             api="completions" if self.as_text or base_model else "chat",
             provider=self.provider,
             tag=self.tag,
-            no_batches=""
-            if service.load is _openai_api
-            else f"{name} has no batches; leave out --batch",
+            has_batches=service.load is _openai_api,
         )
 
     def _own(self) -> Model | None:
         create = OUR_MODELS.get(self.model or "")
         if create and (self.tag or self.headers):
-            raise InvalidInput(f"{self.model} is behind no address; leave out --tag and --header")
+            raise InvalidInput(f"{self.model} runs on this machine; leave out --tag and --header")
         return create(str(self.model)) if create else None
 
     def _hosted(self) -> Model:
@@ -295,7 +289,9 @@ def parse_name(name: str | None, base_url: str | None = None) -> Name:
         inner = parse_name(name[thinking.end() :], base_url)
         return replace(inner, thinking_tokens=int(thinking[1] or THINKING_TOKENS))
     if base_url and not base_url.startswith(("http://", "https://")):
-        raise InvalidInput(f"--base-url is no http address: {base_url!r} (try http://{base_url})")
+        raise InvalidInput(
+            f"--base-url is not an http address: {base_url!r} (try http://{base_url})"
+        )
     if not base_url and name is None:
         raise InvalidInput("no model was named; for example --model openai/gpt-4o")
     bare = name.removeprefix(TEXT_PREFIX) if name else None
@@ -311,8 +307,8 @@ def parse_name(name: str | None, base_url: str | None = None) -> Name:
         raise unknown_value("model", str(name), [*OUR_MODELS, "PROVIDER/MODEL"])
     if parsed.as_text and parsed.provider not in PROVIDERS:
         raise InvalidInput(
-            f"{name!r}: only {' and '.join(PROVIDERS)} have base models to be asked with a text, "
-            "and servers given by --base-url"
+            f"{name!r}: {TEXT_PREFIX} works only with {', '.join(PROVIDERS)} and servers given by "
+            "--base-url"
         )
     return parsed
 

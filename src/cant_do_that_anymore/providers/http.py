@@ -79,10 +79,10 @@ def unreachable(endpoint: str, fault: BaseException) -> UserError:
     """Return the error for a server that cannot be reached."""
     if getattr(fault, "errno", None) in _TOO_MANY_OPEN_FILES:
         return UserError(
-            f"this machine opens no more files or connections at once ({error_reason(fault)}); "
-            "ask for fewer with --max-connections, or allow more with ulimit -n"
+            f"this machine cannot open more files or connections ({error_reason(fault)}); "
+            "lower --max-connections, or raise the limit with ulimit -n"
         )
     return UserError(
-        f"no server answers at {endpoint} ({error_reason(fault)}); nothing was lost: start it, or "
-        "correct the address, and run the same command again"
+        f"no server answers at {endpoint} ({error_reason(fault)}); start it or correct the address, "
+        "and run the same command again; no answers were lost"
     )

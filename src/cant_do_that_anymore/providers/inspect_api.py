@@ -142,7 +142,7 @@ def _answer_in(output: ModelOutput) -> Answer:
     try:
         usage = _usage(output.usage, reasoning, text)
     except ValueError as fault:
-        raise TransientError(f"a reply that cannot be: {fault}", maybe_billed=True) from None
+        raise TransientError(f"an impossible reply: {fault}", maybe_billed=True) from None
     return Answer(
         text=text,
         stop_reason=_STOP_REASONS.get(output.stop_reason, "stop"),
@@ -199,7 +199,7 @@ class InspectAdapter(Model):
             if OUT_OF_TOKENS.decode() in str(fault):
                 return Answer("", stop_reason="length", version=self._version, conceded=variant)
             if isinstance(fault, _BAD_BODY):
-                raise TransientError(f"no completion ({fault})", maybe_billed=True) from None
+                raise TransientError(f"not a completion ({fault})", maybe_billed=True) from None
             if error := self._error(fault):
                 raise error from None
             raise

@@ -199,7 +199,7 @@ class ServerModel(Model):
                     received += chunk
                     if len(received) > longest:
                         raise TransientError(
-                            f"a reply of more than {longest} bytes", maybe_billed=True
+                            f"a response of more than {longest} bytes", maybe_billed=True
                         )
                 retry_after = parse_retry_after(response.headers.get("Retry-After"))
                 return Response(response.status, retry_after, bytes(received))
@@ -218,8 +218,8 @@ class ServerModel(Model):
         target = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
         address = self.without_key(target.geturl().removesuffix(path))
         return UserError(
-            f"{self.info.endpoint} redirects to {address}, to which nothing was sent; "
-            "if that one is meant, --base-url takes its address"
+            f"{self.info.endpoint} redirects to {address}, which got no request; "
+            "if you trust it, give it as --base-url"
         )
 
     def answer_in(self, response: Response, variant: RequestVariant) -> Answer:
@@ -235,7 +235,7 @@ class ServerModel(Model):
                 if EVENT_STREAM.match(response.body) and not self._has_answered:
                     raise self._streams_only("an event stream") from None
                 received = self.without_key(error_message(response.body)) or "an empty body"
-                message = f"a reply that is no completion: {received}"
+                message = f"the response is not a completion: {received}"
                 raise TransientError(message, maybe_billed=True) from None
             self._has_answered = True
             answer = self._redact.in_answer(answer)
@@ -275,7 +275,7 @@ class ServerModel(Model):
         if status == 404:
             if self.info.provider == "openai" and RESPONSES_API in response.body:
                 return UserError(
-                    f"{refused}; ask it by way of Inspect: inspect/openai/{self.info.name}"
+                    f"{refused}; use Inspect AI: --model inspect/openai/{self.info.name}"
                 )
             return UserError(refused + self._suggestion + self._v1_hint)
         if status in REJECTED_STATUSES and _STREAMS_ONLY.search(words.lower()):

@@ -95,7 +95,7 @@ def _load_files() -> tuple[dict[str, Any], bytes]:
     except (OSError, ValueError, KeyError, TypeError):
         intact = False
     if not intact:
-        raise UserError("the embedded model is damaged or missing: install the package again")
+        raise UserError("the bundled model is damaged or missing; install the package again")
     return about, packed
 
 
@@ -127,8 +127,10 @@ class PocketModel(Model):
         To a question of legality, ``cdta/pocket-rules`` answers yes or no, and ``cdta/pocket`` that
         it cannot read.
         """
+        if question.about and self.info.name == POCKET:
+            return Answer(CANNOT_READ, version=self.info.name)
         if question.about:
-            return Answer(self._yes_or_no(question), version=self.info.name)
+            return Answer("yes" if question.is_legal else "no", version=self.info.name)
         scores = await self._scores(self._network.tokens(question.moves))
         moves = self._network.moves
         if self.info.name == POCKET_RULES:
@@ -136,11 +138,6 @@ class PocketModel(Model):
             moves = sorted(move.uci() for move in legal)
             scores = scores[[self._network.token[move] for move in moves]]
         return Answer(_pick_move(moves, scores, settings) if moves else "", version=self.info.name)
-
-    def _yes_or_no(self, question: Question) -> str:
-        if self.info.name == POCKET:
-            return CANNOT_READ
-        return "yes" if question.is_legal else "no"
 
     async def _scores(self, tokens: Tokens) -> Scores:
         """Return the scores of a position, evaluated with all waiting ones of its length."""

@@ -104,8 +104,7 @@ _NOTES = {
     USER_FIRST: "the server requires a user turn first, so one was added before White's first move",
     NO_SYSTEM: "the server supports no system message, so the task is in the first user turn",
     ASKED_ONCE: (
-        "the model thinks by itself, so it was asked once and not told to think aloud; "
-        "--reasoning-effort says how much it thinks"
+        "reasoning model: it was not asked to reason aloud; use --reasoning-effort instead of cot/"
     ),
 }
 
@@ -131,22 +130,19 @@ def later_effort_encodings(variant: RequestVariant, settings: Settings) -> Itera
     if settings.reasoning_effort:
         encodings = list(effort_encodings(settings.reasoning_effort))
         for encoding in encodings[encodings.index(effort_encoding(variant, settings)) + 1 :]:
-            yield (*(name for name in variant if not name.startswith(_EFFORT)), _EFFORT + encoding)
+            yield _with_value(variant, _EFFORT, encoding)
 
 
 def effort_encoding(variant: RequestVariant, settings: Settings) -> str:
     """Return the name of the effort encoding that a request variant uses."""
-    names = [change.removeprefix(_EFFORT) for change in variant if change.startswith(_EFFORT)]
-    return names[0] if names else next(iter(effort_encodings(settings.reasoning_effort or "none")))
+    default = next(iter(effort_encodings(settings.reasoning_effort or "none")))
+    return next(_values(variant, _EFFORT), default)
 
 
 def reasoning_budget(variant: RequestVariant, settings: Settings) -> int:
     """Return the token limit of the reasoning, which is added to that of the reply."""
-    budgets = [
-        int(change.removeprefix(_BUDGET)) for change in variant if change.startswith(_BUDGET)
-    ]
-    if budgets:
-        return budgets[0]
+    if budget := next(_values(variant, _BUDGET), ""):
+        return int(budget)
     if settings.reasoning_tokens is not None:
         return settings.reasoning_tokens
     return 0 if settings.reasoning_effort in (None, "none") else DEFAULT_REASONING_TOKENS
@@ -154,7 +150,16 @@ def reasoning_budget(variant: RequestVariant, settings: Settings) -> int:
 
 def with_reasoning_budget(variant: RequestVariant, tokens: int) -> RequestVariant:
     """Return the request variant with another token limit of the reasoning."""
-    return (*(change for change in variant if not change.startswith(_BUDGET)), f"{_BUDGET}{tokens}")
+    return _with_value(variant, _BUDGET, tokens)
+
+
+def _values(variant: Iterable[str], prefix: str) -> Iterator[str]:
+    return (change.removeprefix(prefix) for change in variant if change.startswith(prefix))
+
+
+def _with_value(variant: RequestVariant, prefix: str, value: object) -> RequestVariant:
+    others = (change for change in variant if not change.startswith(prefix))
+    return (*others, f"{prefix}{value}")
 
 
 def arrange_messages(messages: tuple[Message, ...], variant: RequestVariant) -> tuple[Message, ...]:
@@ -173,13 +178,8 @@ def variant_notes(variant: Iterable[str]) -> list[str]:
     """Return one note for the report per change to the default request."""
     changes = set(variant)
     notes = [note for change, note in _NOTES.items() if change in changes]
-    budgets = sorted(
-        int(change.removeprefix(_BUDGET)) for change in changes if change.startswith(_BUDGET)
-    )
-    if budgets:
+    if budgets := sorted(map(int, _values(changes, _BUDGET))):
         limits = " and then ".join(f"{budget:,}" for budget in budgets)
         notes.append(f"reasoning model: allowed up to {limits} reasoning tokens")
-    encodings = sorted(
-        change.removeprefix(_EFFORT) for change in changes if change.startswith(_EFFORT)
-    )
-    return notes + [f"the effort was sent as {encoding}" for encoding in encodings]
+    efforts = sorted(_values(changes, _EFFORT))
+    return notes + [f"the effort was sent as {encoding}" for encoding in efforts]

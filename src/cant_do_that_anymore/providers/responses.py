@@ -172,7 +172,8 @@ def parse_completion(body: bytes, api: Api, served_as: str, variant: RequestVari
         reply = json.loads(body)
         if is_error(reply):
             raise ValueError("the server calls it an error")
-        choice = _first_choice(reply["choices"])
+        choices = reply["choices"]
+        choice = next((choice for choice in choices if choice.get("index") == 0), choices[0])
         message = choice["message"] if api == "chat" else {"content": choice["text"]}
         refusal = message.get("refusal")
         text = _join_content(message.get("content")) or refusal or ""
@@ -248,11 +249,6 @@ def _cached_tokens(counts: dict[str, Any]) -> int:
         if isinstance(count, int) and count > 0:
             return count
     return 0
-
-
-def _first_choice(choices: list[Any]) -> Any:
-    """Return the choice with index 0, or the first one listed."""
-    return next((choice for choice in choices if choice.get("index") == 0), choices[0])
 
 
 def _join_content(content: Any) -> Any:
