@@ -83,6 +83,6 @@ def unreachable(endpoint: str, fault: BaseException) -> UserError:
             "lower --max-connections, or raise the limit with ulimit -n"
         )
     return UserError(
-        f"no server answers at {endpoint} ({error_reason(fault)}); start it or correct the address, "
-        "and run the same command again; no answers were lost"
+        f"no server answers at {endpoint} ({error_reason(fault)}); start it or correct the "
+        "address, and run the same command again; no answers were lost"
     )
