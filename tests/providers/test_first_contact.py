@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from faults import error
 from testing import Body, Loopback, Serve, cdta, habit, positions, results_in
@@ -37,13 +38,14 @@ def test_the_url_of_an_api_call_is_refused_with_that_of_the_server(path: str, qu
 class Locked(Loopback):
     """A server that wants a key for everything, as vLLM does with ``--api-key``."""
 
-    async def models(self, http: web.Request) -> web.Response:
-        is_open = http.headers.get("Authorization") == f"Bearer {KEY}"
-        return await super().models(http) if is_open else error(401, "Unauthorized")
+    def add_routes(self, app: web.Application) -> None:
+        @web.middleware
+        async def check_key(request: web.Request, handler: Handler) -> web.StreamResponse:
+            is_open = request.headers.get("Authorization") == f"Bearer {KEY}"
+            return await handler(request) if is_open else error(401, "Unauthorized")
 
-    async def answer(self, http: web.Request) -> web.StreamResponse:
-        is_open = http.headers.get("Authorization") == f"Bearer {KEY}"
-        return await super().answer(http) if is_open else error(401, "Unauthorized")
+        app.middlewares.append(check_key)
+        super().add_routes(app)
 
 
 @pytest.mark.parametrize("model", [(), ("--model", "m")])

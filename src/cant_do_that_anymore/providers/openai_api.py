@@ -261,16 +261,12 @@ class ServerModel(Model):
         if status >= 500 or status in TRANSIENT_STATUSES:
             maybe_billed = status in GATEWAY_TIMEOUT_STATUSES
             return TransientError(message, retry_after=retry_after, maybe_billed=maybe_billed)
-        if status in ACCESS_STATUSES and not self._access.sent:
-            return UserError(
-                f"{self.info.endpoint} needs a key, and none was sent ({message}); "
-                f"set {self._access.key_variable}"
-            )
         if status in ACCESS_STATUSES:
-            return UserError(
-                f"{self.info.endpoint} refuses the key ({message}); "
-                f"set {self._access.key_variable} to a valid one"
-            )
+            problem, advice = "needs a key, and none was sent", ""
+            if self._access.sent:
+                problem, advice = "refuses the key", " to a valid one"
+            variable = self._access.key_variable
+            return UserError(f"{self.info.endpoint} {problem} ({message}); set {variable}{advice}")
         refused = f"{self.info.endpoint} refuses {self.info.name!r} ({message})"
         if status == 404:
             if self.info.provider == "openai" and RESPONSES_API in response.body:
