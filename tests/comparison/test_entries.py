@@ -100,7 +100,7 @@ def test_useless_answers_never_make_a_model_the_best() -> None:
     assert any("answers that name no move" in note for note in entries["chatty"].notes)
 
 
-def test_runs_under_different_rules_or_evals_are_never_taken_together() -> None:
+def test_runs_under_different_rules_or_evals_are_never_pooled() -> None:
     others: list[dict[str, Any]] = [{"change": QUEENS}, {"eval": "all_diagonal"}]
     runs = [run(seed=1), *(run(plan=other) for other in others), run(seed=2)]
     assert [(each.eval, each.change.key, len(each.runs)) for each in entries_of(runs)] == [
@@ -110,7 +110,7 @@ def test_runs_under_different_rules_or_evals_are_never_taken_together() -> None:
     ]
 
 
-def test_runs_that_differ_in_more_than_the_seed_have_names_that_tell_them_apart() -> None:
+def test_runs_that_differ_in_more_than_the_seed_have_different_names() -> None:
     cold = run(after=HALF, plan={"settings": Settings(temperature=0.0)})
     names = [each.model for each in entries_of([run(after=HALF), cold, run("other")])]
     assert names == ["m temperature 0", "m temperature 1", "other"]

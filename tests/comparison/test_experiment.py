@@ -108,7 +108,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
 MODELS = ("adapts", "chatty", "other")
 
 
-def test_every_model_eval_and_seed_is_measured_and_runs_are_taken_together(
+def test_every_model_eval_and_seed_is_measured_and_runs_are_pooled(
     whole: tuple[Done, Path],
 ) -> None:
     _, out = whole
@@ -234,7 +234,7 @@ class Renamed(Loopback):
         return super().completion(request) | {"model": name}
 
 
-def test_a_model_that_calls_itself_something_else_every_time_goes_by_the_name_it_was_asked_for(
+def test_a_model_with_a_new_version_in_every_answer_goes_by_its_requested_name(
     tmp_path: Path,
 ) -> None:
     with serving(Renamed(respond)) as server:
@@ -261,7 +261,7 @@ def test_a_second_name_that_came_late_in_a_run_makes_no_other_model_of_it(tmp_pa
             assert (run.version, failures) == ("other", {})
 
 
-def test_without_a_network_finished_runs_are_taken_and_that_is_said(
+def test_without_a_network_finished_runs_are_used_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with serving(Loopback(respond)) as server:
@@ -631,7 +631,7 @@ def test_the_table_has_any_forbidden_moves_below_the_special_ones_and_fits(width
     assert not any("…" in line for line in lines)
 
 
-def test_the_original_s_records_tell_of_no_other_forbidden_moves(tmp_path: Path) -> None:
+def test_records_of_the_original_have_no_other_forbidden_moves(tmp_path: Path) -> None:
     verdict, lines = printed([of_the_original(tmp_path)], 80)
     told = "No model can be ranked; m cannot be ranked: a record of the original does not"
     assert verdict.startswith(told)

@@ -214,7 +214,7 @@ def cut_off(percent: int) -> Callable[[int], Outcome]:
     return lambda number: "truncated" if number % 100 < percent else "special"
 
 
-def test_answers_that_never_came_make_no_difference_sure() -> None:
+def test_missing_answers_make_no_difference_significant() -> None:
     """All of them may have been habits, or none; the model yields in half of the rest."""
 
     def failing(number: int) -> Outcome:
@@ -246,7 +246,7 @@ def test_junk_does_not_hide_a_difference_that_holds_whatever_it_would_have_said(
     )
 
 
-def test_more_samples_are_not_advised_where_junk_keeps_it_open() -> None:
+def test_more_samples_are_not_advised_where_junk_makes_it_inconclusive() -> None:
     found = impact(runs_of(300, a=keeps(50), junk=cut_off(59)))
     assert found.blurred
     assert found.sentence.startswith("Too many answers name no move to tell whether a and junk")
@@ -300,7 +300,7 @@ def seeds_of(n: int, apart: int) -> list[Run]:
     ]
 
 
-def test_seeds_of_one_model_are_taken_together() -> None:
+def test_seeds_of_one_model_are_pooled() -> None:
     found = impact(seeds_of(3, apart=100))
     assert found.n_samples == 300
     assert [run.plan.settings.seed for run in found.first.runs] == [0, 1, 2]
@@ -317,7 +317,7 @@ def test_the_same_positions_in_more_seeds_are_no_more_games() -> None:
     assert width(3) > 0.95 * width(1)
 
 
-def test_a_run_that_is_given_twice_or_repeats_kept_answers_counts_once() -> None:
+def test_a_run_that_is_given_twice_or_repeats_cached_answers_counts_once() -> None:
     a, b = runs_of(100, a=keeps(30), b=keeps(60))
     again = replace(a, started_at="2026-02-02T00:00:00Z", seconds=0.1)
     assert compare([a, b]) == compare([a, a, again, b])

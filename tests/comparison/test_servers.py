@@ -76,9 +76,9 @@ def test_progress_says_which_run_of_how_many_it_is(
     lines = [line for line in three[0].stderr.splitlines() if "measuring" in line]
     second = f"alpha@{servers[1].url}, bishops-as-knights, seed {DEFAULT_SEED + 1}"
     assert lines[3].startswith(f"run 4 of 6: {second}: measuring alpha: 12/12, ")
-    assert lines[3].endswith(" left of all")
+    assert lines[3].endswith(" left in total")
     assert lines[-1].startswith("run 6 of 6: served, ")
-    assert lines[-1].endswith(", 0 s left, 0 s left of all")
+    assert ", 0 s left, " in lines[-1] and lines[-1].endswith(", 0 s left in total")
 
 
 def test_answers_are_shared_with_the_same_model_by_name_and_base_url(
@@ -234,7 +234,7 @@ def test_a_file_that_cannot_work_is_refused_in_one_sentence(
     assert "Traceback" not in done.stderr
 
 
-def test_an_address_with_a_secret_is_refused_before_it_is_told_or_kept(tmp_path: Path) -> None:
+def test_an_address_with_a_secret_is_refused_before_it_is_printed_or_saved(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('model = ["a@http://me:hidden@x/v1", "a@http://x/v1"]')
     done = measured_by(file)
@@ -248,7 +248,7 @@ def test_the_example_is_written_once_and_every_line_of_it_can_be_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert cdta("experiment", "--init").stdout.startswith("experiment.toml is written; ")
+    assert cdta("experiment", "--init").stdout.startswith("wrote experiment.toml; ")
     again = cdta("experiment", "--init")
     assert again.returncode == 2
     assert "'experiment.toml' is there already; give --init another name" in again.stderr

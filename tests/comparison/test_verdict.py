@@ -154,7 +154,7 @@ def test_the_verdict_is_one_sentence(name: str) -> None:
     assert said(*runs()) == sentence
 
 
-def test_what_is_not_significant_is_told_with_what_would_be_enough() -> None:
+def test_an_inconclusive_lead_comes_with_how_many_samples_would_be_enough() -> None:
     assert said(*of_kept(40, a=90)).startswith("a does not adapt significantly: its")
     assert re.fullmatch(
         r"a has the highest rule uptake, but its lead over b is inconclusive \(\+2\.0 points, p = "
@@ -202,7 +202,7 @@ def test_every_category_has_a_verdict_of_its_own() -> None:
 # Labels
 
 
-def test_runs_of_one_name_are_told_apart_by_what_differs() -> None:
+def test_runs_of_one_name_are_labelled_by_what_differs() -> None:
     one = played("a")
     unlike: dict[str, Any] = {"identity": {"name": "x"}}
     elsewhere = played("a", endpoint="http://127.0.0.1:9/v1", **unlike)
@@ -247,7 +247,7 @@ def test_no_two_are_called_the_same() -> None:
 # What was not the same
 
 
-def test_whatever_was_not_the_same_is_named_with_who_had_what() -> None:
+def test_every_difference_in_settings_is_a_note_with_the_values() -> None:
     alike = [played("a"), played("b")]
     assert differences_in_plan(pool_runs(alike)) == []
     unlike = {"reading": "exact", "wording": "other", "settings": Settings(0.0, 32)}
@@ -260,7 +260,7 @@ def test_whatever_was_not_the_same_is_named_with_who_had_what() -> None:
         assert any(f"differ in {what}, " in note for note in notes)
 
 
-def test_an_experiment_tells_what_was_not_the_same_but_for_the_efforts_that_it_is_about() -> None:
+def test_an_experiment_notes_all_differences_except_its_efforts() -> None:
     efforts: tuple[Effort, ...] = ("low", "high")
     runs = [played("a", settings=Settings(reasoning_effort=effort)) for effort in efforts]
     assert not group_notes(entries_of(runs))
@@ -335,7 +335,7 @@ UNFAIR = f"Each pair is compared only on positions where both have the habit; {U
     ],
     ids=["given", "of one model", "its own", "own datasets", "disjoint"],
 )
-def test_the_heading_tells_whose_positions_they_are_and_what_would_be_fairer(
+def test_the_heading_names_the_dataset_and_the_advice_a_fairer_one(
     one: dict[str, Any], other: dict[str, Any], title: str, hint: str
 ) -> None:
     usual = {"positions": POOL[:9]} | one

@@ -110,7 +110,7 @@ def test_the_command_prints_the_table_and_writes_the_page(tmp_path: Path) -> Non
     assert squeezed(result.stdout).startswith(
         "alpha adapts most; its lead over beta is significant"
     )
-    assert result.stdout.endswith(f"page: {page}\n")
+    assert result.stdout.endswith(f"report: {page}\n")
     assert '<a href="../alpha/report.html">' in page.read_text(encoding="utf-8")
     alone = cdta("compare", folders[0], folders[0])
     assert alone.returncode == 2

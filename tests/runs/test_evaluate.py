@@ -149,7 +149,7 @@ def test_selection_and_measuring_share_no_answer(server: Loopback) -> None:
     assert len(server.requests) >= 20 + 2 * 20
 
 
-def test_another_seed_asks_anew_and_the_same_seed_asks_nothing(server: Loopback) -> None:
+def test_another_seed_sends_new_requests_and_the_same_seed_none(server: Loopback) -> None:
     measure(server, n=20)
     sent = len(server.requests)
     measure(server, n=20)
@@ -165,7 +165,7 @@ def test_another_seed_asks_anew_and_the_same_seed_asks_nothing(server: Loopback)
         ("Lovely!", "stop", "name no move; the last one was 'Lovely!'", 2 * MIN_ANSWERS),
     ],
 )
-def test_answers_that_are_of_no_use_stop_the_run_early(
+def test_useless_answers_stop_the_run_early(
     reply: str, finish_reason: str, sentence: str, most: int, serve: Serve
 ) -> None:
     server = serve(lambda _: reply, finish_reason=finish_reason)
@@ -189,7 +189,9 @@ CUT_OFF, EMPTY = Answer("Let me", "length"), Answer(" ")
         ),
     ],
 )
-def test_what_spoiled_the_answers_is_said_as_it_is(spoiled: list[Answer], sentence: str) -> None:
+def test_the_error_names_what_made_the_answers_useless(
+    spoiled: list[Answer], sentence: str
+) -> None:
     guard = QualityGuard(Settings())
     with pytest.raises(Incomplete) as problem:
         for answer in MIN_ANSWERS * spoiled:

@@ -71,7 +71,7 @@ def test_a_run_that_ends_early_says_what_is_saved_and_nothing_else(
 @pytest.mark.parametrize(
     ("fresh", "advice"), [(True, "set TMPDIR"), (False, "what was saved before is safe")]
 )
-def test_a_full_disk_is_said_to_be_the_one_that_is_full(fresh: bool, advice: str) -> None:
+def test_the_error_of_a_full_disk_names_that_disk(fresh: bool, advice: str) -> None:
     with open_store(fresh=fresh) as store:
         told = str(store.unusable(OSError(28, "No space left on device")))
     assert advice in told

@@ -1,4 +1,4 @@
-"""Another model behind the same name and address: noticed by one live question, before any kept."""
+"""Another model behind the same name and address: one live request notices it first."""
 
 import json
 import time
@@ -75,7 +75,7 @@ def in_thoughts(player: Responder) -> Responder:
         (in_thoughts(habit), adapting),
     ],
 )
-def test_the_same_model_costs_one_question_and_nothing_more_is_said(
+def test_the_same_model_costs_one_request_and_adds_no_note(
     before: Responder, now: Responder, server: Server
 ) -> None:
     server.respond = before
@@ -87,7 +87,7 @@ def test_the_same_model_costs_one_question_and_nothing_more_is_said(
     assert again.notes == [*first.notes, ALL_CACHED]
 
 
-def test_a_server_that_calls_its_model_something_else_every_time_is_still_the_same(
+def test_a_server_with_a_new_version_in_every_answer_is_still_the_same(
     serve: Serve,
 ) -> None:
     class Replicas(Loopback):
@@ -112,7 +112,7 @@ def test_another_checkpoint_is_refused_before_anything_is_spent_and_the_sentence
     assert "--fresh" in line and "--tag NAME" in line
     cdta(*command, "--fresh", "--quiet", code=1)  # no habit, and that is the truth
     server.respond = habit
-    cdta(*command, "--quiet", code=0)  # the kept answers are as they were
+    cdta(*command, "--quiet", code=0)  # the cached answers are as they were
 
 
 def test_a_lone_cached_answer_is_requested_twice(server: Server) -> None:
@@ -163,7 +163,7 @@ def test_one_other_answer_may_be_a_tie_and_is_a_note(server: Server) -> None:
 
 def moved_with_given_positions(server: Server) -> None:
     given(server)
-    assert len(server.requests) == 2 * N  # nothing is kept that could be of another
+    assert len(server.requests) == 2 * N  # nothing is cached that another model could have answered
     server.model = "alias-2025"
     given(server, n=N - 1)
 
@@ -206,7 +206,7 @@ def test_a_name_stands_for_another_model_only_if_all_answers_name_one_other_vers
     assert version_of_all(versions, "alias") == version
 
 
-def test_kept_answers_of_its_own_version_are_not_looked_at_and_those_of_a_name_once(
+def test_cached_answers_of_its_own_version_are_not_checked_and_those_of_a_name_once(
     server: Server,
 ) -> None:
     given(server)
@@ -217,7 +217,7 @@ def test_kept_answers_of_its_own_version_are_not_looked_at_and_those_of_a_name_o
         assert len(server.requests) == 3 * N + 2 * N + looks
 
 
-def test_what_the_server_says_of_its_weights_is_noted_once(server: Server) -> None:
+def test_a_changed_fingerprint_of_the_server_is_noted_once(server: Server) -> None:
     def noted() -> list[str]:
         return [note.split(",")[0] for note in measured(server).notes if "the server's" in note]
 
@@ -233,7 +233,7 @@ def test_what_the_server_says_of_its_weights_is_noted_once(server: Server) -> No
     assert noted() == []
 
 
-def test_without_a_network_a_run_whose_answers_are_kept_works_and_says_so_in_one_note() -> None:
+def test_without_a_network_a_fully_cached_run_works_and_has_one_note() -> None:
     with serving(habit) as server:
         first = measured(server)
     again = measured(server)

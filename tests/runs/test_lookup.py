@@ -106,7 +106,7 @@ def test_a_folder_of_runs_and_a_model_stand_for_all_of_its_runs_each_once(
     assert find_runs(["mine", "alpha", "mine/beta-all-1"]) == [*of_alpha, runs["beta"]]
 
 
-def test_what_no_run_goes_by_is_said_with_what_would_work(
+def test_a_name_that_matches_no_run_gets_an_error_with_what_would_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -182,7 +182,7 @@ def test_an_edited_file_of_samples_is_not_believed(
         ("samples.jsonl", None, "cannot read"),
     ],
 )
-def test_a_damaged_folder_is_said_plainly_and_left_alone(
+def test_a_damaged_folder_is_named_in_the_error_and_left_alone(
     folder: Path, name: str, content: str | None, sentence: str
 ) -> None:
     path = folder / name

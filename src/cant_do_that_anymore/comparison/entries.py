@@ -389,6 +389,6 @@ def one_protocol(runs: Iterable[Run]) -> list[Run]:
     if len(protocols) > 1:
         raise InvalidInput(
             f"runs of protocols {' and '.join(protocols)} cannot be ranked together; `cdta rescore "
-            "RUN` scores the answers of an older run again, without asking anything"
+            "RUN` scores the answers of an older run again, without sending a request"
         )
     return all_runs

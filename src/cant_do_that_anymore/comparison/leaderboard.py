@@ -169,7 +169,9 @@ def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> 
 def _of_plan(name: str, run: Run) -> object:
     plan, attribute = run.plan, name.replace(" ", "_")
     if attribute == "conditions":
-        return ", ".join(f"{asked.name} {asked.text!r:.40}" for asked in plan.conditions)
+        return ", ".join(
+            f"{condition.name} {condition.text!r:.40}" for condition in plan.conditions
+        )
     if attribute == "change":
         return identity_of(plan.change)
     return getattr(plan if hasattr(plan, attribute) else plan.settings, attribute)

@@ -81,7 +81,7 @@ def compare_command(
         console().print(comparison_table(ranking))
     is_data = as_json or bool(text_format)
     if output:
-        click.echo(f"page: {write_comparison(ranking, output)}", err=is_data)
+        click.echo(f"report: {write_comparison(ranking, output)}", err=is_data)
     if check:
         click.echo(check.sentence, err=is_data)
         click.get_current_context().exit(1 if check.verdict == "worse" else 0)
