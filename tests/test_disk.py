@@ -1,17 +1,23 @@
-"""A disk that is full, read-only or damaged: one sentence, and nothing is lost that was there."""
+"""A full, read-only, damaged or unlockable disk, no folder, no memory: one sentence, no loss."""
 
 import asyncio
 import os
 import shutil
+import sqlite3
 import subprocess
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from threading import Barrier
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from cant_do_that_anymore.client import store as module
 from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.runs.storage import load_run
@@ -216,3 +222,72 @@ def test_a_half_written_run_folder_is_one_sentence(tmp_path: Path) -> None:
         assert name in said("rescore", out, code=2)
         (out / name).write_bytes(whole)
     cdta("rescore", out, code=0)
+
+
+def fake_locks(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Let SQLite fail like that whenever it is to lock a file."""
+    really_connect = sqlite3.connect
+
+    class Unlockable(sqlite3.Connection):
+        def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+            if statement == "BEGIN EXCLUSIVE":
+                error = sqlite3.OperationalError("no lock")
+                error.sqlite_errorcode = code
+                raise error
+            return super().execute(statement, *values)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(really_connect, factory=Unlockable))
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize(
+    "code", [sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_BUSY]
+)
+def test_a_network_drive_without_locks_is_one_sentence_at_once(
+    code: int, fresh: bool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_locks(monkeypatch, code)
+    began = time.monotonic()
+    told = said("run", "-n", 3, "--quiet", *(["--fresh"] if fresh else []))
+    assert "cannot be locked (no lock" in told and "as on some network drives" in told
+    assert told.endswith(f"set {'TMPDIR' if fresh else 'CDTA_HOME'} to a folder on a local disk\n")
+    assert time.monotonic() - began < module.LOCK_TIMEOUT / 2
+    assert not [*home.rglob(".part-*"), *home.rglob("*.damaged-*")]
+
+
+def test_a_home_that_another_process_never_releases_is_one_sentence(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOCK_TIMEOUT", 0.1)
+    home.mkdir()
+    with closing(sqlite3.connect(home / "opening.lock", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        told = said("run", "-n", 3, "--quiet")
+    assert "another process has locked" in told and "end it, or set CDTA_HOME" in told
+
+
+@needs_posix
+def test_a_deleted_working_folder_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert said("rules") == (
+        "cdta: the current folder was deleted; change to another one and run the command again\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), RuntimeError("can't start new thread"), RuntimeError("std::bad_alloc")],
+    ids=repr,
+)
+def test_too_little_memory_is_one_sentence(
+    error: Exception, server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cant_do_that_anymore.client.budget.limit_of", Mock(side_effect=error))
+    assert said(*command(server, tmp_path / "out")) == (
+        "cdta: not enough memory; close other programs or raise the memory limit, and run the same "
+        "command again\n"
+    )

@@ -10,7 +10,7 @@ from typing import TextIO, cast
 
 import click
 
-from .errors import InvalidInput, UserError, error_reason
+from .errors import InvalidInput, UserError, error_reason, is_out_of_memory
 from .formatting import visible
 
 
@@ -18,9 +18,15 @@ def read_env_file() -> None:
     """Load the nearest ``.env`` in this folder or above; variables that are set stay as they are.
 
     Raises:
+        UserError: if the current folder does not exist any more.
         InvalidInput: if the file cannot be read.
     """
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        raise UserError(
+            "the current folder was deleted; change to another one and run the command again"
+        ) from None
     files = (folder / ".env" for folder in (here, *here.parents))
     if file := next(filter(Path.is_file, files), None):
         from dotenv import load_dotenv  # imported late, since few users have such a file
@@ -58,6 +64,14 @@ def report_errors(name: str) -> Iterator[None]:
     except OSError as problem:  # such as a closed pipe; errors about files are UserErrors
         sys.stdout = cast(TextIO, None)  # or Python would flush it again at exit
         _exit(f"{name}: cannot go on: {problem.strerror or problem}", UserError.exit_code)
+    except Exception as problem:
+        if not is_out_of_memory(problem):
+            raise
+        _exit(
+            f"{name}: not enough memory; close other programs or raise the memory limit, and run "
+            "the same command again",
+            UserError.exit_code,
+        )
 
 
 def _exit(sentence: str, code: int) -> None:

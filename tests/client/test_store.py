@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -90,6 +91,19 @@ def test_who_is_stopped_while_an_answer_is_written_holds_up_no_other(path: Path)
 
     assert asyncio.run(saved())
     assert len(found(path, "one", "other")) == 2
+
+
+def test_without_memory_for_a_thread_nobody_waits_forever(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def saved() -> None:
+        with closing(Store(path)) as store:
+            no_thread = RuntimeError("can't start new thread")
+            monkeypatch.setattr(store._thread, "submit", Mock(side_effect=no_thread))
+            await asyncio.wait_for(store.put("key", E2E4), 10)
+
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        asyncio.run(saved())
 
 
 def test_values_are_replaced_grouped_deleted_and_known_to_the_next_process(path: Path) -> None:

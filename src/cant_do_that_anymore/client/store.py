@@ -16,7 +16,8 @@ from typing import Any, Literal
 from zlib import crc32
 
 from ..errors import UserError, error_reason
-from ..files import answers_file
+from ..files import PARTIAL, answers_file
+from ..formatting import duration
 
 # What a value is: an answer, a request variant that a model accepts or has answers in, what a
 # server says of a model's weights, a batch, or a request in a batch.
@@ -39,17 +40,23 @@ _DELETE = f"DELETE FROM {_TABLE} WHERE kind = ? AND key = ?"
 
 # SQLite error codes of a disk problem; any other error means a damaged file.
 _DISK_ERRORS = (
-    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL),
-    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY),
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR),
+    *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY),
+)
+# Extended error codes of a file system whose locks or shared memory do not work.
+_LOCK_ERRORS = (
+    *(sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_RDLOCK),
+    *(sqlite3.SQLITE_IOERR_UNLOCK, sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK),
+    *(sqlite3.SQLITE_IOERR_SHMLOCK, sqlite3.SQLITE_IOERR_SHMMAP, sqlite3.SQLITE_IOERR_SHMOPEN),
 )
 # Seconds to wait for another process that uses the file.
 LOCK_TIMEOUT = 60.0
 
 _SAFE_ADVICE = (
-    "what was saved before is safe: free some space, or set CDTA_HOME to a folder you can write "
-    "to, and run the same command again"
+    "what was saved before is safe: free some space, or set CDTA_HOME to a folder on a local disk "
+    "that you can write to, and run the same command again"
 )
-_TEMPORARY_ADVICE = "set TMPDIR to a folder with space that you can write to"
+_TEMPORARY_ADVICE = "set TMPDIR to a folder on a local disk with space that you can write to"
 
 
 class Store:
@@ -131,14 +138,31 @@ class Store:
         """Write pending answers and close the file."""
         self._thread.shutdown()
         pending, self._pending = self._pending, []
-        self._insert([row for row, _ in pending])
+        with suppress(sqlite3.Error):
+            self._insert([row for row, _ in pending])
         self._writer.close()
         self._database.close()
 
     def unusable(self, error: Exception) -> UserError:
         """Return the error for a file that cannot be used."""
-        message = f"cannot save answers in {str(self._path)!r} ({error_reason(error)})"
+        reason, code = error_reason(error), getattr(error, "sqlite_errorcode", 0)
+        if code in _LOCK_ERRORS:
+            return self._without_locks(reason)
+        if code & 0xFF == sqlite3.SQLITE_BUSY:
+            return UserError(
+                f"another process has locked {str(self._path)!r} for {duration(LOCK_TIMEOUT)}; "
+                "end it, or set CDTA_HOME to another folder"
+            )
+        message = f"cannot save answers in {str(self._path)!r} ({reason})"
         return UserError(f"{message}; {_SAFE_ADVICE if self._permanent else _TEMPORARY_ADVICE}")
+
+    def _without_locks(self, reason: str) -> UserError:
+        """Return the error for a file system whose locks do not work."""
+        return UserError(
+            f"files in {str(self._path.parent)!r} cannot be locked ({reason}), as on some network "
+            f"drives; set {'CDTA_HOME' if self._permanent else 'TMPDIR'} to a folder on a local "
+            "disk"
+        )
 
     def _read(self, condition: str, *values: str) -> list[Row]:
         try:
@@ -150,22 +174,23 @@ class Store:
         while self._pending:
             pending, self._pending = self._pending, []
             rows = [row for row, _ in pending]
-            inserted = await asyncio.wrap_future(self._thread.submit(self._insert, rows))
+            are_new, fault = list[bool](), None
+            try:
+                are_new = await asyncio.wrap_future(self._thread.submit(self._insert, rows))
+            except Exception as error:  # nobody may wait forever, even if no thread can start
+                fault = self.unusable(error) if isinstance(error, sqlite3.Error) else error
             for number, (_, saved) in enumerate(pending):
                 if saved.done():  # the waiting task was cancelled
                     continue
-                if isinstance(inserted, sqlite3.Error):
-                    saved.set_exception(self.unusable(inserted))
+                if fault:
+                    saved.set_exception(fault)
                 else:
-                    saved.set_result(inserted[number])
+                    saved.set_result(are_new[number])
 
-    def _insert(self, rows: list[Row]) -> list[bool] | sqlite3.Error:
-        """Save rows in one transaction. Returns which were new, or the error."""
-        try:
-            with self._writer:
-                return [self._writer.execute(_INSERT, row).rowcount > 0 for row in rows]
-        except sqlite3.Error as error:
-            return error
+    def _insert(self, rows: list[Row]) -> list[bool]:
+        """Save rows in one transaction. Returns which were new."""
+        with self._writer:
+            return [self._writer.execute(_INSERT, row).rowcount > 0 for row in rows]
 
     def _open_or_recover(self) -> sqlite3.Connection:
         """Open the database, or recover a damaged one.
@@ -173,8 +198,23 @@ class Store:
         A lock keeps other processes from opening a damaged file while it is moved: SQLite would
         write their log under the name of the new file.
         """
-        with closing(_lock(self._path.with_name("opening.lock"), LOCK_TIMEOUT)):
+        path = self._path.with_name("opening.lock")
+        if not (lock := self.try_lock(path.name)):
+            self._check_locks()
+            lock = _lock(path, LOCK_TIMEOUT)
+        with closing(lock):
             return _open(self._path) or self._recover()
+
+    def _check_locks(self) -> None:
+        """Check that a new file, which no other process knows, can be locked.
+
+        On a file system without locks, every file looks as if another process had locked it.
+        """
+        with TemporaryDirectory(prefix=PARTIAL, dir=self._path.parent) as folder:
+            try:
+                _lock(Path(folder) / "lock", 0.0).close()
+            except sqlite3.OperationalError:
+                raise self._without_locks("no locks available") from None
 
     def _recover(self) -> sqlite3.Connection:
         damaged = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")

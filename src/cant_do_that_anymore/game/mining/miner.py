@@ -54,7 +54,9 @@ def map_processes(
     try:
         yield from _map_in_order(lambda item: pool.submit(work, item), Future.result, items, jobs)
     except BrokenExecutor:
-        raise Incomplete("a worker process was ended; fewer --jobs need less memory") from None
+        raise Incomplete(
+            "a worker process was killed, probably because memory ran out; use fewer --jobs"
+        ) from None
     finally:
         pool.shutdown(cancel_futures=True)
 
