@@ -282,16 +282,13 @@ def test_a_model_that_is_gone_ends_the_asking_and_the_answers_are_kept(store: St
     assert are_saved(store, model, 20)
 
 
-def test_a_problem_that_no_further_try_will_mend_ends_the_asking_at_once(store: Store) -> None:
+def test_an_error_that_no_retry_can_fix_ends_the_work_at_once(store: Store) -> None:
     model = Scripted(lambda number, _: UserError("bad key") if number == 0 else 0.01)
     with pytest.raises(UserError, match="bad key"):
         asyncio.run(all_answers(Client(model, store), 1000))
     assert len(model.asked) <= 8
-
-
-def test_a_store_that_cannot_be_written_ends_the_asking(store: Store) -> None:
-    model = Scripted(lambda *_: 0.0)
     store._writer.execute("PRAGMA query_only = ON")
+    model = Scripted()
     with pytest.raises(UserError, match="cannot save answers"):
         asyncio.run(all_answers(Client(model, store), 1000))
     assert len(model.asked) < 200

@@ -1,6 +1,5 @@
 """Providers keep the beginning of a prompt: what is constant comes first, and is counted."""
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 from rich.console import Console
 
 from cant_do_that_anymore.providers.catalogue import info_by_name
-from cant_do_that_anymore.providers.responses import parse_completion
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.task.spec import plan_for
 from testing import Body, Loopback, Serve, Spec, evaluate, habit, measure
@@ -64,27 +62,3 @@ def test_a_run_says_how_much_came_from_the_cache_where_that_is_told(serve: Serve
 
     assert " % cached), " in footer(serve(Caching(habit)))
     assert "cached" not in footer(serve(habit))
-
-
-@pytest.mark.parametrize(
-    ("told", "cached"),
-    [
-        ({"prompt_tokens_details": {"cached_tokens": 8}}, 8),
-        ({"prompt_cache_hit_tokens": 7}, 7),
-        ({"cached_tokens": 6}, 6),
-        ({"prompt_tokens_details": {"cached_tokens": 800}}, 10),
-        ({"prompt_tokens_details": {"cached_tokens": None}}, 0),
-        ({"prompt_tokens_details": {"cached_tokens": "many"}}, 0),
-        ({"prompt_tokens_details": {"cached_tokens": -3}}, 0),
-        ({"prompt_tokens_details": 5}, 0),
-        ({}, 0),
-    ],
-)
-def test_cached_tokens_are_found_where_servers_tell_them(told: dict[str, Any], cached: int) -> None:
-    body = {
-        "choices": [{"message": {"content": "e2e4"}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 2} | told,
-    }
-    answer = parse_completion(json.dumps(body).encode(), "chat", "m", ())
-    assert answer.usage.cached_tokens == cached
-    assert (answer.usage.input_tokens, answer.text) == (10, "e2e4")

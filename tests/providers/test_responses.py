@@ -334,6 +334,15 @@ USAGES: list[tuple[Any, str, Usage]] = [
         "",
         Usage(9, cached_tokens=6),
     ),
+    *(
+        (PAID | {"prompt_tokens_details": details}, "", Usage(10, 2))
+        for details in (
+            {"cached_tokens": None},
+            {"cached_tokens": "many"},
+            {"cached_tokens": -3},
+            5,
+        )
+    ),
     (None, "", Usage()),
     ("n/a", "", Usage()),
     ([], "", Usage()),
