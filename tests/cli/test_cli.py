@@ -139,8 +139,8 @@ def test_dataset_build_says_when_it_keeps_nothing() -> None:
         built = cdta(
             *("dataset", "build", "--base-url", server.url, "--model", "new", "-n", "10", "--quiet")
         )
-    told = r"; not kept, as \d+ questions? had no answer: the same command asks again\n"
-    assert re.fullmatch("new: 10 positions, built now from .*" + told, built.stdout)
+    reason = r"; not saved, as \d+ requests? got no answer: run the same command again\n"
+    assert re.fullmatch("new: 10 positions, built now from .*" + reason, built.stdout)
     assert "new" not in cdta("dataset", "list").stdout
 
 

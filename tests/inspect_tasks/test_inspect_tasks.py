@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 from inspect_ai import Epochs, list_tasks, task_with
 from inspect_ai import score as score_again
+from inspect_ai._cli.main import inspect
 from inspect_ai.event import LoggerEvent, SpanBeginEvent
 from inspect_ai.log import EvalLog
 from inspect_ai.model import (
@@ -218,10 +220,16 @@ def test_unknown_reading_is_refused(reading: Any) -> None:
         habit(reading=reading)
 
 
-def test_answers_are_not_scored_under_other_rules(measured: EvalLog) -> None:
+def test_answers_are_not_scored_under_other_rules(measured: EvalLog, tmp_path: Path) -> None:
     score_again(measured, habit(rules="bishops-as-knights"))
-    with pytest.raises(click.UsageError, match=r"given under bishops-as-knights, .* 'nonsense'"):
-        score_again(measured, habit(rules="nonsense"))
+    options = ["--scorer", "cant_do_that_anymore/habit", "-S", "rules=nonsense", "--display"]
+    options += ["none", "--action", "append", "--output-file", str(tmp_path / "scored.eval")]
+    done = CliRunner().invoke(inspect, ["score", measured.location, *options])
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1] == (
+        "Error: these answers were given under bishops-as-knights, so they cannot be scored under "
+        "'nonsense': leave out -S rules"
+    )
 
 
 @pytest.mark.parametrize("reducer", ["max", "at_least_1", ["mean", "max"]])

@@ -206,9 +206,9 @@ def build(quiet: bool, **options: Any) -> None:
     spec = Spec(**options)
     built = with_approval_of(spec, lambda spec: select(spec, quiet=quiet)).dataset
     line = f"{built.version}: {pluralize(len(built.positions), 'position')}, {built.provenance}"
-    ended = ", the pool holds no more" if built.pool_ended and built.asked else ""
-    failed = pluralize(built.failed, "question")
-    lost = f"; not kept, as {failed} had no answer: the same command asks again" * bool(
-        built.failed
-    )
-    click.echo(visible(line + ended + lost))
+    if built.pool_ended and built.asked:
+        line += ", the pool holds no more"
+    if built.failed:
+        failed = pluralize(built.failed, "request")
+        line += f"; not saved, as {failed} got no answer: run the same command again"
+    click.echo(visible(line))
