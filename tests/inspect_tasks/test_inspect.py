@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from aiohttp import web
 from click.testing import CliRunner
@@ -225,28 +224,23 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
         check_same(log, model="gpt-4", base_url=server.url, n=10)
 
 
-def test_mistake_gets_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
-    options = ["--model", "cdta/random", "-T", "samples=few", "--log-dir", str(tmp_path)]
-    done = CliRunner().invoke(inspect, ["eval", TASK, *options, "--display", "none"])
-    assert done.exit_code == 2
-    assert "-T samples=few cannot work: n must be a whole number, not 'few'" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.parametrize(
-    ("model", "arguments", "sentence"),
+    ("model", "argument", "sentence"),
     [
-        ("cdta/rando", {}, r"unknown model: 'cdta/rando' \(did you mean"),
-        ("cdta/random", {"precision": 0.1}, "precision cannot end a task of Inspect"),
-        ("cdta/random", {"smaples": 3}, r"unknown argument: 'smaples' \(did you mean 'samples'"),
-        ("cdta/random", {"seed": 2**63}, "seed must be below "),
+        ("cdta/random", "samples=few", "-T samples=few cannot work: n must be a whole number, not"),
+        ("cdta/rando", "samples=1", "unknown model: 'cdta/rando' (did you mean"),
+        ("cdta/random", "precision=0.1", "precision cannot end a task of Inspect"),
+        ("cdta/random", "smaples=3", "unknown argument: 'smaples' (did you mean 'samples'"),
+        ("cdta/random", f"seed={2**63}", f"-T seed={2**63} cannot work: seed must be below "),
     ],
 )
-def test_mistakes_are_told_as_the_command_tells_them(
-    tmp_path: Path, model: str, arguments: dict[str, object], sentence: str
+def test_mistake_gets_one_sentence_and_exit_code_2(
+    tmp_path: Path, model: str, argument: str, sentence: str
 ) -> None:
-    with pytest.raises(click.UsageError, match=sentence):
-        evaluated(tmp_path, model, **arguments)
+    options = ["--model", model, "-T", argument, "--log-dir", str(tmp_path), "--display", "none"]
+    done = CliRunner().invoke(inspect, ["eval", TASK, *options])
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1].startswith(f"Error: {sentence}")
 
 
 def test_our_models_refuse_the_questions_of_other_tasks() -> None:

@@ -6,7 +6,7 @@ is built step by step, whenever Inspect requests more samples.
 
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count, takewhile
 
 from inspect_ai import SampleSource
@@ -47,16 +47,9 @@ def steps(most: int) -> Iterator[int]:
     yield most
 
 
-@dataclass
-class _Progress:
-    """The state of the search in one run of the task: steps left, and samples returned."""
-
-    steps: Iterator[int]
-    returned: set[object] = field(default_factory=set)
-
-
-# One for each run of a task, which may run several times, with different models.
-_PROGRESS: ContextVar[_Progress] = ContextVar("progress")
+# The steps left and the samples returned, for each run of a task: it may run several times, with
+# different models.
+_PROGRESS: ContextVar[tuple[Iterator[int], set[object]]] = ContextVar("progress")
 
 
 class SearchedSamples(SampleSource):
@@ -70,13 +63,13 @@ class SearchedSamples(SampleSource):
     async def next_samples(self) -> list[InspectSample] | None:
         """Return the samples of the next step, or None when there are no more."""
         spec = spec_for(self._eval, self._arguments, get_model())
-        progress = _PROGRESS.get(None) or _Progress(steps(spec.to_draw))
-        _PROGRESS.set(progress)
-        for size in progress.steps:
+        steps_left, returned = _PROGRESS.get(None) or (steps(spec.to_draw), set())
+        _PROGRESS.set((steps_left, returned))
+        for size in steps_left:
             selection = await self._select(spec, size)
             samples = inspect_samples(selection, spec.change, size)
-            new = [sample for sample in samples if sample.id not in progress.returned]
-            progress.returned.update(sample.id for sample in new)
+            new = [sample for sample in samples if sample.id not in returned]
+            returned.update(sample.id for sample in new)
             if new or selection.dataset.pool_ended:
                 return new or None
         return None
