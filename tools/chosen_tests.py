@@ -1,11 +1,11 @@
-"""Plugins of pytest for `mutants.py`: which tests run, in what order, and how long they try."""
+"""Pytest plugins for `mutants.py`: which tests run, in what order, and with how many examples."""
 
 import pytest
 from hypothesis import settings
 
 
 class FewExamples:
-    """A plugin of pytest: hypothesis tries little, and always the same."""
+    """A pytest plugin that makes hypothesis try few examples, always the same."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
@@ -15,9 +15,9 @@ class FewExamples:
 
 
 class Only(FewExamples):
-    """A plugin of pytest: of what it collects it runs these tests, in this order.
+    """A pytest plugin that runs only these tests, in this order.
 
-    A changed table may lack the case of a test.
+    A test may be missing, because a changed table may lack its case.
     """
 
     def __init__(self, tests: list[str]) -> None:

@@ -1,11 +1,11 @@
-"""Mutation testing, by hand: does any test notice when one thing in the code is changed?
+"""Mutation testing: does any test fail when one thing in the code is changed?
 
     pip install mutmut
     python tools/mutants.py store --out store.jsonl
 
-Each mutant is tried in a copy of the repository: a process that has collected the tests forks,
-changes the function and runs the tests that reach it, those that reach the statement and are quick
-first, until one fails. A changed table or default is imported anew.
+Each mutant is tried in a copy of the repository. A process that has collected the tests forks,
+changes the function, and runs the tests that reach it until one fails. Quick tests that reach the
+changed statement come first. For a changed table or default, the package is imported again.
 """
 
 import gc
@@ -33,24 +33,24 @@ import pytest
 from chosen_tests import FewExamples, Only
 from mutating import Mutant, mutants_of
 
-coverage = import_module("coverage")  # mypy takes this name for that of a benchmark
+coverage = import_module("coverage")  # mypy would find the benchmark of this name
 PACKAGE = Path("src/cant_do_that_anymore")
 AREAS = tomllib.loads(Path("tools/mutants.toml").read_text())
 GOLDEN = "test_golden.py::test_the_numbers_are_those_they_always_were[a server-{}]"
 EXAMPLES = "test_documents.py::test_examples_in_docstrings_work[{}]"
 VERDICTS = {0: "survived", 1: "killed", 2: "killed", None: "timeout"}
-"""By how the process of a mutant ends: at 2 nothing can be imported. All else is a crash of what
-tries it, which says nothing of the tests."""
+"""By exit code of a mutant's process: 2 if nothing can be imported. Any other code is a crash of
+this tool, which says nothing about the tests."""
 LONGEST = 20.0
-"""Seconds of one test; what takes longer is not for thousands of times."""
+"""Slower tests (in seconds) are not run, because they would run thousands of times."""
 OPTIONS = "-q -n0 -s -p no:cacheprovider --no-header --tb=line -W ignore --basetemp tmp"
 
 
 class Session(FewExamples):
-    """A plugin of pytest: it collects, and then tries mutants instead of running the tests."""
+    """A pytest plugin that collects the tests, and then tries mutants instead of running them."""
 
-    def __init__(self, modules: list[Path], told: Namespace) -> None:
-        self.modules, self.told = modules, told
+    def __init__(self, modules: list[Path], options: Namespace) -> None:
+        self.modules, self.options = modules, options
         self.seconds: dict[str, float] = {}
         self.reached: dict[str, dict[str, set[int]]] = {str(module): {} for module in modules}
         self.caches: list[_lru_cache_wrapper[object]] = []
@@ -73,7 +73,7 @@ class Session(FewExamples):
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.session = session
         if forked(self.measure, 1200) != 0:
-            sys.exit(f"the tests fail without a mutant: {Path('said.txt').read_text()[-3000:]}")
+            sys.exit(f"the tests fail without a mutant: {Path('output.txt').read_text()[-3000:]}")
         self.recall()
         print(f"{len(self.seconds)} tests in {sum(self.seconds.values()):.0f} s", flush=True)
         sys.dont_write_bytecode = True
@@ -83,20 +83,20 @@ class Session(FewExamples):
 
     def try_all(self, module: Path) -> None:
         counts, start = Counter[str](), time.monotonic()
-        for mutant in chosen(module, self.told):
+        for mutant in chosen(module, self.options):
             tests = self.tests_for(mutant)
-            found = self.verdict(mutant, tests)
-            counts[found] += 1
-            row = {"verdict": found, "tests": len(tests), "module": str(module)}
+            verdict = self.verdict(mutant, tests)
+            counts[verdict] += 1
+            row = {"verdict": verdict, "tests": len(tests), "module": str(module)}
             row |= {"line": mutant.line, "change": mutant.change}
-            if found == "crashed":
-                row["said"] = Path("said.txt").read_text()[-1000:]
-            with self.told.out.open("a") as file:
+            if verdict == "crashed":
+                row["output"] = Path("output.txt").read_text()[-1000:]
+            with self.options.out.open("a") as file:
                 print(json.dumps(row), file=file)
         print(f"{module}: {dict(counts)} in {time.monotonic() - start:.0f} s", flush=True)
 
     def run(self, tests: list[str], watch: Any = None) -> int:
-        """Run tests until one fails; says whether one did."""
+        """Run tests until one fails, and return 1 if one did."""
         for test, following in pairwise([*tests, ""]):
             start, item = time.process_time(), self.items[test]
             if watch:
@@ -112,14 +112,14 @@ class Session(FewExamples):
 
     def recall(self) -> None:
         """Read how long each test takes, and which lines it reaches, as far as that is known."""
-        if self.told.measured.exists():
-            self.seconds, reached = json.loads(self.told.measured.read_text())
+        if self.options.measured.exists():
+            self.seconds, reached = json.loads(self.options.measured.read_text())
             for module, by_test in reached.items():
                 known = {test: set(by_test[test]) for test in by_test if test in self.items}
                 self.reached[module] = known
 
     def measure(self) -> int:
-        """Run the tests of which that is not known, on the code as it is."""
+        """Run the tests without stored measurements, on the unchanged code."""
         self.recall()
         watch = coverage.Coverage(data_file=None, include=[f"{PACKAGE.resolve()}/*"])
         watch.start()
@@ -133,11 +133,11 @@ class Session(FewExamples):
                 for test in filter(None, tests):
                     by_test[test].append(line)
             reached[str(module)] = by_test
-        self.told.measured.write_text(json.dumps([self.seconds, reached]))
+        self.options.measured.write_text(json.dumps([self.seconds, reached]))
         return code
 
     def tests_for(self, mutant: Mutant) -> list[str]:
-        """The tests that reach the function, or all for a table; as many as there is time for."""
+        """Return the tests that reach the function, or all for a table, within the time limit."""
         reached = defaultdict[str, set[int]](set, self.reached[str(mutant.module)])
         reaching = {
             test: bool(mutant.function) and not reached[test] & {*mutant.statement}
@@ -149,7 +149,7 @@ class Session(FewExamples):
         spent = 0.0
         for test in sorted(reaching, key=lambda test: (reaching[test], self.seconds[test])):
             spent += self.seconds[test]
-            if not tests or spent <= self.told.seconds:
+            if not tests or spent <= self.options.seconds:
                 tests.append(test)
         return tests
 
@@ -163,12 +163,12 @@ class Session(FewExamples):
 
     def run_changed(self, mutant: Mutant, tests: list[str]) -> int:
         if not mutant.in_body:
-            return run_anew(tests)
+            return run_imported_again(tests)
         mutant.put_into(self.functions[str(mutant.module.resolve())])
         return self.run(tests)
 
 
-def run_anew(tests: list[str]) -> int:
+def run_imported_again(tests: list[str]) -> int:
     """Run tests in this process, with the package imported again."""
     ours = {PACKAGE.name, "tests", *(path.stem for path in Path("tests").iterdir())}
     for name in list(sys.modules):
@@ -179,12 +179,12 @@ def run_anew(tests: list[str]) -> int:
 
 
 def forked(body: Callable[[], int], limit: float) -> int | None:
-    """What the body says in a process of its own, or None if it takes too long."""
+    """Run the body in a new process and return its result, or None if it takes too long."""
     if not (child := os.fork()):
         os.setsid()
-        said = os.open("said.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(said, 1)
-        os.dup2(said, 2)
+        output = os.open("output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
         code = 99
         try:
             code = body()
@@ -204,15 +204,15 @@ def forked(body: Callable[[], int], limit: float) -> int | None:
     return None
 
 
-def chosen(module: Path, told: Namespace) -> list[Mutant]:
+def chosen(module: Path, options: Namespace) -> list[Mutant]:
     mutants = list(mutants_of(module))
-    if told.again:
-        rows = [json.loads(line) for line in told.again.read_text().splitlines()]
+    if options.again:
+        rows = [json.loads(line) for line in options.again.read_text().splitlines()]
         alive = [row for row in rows if row["verdict"] not in ("killed", "timeout")]
         wanted = {(row["module"], row["line"], row["change"]) for row in alive}
         mutants = [each for each in mutants if (str(module), each.line, each.change) in wanted]
-    if told.sample and told.sample < len(mutants):
-        mutants = Random(0).sample(mutants, told.sample)
+    if options.sample and options.sample < len(mutants):
+        mutants = Random(0).sample(mutants, options.sample)
     return mutants
 
 
@@ -223,24 +223,35 @@ def dotted(module: Path) -> str:
 def main() -> None:
     parser = ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("area", choices=AREAS)
-    parser.add_argument("--out", type=Path, required=True, help="gets a line for each mutant")
-    parser.add_argument("--sample", type=int, help="so many mutants a module, at random")
-    parser.add_argument("--seconds", type=float, default=30, help="of processor time for a mutant")
-    parser.add_argument("--again", type=Path, help="only those that survived in this file")
-    parser.add_argument("--measured", type=Path, help="keeps what is known of the tests")
-    told = parser.parse_args()
-    told.again, told.out = told.again and told.again.resolve(), told.out.resolve()
-    modules = [PACKAGE / f"{name}.py" for name in AREAS[told.area]["modules"]]
-    tests = AREAS[told.area]["tests"] + [GOLDEN.format(each) for each in ("all", "all_diagonal")]
+    parser.add_argument(
+        "--out", type=Path, required=True, help="file for one line of JSON per mutant"
+    )
+    parser.add_argument("--module", help="only this module of the area")
+    parser.add_argument("--sample", type=int, help="number of random mutants per module")
+    parser.add_argument(
+        "--seconds", type=float, default=30, help="processor time for the tests of a mutant"
+    )
+    parser.add_argument(
+        "--again", type=Path, help="try only the mutants that survived in this file"
+    )
+    parser.add_argument(
+        "--measured", type=Path, help="file that stores which tests reach which lines"
+    )
+    options = parser.parse_args()
+    options.again, options.out = options.again and options.again.resolve(), options.out.resolve()
+    modules = [PACKAGE / f"{name}.py" for name in AREAS[options.area]["modules"]]
+    if options.module:
+        modules = [PACKAGE / f"{options.module}.py"]
+    tests = AREAS[options.area]["tests"] + [GOLDEN.format(each) for each in ("all", "all_diagonal")]
     tests += [EXAMPLES.format(dotted(each)) for each in modules if ">>> " in each.read_text()]
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         shutil.copytree(".", scratch, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
-        told.measured = (told.measured or Path(scratch) / "measured.json").resolve()
+        options.measured = (options.measured or Path(scratch) / "measured.json").resolve()
         os.chdir(scratch)
         sys.path[:0] = paths = [f"{scratch}/src", f"{scratch}/tests"]
         os.environ["PYTHONPATH"] = ":".join(paths)
         files = [f"tests/{test}" for test in tests]
-        pytest.main([*OPTIONS.split(), *files], plugins=[Session(modules, told)])
+        pytest.main([*OPTIONS.split(), *files], plugins=[Session(modules, options)])
 
 
 if __name__ == "__main__":

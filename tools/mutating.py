@@ -1,8 +1,8 @@
-"""The mutants of a module: its code with one thing changed, as mutmut changes it, put in its place.
+"""Mutants of a module: its code with one change, by the operators of mutmut.
 
-Unlike there, also in properties, decorated functions and tables; and lists and dictionaries may
-lack an element. What only people read is left alone (docstrings, annotations, messages, titles),
-and what mypy finds: None in place of a value, a missing argument.
+In addition to mutmut, these change properties, decorated functions and tables, and remove elements
+of lists and dictionaries. They leave out texts for people (docstrings, annotations, messages,
+titles) and changes that mypy finds (None instead of a value, a missing argument).
 """
 
 import os
@@ -34,13 +34,13 @@ TABLE_ROW, TEXT = m.Call(named("Measure", "Statistic")), m.Arg(m.SimpleString(),
 TAKES_FEWER = named("getattr", "max", "min", "next", "range", "round", "sum") | m.Attribute(
     attr=named("decode", "encode", "execute", "get", "replace", "run", "split", "strip", "sub")
 )
-"""Calls that are well with fewer arguments."""
+"""Calls that also work with fewer arguments."""
 
 
 class Mutant(NamedTuple):
-    """A change in a function (none for a table) and a statement, by their lines, and the new code.
+    """The changed code, with the lines of the function (empty for a table) and of the statement.
 
-    It is ``in_body`` of the function, and not in its defaults.
+    ``in_body``: whether the change is in the body of the function, not in its defaults.
     """
 
     module: Path
@@ -53,10 +53,10 @@ class Mutant(NamedTuple):
 
     @contextmanager
     def written(self) -> Iterator[None]:
-        """In the place of the module, for who imports it anew or in a process of its own."""
+        """Write the mutant in place of the module while it is imported again."""
         original, when = self.module.read_text(), self.module.stat()
         self.module.write_text(self.code)
-        os.utime(self.module, (0, 0))  # so that no compiled file is taken for it
+        os.utime(self.module, (0, 0))  # so that no compiled file is used for it
         try:
             yield
         finally:
@@ -64,7 +64,7 @@ class Mutant(NamedTuple):
             os.utime(self.module, ns=(when.st_atime_ns, when.st_mtime_ns))
 
     def put_into(self, functions: Iterable[FunctionType]) -> None:
-        """Give the functions of the module, as they are in this process, their new code."""
+        """Replace the code of the module's functions in this process."""
         new = defaultdict[str, list[CodeType]](list)
         for code in codes_in(compile(self.code, self.module.resolve(), "exec")):
             new[code.co_qualname].append(code)
@@ -101,9 +101,9 @@ def mutants_of(module: Path) -> Iterator[Mutant]:
         for new in changes_of(node):
             changed = wrapper.module.deep_replace(node, new)
             if isinstance(changed, cst.Module) and changed.code != old:
-                lines, told = lines_of(node), f"{shown(node)}  ->  {shown(new)}"
+                lines, text = lines_of(node), f"{shown(node)}  ->  {shown(new)}"
                 where = (function, statement or lines, body)
-                yield Mutant(module, lines[0], *where, told, changed.code)
+                yield Mutant(module, lines[0], *where, text, changed.code)
         for child in node.children:
             if not (m.matches(node, TABLE_ROW) and m.matches(child, TEXT)):
                 yield from walk(child, function, statement, body)
@@ -122,7 +122,7 @@ def changes_of(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def is_trivial(old: cst.CSTNode, new: cst.CSTNode) -> bool:
-    """Whether mypy finds it, or the same text was changed already."""
+    """Whether mypy finds the change, or the same text was already changed."""
     if isinstance(new, cst.SimpleString):
         return "XX" not in new.value
     if isinstance(new, cst.Assign | cst.AnnAssign) and not isinstance(old, cst.AugAssign):

@@ -18,6 +18,7 @@ from cant_do_that_anymore.metrics.bounds import (
     guesses,
     interval_of,
     ratio_of,
+    widened,
 )
 from cant_do_that_anymore.metrics.diagnosis import CORRECTED, DIAGNOSIS, SPECIFIC
 from cant_do_that_anymore.metrics.measures import MEASURES
@@ -233,6 +234,27 @@ def test_a_run_that_looks_once_has_intervals_that_are_not_stretched() -> None:
         assert of(measure, samples) == of(measure, samples, 1.0) != of(measure, samples, 1.5)
     once, often = (paired(measure, samples, samples[::-1], by) for by in (1.0, 1.5))
     assert paired(measure, samples, samples[::-1]) == once != often
+
+
+@pytest.mark.parametrize(
+    ("changed", "size_of_games", "method"),
+    [
+        ("slslslslsl", 1, "score"),
+        ("slslslslsl", 2, "score by games"),
+        ("slsluuuuuu", 1, "score, bounded"),
+        ("slsluuuuuu", 2, "score by games, bounded"),
+    ],
+)
+def test_the_method_of_an_interval_names_games_and_bounds(
+    changed: str, size_of_games: int, method: str
+) -> None:
+    measure = MEASURES["delta"]
+    samples = [
+        replace(sample, position=replace(sample.position, game=n // size_of_games))
+        for n, sample in enumerate(outcomes_of(changed))
+    ]
+    interval = interval_of(measure, samples)
+    assert interval and widened(interval, bounds_of(measure, samples)).method == method
 
 
 def test_where_the_habit_is_not_always_there_p_is_that_of_the_score() -> None:

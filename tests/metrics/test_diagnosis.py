@@ -20,7 +20,6 @@ from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
 from cant_do_that_anymore.metrics.diagnosis import knowing_of, unclaimed
 from cant_do_that_anymore.metrics.measures import MEASURES
-from cant_do_that_anymore.metrics.stopping import enough_for_corrected, enough_for_specific
 from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.providers.request_variants import NO_SYSTEM
 from cant_do_that_anymore.providers.request_variants import variant_notes as on_form
@@ -504,14 +503,3 @@ def test_an_estimate_says_what_a_diagnosis_costs_and_how_many_samples_it_takes()
     assert found.measuring.requests == 900
     assert any("up to 9 a sample instead of 2" in each for each in found.assumptions)
     assert any("-n 952 to 1,514" in each for each in found.assumptions)
-
-
-@pytest.mark.parametrize(
-    ("share", "impact", "corrected", "specific"),
-    [(0.67, 0, 1514, 3028), (0.67, -0.5, 952, 1331), (0.95, 0, 162, 324), (0.95, -0.5, 445, 486)],
-)
-def test_sample_sizes_for_a_half_width_of_five_points(
-    share: float, impact: float, corrected: int, specific: int
-) -> None:
-    assert enough_for_corrected(share, impact) == corrected
-    assert enough_for_specific(share, impact) == specific

@@ -101,8 +101,8 @@ def enough_for_corrected(placebo_share: float, impact: float) -> int:
         placebo_share: how often the special move is played under the placebo.
         impact: the relative change due to the rule, negative.
 
-    >>> enough_for_corrected(0.67, -0.5), enough_for_corrected(0.95, 0)
-    (952, 162)
+    >>> [enough_for_corrected(share, impact) for share in (0.67, 0.95) for impact in (0, -0.5)]
+    [1514, 952, 162, 445]
     """
     return _enough(_variance(placebo_share, impact))
 
@@ -112,8 +112,8 @@ def enough_for_specific(placebo_share: float, impact: float) -> int:
 
     As many controls are assumed, which show their habits as often.
 
-    >>> enough_for_specific(0.67, -0.5), enough_for_specific(0.95, 0)
-    (1331, 324)
+    >>> [enough_for_specific(share, impact) for share in (0.67, 0.95) for impact in (0, -0.5)]
+    [3028, 1331, 324, 486]
     """
     control_variance = (1 + impact) ** 2 * _variance(placebo_share, 0)
     return _enough(_variance(placebo_share, impact) + control_variance)
