@@ -356,6 +356,10 @@ def test_runs_that_cannot_be_compared_are_refused(plan: dict[str, Any], sentence
         compare([one, replace(one, plan=replace(one.plan, **plan))])
 
 
+def test_the_small_eval_is_compared_with_the_whole_one() -> None:
+    assert compare([played("a"), played("b", plan={"eval": "all_small"})])
+
+
 def test_rules_of_ones_own_that_changed_under_one_key_are_other_rules() -> None:
     class Changed(NoEnPassant):
         statement = "En passant is over: such a move is now illegal."

@@ -215,6 +215,15 @@ def test_where_nobody_had_the_habit_there_is_no_difference_in_what_became_of_it(
     assert paired(MEASURES["variant_impact_factor"], never, never) == Paired((None, None), p=1)
 
 
+def test_a_model_whose_habit_is_unknown_has_no_value_to_compare() -> None:
+    measure, known = MEASURES["rule_uptake"], outcomes_of("sssll")
+    unknown = samples_of([{"standard": "unreadable", "changed": "legal"}] * 5)
+    assert paired(measure, known, unknown) == Paired((2 / 5, None))
+    assert paired(measure, unknown, known) == Paired((None, 2 / 5))
+    with pytest.raises(ValueError, match="shorter"):
+        paired(measure, known, unknown[:4])
+
+
 def test_a_ratio_is_least_and_greatest_by_its_value() -> None:
     first, second = outcomes_of("s" * 10), outcomes_of("u" * 4 + "s" * 6)
     assert paired(MEASURES["variant_impact_factor"], first, second).extremes == (-2 / 5, 0)

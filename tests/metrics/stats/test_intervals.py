@@ -175,6 +175,10 @@ def test_the_design_effect_is_the_one_worked_out_by_hand() -> None:
     between = (1 / 4 + 1 / 4) * n_games / (n_games - 1)
     assert tally.freedom == pytest.approx(n_games)
     assert tally.effect == pytest.approx((between + added**2 / 4) / (6 / 4 + added / 4))
+    two_games = Ratio([1, 0, 1], [1] * 3, RATE).tally("aab")
+    assert two_games and two_games.freedom == pytest.approx(9 / 5)
+    between, added = 2 / 9 * 9 / 4, 9 / 5
+    assert two_games.effect == pytest.approx((between + added**2 * 4 / 9) / (6 / 9 + added * 4 / 9))
 
 
 def test_many_singles_do_not_hide_that_large_games_are_few() -> None:
@@ -203,7 +207,7 @@ def test_a_sample_that_cannot_be_is_an_error() -> None:
 @pytest.mark.parametrize(
     "compute",
     [
-        lambda: Ratio([1], [1, 1], RATE).tally("ab"),
+        lambda: Ratio([1], [1, 1], RATE).tally("a"),
         lambda: Ratio([1], [1], RATE).tally("ab"),
         lambda: ratio_difference(Ratio([1], [1], RATE), Ratio([1, 0], [1, 1], RATE), "a"),
         lambda: mean_interval([1, 2, 3], "ab", signed=True),
