@@ -175,7 +175,8 @@ def mentions_in(text: str, resolver: Resolver) -> list[Mention]:
     while start := _START.search(text, position):
         at = start.start()
         path = _PATH.match(text, at)
-        mention = None if path else _mention(text, at, resolver)
+        parsed = () if path else (parse(text, at, resolver) for parse in _PARSERS)
+        mention = next(filter(None, parsed), None)
         if mention:
             mentions.append(mention)
         position = path.end() if path else mention.end if mention else at + 1
@@ -187,14 +188,6 @@ def mentions_in(text: str, resolver: Resolver) -> list[Mention]:
 def _is_target(square: Mention, after: Mention) -> bool:
     goes_there = square.text == after.text[-2:] and "x" not in after.text
     return goes_there and not after.weak and after.move not in (None, square.move)
-
-
-def _mention(text: str, at: int, resolver: Resolver) -> Mention | None:
-    for parse in (_parse_coordinates, _parse_san, _parse_pawn_move, _parse_words):
-        mention = parse(text, at, resolver)
-        if mention:
-            return mention
-    return None
 
 
 def _parse_coordinates(text: str, at: int, resolver: Resolver) -> Mention | None:
@@ -260,3 +253,6 @@ def _parse_words(text: str, at: int, resolver: Resolver) -> Mention | None:
     else:
         move = resolver.castling(long=bool(match["long"] or match["also_long"]))
     return Mention(at, match.end(), match[0], move, weak=True)
+
+
+_PARSERS = (_parse_coordinates, _parse_san, _parse_pawn_move, _parse_words)

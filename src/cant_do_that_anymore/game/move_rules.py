@@ -119,10 +119,6 @@ class Reply:
         """The index of each mention by its start offset."""
         return {mention.start: index for index, mention in enumerate(self.mentions)}
 
-    def stance(self, index: int) -> Stance:
-        """Return the stance on a mention."""
-        return self.analysis.stances[index]
-
     def stands(self, index: int) -> bool:
         """Whether a mention is neither rejected, there or later, nor an example."""
         before = self.text[max(0, self.mentions[index].start - 60) : self.mentions[index].start]
@@ -131,7 +127,9 @@ class Reply:
             r"|\blike\W*$",
             before,
         )
-        rejected = self.stance(index) is Stance.REJECTED or self.analysis.is_rejected_later(index)
+        rejected = self.analysis.stances[
+            index
+        ] is Stance.REJECTED or self.analysis.is_rejected_later(index)
         return not rejected and not example
 
     def is_own(self, index: int) -> bool:
@@ -292,7 +290,7 @@ def _is_corrected(reply: Reply, last: int) -> bool:
     """Whether the text later chooses another move and calls that a correction."""
     for index in range(last, len(reply.mentions)):
         other = reply.mentions[index]
-        named = reply.stance(index) in (Stance.CHOSEN, Stance.PLAIN)
+        named = reply.analysis.stances[index] in (Stance.CHOSEN, Stance.PLAIN)
         if named and other.move != reply.mentions[last].move:
             between = reply.text[reply.mentions[last].end : other.end + 12]
             return bool(_CORRECTION.search(between))
@@ -348,7 +346,10 @@ def leading_move(reply: Reply) -> chess.Move | None:
         return None
     if len(reply.mentions) > 1:
         between = reply.text[first.end : reply.mentions[1].start]
-        listed = not re.search(r"[^\W\d]{3}", between) and reply.stance(1) is not Stance.REJECTED
+        listed = (
+            not re.search(r"[^\W\d]{3}", between)
+            and reply.analysis.stances[1] is not Stance.REJECTED
+        )
         lines = any(re.search(r"\n\W*$", reply.text[: m.start]) for m in reply.mentions[1:])
         if listed or lines or re.search(r"\bor\b|\?", between):
             return None

@@ -219,9 +219,8 @@ def _parse_line(line: bytes, where: str) -> Position:
     except InvalidInput as problem:
         raise InvalidInput(f"{where}: {problem}") from None
     except ValueError:
-        raise InvalidInput(
-            f"{where}: not a position as one JSON object: {_excerpt(line)}"
-        ) from None
+        text = shortened(line.decode("utf-8", "replace").strip())
+        raise InvalidInput(f"{where}: not a position as one JSON object: {text}") from None
     if not position.special_moves:
         raise InvalidInput(f"{where}: no special move ('next_filtered_moves' is missing or empty)")
     return position
@@ -244,8 +243,3 @@ def _check_moves(position: Position, rules: Rules) -> None:
             raise InvalidInput(
                 f"{uci!r} is no special move: it is not one of the {rules.affected_moves_label}"
             )
-
-
-def _excerpt(line: bytes) -> str:
-    text = line.decode("utf-8", "replace").strip()
-    return repr(text if len(text) <= 60 else text[:60] + "...")

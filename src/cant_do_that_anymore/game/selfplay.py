@@ -113,14 +113,19 @@ def play_positions(
         InvalidInput: if ``rules`` are not a piece swap that forbids something.
         Incomplete: if too many games in a row give no new position.
     """
-    swap = _require_piece_swap(rules)
+    check_forbids_something(rules)
+    if not isinstance(rules, PieceSwap):
+        raise InvalidInput(
+            f"an engine can only play rules by which one piece moves as another, not {rules.key}: "
+            "measure with --eval all"
+        )
     quota = math.ceil(count / STRATA)
     filled: Counter[int] = Counter()
     seen: set[tuple[str, ...]] = set()
     idle_games = 0
     for game in itertools.count():
         random = Random(f"{seed} {game}")
-        offered = _by_stratum(game, play_game(engine, swap, random, play), swap, seen)
+        offered = _by_stratum(game, play_game(engine, rules, random, play), rules, seen)
         wanted = [stratum for stratum in offered if filled[stratum] < quota]
         chosen = _choose_strata(wanted, filled, random, play)
         for stratum in chosen:
@@ -224,13 +229,3 @@ def _choose_strata(
         if all(abs(stratum - other) >= play.apart for other in chosen):
             chosen.append(stratum)
     return sorted(chosen[: play.per_game])
-
-
-def _require_piece_swap(rules: Rules) -> PieceSwap:
-    check_forbids_something(rules)
-    if not isinstance(rules, PieceSwap):
-        raise InvalidInput(
-            f"an engine can only play rules by which one piece moves as another, not {rules.key}: "
-            "measure with --eval all"
-        )
-    return rules

@@ -15,7 +15,7 @@ _WORDS = {
     **dict.fromkeys(("yes", "legal", "true", "yeah", "yep", "yup", "correct", "allowed"), True),
     **dict.fromkeys(("ja", "oui", "sí", "si", "да", "是", "はい"), True),
     **dict.fromkeys(("no", "illegal", "false", "nope", "nah", "incorrect"), False),
-    **dict.fromkeys(("not legal", "not allowed"), False),
+    **dict.fromkeys(("not", "not legal", "not allowed"), False),
     **dict.fromkeys(("nein", "non", "нет", "否", "いいえ"), False),
 }
 _SURELY = r"(?:absolutely|certainly|definitely|of course|clearly|obviously|surely|most)"
@@ -128,8 +128,6 @@ def _whole_line(text: str, move: str) -> Said:
     words = [" ".join(re.findall(r"[\w']+", line)).lower() for line in lines]
     words = [re.sub(rf"^{_SURELY} (?=\w)", "", word) for word in words]
     readings = {_WORDS[word] for word in words if word in _WORDS}
-    if words == ["not"]:
-        return {False}
     if words and words[-1] in _WORDS:
         return readings
     if words and words[0] in _WORDS:

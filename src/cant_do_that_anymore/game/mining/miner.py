@@ -8,6 +8,7 @@ A pure function mines each block of games, so it does not matter where it runs::
 import json
 import logging
 import os
+import re
 import signal
 import sqlite3
 from collections import Counter, deque
@@ -143,6 +144,7 @@ _CACHE_KB = 64_000  # memory for digests of positions; SQLite moves the rest to 
 
 NOT_STANDARD = "set-up position or other variant"
 LOW_RATING = "rating too low or unknown"
+_openings = lru_cache(maxsize=1)(Openings)  # one tree per process, which all blocks share
 _STANDARD_NAMES = {"standard", "chess", "normal"}
 
 
@@ -218,9 +220,9 @@ def mine(
     work, blocks = partial(mine_block, wanted=wanted), read_blocks(inputs)
     results = map_cluster(work, blocks, cluster) if cluster else map_processes(work, blocks, jobs)
     left = limit
-    with closing(results), closing(_SeenDigests()) as seen:
+    with closing(results), closing(_digest_table()) as seen:
         for mined in results:
-            positions = [p for p in mined.found if not unique or seen.add(p.digest)][:left]
+            positions = [p for p in mined.found if not unique or _is_new(p.digest, seen)][:left]
             yield replace(mined, found=positions)
             if left is not None:
                 left -= len(positions)
@@ -264,12 +266,6 @@ def _positions(text: bytes, game: Game, index: int, wanted: MiningCriteria) -> l
     return positions
 
 
-@lru_cache(maxsize=1)
-def _openings(rules: Rules) -> Openings:
-    """Return the tree of openings of this process, which all blocks share."""
-    return Openings(rules)
-
-
 def _encode(position: Position) -> MinedPosition:
     digest = blake2b(" ".join(position.moves).encode(), digest_size=16).digest()
     return MinedPosition(json.dumps(position.to_json()), digest)
@@ -285,14 +281,8 @@ def _reason_to_skip(text: bytes, game: Game, wanted: MiningCriteria) -> str | No
     if tags.get("Variant", "standard").lower() not in _STANDARD_NAMES:
         return NOT_STANDARD
     ratings = [tags.get(f"{side}Elo", "") for side in ("White", "Black")]
-    if not all(_is_at_least(wanted.min_elo, rating) for rating in ratings):
-        return LOW_RATING
-    return None
-
-
-def _is_at_least(least: int, rating: str) -> bool:
-    is_number = rating.isascii() and rating.isdigit() and len(rating) < 6
-    return not least or (is_number and int(rating) >= least)
+    numbers = [int(rating) if re.fullmatch("[0-9]{1,5}", rating) else 0 for rating in ratings]
+    return LOW_RATING if min(numbers) < wanted.min_elo else None
 
 
 def _source(tags: dict[str, str]) -> str | None:
@@ -306,20 +296,15 @@ def _source(tags: dict[str, str]) -> str | None:
     return "; ".join([players, *occasion]).strip("; ")[:MAX_SOURCE_LENGTH] or None
 
 
-class _SeenDigests:
-    """The digests seen so far, in a temporary file if they need too much memory."""
+def _digest_table() -> sqlite3.Connection:
+    """Create a table of the digests seen so far, in a temporary file if it needs much memory."""
+    database = sqlite3.connect("")
+    database.execute("PRAGMA journal_mode = OFF")  # nothing is ever rolled back
+    database.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
+    database.execute("CREATE TABLE seen (digest BLOB PRIMARY KEY) WITHOUT ROWID")
+    return database
 
-    def __init__(self) -> None:
-        self._database = sqlite3.connect("")
-        self._database.execute("PRAGMA journal_mode = OFF")  # nothing is ever rolled back
-        self._database.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
-        self._database.execute("CREATE TABLE seen (digest BLOB PRIMARY KEY) WITHOUT ROWID")
 
-    def add(self, digest: bytes) -> bool:
-        """Add a digest, and return whether it is new."""
-        row = self._database.execute("INSERT OR IGNORE INTO seen VALUES (?)", (digest,))
-        return row.rowcount == 1
-
-    def close(self) -> None:
-        """Delete all digests."""
-        self._database.close()
+def _is_new(digest: bytes, seen: sqlite3.Connection) -> bool:
+    """Whether a digest was not yet in the table, which now has it."""
+    return seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (digest,)).rowcount == 1

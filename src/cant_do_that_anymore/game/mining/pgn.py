@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from reprlib import repr as shortened
 from typing import NamedTuple
 
 from .inputs import Source, Unreadable, open_input, read_chunks
@@ -172,7 +173,7 @@ def moves_of(text: bytes, game: Game) -> Iterator[bytes]:
         elif kind == _RESULT:
             over = True
         else:
-            raise Damaged(f"unexpected {_excerpt(token[0])}")
+            raise Damaged(f"unexpected {shortened(token[0].strip().decode('utf-8', 'replace'))}")
     if depth:
         raise Damaged("a variation that is never closed")
 
@@ -230,8 +231,3 @@ def _split_untagged(text: bytes, game: Game) -> Iterator[Game]:
             yield Game(start, moves, cut)
             start = moves = cut
     yield Game(start, moves, end)
-
-
-def _excerpt(token: bytes) -> str:
-    text = token.strip().decode("utf-8", "replace")
-    return repr(text if len(text) <= 20 else text[:20] + "...")
