@@ -50,8 +50,8 @@ def test_a_run_under_rules_of_ones_own_is_read_back_only_with_them(tmp_path: Pat
         load(tmp_path / "run")
     with pytest.raises(InvalidInput, match="not under those given, 'no-castling'"):
         load(tmp_path / "run", rules=CATALOGUE["no-castling"])
-    told = cdta("compare", tmp_path / "run", tmp_path / "run", code=2)
-    assert "load(FOLDER, rules=...)" in told.stderr
+    result = cdta("compare", tmp_path / "run", tmp_path / "run", code=2)
+    assert "load(FOLDER, rules=...)" in result.stderr
 
 
 def test_rules_of_ones_own_are_diagnosed() -> None:

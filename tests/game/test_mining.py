@@ -135,7 +135,7 @@ def test_every_style_of_writing_gives_the_same_positions(
 
 
 @given(st.lists(GAMES.filter(bool), min_size=1, max_size=4))
-def test_games_without_tags_are_told_apart(games: list[list[chess.Move]]) -> None:
+def test_games_without_tags_are_separated(games: list[list[chess.Move]]) -> None:
     text = "".join(plain(moves).removeprefix(TAGS) for moves in games)
     assert lines(mined_text(text)) == special_moves(games, BISHOPS_AS_KNIGHTS, every=False)
 
@@ -245,31 +245,19 @@ def test_a_position_is_kept_once_by_the_order_of_its_moves_or_as_often_as_played
     other_move = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n\n"
     games = tmp_path / "x.pgn"
     games.write_text(ITALIAN + transposed + ITALIAN + other_move, encoding="utf-8")
-    for options, kept in (([], [0, 1]), (["--duplicates"], [0, 1, 2, 3])):
+    for options, games_found in (([], [0, 1]), (["--duplicates"], [0, 1, 2, 3])):
         found = cdta("mine", games, *options).stdout.splitlines()
-        assert [json.loads(line)["game_idx"] for line in found] == kept
+        assert [json.loads(line)["game_idx"] for line in found] == games_found
 
 
-CASTLING = """
-1. e4 e5 2. Nf3 Nf6 3. Be2 Be7 4. O-O O-O *
-
-[Event "Nobody castles"]
-
-1. e4 e5 2. Ke2 Ke7 *
-
-[Event "Black castles"]
-
-1. d4 d5 2. e4 Nc6 3. e5 Bf5 4. e6 Qd6 5. a3 O-O-O *
-"""
-
-
-def test_games_are_mined_for_the_moves_that_no_castling_forbids() -> None:
-    opening = ["e2e4", "e7e5", "g1f3", "g8f6", "f1e2", "f8e7"]
-    other_side = ["d2d4", "d7d5", "e2e4", "b8c6", "e4e5", "c8f5", "e5e6", "d8d6", "a2a3"]
-    assert lines(mined_text(CASTLING, MiningCriteria(CATALOGUE["no-castling"], every=True))) == [
-        (0, opening, "e1g1"),
-        (0, [*opening, "e1g1"], "e8g8"),
-        (2, other_side, "e8c8"),
+def test_castling_is_found_of_both_players_and_to_both_sides() -> None:
+    long = "1. d4 d5 2. e4 Nc6 3. e5 Bf5 4. e6 Qd6 5. a3 O-O-O *"
+    text = TAGS + "1. e4 e5 2. Nf3 Nf6 3. Be2 Be7 4. O-O O-O *\n\n" + TAGS + long
+    found = lines(mined_text(text, MiningCriteria(CATALOGUE["no-castling"], every=True)))
+    assert [(game, len(moves), special) for game, moves, special in found] == [
+        (0, 6, "e1g1"),
+        (0, 7, "e8g8"),
+        (1, 9, "e8c8"),
     ]
 
 
@@ -441,17 +429,14 @@ def test_ctrl_c_leaves_a_valid_file_of_what_was_found(
     assert [path.name for path in tmp_path.glob("pool*")] == [name]
 
 
-def test_the_output_can_be_read_as_a_pool(collection: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("limit", "summary"), [(100, "100 positions in"), (1, "1 position in")])
+def test_the_output_is_a_pool_and_the_summary_counts_it(
+    collection: Path, tmp_path: Path, limit: int, summary: str
+) -> None:
     output = tmp_path / "new" / "pool.jsonl"
-    result = cdta("mine", collection, "--limit", "100", "-o", output, code=0)
-    assert "100 positions in" in result.stderr
-    assert len(read_positions(output, BISHOPS_AS_KNIGHTS)) == 100
-
-
-def test_one_position_in_one_game_is_said_so(tmp_path: Path) -> None:
-    (tmp_path / "one.pgn").write_text("1. e4 e5 2. Bc4 Nc6 *\n")
-    result = cdta("mine", tmp_path / "one.pgn", "-o", tmp_path / "pool.jsonl")
-    assert result.stderr.splitlines()[-1].startswith("1 position in 1 game, ")
+    result = cdta("mine", collection, "--limit", limit, "-o", output, code=0)
+    assert result.stderr.splitlines()[-1].startswith(summary)
+    assert len(read_positions(output, BISHOPS_AS_KNIGHTS)) == limit
 
 
 @pytest.mark.parametrize(

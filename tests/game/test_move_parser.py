@@ -207,6 +207,6 @@ def test_a_position_may_be_given_as_fen_with_the_moves_before_it() -> None:
         ({"fen": chess.STARTING_FEN, "moves": "hm"}, "not a move in UCI such as 'e2e4': 'hm'"),
     ],
 )
-def test_bad_input_is_told_in_one_sentence(given_as: dict[str, str], problem: str) -> None:
+def test_bad_input_is_named_in_one_sentence(given_as: dict[str, str], problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
         read_move("e2e4", **given_as)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.formatting import visible
-from cant_do_that_anymore.game.notation import notate, notate_game, with_move_numbers
+from cant_do_that_anymore.game.notation import notate
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.report.svg import tag
 
@@ -24,14 +24,6 @@ def test_any_move_can_be_written_and_leaves_the_board_alone(
     if start != end:
         assert notate(board, start + end + promotion)
         assert board.fen() == before
-
-
-def test_moves_that_only_the_changed_rules_allow_name_both_squares() -> None:
-    assert notate_game(["d2d4", "g8f6", "f1g3"]) == ["d4", "Nf6", "Bf1-g3"]
-
-
-def test_games_are_numbered() -> None:
-    assert with_move_numbers(notate_game(["e2e4", "e7e5", "g1f3"])) == "1. e4 e5 2. Nf3"
 
 
 @given(st.text(st.characters(), max_size=50))

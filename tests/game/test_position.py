@@ -14,7 +14,7 @@ from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import Position, read_positions, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
-from testing import POOL, needs_posix, open_pipe
+from testing import POOL
 
 GOOD = {"game_idx": 4, "previous_moves": ["e2e4", "b7b6", "d2d4"], "next_filtered_moves": ["c8b7"]}
 POSITION = Position(4, ("e2e4", "b7b6", "d2d4"), ("c8b7",))
@@ -62,6 +62,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, name: str) -> None:
         ("3", "not a position"),
         ('{"previous_moves": [], "game_idx": "x"}', "not a position"),
         ({"game_idx": 1, "next_filtered_moves": ["c8b7"]}, "'previous_moves' is missing"),
+        ({"previous_moves": [], "next_filtered_moves": ["c8b7"]}, "'game_idx' is missing"),
         ({**GOOD, "next_filtered_moves": []}, "no special move"),
         ({**GOOD, "previous_moves": ["e2e5"]}, "move 1, 'e2e5', is not legal"),
         ({**GOOD, "previous_moves": ["e2e4", "zz"]}, "move 2 is no UCI move"),
@@ -105,12 +106,6 @@ def test_fields_of_another_kind_are_no_position(damage: dict[str, object]) -> No
         Position.from_json(GOOD | damage)
 
 
-def test_a_missing_field_is_a_key_error() -> None:
-    for missing in ("game_idx", "previous_moves"):
-        with pytest.raises(KeyError, match=missing):
-            Position.from_json({key: value for key, value in GOOD.items() if key != missing})
-
-
 @given(st.binary(max_size=300))
 def test_arbitrary_bytes_are_refused_in_one_sentence(content: bytes) -> None:
     with TemporaryDirectory() as folder:
@@ -152,10 +147,3 @@ def test_the_shipped_datasets_are_members_of_the_pool() -> None:
         "gpt-4-0314": 3_114,
     }
     assert datasets["gpt-4-0314"].positions[0].moves == ("b2b3", "e7e5")
-
-
-@needs_posix
-def test_a_pipe_is_written_to_and_never_replaced(tmp_path: Path) -> None:
-    with open_pipe(tmp_path / "pipe") as sent:
-        write_positions(tmp_path / "pipe", [POSITION])
-        assert json.loads(sent()) == GOOD
