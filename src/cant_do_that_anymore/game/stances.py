@@ -41,14 +41,18 @@ _FORBIDDEN = (
     r"|not (?:actually |even |now |currently |a |an |any |strictly |anymore |really )*"
     r"(?:legal|allowed|possible|permitted|valid|available|playable|option|move\b|choice)"
 )
+# Adjectives of the rules before the change.
+OLD = (
+    "standard|normal|regular|ordinary|usual|traditional|classical|conventional|orthodox|original"
+    "|old|real"
+)
 _OLD_RULES = (
     r"(?:normal|usual|ordinar|typical|habit|tradition|instinct)\w*|otherwise|temp(?:ted|ting|tation)"
-    r"|(?:standard|regular|classical|orthodox|conventional|real|old) (?:chess|rules|move|play|game)"
+    rf"|(?:{OLD}) (?:chess|rules|move|play|game)"
 )
 _OLD_SCOPE = re.compile(
     r"(?:[^.!?\n;]{0,40}?\b(?:in|under|by|with|for) (?:the |a )?|[ (\[]*)"
-    r"(?:standard|regular|normal|ordinary|usual|classical|orthodox|traditional|conventional|old"
-    r"|original)\b|[^.!?\n;,]{0,20}\bwhat (?:I|one)(?:'d| would)\b",
+    rf"(?:{OLD})\b|[^.!?\n;,]{{0,20}}\bwhat (?:I|one)(?:'d| would)\b",
     re.IGNORECASE,
 )
 _REJECTED_BEFORE = re.compile(

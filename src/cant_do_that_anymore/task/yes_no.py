@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..game.reply_text import plain_text
+from ..game.stances import OLD
 
 # What a rule reads: both if the reply contradicts itself, nothing if the rule does not apply.
 Said = set[bool]
@@ -59,8 +60,7 @@ _DOUBTS = re.compile(
     re.IGNORECASE,
 )
 _STANDARD = re.compile(
-    r"\b(?:standard|normal|regular|ordinary|usual|traditional|classical|conventional|orthodox"
-    r"|original|old|real)(?: \w+)? (?:chess|rules?|game|circumstances|play)\b"
+    rf"\b(?:{OLD})(?: \w+)? (?:chess|rules?|game|circumstances|play)\b"
     r"|\b(?:normally|usually|ordinarily|traditionally|used to|was|were|before)\b",
     re.IGNORECASE,
 )
