@@ -149,24 +149,20 @@ _VERB = (
     r"|proceed|settled?|prefer|promote|start|open|begin|bring|retreat|place|execut(?:e|ed))"
 )
 _CHOICE = re.compile(
-    r"(?:\b(?:I|we)(?:'ll| will| shall|'m| am|'d| would|'ve| have| must| should)?"
+    r"(?P<speaker>\b(?:I|we)(?:'ll| will| shall|'m| am|'d| would|'ve| have| must| should)?"
     r"(?: (?:going|like|want|need|have|choose|decide|decided|chose|opt|now|then|therefore|thus"
     r"|hence|instead|simply|just|finally|to|also|still|tentatively|again|only|be))*"
     rf" {_VERB}\b|\blet(?:'s| us| me)(?: \w+)? {_VERB}\b"
+    r"|\bmy (?:reply|answer|response|move|choice|pick)\b[^.!?\n]{0,30}?\bis\b"
+    r"|\b(?:ich (?:spiele|ziehe|wähle)|je joue|je choisis|juego|muevo|gioco)\b)"
     r"|\b(?:best|strongest|right|correct|legal|safest|only|better|chosen|final|reasonable|good)"
     r" (?:\w+ ){0,2}?(?:move|choice|answer|option|reply|response|continuation|alternative)\b"
     r"[^.!?\n]{0,30}?\b(?:is|be|seems|remains)\b"
-    r"|\b(?:so|therefore|thus|hence|instead(?! of)|accordingly|consequently|going with|also"
+    r"|(?P<connective>\b(?:so|therefore|thus|hence|instead(?! of)|accordingly|consequently|also"
     r"|donc)\b(?! as\b| far\b| is\b| are\b| does\b| do\b)"
-    r"|\bmy (?:reply|answer|response|move|choice|pick)\b[^.!?\n]{0,30}?\bis\b"
-    r"|\b(?:new rules|this variant|this game|these rules|now|here|legal)\s*:"
-    r"|\b(?:ich (?:spiele|ziehe|wähle)|je joue|je choisis|juego|muevo|gioco)\b"
-    r"|^\W*(?:play|push|move|answer)\b|[-=]>)",
+    r"|\b(?:new rules|this variant|this game|these rules|now|here|legal)\s*:|(?P<arrow>[-=]>))"
+    r"|\bgoing with\b|^\W*(?:play|push|move|answer)\b",
     re.IGNORECASE,
-)
-_I_PLAY = re.compile(r"I\b|we\b|let|my|ich|je|juego|muevo|gioco|[-=]>", re.IGNORECASE)
-_CONNECTIVE = re.compile(
-    r".*:|also|donc|so|therefore|thus|hence|instead|accordingly|consequently|[-=]>", re.IGNORECASE
 )
 _PREDICATE = re.compile(
     r"[\s\"')\]]*(?:is|are|was|were|will|would|can|could|has|looks|seems|might|may|does|fails|loses"
@@ -299,10 +295,10 @@ class StanceAnalysis:
         if not choices or _DOUBT_AFTER.match(after):
             return False
         choice = choices[-1]
-        if _CONNECTIVE.fullmatch(choice[0]) and _PREDICATE.match(after):
+        if choice["connective"] and _PREDICATE.match(after):
             return False
         subject = _CLAUSE_END.split(before[: choice.start()])[-1]
-        if not _I_PLAY.match(choice[0]) and self._aside.search(subject):
+        if not (choice["speaker"] or choice["arrow"]) and self._aside.search(subject):
             return False
         rest = before[choice.end() :]
         if mention.weak and not _SHORT_REST.fullmatch(rest):
