@@ -378,7 +378,8 @@ def only_move(reply: Reply) -> chess.Move | None:
         return None
     move = moves.pop()
     forbidden = move and reply.rules.forbids(reply.board, move)
-    return None if forbidden and any(map(reply.analysis.may_be_refused, plain)) else move
+    refused = re.search(r"\bbut\b", reply.text) or any(map(reply.analysis.may_be_refused, plain))
+    return None if forbidden and refused else move
 
 
 Rule = Callable[[Reply], chess.Move | None]
