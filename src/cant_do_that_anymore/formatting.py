@@ -71,9 +71,9 @@ def percentage(share: Number, digits: int = 1) -> str:
     """Format a share as a percentage, with a dash for None.
 
     >>> percentage(0.25), percentage(0.25, 0), percentage(None)
-    ('25.0 %', '25 %', '–')
+    ('25.0%', '25%', '–')
     """
-    return "–" if share is None else f"{100 * share:.{digits}f} %"
+    return "–" if share is None else f"{100 * share:.{digits}f}%"
 
 
 def brief(value: Number) -> str:

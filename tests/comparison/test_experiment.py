@@ -144,7 +144,7 @@ def test_a_model_that_chats_does_not_win_and_is_marked(whole: tuple[Done, Path])
     assert first.startswith("adapts ")
     assert last.startswith("chatty (!) ")
     assert " -1.00 " in last
-    assert last.endswith("100 %")
+    assert last.endswith("100%")
     assert any("answers that name no move" in line for line in printed)
     row = table(out)["chatty", "all"]
     assert float(row["variant_impact_factor"]) == -1
@@ -648,9 +648,9 @@ def written_in(picture: Path) -> list[str]:
 def test_bars_have_any_forbidden_moves_beside_the_special_ones(tmp_path: Path) -> None:
     group = [shifting(), of_the_original(tmp_path)]
     texts = written_in(bar_chart(group, tmp_path / "bars")[1])
-    numbers = [text for text in texts if re.fullmatch(r"\d+ %|–", text)]
+    numbers = [text for text in texts if re.fullmatch(r"\d+%|–", text)]
     # By column, by rules, by model.
-    assert numbers == ["100 %", "100 %", "50 %", "0 %", "100 %", "–", "100 %", "–"]
+    assert numbers == ["100%", "100%", "50%", "0%", "100%", "–", "100%", "–"]
     assert "other forbidden moves" in texts
 
 

@@ -60,7 +60,7 @@ def test_models_of_known_score_have_no_bounds_and_say_what_they_do() -> None:
     assert adapts.results.metrics["adaptation_rate"] == 1
     assert not deaf.results.bounds and not adapts.results.bounds
     assert headline(deaf).endswith("no evidence that the model adapts.")
-    assert headline(adapts).endswith("takes away 100.0 % of the habit.")
+    assert headline(adapts).endswith("takes away 100.0% of the habit.")
 
 
 def test_beside_its_numbers_stands_what_they_mean() -> None:
@@ -85,11 +85,11 @@ def test_silence_when_the_rules_change_is_no_effect() -> None:
     assert (bounds.low, bounds.high) == (-1, 0)
     assert bounds.complete is None
     assert "too many answers name no move to tell" in headline(run)
-    assert any("100.0 % under the changed rules (30 unreadable)" in note for note in run.notes)
+    assert any("100.0% under the changed rules (30 unreadable)" in note for note in run.notes)
 
 
 def test_replies_cut_off_under_one_condition_only_claim_nothing() -> None:
-    """15 % cut off for a model deaf to rules once made "takes away 16.6 % of the habit"."""
+    """15% cut off for a model deaf to rules once made "takes away 16.6% of the habit"."""
     run = planned((*KEPT, 850), ("special", "truncated", 150))
     bounds = run.results.bounds[IMPACT]
     assert run.results.metrics[IMPACT] == pytest.approx(-0.15)
@@ -134,7 +134,7 @@ def test_an_effect_that_no_junk_could_explain_is_claimed_with_its_interval() -> 
     interval = run.results.intervals[IMPACT]
     least, most = -100 * interval.high, -100 * interval.low
     assert least < 80 < 90 < most
-    assert f"takes away between {least:.1f} % and {most:.1f} % of the habit (95% " in headline(run)
+    assert f"takes away between {least:.1f}% and {most:.1f}% of the habit (95% " in headline(run)
 
 
 @pytest.mark.parametrize(("n", "few", "many"), [(40, 1, 4), (300, 2, 6), (1000, 3, 10)])
@@ -222,7 +222,7 @@ def test_few_samples_are_said_to_be_too_few_instead(pair: tuple[Said, Said]) -> 
 
 def test_the_diagonal_eval_says_what_it_counts_and_what_chance_would_give() -> None:
     run = measure("cdta/random", eval="all_diagonal", n=50)
-    assert "moves a bishop diagonally in 0.0 % of 50 positions" in headline(run)
+    assert "moves a bishop diagonally in 0.0% of 50 positions" in headline(run)
     assert "moving at random would give" in headline(run)
     level = run.results.metrics["random_special_proportion"]
     share = run.results.metrics["predicted_move_proportion"]

@@ -296,7 +296,7 @@ def test_the_estimate_counts_the_samples_that_it_expects(server: Loopback) -> No
     assert first.measuring.requests == 2 * 378
     assert (
         "a precision of 0.1 takes about 378 samples if the model drops half of its habit (assumed "
-        "here), 567 if it drops none and 75 if it drops all (with 67 % special moves under the "
+        "here), 567 if it drops none and 75 if it drops all (with 67% special moves under the "
         "standard rules); -n allows 1,000"
     ) in first.assumptions
     rough = measured(server, drops_half, precision=0.2)

@@ -146,7 +146,7 @@ def test_the_page_tells_the_same_in_the_same_order() -> None:
         "Each model alone",
         "0.65 [ 0.61 , 0.69 ]",
         "gamma (!)",
-        "59.0 % no move",
+        "59.0% no move",
         "gamma: answers that name no move",
         "How it was made",
         "2026-01-01",

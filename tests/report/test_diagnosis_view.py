@@ -80,12 +80,12 @@ GUESSING = "(0 = guessing, 1 = always right)."
         (
             COUNTS,
             " of the habit. It can tell legal from illegal moves under the new rule: J = 0.921 {J} "
-            f"{GUESSING} Where it knows the rule, it plays the forbidden move in 31.0 % of the "
-            "positions, and elsewhere in 80.0 %: a difference of -0.490 {effect}.",
+            f"{GUESSING} Where it knows the rule, it plays the forbidden move in 31.0% of the "
+            "positions, and elsewhere in 80.0%: a difference of -0.490 {effect}.",
         ),
         (
             {(True, True): 10, (True, False): 30},
-            "Where it knows the rule, it plays the forbidden move in 25.0 % of the positions.",
+            "Where it knows the rule, it plays the forbidden move in 25.0% of the positions.",
         ),
         (
             {(True, True): 1, (False, True): 30},
@@ -111,7 +111,7 @@ def test_the_headline_says_whether_it_knows_and_whether_knowing_helps(
     assert headline(run).endswith(told.format(J=j, effect=effect))
     if any(knows is None for knows, _ in counts):
         share = "100.0" if len(counts) == 1 else "75.0"
-        assert f"{share}\u00a0% about the forbidden move" in page(run)
+        assert f"{share}% about the forbidden move" in page(run)
 
 
 def test_unreadable_yes_no_answers_have_a_bar_of_their_own(typical: Run) -> None:
@@ -156,9 +156,9 @@ def test_knowing_is_told_without_a_habit_but_not_without_a_diagnosis(typical: Ru
 def test_the_terminal_shows_who_knows_and_who_drops_in_80_columns(typical: Run) -> None:
     lines = printed(typical).splitlines()
     (knows,) = [line for line in lines if line.startswith("knows the rule: 58")]
-    assert knows.split()[4:] == ["40", "69.0", "%", "18", "31.0", "%"]
+    assert knows.split()[4:] == ["40", "69.0%", "18", "31.0%"]
     assert "of 63 with the habit" in printed(typical)
-    assert "habits at controls: 100.0 % standard, 100.0 % placebo, 75.0 % changed" in lines
+    assert "habits at controls: 100.0% standard, 100.0% placebo, 75.0% changed" in lines
     for name in ("rule_knowledge", "knowing_effect", "specific_impact_factor", "collateral_change"):
         assert any(line.startswith(name) for line in lines)
     headings = next(line for line in lines if line.startswith("outcome"))

@@ -27,7 +27,7 @@ from ..metrics.stats.intervals import Interval
 from ..metrics.types import Bounds
 from .svg import Mark, intervals
 
-_UNBROKEN = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<] \d)|(?<=\bp [=<]) (?=\d)")
+_UNBROKEN = re.compile(r"(?<=\bp) (?=[=<] \d)|(?<=\bp [=<]) (?=\d)")
 _ASSETS = files("cant_do_that_anymore") / "report" / "assets"
 
 
@@ -59,8 +59,8 @@ def _environment() -> Environment:
 def _finalize(value: Any) -> Any:
     """Make control characters visible and spaces non-breaking in everything a template writes.
 
-    No line breaks between a number and its percent sign, or within a p-value. Markup that a filter
-    or a macro has escaped already is left as it is, except for control characters.
+    No line breaks within a p-value. Markup that a filter or a macro has escaped already is left as
+    it is, except for control characters.
     """
     if isinstance(value, Markup):
         return Markup(visible(value))

@@ -167,7 +167,7 @@ def stack(counts: Mapping[str, int]) -> Markup:
             tooltip = tag("title", f"{name}: {count:,} of {total:,}, {percentage(count / total)}")
             parts.append(tag("rect", tooltip, x=x, width=width, height=_ROW, class_=f"is-{name}"))
             start += count
-    label = ", ".join(f"{name} {100 * n / total:.0f} %" for name, n in counts.items() if n)
+    label = ", ".join(f"{name} {100 * n / total:.0f}%" for name, n in counts.items() if n)
     return tag(
         "svg", *parts, class_="stack", width="100%", height=_ROW, role="img", aria_label=label
     )
