@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+AXE = files("axe_playwright_python") / "axe.min.js"
 MISSING = (
     "no Chromium found: install it (apt install chromium, brew install --cask chromium, or "
     "playwright install chromium), or set CHROMIUM to the path of one"
@@ -137,6 +139,18 @@ class Opener:
             opened.page.mouse.move(0, 0)
             opened.requests.clear()
             self.free.append(opened)
+
+
+def serious_violations(page: Page) -> list[str]:
+    """What axe-core finds that keeps somebody from reading the page: rule, element, reason."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [
+        f"{violation['id']}: {node['html'][:200]} {node['failureSummary']}"
+        for violation in found
+        if violation["impact"] in ("serious", "critical")
+        for node in violation["nodes"]
+    ]
 
 
 def saved(run: Run, folder: Path) -> Path:

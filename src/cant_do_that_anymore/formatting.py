@@ -76,6 +76,18 @@ def percentage(share: Number, digits: int = 1) -> str:
     return "–" if share is None else f"{100 * share:.{digits}f}%"
 
 
+def rounded(share: float | None) -> str:
+    """Format a share in whole percent, but never round to "none" or "all".
+
+    >>> rounded(0.314), rounded(0.997), rounded(1.0), rounded(-0.004)
+    ('31%', '99.7%', '100%', '-0.4%')
+    """
+    if share is None:
+        return percentage(None)
+    nearly = round(share, 2) in (0, 1) and share not in (0, 1)
+    return percentage(share, 1 if nearly else 0)
+
+
 def brief(value: Number) -> str:
     """Format a metric with two decimals, where there is no room for more.
 
@@ -93,14 +105,14 @@ def p_value(p: Number) -> str:
 
 
 def dollars(amount: float | None) -> str:
-    """Format an amount of money; below a dollar with four decimals.
+    """Format an amount of money in dollars and cents.
 
-    >>> dollars(0.0123), dollars(12.3), dollars(None)
-    ('$0.0123', '$12.30', 'cost unknown')
+    >>> dollars(0.0123), dollars(12.3), dollars(0.0001), dollars(None)
+    ('$0.01', '$12.30', '<$0.01', 'cost unknown')
     """
     if amount is None:
         return "cost unknown"
-    return f"${amount:,.2f}" if amount >= 1 or amount == 0 else f"${amount:.4f}"
+    return "<$0.01" if 0 < amount < 0.005 else f"${amount:,.2f}"
 
 
 def minus(text: str) -> str:

@@ -30,6 +30,7 @@ from cant_do_that_anymore.game.rules import CATALOGUE, board_after, rules_named
 from cant_do_that_anymore.report.document import build_document
 from cant_do_that_anymore.report.plots.headlines import headline_chart
 from cant_do_that_anymore.report.plots.shares import bar_chart, line_chart
+from cant_do_that_anymore.report.plots.style import save_chart
 from cant_do_that_anymore.report.tables import experiment_table
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
@@ -139,7 +140,7 @@ def test_a_model_that_chats_does_not_win_and_is_marked(whole: tuple[Done, Path])
     verdicts = re.sub(r"\s+", " ", done.stdout.partition("\n\n")[0])
     assert "do: adapts adapts most; its lead over other is significant: " in verdicts
     assert "chatty's drop is off-task replies: 100% of its answers contain no" in verdicts
-    rows = printed[printed.index("all: Bishops move as knights do") :][:12]
+    rows = printed[printed.index("Bishops move as knights do") :][:12]
     first, *_, last = (line for line in rows if line.startswith(MODELS))
     assert first.startswith("adapts ")
     assert last.startswith("chatty (!) ")
@@ -349,7 +350,7 @@ def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Pat
     assert again.returncode == 0
     assert len(server.requests) == asked + LOOK
     verdict, rows = again.stdout.strip().split("\n\n")
-    assert verdict.startswith("**all: Bishops move as knights do.** other does not adapt ")
+    assert verdict.startswith("**Bishops move as knights do.** other does not adapt ")
     assert [line.count("|") for line in rows.splitlines()] == [11, 11, 11]
 
 
@@ -574,11 +575,11 @@ def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path
     done = run_command("--plots-only", tmp_path / "runs", "--out", out)
     assert done.returncode == 0, done.stderr
     verdicts, _, tables = done.stdout.partition("\n\n")
-    assert verdicts.count("all: Bishops move as knights do") == 2
-    headings = [line.strip() for line in tables.splitlines() if line.startswith("all: ")]
+    assert verdicts.count("Bishops move as knights do") == 2
+    headings = [line.strip() for line in tables.splitlines() if line.startswith("Bishops ")]
     assert headings == [
-        "all: Bishops move as knights do (positions selected by 2 of 3 draws at the",
-        "all: Bishops move as knights do",
+        "Bishops move as knights do (positions selected by 2 of 3 draws at the provider's",
+        "Bishops move as knights do",
     ]
     rows = {model: row["selection"] for (model, _), row in table(out).items()}
     assert rows == {"usual": "", "drawn": drawn.selection}
@@ -647,7 +648,7 @@ def written_in(picture: Path) -> list[str]:
 
 def test_bars_have_any_forbidden_moves_beside_the_special_ones(tmp_path: Path) -> None:
     group = [shifting(), of_the_original(tmp_path)]
-    texts = written_in(bar_chart(group, tmp_path / "bars")[1])
+    texts = written_in(save_chart(bar_chart, group, tmp_path / "bars")[1])
     numbers = [text for text in texts if re.fullmatch(r"\d+%|–", text)]
     # By column, by rules, by model.
     assert numbers == ["100%", "100%", "50%", "0%", "100%", "–", "100%", "–"]
@@ -656,26 +657,28 @@ def test_bars_have_any_forbidden_moves_beside_the_special_ones(tmp_path: Path) -
 
 def test_lines_have_any_forbidden_moves_where_they_are_known(tmp_path: Path) -> None:
     label = "any forbidden move"
-    assert label in written_in(line_chart([shifting()], tmp_path / "ours")[1])
-    assert label not in written_in(line_chart([of_the_original(tmp_path)], tmp_path / "theirs")[1])
+    assert label in written_in(save_chart(line_chart, [shifting()], tmp_path / "ours")[1])
+    assert label not in written_in(
+        save_chart(line_chart, [of_the_original(tmp_path)], tmp_path / "theirs")[1]
+    )
 
 
 def test_the_bars_axis_is_cut_to_the_data_and_says_so(tmp_path: Path) -> None:
     weak = played("m", "legal", lambda n: "special" if n < 2 else "legal", POOL[:40])
     cut, whole = (
-        written_in(bar_chart(group, tmp_path / name)[1])
+        written_in(save_chart(bar_chart, group, tmp_path / name)[1])
         for name, group in (("cut", entries_of([weak])), ("whole", [shifting()]))
     )
     assert "share of answers (the axis ends at 0.2)" in cut
     assert "share of answers" in whole
-    heading = "Special moves when bishops move as knights do (all, n = 40; 95% intervals)"
+    heading = "Special moves when bishops move as knights do (n = 40; 95% intervals)"
     assert heading in cut
 
 
 def test_runs_without_any_answer_have_pictures_without_a_bar(tmp_path: Path) -> None:
     nothing = entries_of([played("m", "error", "error", POOL[:1])])
     for draw in (bar_chart, headline_chart, line_chart):
-        assert draw(nothing, tmp_path / "nothing")[1].exists()
+        assert save_chart(draw, nothing, tmp_path / "nothing")[1].exists()
 
 
 def test_names_are_drawn_as_they_are_and_plots_repeat_exactly(
@@ -684,7 +687,7 @@ def test_names_are_drawn_as_they_are_and_plots_repeat_exactly(
     """A dollar sign begins no formula; a letter that the font lacks is spelled out."""
     group = [entry("$a_b^$"), entry("_hidden"), entry("模型")]
     for draw in (bar_chart, headline_chart, line_chart):
-        first, again = (draw(group, tmp_path / name) for name in ("first", "again"))
+        first, again = (save_chart(draw, group, tmp_path / name) for name in ("first", "again"))
         assert first[1].read_bytes() == again[1].read_bytes()
         texts = written_in(first[1])
         assert {"$a_b^$ (!)", "_hidden (!)", "⟨U+6A21⟩⟨U+578B⟩ (!)"} <= set(texts)

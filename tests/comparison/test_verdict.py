@@ -265,7 +265,7 @@ def test_an_experiment_notes_all_differences_except_its_efforts() -> None:
     runs = [played("a", settings=Settings(reasoning_effort=effort)) for effort in efforts]
     assert not group_notes(entries_of(runs))
     assert group_notes(entries_of([*runs, played("b", settings=Settings(0.0))])) == [
-        "all: these runs differ in the temperature that was used, which may explain the difference "
+        "these runs differ in the temperature that was used, which may explain the difference "
         "(a effort low: 1; a effort high: 1; b its own effort: 0)"
     ]
 

@@ -13,7 +13,7 @@ from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.pools import Pool, positions_for
 from cant_do_that_anymore.datasets.storage import rates_on_common, shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.report.run_page import headline
+from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.storage import save_run
 from players import in_every_second
 from testing import POOL, Loopback, Serve, Spec, cdta, habit, measure, openai_server, perfect
@@ -50,7 +50,7 @@ def test_a_run_on_it_says_so_everywhere_and_goes_on_saying_so(serve: Serve, tmp_
     )
     assert not later.dataset.built_now
     assert later.dataset.provenance.endswith("questions of the pool common")
-    assert "of 10 positions of the pool common under the standard rules" in headline(now)
+    assert "of 10 positions of the pool common under standard rules" in headline(now)
     assert "pool" not in headline(usual) + usual.dataset.provenance
     save_run(now, tmp_path / "run")
     assert load(tmp_path / "run").dataset.pool_name == "common"

@@ -13,11 +13,12 @@ from inspect_ai.model import GenerateConfig, ModelAPI, ModelOutput, modelapi
 from inspect_ai.model._model_call import ModelCall
 from rich.console import Console
 
+from cant_do_that_anymore.formatting import rounded
 from cant_do_that_anymore.game.position import Position, write_positions
 from cant_do_that_anymore.metrics.bounds import interval_of
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE, measures_for
 from cant_do_that_anymore.metrics.stopping import on_precision
-from cant_do_that_anymore.report.run_page import headline
+from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, save_run
@@ -53,27 +54,35 @@ def planned(*counted: Counted) -> Run:
     return run_of(list(zip(POOL, told, strict=False)))
 
 
+def uptake_interval(run: Run) -> str:
+    interval = run.results.intervals[UPTAKE]
+    return f"[{rounded(interval.low)}, {rounded(interval.high)}]"
+
+
 def test_models_of_known_score_have_no_bounds_and_say_what_they_do() -> None:
     deaf, adapts = measure(habit, n=40), measure(perfect, n=40)
     assert deaf.results.metrics[IMPACT] == deaf.results.metrics[UPTAKE] == 0
     assert (adapts.results.metrics[IMPACT], adapts.results.metrics[UPTAKE]) == (-1, 1)
     assert adapts.results.metrics["adaptation_rate"] == 1
     assert not deaf.results.bounds and not adapts.results.bounds
-    assert headline(deaf).endswith("no evidence that the model adapts.")
-    assert headline(adapts).endswith("takes away 100.0% of the habit.")
+    nothing = "There is no evidence that it follows the new rule: rule uptake 0%"
+    assert headline(deaf).endswith(f"{nothing} {uptake_interval(deaf)}.")
+    assert headline(adapts).endswith(
+        f"It follows the new rule in 100% {uptake_interval(adapts)} of the cases where it matters."
+    )
 
 
 def test_beside_its_numbers_stands_what_they_mean() -> None:
     console = Console(file=StringIO(), width=140)
     console.print(summary(planned((*KEPT, 3))))
-    rows = re.findall(r"^(\w+) .*\](.*)$", console.file.getvalue(), re.M)  # type: ignore[attr-defined]
+    rows = re.findall(r"^(\w.*?)  .*\](.*)$", console.file.getvalue(), re.M)  # type: ignore[attr-defined]
     assert {name: remark.strip() for name, remark in rows} == {
-        "variant_impact_factor": "perfect is -1",
-        "delta": "",
-        "predicted_move_proportion": "forbidden: 1.000",
-        "predicted_move_in_variant_proportion": "forbidden: 1.000",
-        "adaptation_rate": "perfect is 1",
-        "rule_uptake": "ignores rule: 0",
+        "Impact factor": "perfect is -1",
+        "Difference": "",
+        "Special move, standard rules": "forbidden: 1.000",
+        "Special move, changed rules": "forbidden: 1.000",
+        "Adaptation rate": "perfect is 1",
+        "Rule uptake": "ignores rule: 0",
     }
 
 
@@ -84,12 +93,12 @@ def test_silence_when_the_rules_change_is_no_effect() -> None:
     assert run.results.metrics[IMPACT] == -1
     assert (bounds.low, bounds.high) == (-1, 0)
     assert bounds.complete is None
-    assert "too many answers name no move to tell" in headline(run)
+    assert "Too many answers contain no move to tell" in headline(run)
     assert any("100.0% under the changed rules (30 unreadable)" in note for note in run.notes)
 
 
 def test_replies_cut_off_under_one_condition_only_claim_nothing() -> None:
-    """15% cut off for a model deaf to rules once made "takes away 16.6% of the habit"."""
+    """15% cut off for a model that ignores rules once made an effect of 16.6%."""
     run = planned((*KEPT, 850), ("special", "truncated", 150))
     bounds = run.results.bounds[IMPACT]
     assert run.results.metrics[IMPACT] == pytest.approx(-0.15)
@@ -99,7 +108,7 @@ def test_replies_cut_off_under_one_condition_only_claim_nothing() -> None:
     assert (interval.low, interval.high) == (bounds.lowest, bounds.highest)
     assert interval.low < -0.15 < 0 < interval.high
     assert interval.method == "score, bounded"
-    assert "takes away" not in headline(run)
+    assert "It follows the new rule in" not in headline(run)
 
 
 def test_answers_that_never_came_claim_nothing_either() -> None:
@@ -132,9 +141,10 @@ def test_a_number_lies_within_its_bounds_also_where_samples_are_left_out() -> No
 def test_an_effect_that_no_junk_could_explain_is_claimed_with_its_interval() -> None:
     run = planned(("special", "adapted", 80), (*KEPT, 10), ("special", "refused", 10))
     interval = run.results.intervals[IMPACT]
-    least, most = -100 * interval.high, -100 * interval.low
-    assert least < 80 < 90 < most
-    assert f"takes away between {least:.1f}% and {most:.1f}% of the habit (95% " in headline(run)
+    assert -interval.high < 0.8 < 0.9 < -interval.low
+    uptake = run.results.intervals[UPTAKE]
+    claimed = f"{rounded(uptake.low)} to {rounded(uptake.high)} of the cases where it matters (95% "
+    assert f"It follows the new rule in {claimed}" in headline(run)
 
 
 @pytest.mark.parametrize(("n", "few", "many"), [(40, 1, 4), (300, 2, 6), (1000, 3, 10)])
@@ -167,10 +177,13 @@ def test_rule_uptake_is_not_earned_by_temperature() -> None:
 @pytest.mark.parametrize(
     ("outcomes", "sentence"),
     [
-        ([(*KEPT, 3)], "too few samples to tell whether the habit yields"),
-        ([(*KEPT, 200)], "no evidence that the model adapts"),
-        ([("legal", "special", 99), (*KEPT, 1)], "the habit grows"),
-        ([("legal", "legal", 5)], "there was no habit to drop"),
+        ([(*KEPT, 3)], "too few samples to tell whether it follows the new rule"),
+        ([(*KEPT, 200)], "no evidence that it follows the new rule"),
+        (
+            [("legal", "special", 99), (*KEPT, 1)],
+            "breaks the new rule more often after",
+        ),
+        ([("legal", "legal", 5)], "None of its moves under standard rules breaks the new rule"),
         ([(*KEPT, 1)], "of 1 position under"),
     ],
 )
@@ -222,8 +235,8 @@ def test_few_samples_are_said_to_be_too_few_instead(pair: tuple[Said, Said]) -> 
 
 def test_the_diagonal_eval_says_what_it_counts_and_what_chance_would_give() -> None:
     run = measure("cdta/random", eval="all_diagonal", n=50)
-    assert "moves a bishop diagonally in 0.0% of 50 positions" in headline(run)
-    assert "moving at random would give" in headline(run)
+    assert "moves a bishop diagonally in 20% of 50 positions under" in headline(run)
+    assert "(at random: " in headline(run)
     level = run.results.metrics["random_special_proportion"]
     share = run.results.metrics["predicted_move_proportion"]
     assert level and share is not None and abs(share - level) < 0.2

@@ -85,14 +85,14 @@ def test_the_terminal_tells_of_thinking(planted: Run) -> None:
     shown, metrics = printed(planted), planted.results.metrics
     around = r"([\d,]+) \[[\d,]+, [\d,]+\]"
     told = re.search(
-        rf"thinks {around} tokens under the standard rules and {around} under the changed ones: "
-        rf"{around} more",
+        rf"It uses {around} reasoning tokens under standard rules and {around} under the changed "
+        rf"ones: {around} more",
         shown,
     )
     assert told
     names = ("standard_thinking_tokens", "changed_thinking_tokens", "thinking_tokens_difference")
     assert list(told.groups()) == [f"{metrics[name]:,.0f}" for name in names]
-    assert f"temptation_rate {metrics['temptation_rate']:.3f} [" in shown
+    assert f"Temptation {metrics['temptation_rate']:.3f} [" in shown
 
 
 def test_a_run_read_back_or_rescored_tells_the_same(planted: Run, tmp_path: Path) -> None:

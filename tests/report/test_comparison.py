@@ -136,13 +136,14 @@ def test_markdown_is_a_table_in_which_names_stay_names() -> None:
 def test_the_page_tells_the_same_in_the_same_order() -> None:
     page = comparison_page(ranking_of_three(), Path())
     header, _, rest = page.partition("</header>")
-    assert "alpha adapts most; its lead over beta is significant" in header
+    assert "<h1>Do alpha, beta and gamma follow a new chess rule?</h1>" in header
     text = squeezed(re.sub(r"<[^>]+>", " ", rest)).replace("\xa0", " ")
     parts = [
-        "All on one dataset: both.jsonl",
+        "alpha adapts most; its lead over beta is significant",
         "alpha over beta 600 +25.0 +21.7 to +28.6 &lt; 0.001 significant",
         "beta over gamma 600 +40.0 −26.7 to +44.0 1.000 inconclusive",
         "Too many answers name no move to tell whether gamma and alpha differ",
+        "All on one dataset: both.jsonl",
         "Each model alone",
         "0.65 [ 0.61 , 0.69 ]",
         "gamma (!)",

@@ -18,7 +18,7 @@ from cant_do_that_anymore.comparison.experiment import specs_for
 from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.providers.base import Effort, Settings, Usage
-from cant_do_that_anymore.report.plots.curve import PANELS, curve_figure, has_curve
+from cant_do_that_anymore.report.plots.curve import PANELS, curve_chart, has_curve
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.types import Eval
@@ -93,7 +93,7 @@ def test_the_measured_curve_is_the_planted_one(measured: Measured) -> None:
 
 def test_every_point_of_the_picture_is_planted(measured: Measured) -> None:
     rows = table(measured.out)
-    figure = curve_figure(entries_at([measured.out]))
+    figure = curve_chart(entries_at([measured.out]))
     models = [text.get_text() for text in figure.legends[0].get_texts()]
     assert sorted(models) == sorted(KEPT)
     for axes, name in zip(figure.axes, PANELS, strict=True):
@@ -221,7 +221,7 @@ def test_a_curve_needs_two_efforts_on_the_same_positions() -> None:
 def test_every_point_is_in_the_picture_whatever_the_tokens(tokens: tuple[int, ...]) -> None:
     efforts: tuple[Effort, ...] = ("none", "low", "high")
     runs = [run("m", effort, n) for effort, n in zip(efforts, tokens, strict=True)]
-    for axes in curve_figure(entries_of(runs)).axes:
+    for axes in curve_chart(entries_of(runs)).axes:
         left, right = axes.get_xlim()
         ticks = [tick for tick in axes.get_xticks() if left <= tick <= right]
         assert left < min(tokens) <= max(tokens) < right
@@ -238,13 +238,13 @@ def test_labels_of_two_models_do_not_collide_and_more_have_a_legend_of_efforts()
         [run(model, effort, n) for effort, n in zip(efforts, tokens, strict=True)]
         for model in ("a", "b", "c")
     ]
-    two = curve_figure(entries_of([*of_models[0], *of_models[1]]))
+    two = curve_chart(entries_of([*of_models[0], *of_models[1]]))
     two.draw_without_rendering()
     for axes in two.axes:
         boxes = [text.get_window_extent() for text in axes.texts]
         assert len(boxes) == 2 * len(efforts)
         assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
-    three = curve_figure(entries_of(chain(*of_models)))
+    three = curve_chart(entries_of(chain(*of_models)))
     assert not any(axes.texts for axes in three.axes)
     told = [text.get_text() for text in three.legends[0].get_texts()]
     assert told == ["a", "b", "c", "effort: low", "effort: medium", "effort: high"]

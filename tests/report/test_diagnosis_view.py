@@ -1,25 +1,28 @@
 """Why the habit stays: the sentence, the lines in the terminal, the picture and its samples."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 from rich.console import Console
 
 from browser import Opener, saved
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
+from cant_do_that_anymore.formatting import brief, rounded
 from cant_do_that_anymore.game.position import Position, shipped_pool
+from cant_do_that_anymore.metrics.diagnosis import range_of
 from cant_do_that_anymore.metrics.groups import by_usualness, read_usualness, usualness
 from cant_do_that_anymore.providers import pocket
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.report.columns import as_rows
 from cant_do_that_anymore.report.document import build_document
-from cant_do_that_anymore.report.html import interval
 from cant_do_that_anymore.report.pages import experiment_page
-from cant_do_that_anymore.report.run_page import headline, page
+from cant_do_that_anymore.report.run_page import page
+from cant_do_that_anymore.report.sentences import diagnosis_answers, headline
 from cant_do_that_anymore.report.tables import experiment_table, summary
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.conditions import OF_DIAGNOSIS
@@ -34,7 +37,6 @@ COUNTS: Counts = {
     (False, True): 4,
 }
 """Samples that know the rule, and of those that keep the habit."""
-MEASURED = ("rule_knowledge", "knowing_effect")
 
 
 def asked(position: Position, knows: bool | None, keeps: bool) -> Asked:
@@ -65,61 +67,104 @@ def typical() -> Run:
     return diagnosed(COUNTS, [*(["special"] * 6), "legal", "legal"])  # type: ignore[list-item]
 
 
-def printed(run: Run) -> str:
+def printed(run: Run, *, verbose: bool = False) -> str:
     console = Console(width=80, record=True, file=StringIO())
-    console.print(summary(run))
+    console.print(summary(run, verbose=verbose))
     return console.export_text()
 
 
 GUESSING = "(0 = guessing, 1 = always right)."
+QUESTIONS = (
+    "Does it know the rule?",
+    "Does it stop?",
+    "Is it the rule, or any change of the prompt?",
+    "Is it this habit, or all play?",
+)
+
+
+def answers(run: Run) -> list[str]:
+    """The answers to the four questions, which page and terminal both show."""
+    found = diagnosis_answers(run)
+    assert tuple(found) == QUESTIONS
+    shown, told = (" ".join(text.split()) for text in (page(run), printed(run)))
+    for question, answer in found.items():
+        assert f"<dt>{question}</dt><dd>{escape(answer)}</dd>" in shown
+        assert f"{question} {answer}" in told
+    return list(found.values())
 
 
 @pytest.mark.parametrize(
-    ("counts", "told"),
+    ("counts", "knows", "stops"),
     [
         (
             COUNTS,
-            " of the habit. It can tell legal from illegal moves under the new rule: J = 0.921 {J} "
-            f"{GUESSING} Where it knows the rule, it plays the forbidden move in 31.0% of the "
-            "positions, and elsewhere in 80.0%: a difference of -0.490 {effect}.",
+            "Yes, it can tell legal from illegal moves under the new rule: "
+            f"J = 0.92 {{J}} {GUESSING}",
+            "Where it knows the rule, it plays the forbidden move in 31% {known} of the positions; "
+            "where it does not, in 80% {unknown}.",
         ),
         (
             {(True, True): 10, (True, False): 30},
-            "Where it knows the rule, it plays the forbidden move in 25.0% of the positions.",
+            "Yes,",
+            "Where it knows the rule, it plays the forbidden move in 25% {known} of the positions.",
         ),
         (
             {(True, True): 1, (False, True): 30},
-            f"There is no evidence that it knows the rule: J = 0.032 {{J}} {GUESSING}",
+            f"There is no evidence that it does: J = 0.03 {{J}} {GUESSING}",
+            "",
         ),
         (
             {(True, True): 10, (None, True): 30},
-            "Too few yes/no answers could be read to tell whether it knows the rule: "
-            f"J = {{J}} {GUESSING}",
+            f"We cannot tell: too few of its yes/no answers could be read, J = {{J}} {GUESSING}",
+            "",
         ),
         (
             {(None, True): 30},
-            "We cannot tell whether it knows the rule: none of its yes/no answers could be read.",
+            "We cannot tell: none of its yes/no answers could be read.",
+            "We cannot tell: there was no habit to stop.",
         ),
     ],
     ids=["helps", "always", "guesses", "few readable", "none readable"],
 )
-def test_the_headline_says_whether_it_knows_and_whether_knowing_helps(
-    counts: Counts, told: str
+def test_the_first_answers_say_whether_it_knows_and_whether_it_stops(
+    counts: Counts, knows: str, stops: str
 ) -> None:
     run = diagnosed(counts)
-    j, effect = (interval(run.results.intervals.get(name)) for name in MEASURED)
-    assert headline(run).endswith(told.format(J=j, effect=effect))
-    if any(knows is None for knows, _ in counts):
+
+    def around(name: str, form: Callable[[float], str]) -> str:
+        ends = range_of(run.results, name)
+        return f"[{form(ends[0])}, {form(ends[1])}]" if ends else ""
+
+    places = {
+        "J": around("rule_knowledge", brief),
+        "known": around("knowing_doing_gap", rounded),
+        "unknown": around("kept_without_knowing", rounded),
+    }
+    first, second, *_ = answers(run)
+    assert first.startswith(knows.format(**places))
+    assert second.startswith(stops.format(**places))
+    if any(known is None for known, _ in counts):
         share = "100.0" if len(counts) == 1 else "75.0"
         assert f"{share}% about the forbidden move" in page(run)
+
+
+def test_the_last_answers_say_whether_it_is_the_rule_and_this_habit(typical: Run) -> None:
+    *_, rule, habit = answers(typical)
+    assert rule.startswith("It is the rule: a placebo rule, which leaves the habit legal, changes ")
+    assert " it by 0% [" in rule and "; the new rule, compared with that, by -65% [" in rule
+    assert "at 8 control positions, where the usual move stays legal, it plays that in 75%" in habit
+    *_, rule, habit = answers(diagnosed({(True, True): 40}, ()))
+    assert rule.startswith("We see no effect of either: a placebo rule")
+    assert habit.startswith("We cannot tell: this run has no control positions")
 
 
 def test_unreadable_yes_no_answers_have_a_bar_of_their_own(typical: Run) -> None:
     silent = diagnosed({(True, True): 10, (False, True): 5, (None, True): 4, (None, False): 2})
     assert "Yes/no answers unreadable <span>6 of 21 with the habit" in page(silent)
-    assert "yes/no answers unreadable: 6" in printed(silent)
+    assert page(silent).count('class="swatch is-unclear-') == 2
+    assert "yes/no answers unreadable: 6" in printed(silent, verbose=True)
     assert "knowing=does+not+know+and+keeps" in page(silent)
-    assert "answers unreadable" not in page(typical) + printed(typical)
+    assert "answers unreadable" not in page(typical) + printed(typical, verbose=True)
 
 
 def test_where_the_placebo_moved_the_habit_nothing_is_claimed_about_the_rule(typical: Run) -> None:
@@ -134,33 +179,41 @@ def test_where_the_placebo_moved_the_habit_nothing_is_claimed_about_the_rule(typ
     )
     warning = "Not the effect of the rule: the placebo alone moved the habit."
     assert page(moved).count(warning) == 2 and warning not in page(typical)
-    (line,) = [line for line in printed(moved).splitlines() if line.startswith("corrected_imp")]
-    assert line.rstrip().endswith("see the note") and "see the note" not in printed(typical)
+    assert "so the rule may not be the cause" in headline(moved)
+    assert answers(moved)[2].startswith("We cannot tell: a placebo rule")
+    lines = printed(moved, verbose=True).splitlines()
+    (line,) = [line for line in lines if line.startswith("Corrected impact factor")]
+    assert line.rstrip().endswith("see the note")
+    assert "see the note" not in printed(typical, verbose=True)
     assert "specific</th>" in made_of(moved)
     assert ">–</td>" in made_of(moved).partition("why the habit stays</th>")[2]
     assert 'data-in="results.0.corrected_impact_factor"' not in made_of(moved)
     assert 'data-in="results.0.corrected_impact_factor"' in made_of(typical)
 
 
-def test_knowing_is_told_without_a_habit_but_not_without_a_diagnosis(typical: Run) -> None:
+def test_a_diagnosis_is_shown_without_a_habit_and_nothing_without_a_diagnosis() -> None:
     plain = played(positions=POOL[:1])
     position, told = asked(POOL[0], True, True)
     habitless = run_of([(position, {**told, "standard": "legal"})], plan_of(1, OF_DIAGNOSIS))
-    for run in (plain, habitless):
-        assert ("rule: J = " in headline(run)) == (run == habitless)
+    assert answers(habitless)[1] == "We cannot tell: there was no habit to stop."
     assert 'id="why"' in page(habitless)
+    assert diagnosis_answers(plain) == {}
     assert 'id="why"' not in page(plain) and 'name="knowing"' not in page(plain)
-    assert "with the habit" not in printed(plain)
+    assert "<code>cdta run --model some/model ... --diagnose</code>" in page(plain)
+    assert "with the habit" not in printed(plain, verbose=True)
 
 
-def test_the_terminal_shows_who_knows_and_who_drops_in_80_columns(typical: Run) -> None:
-    lines = printed(typical).splitlines()
+def test_the_terminal_shows_the_tables_of_a_diagnosis_only_if_verbose(typical: Run) -> None:
+    brief_lines, lines = (printed(typical, verbose=v).splitlines() for v in (False, True))
     (knows,) = [line for line in lines if line.startswith("knows the rule: 58")]
     assert knows.split()[4:] == ["40", "69.0%", "18", "31.0%"]
-    assert "of 63 with the habit" in printed(typical)
+    assert "of 63 with the habit" in printed(typical, verbose=True)
     assert "habits at controls: 100.0% standard, 100.0% placebo, 75.0% changed" in lines
-    for name in ("rule_knowledge", "knowing_effect", "specific_impact_factor", "collateral_change"):
-        assert any(line.startswith(name) for line in lines)
+    for title in ("Knowledge of the rule (J)", "Effect of knowing", "Specific impact factor"):
+        assert any(line.startswith(title) for line in lines)
+        assert not any(line.startswith(title) for line in brief_lines)
+    assert any(line.startswith("Rule uptake ") for line in brief_lines)
+    assert not any("_impact_factor" in line for line in lines)
     headings = next(line for line in lines if line.startswith("outcome"))
     names = ["outcome", "standard", "changed", "placebo", "reminded", "forbidden", "allowed"]
     assert headings.split() == names
@@ -273,13 +326,11 @@ def test_an_experiment_tells_who_knows_the_rule(typical: Run) -> None:
     console.print(experiment_table(ranked, build_document(ranked, Path())))
     assert "why the habit stays J" in console.export_text()
     made = made_of(typical, plain)
-    why, _, rest = made.partition('<th scope="col">why the habit stays</th>')[2].partition(
-        "</table>"
-    )
+    why, _, _ = made.partition('<th scope="col">why the habit stays</th>')[2].partition("</table>")
     shown = re.findall(r'data-in="results.0.(?:rule_knowledge|knowing_effect)">([−\d.]+)', why)
     assert shown == ["0.92", "−0.49"]
     assert "some/model" in why and "model-2" not in why
-    assert "J: knowledge of the rule" in rest
+    assert "J: knowledge of the rule" in made
     assert "why the habit stays" not in made_of(plain)
 
 

@@ -10,15 +10,17 @@ from urllib.parse import unquote, urlparse
 import pytest
 from playwright.sync_api import Browser, Page
 
-from browser import browser_or_skip
+from browser import browser_or_skip, serious_violations
 from cant_do_that_anymore.comparison.entries import entries_at, entries_of
-from cant_do_that_anymore.comparison.leaderboard import rankings
-from cant_do_that_anymore.formatting import duration, visible
+from cant_do_that_anymore.comparison.leaderboard import OUTCOMES, rankings
+from cant_do_that_anymore.formatting import dollars, duration, visible
+from cant_do_that_anymore.game.rules import rules_named
 from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.report.columns import VERDICTS
 from cant_do_that_anymore.report.document import Document, build_document
 from cant_do_that_anymore.report.pages import experiment_page, write
-from testing import cdta, played, serving
+from cant_do_that_anymore.runs.storage import load_run
+from testing import POOL, cdta, played, serving
 from thinkers import KEPT, planted_thinker
 
 EVIL = '--><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">\u202e\x1b]]>'
@@ -75,10 +77,9 @@ def test_the_page_is_readable_on_any_screen_and_asks_for_nothing(
     browser: Browser, experiment: Path, width: int, scheme: Literal["light", "dark"]
 ) -> None:
     page = opened(browser, experiment / "index.html", width, scheme)
-    assert page.locator("svg.plot").first.get_attribute("aria-label") == (
-        "The thinking curve (all-bishops-as-knights)"
-    )
-    assert page.locator("svg.plot").count() == 3
+    drawn = page.locator("svg.plot:visible")
+    assert drawn.count() == 1
+    assert drawn.get_attribute("aria-label") == "Reasoning tokens and rule uptake"
     heads, rows = (page.locator(f"table.board-of {part} .scale").first for part in ("thead", "td"))
     assert (heads.is_visible(), rows.is_visible()) == (width == 1440, width == 390)
     assert page.evaluate(
@@ -91,19 +92,65 @@ def test_the_page_is_readable_on_any_screen_and_asks_for_nothing(
     )
     assert ground == page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     assert ink == page.evaluate("getComputedStyle(document.body).color")
-    drawn = page.locator("svg.plot").first.bounding_box()
-    assert drawn
-    assert drawn["width"] > 1000  # on a small screen it is scrolled, and letters stay letters
+    box = drawn.bounding_box()
+    assert box and (box["width"] > 1000 if width == 1440 else 340 < box["width"] <= 350)
+    letters = drawn.evaluate(
+        "plot => plot.getBoundingClientRect().width / plot.viewBox.baseVal.width"
+    )
+    assert letters > 0.95  # of their size in points
 
 
-def test_the_verdict_is_the_first_thing_on_the_page(
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_page_is_accessible(
+    browser: Browser, experiment: Path, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    assert serious_violations(opened(browser, experiment / "index.html", width, scheme)) == []
+
+
+def test_the_verdict_is_the_first_result(
     browser: Browser, experiment: Path, told: Document
 ) -> None:
     page = opened(browser, experiment / "index.html", 1440)
     lede = page.locator(".lede").inner_text().replace("\xa0", " ")
     assert lede == told["verdicts"][0]["verdict"]
     box = page.locator(".lede").bounding_box()
-    assert box and box["y"] < 300
+    assert box and box["y"] < 1000
+
+
+def test_the_page_says_what_was_tested_before_the_verdict(
+    browser: Browser, experiment: Path, told: Document
+) -> None:
+    page = opened(browser, experiment / "index.html", 1440)
+    title = page.locator("h1").inner_text()
+    assert title == page.title() == told["title"]
+    assert title == "Do yielding and stubborn follow a new chess rule?"
+    text = page.locator("header").inner_text()
+    assert "positions from chess games" in text and "Rule uptake says how often" in text
+    run = load_run(next(experiment.glob("*/run.json")).parent)
+    assert page.locator("header pre").all_inner_texts() == [c.text for c in run.plan.conditions]
+    assert page.locator("header .board use").count() > 20
+    assert "... --diagnose" in page.locator("#leaderboard code").inner_text()
+    shown = page.locator("body").inner_text()
+    assert "`" not in shown and "all: " not in shown
+    swatches = page.locator(".key-of span").all_inner_texts()
+    used = [name for name in OUTCOMES if any(row[f"changed_{name}"] for row in told["results"])]
+    assert swatches == used
+
+
+def test_a_title_and_several_rules_are_shown_once(tmp_path: Path) -> None:
+    runs = [
+        played(model, plan={"change": rules_named(rules)}, positions=POOL[:40])
+        for model in ("a", "b")
+        for rules in ("bishops-as-knights", "no-castling")
+    ]
+    ranked = rankings(entries_of(runs))
+    text = experiment_page(ranked, build_document(ranked, tmp_path, "Habits <b>"))
+    assert "<h1>Habits &lt;b&gt;</h1>" in text
+    assert text.count('class="rule"') == 1
+    assert text.count("All on one dataset") == 1
+    assert text.count("<blockquote>") == 2
+    assert text.count('class="plot on-wide"') == 1
 
 
 def at(told: Any, path: str) -> Any:
@@ -117,6 +164,8 @@ def is_shown(path: str, kept: float, shown: str) -> bool:
     """Whether a number is written as its column has it."""
     if path.endswith("seconds"):
         return shown == duration(kept)
+    if path.endswith("dollars"):
+        return shown == dollars(kept)
     if path.endswith("_p") and kept < 0.001:
         return shown == "< 0.001"
     in_hundredths = "difference" in path or path.endswith("proportion")

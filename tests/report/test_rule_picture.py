@@ -25,11 +25,11 @@ def squares(pattern: str, board: str) -> str:
 def marks(rules: Rules) -> dict[str, str]:
     picture = rule_picture(rules)
     assert picture
-    dot = r'<circle cx="([\d.]+)" cy="([\d.]+)" r="\d" class="now {}"'
+    dot = r'<circle cx="([\d.]+)" cy="([\d.]+)" r="\d+" class="now {}(?: ring)?"'
     return {
         "new": squares(dot.format("new"), picture.board),
         "kept": squares(dot.format("kept"), picture.board),
-        "lost": squares(r'<path d="M([\d.]+) ([\d.]+)l', picture.board),
+        "lost": squares(r'<path d="M([\d.]+) ([\d.]+)l[^"]*" class="lost"', picture.board),
         "move": picture.move,
     }
 

@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 from playwright.sync_api import Browser
 
-from browser import Opener, saved
+from browser import Opener, saved, serious_violations
 from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.game.notation import notate
 from cant_do_that_anymore.game.position import Position, shipped_pool
@@ -19,7 +19,8 @@ from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.metrics.measures import MEASURES
 from cant_do_that_anymore.metrics.types import Measure
 from cant_do_that_anymore.providers.base import Answer, Settings, Usage
-from cant_do_that_anymore.report.run_page import headline, page
+from cant_do_that_anymore.report.run_page import page
+from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
@@ -39,7 +40,7 @@ HOSTILE = [
     "<svg onload=window.hacked=1><style>*{display:none}</style>",
 ]
 UPTAKE, IMPACT = (
-    "0:\u00a0ignores the rule, 1:\u00a0follows it",
+    "0%:\u00a0ignores the rule, 100%:\u00a0follows it",
     "0:\u00a0habit kept, −1:\u00a0dropped",
 )
 AFTER_E4 = Position(1, ("e2e4", "c7c5"), ("f1b5",))
@@ -184,6 +185,8 @@ def test_every_setting_and_all_that_identifies_the_model_is_told() -> None:
     more = make_dataclass("More", added, bases=(Settings,), frozen=True)
     run = run_of([], plan_of(settings=more(temperature=0.25)), identity={"stop_at": ["x", "y"]})
     made = page(run).partition('id="made"')[2]
+    changed, _, defaults = made.partition("Settings at their defaults")
+    assert "<dt>Temperature</dt>" in changed and "<dt>Reasoning effort</dt>" in defaults
     for each in fields(more):
         assert f"<dt>{each.name.replace('_', ' ').capitalize()}</dt>" in made
     assert "<dd>0.25</dd>" in made
@@ -200,7 +203,7 @@ def test_a_third_condition_is_everywhere_on_the_page(
     assert columns == ["outcome", "meaning", "standard", "changed", "half told"]
     assert opened.text("[data-outcome='half_told.special']") == "1"
     assert "Half told" in opened.text("#made")
-    assert opened.text("#made details:last-of-type pre") == "<half>"
+    assert opened.page.locator("#made details pre").last.text_content() == "<half>"
     third = "[data-condition=half_told]"
     assert opened.text(f"article{third} pre") == "a2a3"
     assert opened.text(f".legend {third} b") == "a3 (a2a3)"
@@ -272,8 +275,9 @@ def test_openings_and_bands_of_the_flow_link_to_their_samples(
     habitual_page: Path, open_page: Opener
 ) -> None:
     opened = open_page(habitual_page)
-    row = opened.page.locator(".groups:last-of-type tbody tr", has_text="1. e4 e5").first
+    row = opened.page.locator(".groups tbody tr", has_text="1. e4 e5").first
     count = row.locator("td").first.text_content()
+    opened.page.locator("details:has(.groups)").last.locator("summary").click()
     row.locator("a").click()
     opened.expect_place(f"1 of {count}")
     assert opened.text(".game").startswith("1.\u00a0e4 e5")
@@ -286,8 +290,11 @@ def test_openings_and_bands_of_the_flow_link_to_their_samples(
 def test_any_forbidden_move_stands_beside_the_special_ones_in_every_group(
     page_of: Callable[[str], Path], open_page: Opener, width: int
 ) -> None:
-    tables = open_page(page_of("other_bishop_moves"), width=width).page.locator(".groups")
+    opened = open_page(page_of("other_bishop_moves"), width=width)
+    tables = opened.page.locator(".groups")
     assert tables.count() == 3
+    for folded in opened.page.locator("details:has(.groups) summary").all():
+        folded.click()
     for table in tables.all():
         heads = table.locator("thead th").all_text_contents()
         assert heads[2:4] == ["standard any forbidden", "changed any forbidden"]
@@ -388,18 +395,18 @@ def test_the_tiles_are_the_numbers_that_the_eval_is_about(eval: Eval) -> None:
     readings = re.findall(r'class="reading">(.*)</dd>', made)
     scales = re.findall(r'<span class="axis-labels">(.*?)</span>', made)[: len(titles)]
     shares = ["Special move, changed rules", "Special move, standard rules"]
-    signed, share = (
+    uptake, signed, share = (
         "".join(f"<i>{label}</i>" for label in labels)
-        for labels in (("−1", "0", "1"), ("0%", "50%", "100%"))
+        for labels in (("−100%", "0%", "100%"), ("−1", "0", "1"), ("0%", "50%", "100%"))
     )
     if eval == "all_diagonal":
         assert titles == ["Rule uptake", *shares, "Legal answers, changed rules"]
         assert readings == [UPTAKE]
-        assert scales == [signed, share, share, share]
+        assert scales == [uptake, share, share, share]
     else:
         assert titles == ["Rule uptake", "Impact factor", *reversed(shares)]
         assert readings == [UPTAKE, IMPACT]
-        assert scales == [signed, signed, share, share]
+        assert scales == [uptake, signed, share, share]
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
@@ -594,7 +601,7 @@ def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(
     positions = shipped_pool("diagonal")[:50]
     asked = [pair(p, p.special_moves[0], p.special_moves[-1]) for p in positions]
     opened = open_page(saved(run_of(asked, plan_of(50, eval="all_diagonal")), tmp_path))
-    assert opened.text(".lede").startswith("model-1 moves a bishop diagonally in 100.0% of 50")
+    assert opened.text(".lede").startswith("model-1 moves a bishop diagonally in 100% of 50")
     assert "earlier moves of bishops" in opened.text("#where")
     for position in positions[:5]:
         arrows = opened.page.locator("#samples .board polygon.special").count()
@@ -634,6 +641,42 @@ def test_pages_fit_narrow_screens(
     for width in (320, 390, 768):
         opened.page.set_viewport_size({"width": width, "height": 900})
         assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("name", ["habitual", "three", "thoughtful"])
+def test_pages_are_accessible(
+    name: str, width: int, page_of: Callable[[str], Path], open_page: Opener
+) -> None:
+    opened = open_page(page_of(name), width=width)
+    for summary in opened.page.locator("#where summary, #made summary").all():
+        summary.click()
+    for scheme in ("light", "dark"):
+        opened.page.emulate_media(color_scheme=scheme)
+        assert serious_violations(opened.page) == []
+
+
+def test_failures_come_first_and_link_to_their_samples(
+    habitual_page: Path, open_page: Opener
+) -> None:
+    opened = open_page(habitual_page)
+    items = opened.page.locator(".failures li")
+    assert items.all_inner_texts() == [
+        "500 of 1,000 kept the habit: show them",
+        "117 of 1,000 played another illegal move: show them",
+        "250 of 1,000 contain no readable move: show them",
+    ]
+    items.first.locator("a").click()
+    opened.expect_place("1 of 500")
+    order = [opened.page.locator(f"#{name}").bounding_box() for name in ("samples", "where")]
+    assert order[0] and order[1] and order[0]["y"] < order[1]["y"]
+    assert opened.page.locator(".groups").first.is_hidden()
+    opened.page.locator("nav a", has_text="The prompts").click()
+    assert opened.page.locator("#prompts").is_visible()
+    colors = opened.page.locator(".tile .value").evaluate_all(
+        "all => [...new Set(all.map(value => getComputedStyle(value).color))]"
+    )
+    assert colors == [opened.page.evaluate("getComputedStyle(document.body).color")]
 
 
 def test_dark_screens_get_a_dark_page_and_paper_a_white_one(real: Path, open_page: Opener) -> None:

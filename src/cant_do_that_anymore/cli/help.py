@@ -86,6 +86,7 @@ class Command(click.Command):
 
 
 JSON = Option("--json as_json", OUTPUT, "Print JSON only.", is_flag=True)
+VERBOSE = Option("--verbose", OUTPUT, "Print every measure of a diagnosis.", is_flag=True)
 QUIET = Option("--quiet", OUTPUT, "Show no progress.", is_flag=True)
 # Formats of tables besides the terminal's: the option ``as_NAME`` by name of a module of `report`,
 # which has the functions ``leaderboards`` and ``comparison``.

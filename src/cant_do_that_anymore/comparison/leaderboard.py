@@ -33,12 +33,13 @@ class Ranking:
 
     @property
     def title(self) -> str:
-        """The eval, the rules, and any non-default pool or selection, as a heading."""
+        """The rules, and any non-default eval, pool or selection, as a heading."""
         first = self.entries[0]
         chosen = f" from the pool {first.pool}" if first.pool else ""
         selected = f" selected {first.selection}" if first.selection else ""
         remark = f" (positions{chosen}{selected})" if chosen or selected else ""
-        return f"{first.eval}: {first.change.title}{remark}"
+        eval_ = "" if first.eval == "all" else f"{first.eval}: "
+        return f"{eval_}{first.change.title}{remark}"
 
     @property
     def comparable(self) -> list[Entry]:

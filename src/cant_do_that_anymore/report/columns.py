@@ -270,7 +270,7 @@ def group_notes(entries: Sequence[Entry]) -> list[str]:
     of_all = differences_in_plan(of_runs, but=["reasoning effort"]) if of_runs else []
     return [
         *(f"{', '.join(names)}: {note}" for note, names in models_by_note.items()),
-        *(f"all: {note}" for note in of_all),
+        *of_all,
     ]
 
 

@@ -23,7 +23,7 @@ class Document(TypedDict):
     """The contents of ``results.json``: tables of an experiment or a comparison.
 
     Attributes:
-        title: the title of the report, as given by the user; "" if none was given.
+        title: the title of the report: the one given, or a default.
         verdicts: one row for each ranking.
         results: one row for each model at one effort, by ranking, the best first.
         pairs: one row for each pair of a ranking and each measure compared.
@@ -45,7 +45,7 @@ def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Doc
     entries = [entry for ranking in ranked for entry in ranking.entries]
     of_runs = [entry for entry in entries if entry.runs]
     return {
-        "title": title,
+        "title": title or _default_title(entries),
         "verdicts": [
             {**_category(ranking.entries[0]), "verdict": verdict(ranking)} for ranking in ranked
         ],
@@ -65,6 +65,19 @@ def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Doc
             "seconds": sum(entry.seconds or 0.0 for entry in of_runs),
         },
     }
+
+
+def _default_title(entries: Sequence[Entry]) -> str:
+    models = list(dict.fromkeys(entry.model for entry in entries))
+    rules = "a new chess rule" if len({e.change.key for e in entries}) == 1 else "new chess rules"
+    if len(models) == 1:
+        return f"Does {models[0]} follow {rules}?"
+    names = (
+        f"{len(models)} models"
+        if len(models) > 3
+        else " and ".join(filter(None, (", ".join(models[:-1]), models[-1])))
+    )
+    return f"Do {names} follow {rules}?"
 
 
 def _sum(amounts: Iterable[float | None]) -> float | None:

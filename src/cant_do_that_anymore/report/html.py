@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ..formatting import (
     amount,
@@ -21,6 +21,7 @@ from ..formatting import (
     number,
     p_value,
     percentage,
+    rounded,
     visible,
 )
 from ..metrics.stats.intervals import Interval
@@ -98,9 +99,14 @@ def amount_interval(bounds: Interval | None) -> str:
     return f"[{amount(bounds.low)}, {amount(bounds.high)}]" if bounds else ""
 
 
+def prose(text: str) -> Markup:
+    """Escape a sentence, with what it has in backticks as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(visible(text)))))
+
+
 _FILTERS: tuple[Callable[..., object], ...] = (
     *(amount, amount_interval, bounds, dollars, duration, interval, minus, named_fields, number),
-    *(p_value, percentage),
+    *(p_value, percentage, prose, rounded),
 )
 # Filters by their names in the templates.
 FILTERS = {function.__name__: function for function in _FILTERS} | {"plain": format_setting}

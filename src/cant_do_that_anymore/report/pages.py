@@ -15,9 +15,10 @@ from ..comparison.verdict import advice, heading
 from ..errors import UserError, error_reason
 from ..files import atomic_write_text, safe_name
 from ..formatting import brief, in_points, pluralize
-from ..metrics.measures import MEASURES, UNUSABLE, UPTAKE
+from ..metrics.diagnosis import KNOWLEDGE
+from ..metrics.measures import MEASURES, SHARES, UNUSABLE, UPTAKE
 from ..providers.base import EFFORTS
-from ..task.types import CHANGED_CONDITION
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from .columns import (
     DIAGNOSIS_HEADING,
     VERDICTS,
@@ -32,8 +33,8 @@ from .html import render
 from .plots.curve import curve_chart, has_curve
 from .plots.headlines import headline_chart, rules_chart
 from .plots.shares import bar_chart, line_chart
-from .plots.style import COLORS, GRID, INK
-from .svg import Axis, axis_over, dot, move_styles, scale, stack
+from .plots.style import COLORS, GRID, INK, Chart, save_chart, svg_of
+from .svg import Axis, axis_over, dot, move_styles, pieces, rule_picture, scale, stack
 
 # CSS variables for the colors of the plots, so that they follow light and dark mode.
 _PALETTE = dict(
@@ -46,7 +47,16 @@ _PALETTE = dict(
 _PALETTE |= {"#ffffff": "paper", "#000000": "ink", INK: "ink", GRID: "rule"}
 
 
-def embed_svg(svg: str, title: str, prefix: str) -> Markup:
+# Titles of the plots that the report shows; the folder has all.
+CAPTIONS = {
+    "rules": "Headline measures by rules",
+    "curve": "Reasoning tokens and rule uptake",
+    "diagonal": "Special moves by earlier moves of the changed piece",
+}
+_ON_PAGE = CAPTIONS.keys()
+
+
+def embed_svg(svg: str, title: str, prefix: str, style: str) -> Markup:
     """Prepare an SVG plot for a report; the prefix keeps its ids apart from other plots."""
     plot = ElementTree.fromstring(svg)
     for parent in list(plot.iter()):
@@ -59,7 +69,7 @@ def embed_svg(svg: str, title: str, prefix: str) -> Markup:
         element.attrib = {_strip_namespace(key): value for key, value in element.attrib.items()}
     # Text has no color of its own.
     plot.attrib |= {"fill": "var(--ink)", "stroke-linejoin": "round"}
-    plot.attrib |= {"class": "plot", "role": "img", "aria-label": title}
+    plot.attrib |= {"class": f"plot on-{style}", "role": "img", "aria-label": title}
     text = ElementTree.tostring(plot, "unicode")
     for color, name in _PALETTE.items():
         text = text.replace(f'"{color}"', f'"var(--{name})"')
@@ -71,28 +81,23 @@ def _strip_namespace(name: str) -> str:
 
 
 INDEX = "index.html"
-# Captions of the plots, by the first word of the file name.
-CAPTIONS = {
-    "rules": "Headline measures by rules",
-    "curve": "The thinking curve",
-    "bars": "Special moves",
-    "headline": "Headline measures",
-    "diagonal": "Special moves by earlier moves of the changed piece",
-}
 
 
-def experiment_page(
-    ranked: Sequence[Ranking],
-    document: Document,
-    plots: Sequence[Sequence[Path]] = (),
-    of_rules: Sequence[Path] = (),
-) -> str:
-    """Render the report of an experiment; ``plots`` are files by ranking, ``of_rules`` by rules."""
+def experiment_page(ranked: Sequence[Ranking], document: Document) -> str:
+    """Render the report of an experiment."""
+    entries = list(chain(*(ranking.entries for ranking in ranked)))
     return render(
         "experiment.html",
-        of_rules=_embed(of_rules),
-        plots=[_embed(files) for files in plots] or [[] for _ in ranked],
-        size=_size([entry for ranking in ranked for entry in ranking.entries]),
+        of_rules=[_embed("rules", rules_chart, group) for _, group in _groups_by_rules(entries)],
+        plots=[
+            [
+                _embed(f"{kind}-{number}", figure, ranking.entries)
+                for kind, figure in _figures(ranking.entries).items()
+                if kind in _ON_PAGE
+            ]
+            for number, ranking in enumerate(ranked)
+        ],
+        size=_size(entries),
         **_shared_parts(ranked, document),
     )
 
@@ -105,6 +110,13 @@ def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, ob
     days = sorted({run["started_at"][:10] for run in runs})
     return {
         "document": document,
+        "rules": _rules(ranked),
+        "standard_prompt": _prompt(ranked, STANDARD_CONDITION),
+        "n_samples": max((row["samples"] or 0 for row in results), default=0),
+        "pieces": pieces(),
+        "shares": SHARES,
+        "any_bounds": any(row[f"{UPTAKE}_bounds_low"] is not None for row in results),
+        "explained": any(row.get(KNOWLEDGE) is not None for row in results),
         "boards": [_board(ranking, rows, pairs) for ranking in ranked],
         "columns": columns,
         "of_diagnosis": columns_in("page", results, diagnosis=True),
@@ -123,7 +135,7 @@ def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, ob
         "measures": MEASURES,
         "uptake": UPTAKE,
         "unusable": UNUSABLE[CHANGED_CONDITION],
-        "outcomes": OUTCOMES,
+        "outcomes": [name for name in OUTCOMES if any(row[f"changed_{name}"] for row in results)],
         "counts_in": lambda row: {outcome: row[f"changed_{outcome}"] for outcome in OUTCOMES},
         "links_of": lambda row: [run["page"] for run in runs if run["page"] and _is_of(row, run)],
         "efforts": (*EFFORTS, None),
@@ -158,10 +170,38 @@ def _board(
             for index, row in chain(*own_pairs)
             if row["measure"] == UPTAKE
         },
-        "compared_on": heading(ranking.comparable) if own_pairs else "",
-        "advice": advice(ranking.comparable) if own_pairs else "",
+        "compared": _compared_on(ranking.comparable) if own_pairs else "",
         "notes": group_notes(ranking.entries),
     }
+
+
+def _compared_on(entries: Sequence[Entry]) -> str:
+    """Say which positions the models are compared on, and what would be fairer."""
+    return f"{heading(entries)}. {advice(entries)}".strip()
+
+
+def _rules(ranked: Sequence[Ranking]) -> list[Row]:
+    """Return what the report shows of each rule change: statement, diagram, prompt."""
+    rules: dict[str, Row] = {}
+    for ranking in ranked:
+        first = ranking.entries[0]
+        position = next((sample.position for run in first.samples_by_run for sample in run), None)
+        rules.setdefault(
+            first.change.key,
+            {
+                "title": first.change.title,
+                "statement": first.change.statement,
+                "picture": rule_picture(first.change, position),
+                "prompt": _prompt([ranking], CHANGED_CONDITION),
+            },
+        )
+    return list(rules.values())
+
+
+def _prompt(ranked: Sequence[Ranking], condition: str) -> str:
+    """Return the prompt of the first run, or "" if all are records of the original."""
+    plans = (entry.plan for ranking in ranked for entry in ranking.comparable)
+    return next((c.text for plan in plans for c in plan.conditions if c.name == condition), "")
 
 
 # Facts about the runs by title; the report shows which models had which value.
@@ -185,14 +225,17 @@ def _axis(rows: Sequence[Row], *keys: str, factor: float = 1, unit: str = "") ->
     return axis_over((row[key] for row in rows for key in keys), factor, unit)
 
 
-def _embed(files: Sequence[Path]) -> list[Markup]:
-    embedded = []
-    for file in files:
-        kind, _, category = file.stem.partition("-")
-        if file.suffix == ".svg":
-            drawing, caption = file.read_text(encoding="utf-8"), f"{CAPTIONS[kind]} ({category})"
-            embedded.append(embed_svg(drawing, caption, file.stem))
-    return embedded
+def _embed(name: str, chart: Chart, entries: Sequence[Entry]) -> Markup:
+    """Draw a plot for wide screens and for narrow ones; the style sheet shows one of them."""
+    return Markup().join(
+        embed_svg(
+            svg_of(chart, entries, narrow=width == "narrow"),
+            CAPTIONS[name.partition("-")[0]],
+            f"{name}-{width}",
+            width,
+        )
+        for width in ("wide", "narrow")
+    )
 
 
 def _size(entries: Sequence[Entry]) -> str:
@@ -237,47 +280,57 @@ def write(ranked: Sequence[Ranking], document: Document, out: Path) -> list[Path
     Raises:
         UserError: if they cannot be written.
     """
-    of_rules = list(_plot_by_rules(list(chain(*(ranking.entries for ranking in ranked))), out))
-    plots = [list(_plot(ranking.entries, out)) for ranking in ranked]
+    entries = list(chain(*(ranking.entries for ranking in ranked)))
+    plots = [
+        file
+        for stem, chart, group in chain(_charts_by_rules(entries), *map(_charts, ranked))
+        for file in save_chart(chart, group, out / stem)
+    ]
     texts = {
         TABLE: as_csv(document["results"]),
         DOCUMENT: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
-        INDEX: experiment_page(ranked, document, plots, of_rules),
+        INDEX: experiment_page(ranked, document),
     }
     try:
         for name, text in texts.items():
             atomic_write_text(out / name, text)
     except OSError as problem:
         raise UserError(f"cannot write to {str(out)!r} ({problem.strerror})") from None
-    return [out / TABLE, out / DOCUMENT, *of_rules, *chain(*plots), out / INDEX]
+    return [out / TABLE, out / DOCUMENT, *plots, out / INDEX]
 
 
-def _plot_by_rules(entries: Sequence[Entry], out: Path) -> Iterator[Path]:
-    """Plot each eval that was measured under several rules."""
-    groups: dict[tuple[str, str], list[Entry]] = {}
+def _groups_by_rules(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
+    """Return the entries of each eval that was measured under several rules."""
+    groups: dict[str, list[Entry]] = {}
     for entry in entries:
-        groups.setdefault((entry.eval, entry.selection), []).append(entry)
-    for (eval_, _), group in groups.items():
-        if len({entry.change.key for entry in group}) > 1:
-            yield from rules_chart(group, out / f"rules-{eval_}{_selection_suffix(group[0])}")
+        groups.setdefault(entry.eval + _selection_suffix(entry), []).append(entry)
+    return [(n, group) for n, group in groups.items() if len({e.change.key for e in group}) > 1]
 
 
-def _plot(group: Sequence[Entry], out: Path) -> Iterator[Path]:
-    """Plot one leaderboard: bars, headline measures, and the curves that apply.
+def _charts_by_rules(entries: Sequence[Entry]) -> Iterator[tuple[str, Chart, list[Entry]]]:
+    for name, group in _groups_by_rules(entries):
+        yield f"rules-{name}", rules_chart, group
+
+
+def _figures(group: Sequence[Entry]) -> dict[str, Chart]:
+    """Return the plots of one leaderboard: bars, headline measures, and the curves that apply.
 
     These are the thinking curve if a model has several efforts, and for positions from games under
     the changed rules the special moves by earlier moves.
     """
+    curve = {"curve": curve_chart} if has_curve(group) else {}
+    lines = {"diagonal": line_chart} if group[0].eval == "all_diagonal" else {}
+    return curve | {"bars": bar_chart, "headline": headline_chart} | lines
+
+
+def _charts(ranking: Ranking) -> Iterator[tuple[str, Chart, Sequence[Entry]]]:
+    group = ranking.entries
     rules = group[0].change.key + _selection_suffix(group[0])
     if group[0].pool:
         rules += f"-{safe_name(group[0].pool)}"
-    category = f"{group[0].eval}-{rules}"
-    if has_curve(group):
-        yield from curve_chart(group, out / f"curve-{category}")
-    yield from bar_chart(group, out / f"bars-{category}")
-    yield from headline_chart(group, out / f"headline-{category}")
-    if group[0].eval == "all_diagonal":
-        yield from line_chart(group, out / f"diagonal-{rules}")
+    for kind, figure in _figures(group).items():
+        category = rules if kind == "diagonal" else f"{group[0].eval}-{rules}"
+        yield f"{kind}-{category}", figure, group
 
 
 def _selection_suffix(entry: Entry) -> str:

@@ -336,9 +336,9 @@ def _board_diagram(board: chess.Board, special: str, rules: Rules) -> Markup:
         "svg",
         *(_square(square, " last" if square == start else "") for square in chess.SQUARES),
         *(_piece(square, piece) for square, piece in sorted(board.piece_map().items())),
-        *(_dot(end, "kept", 6) for end in sorted(new & old)),
-        *(_dot(end, "new", 9) for end in sorted(new - old)),
-        *(_cross(end) for end in sorted(old - new)),
+        *(_dot(end, "kept", 6, board) for end in sorted(new & old)),
+        *(_dot(end, "new", 9, board) for end in sorted(new - old)),
+        *(_cross(end, board) for end in sorted(old - new)),
         class_="board",
         viewBox="0 0 360 360",
         role="img",
@@ -366,12 +366,17 @@ def _piece(square: chess.Square, piece: chess.Piece) -> Markup:
     return tag("use", href=f"#{name}", transform=f"translate({x:g} {y:g})")
 
 
-def _dot(square: chess.Square, style: str, radius: float) -> Markup:
+def _dot(square: chess.Square, style: str, radius: float, board: chess.Board) -> Markup:
+    """Draw a dot, or a ring around the piece that stands there."""
     x, y = _corner(square)
+    if board.piece_at(square):
+        radius, style = 20, f"{style} ring"
     return tag("circle", cx=x + _SQUARE / 2, cy=y + _SQUARE / 2, r=radius, class_=f"now {style}")
 
 
-def _cross(square: chess.Square) -> Markup:
+def _cross(square: chess.Square, board: chess.Board) -> Markup:
+    """Draw a cross, in a corner of the square if a piece stands there."""
     x, y = _corner(square)
-    strokes = f"M{x + 12:g} {y + 12:g}l21 21m0 -21l-21 21"
-    return tag("path", d=strokes, class_="lost")
+    left, top, size = (29, 4, 12) if board.piece_at(square) else (12, 12, 21)
+    strokes = f"M{x + left:g} {y + top:g}l{size} {size}m0 -{size}l-{size} {size}"
+    return Markup().join(tag("path", d=strokes, class_=style) for style in ("halo", "lost"))

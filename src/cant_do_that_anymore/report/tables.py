@@ -20,7 +20,7 @@ from ..formatting import (
     percentage,
     range_in_points,
 )
-from ..metrics.diagnosis import Contrast, unclaimed
+from ..metrics.diagnosis import CONTRASTS, DIAGNOSIS, Contrast, unclaimed
 from ..metrics.measures import FORBIDDEN, IMPACT, SHARES, UPTAKE
 from ..metrics.types import Measure, Results
 from ..runs.results import Run
@@ -37,22 +37,30 @@ from .columns import (
 )
 from .document import Document
 from .html import interval
-from .run_page import DiagnosisView, diagnosis_view, headline, main_measures, reasoning_sentence
+from .run_page import control_shares, knowledge_rows, main_measures
+from .sentences import diagnosis_answers, headline, reasoning_sentence
 
 # Not in the table of metrics: shown beside other numbers, or derived from the outcomes.
 _SHOWN_ELSEWHERE = {*FORBIDDEN.values(), "variant_legal_proportion"}
+_OF_DIAGNOSIS = {*(measure.name for measure in DIAGNOSIS), *CONTRASTS}
 MOST_WITH_SHARES = 3  # conditions that fit in a line with their shares; with more, only counts
 
 
-def summary(run: Run) -> RenderableType:
-    """Return the summary of a run: headline, metrics, outcomes, tokens and notes."""
+def summary(run: Run, *, verbose: bool = False) -> RenderableType:
+    """Return the summary of a run: headline, measures, outcomes, tokens and notes.
+
+    A diagnosis is four sentences; ``verbose`` adds its measures and the habits by knowledge.
+    """
+    answers = diagnosis_answers(run)
     return Group(
         Text(headline(run), style="bold"),
+        *_paragraph(reasoning_sentence(run.results)),
         Text(),
-        _metrics(run),
-        *_reasoning(run),
+        *(Text.assemble((question, "bold"), f" {said}") for question, said in answers.items()),
+        *([Text()] if answers else []),
+        _measures(run, verbose=verbose),
         Text(),
-        *(_diagnosis(view) if (view := diagnosis_view(run)) else ()),
+        *(_knowledge(run) if answers and verbose else ()),
         _outcomes(run),
         Text(),
         Text(_footer(run), style="dim"),
@@ -60,23 +68,23 @@ def summary(run: Run) -> RenderableType:
     )
 
 
-def _reasoning(run: Run) -> list[Text]:
-    sentence = reasoning_sentence(run.results)
+def _paragraph(sentence: str) -> list[Text]:
     return [Text(), Text(sentence)] if sentence else []
 
 
-def _metrics(run: Run) -> Table:
+def _measures(run: Run, *, verbose: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("metric", no_wrap=True)
+    table.add_column("measure", no_wrap=True)
     table.add_column("value", no_wrap=True, justify="right")
     table.add_column("95% interval", no_wrap=True)
     table.add_column("")
+    hidden = _SHOWN_ELSEWHERE if verbose else _SHOWN_ELSEWHERE | _OF_DIAGNOSIS
     for measure in main_measures(run):
-        if measure.name not in _SHOWN_ELSEWHERE:
+        if measure.name not in hidden:
             value = run.results.metrics[measure.name]
             interval_text = interval(run.results.intervals.get(measure.name))
             remark = Text(_remark(measure, run.results), style="dim")
-            table.add_row(measure.name, number(value), interval_text, remark)
+            table.add_row(measure.title, number(value), interval_text, remark)
             if bounds := run.results.bounds.get(measure.name):
                 range_text = f"[{number(bounds.low)}, {number(bounds.high)}]"
                 complete = Text(f"complete: {number(bounds.complete)}", style="dim")
@@ -87,27 +95,26 @@ def _metrics(run: Run) -> Table:
 def _remark(measure: Measure | Contrast, results: Results) -> str:
     if measure.name in unclaimed(results):
         return "see the note"
-    perfect = "" if measure.perfect is None else f"perfect is {measure.perfect:g}"
-    remark = measure.remark or perfect
     for condition, name in SHARES.items():
         if name == measure.name:
-            remark = f"forbidden: {number(results.metrics[FORBIDDEN[condition]])}"
-    return remark
+            return f"forbidden: {number(results.metrics[FORBIDDEN[condition]])}"
+    return measure.remark or ("" if measure.perfect is None else f"perfect is {measure.perfect:g}")
 
 
-def _diagnosis(view: DiagnosisView) -> Iterator[RenderableType]:
+def _knowledge(run: Run) -> Iterator[RenderableType]:
     """Yield the table of habits by knowledge of the rule, and the line on controls."""
+    rows = knowledge_rows(run)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(f"of {number(view.habits)} with the habit", no_wrap=True)
+    table.add_column(f"of {number(sum(row.number for row in rows))} with the habit", no_wrap=True)
     for column in ("drop it", "keep it"):
         table.add_column(column, justify="right", no_wrap=True)
         table.add_column("", justify="right", no_wrap=True)
-    for row in view.rows:
-        cells = (text for p in row.parts for text in (number(p.count), percentage(p.share)))
-        table.add_row(f"{row.title}: {number(row.count)}", *cells)
+    for row in rows:
+        cells = (text for p in row.parts for text in (number(p.number), percentage(p.share)))
+        table.add_row(f"{row.title}: {number(row.number)}", *cells)
     yield table
-    if view.controls:
-        shares = ", ".join(f"{percentage(share)} {name}" for name, share in view.controls.items())
+    if controls := control_shares(run):
+        shares = ", ".join(f"{percentage(share)} {name}" for name, share in controls.items())
         yield Text(f"habits at controls: {shares}", style="dim")
     yield Text()
 

@@ -16,14 +16,18 @@ from ...task.spec import Spec
 from ...task.types import Reading
 from ..approval import with_approval_of
 from ..console import console
-from ..help import JSON, QUIET, Command, Option, out_option
+from ..help import JSON, QUIET, VERBOSE, Command, Option, out_option
 from ..options import spec_options
 
 
 @click.command(
-    "run", cls=Command, params=[*spec_options(), out_option("under CDTA_HOME"), JSON, QUIET]
+    "run",
+    cls=Command,
+    params=[*spec_options(), out_option("under CDTA_HOME"), JSON, VERBOSE, QUIET],
 )
-def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) -> None:
+def run_command(
+    out: Path | None, as_json: bool, verbose: bool, quiet: bool, **options: Any
+) -> None:
     """Evaluate a model: does it drop a habit when the rules change?
 
     \b
@@ -41,7 +45,7 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
     run = with_approval_of(spec, lambda spec: evaluate(spec, quiet=quiet))
     folder = out or new_run_dir(run)
     save_with_page(run, folder)  # its error says that the answers are saved
-    _show(run, folder, as_json=as_json)
+    _show(run, folder, as_json=as_json, verbose=verbose)
 
 
 @click.command(
@@ -55,10 +59,13 @@ def run_command(out: Path | None, as_json: bool, quiet: bool, **options: Any) ->
         ),
         out_option("RUN-READING"),
         JSON,
+        VERBOSE,
     ],
 )
 @click.argument("name", metavar="RUN")
-def rescore(name: str, reading: Reading | None, out: Path | None, as_json: bool) -> None:
+def rescore(
+    name: str, reading: Reading | None, out: Path | None, as_json: bool, verbose: bool
+) -> None:
     """Score the replies of a run again, without sending requests.
 
     RUN is a folder, part of its name, a model's name, a tag, or latest. It is not changed.
@@ -67,15 +74,15 @@ def rescore(name: str, reading: Reading | None, out: Path | None, as_json: bool)
     old = load(folder)
     run = rescored(old, reading or old.plan.reading)
     new = out or folder.with_name(f"{folder.name}-{run.plan.reading}")
-    _show(run, run.save(new), as_json=as_json)
+    _show(run, run.save(new), as_json=as_json, verbose=verbose)
 
 
-def _show(run: Run, folder: Path, *, as_json: bool) -> None:
+def _show(run: Run, folder: Path, *, as_json: bool, verbose: bool) -> None:
     if as_json:
         facts = facts_of(run)
         click.echo(json.dumps({**facts.pop("metrics"), **facts, "folder": str(folder)}))
         return
     terminal = console()
-    terminal.print(summary(run))
+    terminal.print(summary(run, verbose=verbose))
     line = f"run: {folder} (cdta view opens its report)"
     terminal.print(line, style="dim", soft_wrap=True, highlight=False)

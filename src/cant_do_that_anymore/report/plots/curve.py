@@ -18,12 +18,12 @@ from .style import (
     HEADLINES,
     INK,
     bounds_handles,
-    chart,
     dashes,
     draw_metric,
     grid,
     legend,
     mark,
+    panels,
     title,
     wrap_label,
 )
@@ -72,33 +72,31 @@ def _tokens(entry: Entry) -> float:
     return entry.thinking_tokens(CHANGED_CONDITION) or 0.0
 
 
-def curve_figure(group: Sequence[Entry]) -> Figure:
+def curve_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
     """Plot rule uptake, impact factor and special moves by reasoning tokens, a line per model."""
     lines = _lines(group)
     drawn = [entry for of_model in lines.values() for line in of_model for entry in line]
     tokens = [_tokens(entry) for entry in drawn]
     least, most = _ends(tokens)
-    figure = Figure(figsize=(11.0, 4.2 + 0.1 * len(lines)), layout="constrained")
-    panels = figure.subplots(1, len(PANELS))
+    figure, drawings = panels(
+        11.0, 4.2 + 0.1 * len(lines), len(PANELS), narrow=narrow, shared=False
+    )
     handles, labelled = [], len(lines) <= len(_SIDES)
     for number, (model, of_model) in enumerate(lines.items()):
         offset = min(_OFFSET, 0.6 / len(lines)) * least * (number - (len(lines) - 1) / 2)
-        for axes, name in zip(panels, PANELS, strict=True):
+        for axes, name in zip(drawings, PANELS, strict=True):
             for line in of_model:
                 _draw(axes, name, line, number, offset, labelled=labelled)
         color, marker = mark(number)
         handles.append(Line2D([], [], marker=marker, color=color, linestyle=dashes(number)))
         handles[-1].set_label(wrap_label(model))
-    for axes, name in zip(panels, PANELS, strict=True):
+    for axes, name in zip(drawings, PANELS, strict=True):
         _finish(axes, name)
         _scale(axes, least, most, from_zero=min(tokens) < least)
     title(figure, "The thinking curve", drawn)
     sizes = [] if labelled else _sizes({entry.effort for entry in drawn})
     legend(figure, [*handles, *sizes, *bounds_handles(drawn)], drawn)
     return figure
-
-
-curve_chart = chart(curve_figure)
 
 
 def _draw(axes: Axes, name: str, line: Line, number: int, offset: float, *, labelled: bool) -> None:

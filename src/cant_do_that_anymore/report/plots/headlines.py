@@ -1,6 +1,7 @@
 """Plots of the headline measures, by model and by rules."""
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -16,12 +17,12 @@ from .style import (
     HEADLINES,
     INK,
     bounds_handles,
-    chart,
     draw_metric,
     grid,
     label_rows,
     legend,
     mark,
+    panels,
     title,
     wrap_label,
 )
@@ -35,11 +36,10 @@ _NUMBER: dict[str, Any] = {
 _ROW_HEIGHT = 0.7  # share of the distance between two rules that the marks of the models fill
 
 
-@chart
-def headline_chart(group: Sequence[Entry]) -> Figure:
+def headline_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
     """Plot the headline measures, a row for each model."""
-    figure = Figure(figsize=(8.0, 1.9 + 0.5 * len(group)), layout="constrained")
-    for axes, name in _panels(figure):
+    figure, both = panels(8.0, 1.9 + 0.5 * len(group), len(HEADLINES), narrow=narrow)
+    for axes, name in zip(both, HEADLINES, strict=True):
         for y, entry in enumerate(group):
             style = {"color": COLORS[1 if entry.is_suspect else 0], "fmt": "o"}
             value = draw_metric(axes, entry, name, y, "x", 0.5, **style)
@@ -52,35 +52,30 @@ def headline_chart(group: Sequence[Entry]) -> Figure:
     return figure
 
 
-@chart
-def rules_chart(entries: Sequence[Entry]) -> Figure:
+def rules_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
     """Plot the headline measures, a row for each rule with a mark for each model."""
-    changes = list(dict.fromkeys(map(_rules_label, entries)))
-    models = list(dict.fromkeys(entry.label for entry in entries))
+    changes = list(dict.fromkeys(map(_rules_label, group)))
+    models = list(dict.fromkeys(entry.label for entry in group))
     step = _ROW_HEIGHT / len(models)
     height = len(changes) * (0.2 + 0.12 * len(models))
-    figure = Figure(figsize=(9.0, 1.9 + height), layout="constrained")
-    for axes, name in _panels(figure):
-        for entry in entries:
+    figure, both = panels(9.0, 1.9 + height, len(HEADLINES), narrow=narrow)
+    for axes, name in zip(both, HEADLINES, strict=True):
+        for entry in group:
             number = models.index(entry.label)
             offset = step * (number - (len(models) - 1) / 2)
             y = changes.index(_rules_label(entry)) + offset
             color, marker = mark(number)
             draw_metric(axes, entry, name, y, "x", 0.8 * step, color=color, fmt=marker)
-        label_rows(axes, changes)
+        label_rows(axes, [fill(change, 18) if narrow else change for change in changes])
         _finish(axes, name)
-    title(figure, "Headline measures by rules", entries)
-    legend(figure, [*_marks(models), *bounds_handles(entries)], entries)
+    title(figure, "Headline measures by rules", group)
+    legend(figure, [*_marks(models), *bounds_handles(group)], group)
     return figure
 
 
 def _rules_label(entry: Entry) -> str:
     """Return the title of the rules, and the pool if it is not the default."""
     return entry.change.title + (f" (pool {entry.pool})" if entry.pool else "")
-
-
-def _panels(figure: Figure) -> list[tuple[Axes, str]]:
-    return list(zip(figure.subplots(1, len(HEADLINES), sharey=True), HEADLINES, strict=True))
 
 
 def _marks(models: Sequence[str]) -> list[Line2D]:

@@ -19,7 +19,6 @@ from .style import (
     COLORS,
     HATCH,
     INK,
-    chart,
     dashes,
     draw_interval,
     end_of_axis,
@@ -27,6 +26,7 @@ from .style import (
     label_rows,
     legend,
     mark,
+    panels,
     title,
     value_and_interval,
     wrap_label,
@@ -37,14 +37,12 @@ _PALE = 0.3  # opacity of forbidden moves other than the special move
 _COLUMN = 0.2  # width of a column of numbers beside the bars
 
 
-@chart
-def bar_chart(group: Sequence[Entry]) -> Figure:
+def bar_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
     """Plot the shares of special, forbidden and unusable answers under both rule sets."""
     columns = {"special": SHARES, "any\nforbidden": FORBIDDEN}
     if any(_share(entry, name) for entry in group for name in UNUSABLE.values()):
         columns["no\nmove"] = UNUSABLE
-    figure = Figure(figsize=(8.4, 2.0 + 0.6 * len(group)), layout="constrained")
-    axes = figure.subplots()
+    figure, [axes] = panels(8.4, 2.0 + 0.6 * len(group), 1, narrow=narrow)
     for condition, color, offset in _BARS:
         for row, entry in enumerate(group):
             _bar(axes, entry, condition, color, row + offset)
@@ -97,32 +95,31 @@ def _share(entry: Entry, name: str) -> float:
     return entry.results.metrics.get(name) or 0.0
 
 
-@chart
-def line_chart(group: Sequence[Entry]) -> Figure:
+def line_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
     """Plot the share of special moves by earlier moves of the changed piece."""
-    figure = Figure(figsize=(9.0, 4.2 + 0.08 * len(group)), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, both = panels(9.0, 4.2 + 0.08 * len(group), len(SHARES), narrow=narrow)
     handles: list[Artist] = []
     for number, entry in enumerate(group):
         by_count = by_affected_moves(entry.answered, entry.change, entry.critical_factor)
         # Side by side, so that equal shares do not hide each other.
         offset = 0.7 * ((number + 0.5) / len(group) - 0.5)
         xs = [EARLIER.index(bucket.label) + offset for bucket in by_count]
-        for axes, condition in zip(panels, SHARES, strict=True):
+        for axes, condition in zip(both, SHARES, strict=True):
             shares = [bucket.shares[condition] for bucket in by_count]
             if FORBIDDEN[condition] in entry.results.metrics:
                 _forbidden_line(axes, xs, shares, number)
             line = _line(axes, xs, shares, number)
         line.set_label(wrap_label(marked(entry)))
         handles.append(line)
-    for axes, condition in zip(panels, SHARES, strict=True):
+    for axes, condition in zip(both, SHARES, strict=True):
         axes.set_title(f"{condition} rules", loc="left", fontsize=10)
         axes.set_xticks(range(len(EARLIER)), [*EARLIER[:-1], f"{len(EARLIER) - 1}+"])
         axes.set_xlabel(f"earlier {group[0].change.affected_moves_label}")
         grid(axes, "y")
-    end, cut = end_of_axis(max(axes.dataLim.y1 for axes in panels))
-    panels[0].set_ylim(-0.03 * end, 1.03 * end)
-    panels[0].set_ylabel(f"share of special moves{cut}")
+    end, cut = end_of_axis(max(axes.dataLim.y1 for axes in both))
+    for axes in both if narrow else both[:1]:
+        axes.set_ylim(-0.03 * end, 1.03 * end)
+        axes.set_ylabel(f"share of special moves{cut}")
     title(figure, "Special moves", group)
     if any(FORBIDDEN[CHANGED_CONDITION] in entry.results.metrics for entry in group):
         handles.append(Line2D([], [], linestyle=":", color=INK, label="any forbidden move"))

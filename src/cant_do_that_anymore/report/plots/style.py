@@ -1,11 +1,12 @@
 """Style of all plots: colors, markers, axes, legends, files."""
 
-from collections.abc import Callable, Sequence
-from functools import cache, wraps
+from collections.abc import Sequence
+from functools import cache
+from io import StringIO
 from math import ceil
 from pathlib import Path
 from textwrap import fill
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
@@ -29,6 +30,8 @@ DASHES: tuple[Literal["-", "--", "-."], ...] = ("-", "--", "-.")
 FONT = "DejaVu Sans"
 INK, GRID = "#1c1d1f", "#dedbd2"
 HATCH = "////"
+NARROW = 4.8  # inches: the width of a phone's screen
+_LETTERS_PER_INCH = 11.5  # of a title
 BAND: dict[str, Any] = {"facecolor": GRID, "edgecolor": "white", "hatch": HATCH}
 STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the keys
     "axes.spines.top": False,
@@ -129,6 +132,20 @@ def draw_metric(
     return value
 
 
+def panels(
+    width: float, height: float, n: int, *, narrow: bool, shared: bool = True
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with panels side by side, or one above the other on a narrow screen.
+
+    Panels side by side have a ``shared`` y-axis.
+    """
+    size = (NARROW, 1 + n * (height - 1)) if narrow else (width, height)
+    figure = Figure(figsize=size, layout="constrained")
+    rows, columns = (n, 1) if narrow else (1, n)
+    axes = figure.subplots(rows, columns, sharey=shared and not narrow, squeeze=False)
+    return figure, list(axes.flat)
+
+
 def label_rows(axes: Axes, names: Sequence[str]) -> None:
     """Label the rows of a plot, the first on top."""
     axes.set_yticks(range(len(names)), [wrap_label(name) for name in names])
@@ -151,8 +168,10 @@ def title(figure: Figure, subject: str, group: Sequence[Entry]) -> None:
     selected = ", selected by draws" if group[0].selection else ""
     (pool,) = {entry.pool for entry in group} if len(changes) == 1 else ("",)
     chosen = f", pool {pool}" if pool else ""
-    text = f"{subject}{condition} ({group[0].eval}, n = {n}{selected}{chosen}; 95% intervals)"
-    figure.suptitle(text, fontsize=11, x=0.01, ha="left")
+    eval_ = "" if group[0].eval == "all" else f"{group[0].eval}, "
+    text = f"{subject}{condition} ({eval_}n = {n}{selected}{chosen}; 95% intervals)"
+    wrapped = fill(text, round(_LETTERS_PER_INCH * figure.get_figwidth()))
+    figure.suptitle(wrapped, fontsize=11, x=0.01, ha="left")
 
 
 def legend(figure: Figure, handles: Sequence[Artist], group: Sequence[Entry]) -> None:
@@ -160,7 +179,7 @@ def legend(figure: Figure, handles: Sequence[Artist], group: Sequence[Entry]) ->
     if any(entry.is_suspect for entry in group):
         handles = [*handles, Patch(fill=False, linewidth=0, label=SUSPECT_LEGEND)]
     if handles:
-        columns = 2 if len(handles) == 4 else 3
+        columns = 1 if figure.get_figwidth() <= NARROW else 2 if len(handles) == 4 else 3
         style: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": 9}
         figure.legend(handles=handles, loc="outside lower center", **style)
 
@@ -172,37 +191,35 @@ def bounds_handles(group: Sequence[Entry]) -> list[Artist]:
     return [Patch(**BAND, label="bounds: whatever answers without a move had said")]
 
 
-Chart = Callable[[Sequence[Entry], Path], list[Path]]
+class Chart(Protocol):
+    """Draws a figure of some entries; on a narrow one, panels stand one above the other."""
+
+    def __call__(self, group: Sequence[Entry], *, narrow: bool = False) -> Figure:
+        """Draw the figure."""
 
 
-def chart(draw: Callable[[Sequence[Entry]], Figure]) -> Chart:
-    """Turn a function that draws a figure into one that writes it to files."""
-
-    @wraps(draw)
-    def write(entries: Sequence[Entry], stem: Path) -> list[Path]:
-        with mpl.rc_context(STYLE):
-            return _save(draw(entries), stem)
-
-    return write
+def svg_of(chart: Chart, entries: Sequence[Entry], *, narrow: bool) -> str:
+    """Draw a figure as SVG text."""
+    with mpl.rc_context(STYLE):
+        text = StringIO()
+        chart(entries, narrow=narrow).savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()
 
 
-def _save(figure: Figure, stem: Path) -> list[Path]:
-    """Write the figure as PNG and SVG.
+def save_chart(chart: Chart, entries: Sequence[Entry], stem: Path) -> list[Path]:
+    """Write a figure as PNG and SVG.
 
     Raises:
         UserError: if it cannot be written.
     """
     files = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
     try:
-        for file in files:
-            file_format = file.suffix[1:]
-            with atomic_write(file) as output:
-                figure.savefig(
-                    output,
-                    format=file_format,
-                    metadata={"Date": None} if file_format == "svg" else None,
-                )
-            figure.set_layout_engine("none")  # the layout is fixed after the first file
+        with mpl.rc_context(STYLE):
+            figure = chart(entries)
+            for file, metadata in zip(files, (None, {"Date": None}), strict=True):
+                with atomic_write(file) as output:
+                    figure.savefig(output, format=file.suffix[1:], metadata=metadata)
+                figure.set_layout_engine("none")  # the layout is fixed after the first file
     except OSError as problem:
         raise UserError(
             f"cannot write the plots to {str(stem.parent)!r} ({error_reason(problem)})"

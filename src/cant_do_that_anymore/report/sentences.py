@@ -1,0 +1,203 @@
+"""The sentences that sum up a run: its headline, its failures, the answers of its diagnosis."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from ..formatting import amount, brief, pluralize, rounded
+from ..metrics.diagnosis import (
+    COLLATERAL,
+    CORRECTED,
+    GAP,
+    KEPT_UNKNOWING,
+    KNOWLEDGE,
+    PLACEBO_IMPACT,
+    placebo_moved,
+    range_of,
+)
+from ..metrics.measures import SHARES, UPTAKE
+from ..metrics.thinking import LONGER, TOKENS
+from ..metrics.types import Results
+from ..runs.results import Run
+from ..task.conditions import QUESTIONS
+from ..task.types import CHANGED_CONDITION, Outcome
+from .html import amount_interval
+
+MIN_EFFECT = 0.1  # of the rule uptake; anything smaller counts as no effect
+
+
+def headline(run: Run) -> str:
+    """Return the sentences that sum up the run: the habit under both rules, the rule uptake."""
+    metrics, change = run.results.metrics, run.plan.change
+    if not run.answered:
+        n_asked = pluralize(len(run.samples), "position")
+        return f"{run.version} was asked about {n_asked}, and none has an answer to every question."
+    standard, changed = (rounded(metrics[name]) for name in SHARES.values())
+    when = f"when {change.title[0].lower()}{change.title[1:]}"
+    n = pluralize(int(metrics["n_samples"] or 0), "position")
+    n += f" of the pool {run.dataset.pool_name}" if run.dataset.pool_name else ""
+    if run.plan.eval == "all_diagonal":
+        habit = (
+            f"{change.habit_label} in {standard} of {n} under standard rules and in {changed} "
+            f"{when} (at random: {rounded(metrics['random_special_proportion'])})"
+        )
+    else:
+        habit = f"plays its usual move in {standard} of {n} under standard rules"
+        habit += f" and in {changed} {when}"
+    return f"{run.version} {habit}. {uptake_sentence(run.results)}{_caveat(run.results)}"
+
+
+def uptake_sentence(results: Results) -> str:
+    """Say how often the model follows the new rule, as far as the interval allows."""
+    uptake, interval = results.metrics[UPTAKE], results.intervals.get(UPTAKE)
+    if uptake is None or interval is None:
+        return "None of its moves under standard rules breaks the new rule, so nothing can change."
+    low, high = rounded(interval.low), rounded(interval.high)
+    number, despite = f"{rounded(uptake)} [{low}, {high}]", ""
+    bounds = results.bounds.get(UPTAKE)
+    if bounds:
+        number = f"{rounded(max(0.0, interval.low))} to {high}"
+        despite = " (95% interval that allows for answers without a move)"
+    if interval.low > 0:
+        return f"It follows the new rule in {number} of the cases where it matters{despite}."
+    number = f"rule uptake {rounded(uptake)} [{low}, {high}]{despite}"
+    if interval.high < 0:
+        return "It breaks the new rule more often after it was told of it than before."
+    if bounds and (bounds.high or 0.0) - (bounds.low or 0.0) > MIN_EFFECT:
+        return f"Too many answers contain no move to tell if it follows the new rule: {number}."
+    if interval.high < MIN_EFFECT:
+        return f"There is no evidence that it follows the new rule: {number}."
+    return f"There are too few samples to tell whether it follows the new rule: {number}."
+
+
+def _caveat(results: Results) -> str:
+    moved = " A change that leaves the habit legal moved it, too, so the rule may not be the cause."
+    return moved if placebo_moved(results) else ""
+
+
+class Failure(NamedTuple):
+    """Samples that broke the changed rules in one way, and the link that shows them."""
+
+    number: int
+    text: str
+    link: str
+
+
+_FAILURES: dict[Outcome, str] = {
+    "special": "kept the habit",
+    "forbidden": "played another move that the new rule forbids",
+    "illegal": "played another illegal move",
+    "unreadable": "contain no readable move",
+    "truncated": "were cut off before a move",
+    "refused": "were refused",
+    "error": "have no answer",
+}
+
+
+def failures(run: Run) -> list[Failure]:
+    """Return what went wrong under the changed rules, kept habits first."""
+    counts = Counter(sample.replies[CHANGED_CONDITION].outcome for sample in run.samples)
+    return [
+        Failure(counts[outcome], text, "#" + urlencode({CHANGED_CONDITION: outcome}))
+        for outcome, text in _FAILURES.items()
+        if counts[outcome] or outcome == "special"
+    ]
+
+
+def diagnosis_answers(run: Run) -> dict[str, str]:
+    """Return the four questions of a diagnosis with their answers; empty without a diagnosis."""
+    results = run.results
+    if KNOWLEDGE not in results.metrics:
+        return {}
+    return {
+        "Does it know the rule?": _knowledge_answer(results),
+        "Does it stop?": _stopping_answer(results),
+        "Is it the rule, or any change of the prompt?": _placebo_answer(results),
+        "Is it this habit, or all play?": _collateral_answer(run),
+    }
+
+
+def _knowledge_answer(results: Results) -> str:
+    if all(results.metrics[f"{name}_unusable_proportion"] == 1 for name in QUESTIONS):
+        return "We cannot tell: none of its yes/no answers could be read."
+    ends = range_of(results, KNOWLEDGE)
+    if ends is None:
+        return "We cannot tell: there are too few yes/no answers."
+    low, high = ends
+    bounded = KNOWLEDGE in results.bounds
+    value = "" if bounded else f"{brief(results.metrics[KNOWLEDGE])} "
+    youden = f"J = {value}[{brief(low)}, {brief(high)}] (0 = guessing, 1 = always right)."
+    if low > 0:
+        return f"Yes, it can tell legal from illegal moves under the new rule: {youden}"
+    if high < 0:
+        return f"No, it is wrong about the new rule more often than by guessing: {youden}"
+    if bounded:
+        return f"We cannot tell: too few of its yes/no answers could be read, {youden}"
+    return f"There is no evidence that it does: {youden}"
+
+
+def _stopping_answer(results: Results) -> str:
+    knowing, elsewhere = (_with_range(results, measure.name) for measure in (GAP, KEPT_UNKNOWING))
+    if knowing and elsewhere:
+        return (
+            f"Where it knows the rule, it plays the forbidden move in {knowing} of the positions; "
+            f"where it does not, in {elsewhere}."
+        )
+    where = "knows" if knowing else "does not know"
+    if kept := knowing or elsewhere:
+        return f"Where it {where} the rule, it plays the forbidden move in {kept} of the positions."
+    return "We cannot tell: there was no habit to stop."
+
+
+def _placebo_answer(results: Results) -> str:
+    placebo = _with_range(results, PLACEBO_IMPACT)
+    if not placebo:
+        return "We cannot tell: there was no habit to change."
+    by = f"a placebo rule, which leaves the habit legal, changes it by {placebo}"
+    if placebo_moved(results):
+        return f"We cannot tell: {by}."
+    rule, ends = _with_range(results, CORRECTED.name), range_of(results, CORRECTED.name)
+    first = (
+        "We see no effect of either" if not ends or ends[0] <= 0 <= ends[1] else "It is the rule"
+    )
+    return f"{first}: {by}; the new rule, compared with that, by {rule}."
+
+
+def _collateral_answer(run: Run) -> str:
+    change, ends = _with_range(run.results, COLLATERAL.name), range_of(run.results, COLLATERAL.name)
+    answered = [control for control in run.controls if control.answered]
+    if not answered or not ends:
+        return "We cannot tell: this run has no control positions, whose habit stays legal."
+    kept = sum(control.plays_special(CHANGED_CONDITION) for control in answered) / len(answered)
+    first = "We see an effect on this habit only" if ends[0] <= 0 <= ends[1] else "Other play, too"
+    return (
+        f"{first}: at {pluralize(len(answered), 'control position')}, where the usual move stays "
+        f"legal, it plays that in {rounded(kept)} under the new rule, a change of {change}."
+    )
+
+
+def _with_range(results: Results, name: str) -> str:
+    """Format a share or a relative change with its 95% interval; "" if it has no value."""
+    if results.metrics.get(name) is None:
+        return ""
+    ends, value = range_of(results, name), rounded(results.metrics[name])
+    return f"{value} [{rounded(ends[0])}, {rounded(ends[1])}]" if ends else value
+
+
+def reasoning_sentence(results: Results) -> str:
+    """Return the sentence on reasoning tokens, or "" for a model without reasoning."""
+    difference, interval = results.metrics.get(LONGER), results.intervals.get(LONGER)
+    if difference is None:
+        return ""
+    if difference < 0 and interval:
+        interval = replace(interval, low=-interval.high, high=-interval.low)
+    standard, changed = (
+        f"{amount(results.metrics[name])} {amount_interval(results.intervals.get(name))}".strip()
+        for name in TOKENS.values()
+    )
+    change = f"{amount(abs(difference))} {amount_interval(interval)}".strip()
+    return (
+        f"It uses {standard} reasoning tokens under standard rules and {changed} under the changed "
+        f"ones: {change} {'fewer' if difference < 0 else 'more'}."
+    )
