@@ -60,5 +60,5 @@ def test_a_run_says_how_much_came_from_the_cache_where_that_is_told(serve: Serve
             console.print(summary(measure(server, dataset="gpt-4-0314", n=10)))
         return said.get()
 
-    assert " % cached), " in footer(serve(Caching(habit)))
+    assert "% cached), " in footer(serve(Caching(habit)))
     assert "cached" not in footer(serve(habit))
