@@ -240,7 +240,7 @@ def test_mistake_gets_one_sentence_and_exit_code_2(
     options = ["--model", model, "-T", argument, "--log-dir", str(tmp_path), "--display", "none"]
     done = CliRunner().invoke(inspect, ["eval", TASK, *options])
     assert done.exit_code == 2
-    assert done.stderr.splitlines()[-1].startswith(f"Error: {sentence}")
+    assert done.output.splitlines()[-1].startswith(f"Error: {sentence}")
 
 
 def test_our_models_refuse_the_questions_of_other_tasks() -> None:

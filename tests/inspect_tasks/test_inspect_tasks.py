@@ -226,7 +226,7 @@ def test_answers_are_not_scored_under_other_rules(measured: EvalLog, tmp_path: P
     options += ["none", "--action", "append", "--output-file", str(tmp_path / "scored.eval")]
     done = CliRunner().invoke(inspect, ["score", measured.location, *options])
     assert done.exit_code == 2
-    assert done.stderr.splitlines()[-1] == (
+    assert done.output.splitlines()[-1] == (
         "Error: these answers were given under bishops-as-knights, so they cannot be scored under "
         "'nonsense': leave out -S rules"
     )
