@@ -206,6 +206,60 @@ def test_no_difference_is_significant_whose_interval_holds_0_whatever_p_says() -
     assert replace(found, interval=replace(found.interval, low=-0.01)).verdict == "inconclusive"
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "p", "extremes", "verdict", "sentence"),
+    [
+        (-0.05, 0.05, 1.0, None, "equivalent", "A and b are equivalent in the impact factor to "),
+        (-0.051, 0.05, 1.0, None, "inconclusive", "10 shared samples are too few to tell whether "),
+        (-0.05, 0.051, 1.0, None, "inconclusive", "10 shared samples are too few to tell whether "),
+        (0.0, 0.3, 0.01, None, "inconclusive", "10 shared samples are too few to tell whether "),
+        (-0.3, 0.0, 0.01, None, "inconclusive", "10 shared samples are too few to tell whether "),
+        (0.01, 0.3, 0.05, None, "inconclusive", "10 shared samples are too few to tell whether "),
+        (0.01, 0.3, 0.049, None, "different", "B drops more of its habit than a, by 50.0 points "),
+        (-0.3, 0.3, 1.0, (0.0, 0.05), "inconclusive", "10 shared samples are too few to tell "),
+        (-0.3, 0.3, 1.0, (0.0, 0.06), "inconclusive", "Too many answers name no move to tell "),
+        (
+            0.01,
+            0.3,
+            0.049,
+            (0.01, 0.3),
+            "different",
+            "B drops more of its habit than a, by 1.0 to ",
+        ),
+    ],
+)
+def test_a_verdict_holds_up_to_its_limits(
+    low: float,
+    high: float,
+    p: float,
+    extremes: tuple[float, float] | None,
+    verdict: str,
+    sentence: str,
+) -> None:
+    found = impact(runs_of(10, a="special", b=lambda number: ("special", "adapted")[number % 2]))
+    interval = Interval(low, high, "score")
+    found = replace(found, interval=interval, corrected_p=p, extremes=extremes)
+    assert found.verdict == verdict
+    assert found.sentence.lower().startswith(sentence.lower())
+    if verdict == "equivalent":
+        assert "to within 5 points on 10 shared samples" in found.sentence
+
+
+def test_what_is_enough_is_worked_out_by_hand() -> None:
+    """Two-sided 5% over three measures and a power of 80%; the variance is that of the interval."""
+    found = impact(runs_of(10, a="special", b=lambda number: ("special", "adapted")[number % 2]))
+    assert found.as_scored
+    error = (found.as_scored.high - found.as_scored.low) / 2 / 1.959964
+    expected = (2.393980 + 0.841621) ** 2 * 10 * error**2 / 0.05**2
+    assert found.enough == pytest.approx(expected, abs=1)
+    assert found.corrected_p == pytest.approx(min(1, 3 * found.p))
+
+
+def test_only_samples_that_both_models_answered_are_counted() -> None:
+    found = impact(runs_of(4, a=["special", "error", "special", "special"], b=["special"] * 4))
+    assert (found.n_samples, found.n_games) == (3, 3)
+
+
 # Answers that name no move
 
 
@@ -354,6 +408,35 @@ def test_runs_that_cannot_be_compared_are_refused(plan: dict[str, Any], sentence
     [one] = runs_of(2, a="special")
     with pytest.raises(InvalidInput, match=sentence):
         compare([one, replace(one, plan=replace(one.plan, **plan))])
+
+
+@pytest.mark.parametrize(
+    ("dataset", "sentence"),
+    [
+        (
+            {"own_temperature": True},
+            "runs on positions selected at temperature 0 and by 2 of 3 draws at the provider's own "
+            "temperature cannot be ranked together; measure all on one set: cdta dataset union A B",
+        ),
+        (
+            {"pool_name": "mine"},
+            "runs on positions chosen from the default pool and the pool mine cannot be ranked "
+            "together; measure all on one pool",
+        ),
+        ({"origin": "file"}, ""),
+    ],
+    ids=["selection", "pool", "unknown"],
+)
+def test_runs_on_positions_of_another_selection_or_pool_are_refused(
+    dataset: dict[str, Any], sentence: str
+) -> None:
+    one, other = runs_of(2, a="special", b="special")
+    runs = [one, replace(other, dataset=replace(other.dataset, **dataset))]
+    if not sentence:
+        assert compare(runs)
+        return
+    with pytest.raises(InvalidInput, match=f"^{sentence}"):
+        compare(runs)
 
 
 def test_the_small_eval_is_compared_with_the_whole_one() -> None:
