@@ -71,7 +71,7 @@ def test_an_unknown_command_gets_a_suggestion() -> None:
 
 def test_run_prints_a_table_and_writes_the_folder(tmp_path: Path) -> None:
     done = cdta(*RANDOM, "--out", tmp_path / "run", code=0)
-    for words in ("variant_impact_factor", "95% interval", "adaptation_rate", "cdta/random plays"):
+    for words in ("Impact factor", "95% interval", "Adaptation rate", "cdta/random plays"):
         assert words in done.stdout
     assert max(map(len, done.stdout.splitlines()[:-1])) <= 80
     assert json.loads((tmp_path / "run" / "run.json").read_text())["protocol"] == "3"
