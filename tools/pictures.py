@@ -94,7 +94,7 @@ def servers() -> None:
             measured(models, experiment, "--pool", "common", "-n", "200", runs=3)
         page = (experiment / "index.html").as_uri()
         with opened_browser() as browser:
-            opened(browser, page, 1200, 720).screenshot(path=IMAGES / "experiment.png")
+            opened(browser, page, 1200, 1250).screenshot(path=IMAGES / "experiment.png")
 
 
 def plots_and_pages() -> None:

@@ -152,10 +152,14 @@ def test_the_last_answers_say_whether_it_is_the_rule_and_this_habit(typical: Run
     *_, rule, habit = answers(typical)
     assert rule.startswith("It is the rule: a placebo rule, which leaves the habit legal, changes ")
     assert " it by 0% [" in rule and "; the new rule, compared with that, by -65% [" in rule
-    assert "at 8 control positions, where the usual move stays legal, it plays that in 75%" in habit
+    at_controls = "at 8 control positions, where the usual move stays legal, it plays that in 100%"
+    assert habit.startswith(f"No change of other play was found: {at_controls} under standard")
+    assert habit.endswith(" and in 75% under the new rule.")
     *_, rule, habit = answers(diagnosed({(True, True): 40}, ()))
-    assert rule.startswith("We see no effect of either: a placebo rule")
+    assert rule.startswith("No effect of either was found: a placebo rule")
     assert habit.startswith("We cannot tell: this run has no control positions")
+    upset = diagnosed(COUNTS, ["legal"] * 30 + ["special"] * 10)  # type: ignore[arg-type]
+    assert answers(upset)[3].startswith("Other play changes, too: at 40 control positions")
 
 
 def test_unreadable_yes_no_answers_have_a_bar_of_their_own(typical: Run) -> None:
@@ -180,6 +184,16 @@ def test_where_the_placebo_moved_the_habit_nothing_is_claimed_about_the_rule(typ
     warning = "Not the effect of the rule: the placebo alone moved the habit."
     assert page(moved).count(warning) == 2 and warning not in page(typical)
     assert "so the rule may not be the cause" in headline(moved)
+    # What the placebo changes at controls counts, too, even if the rule adds nothing to it.
+    all_upset = run_of(
+        samples,
+        plan_of(40, OF_DIAGNOSIS),
+        [
+            (p, {"standard": "special", "changed": "legal", "placebo": "legal"})
+            for p in POOL[500:530]
+        ],
+    )
+    assert answers(all_upset)[3].startswith("Other play changes, too: at 30 control positions")
     assert answers(moved)[2].startswith("We cannot tell: a placebo rule")
     lines = printed(moved, verbose=True).splitlines()
     (line,) = [line for line in lines if line.startswith("Corrected impact factor")]

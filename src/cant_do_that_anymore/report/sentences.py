@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from ..formatting import amount, brief, pluralize, rounded
 from ..metrics.diagnosis import (
-    COLLATERAL,
     CORRECTED,
+    DIAGNOSIS,
     GAP,
     KEPT_UNKNOWING,
     KNOWLEDGE,
@@ -21,9 +21,11 @@ from ..metrics.thinking import LONGER, TOKENS
 from ..metrics.types import Results
 from ..runs.results import Run
 from ..task.conditions import QUESTIONS
-from ..task.types import CHANGED_CONDITION, Outcome
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from .html import amount_interval
 
+# What the placebo changes where the habit stays legal, and what the rule changes then.
+OF_CONTROLS = [measure for measure in DIAGNOSIS if measure.of_controls]
 MIN_EFFECT = 0.1  # of the rule uptake; anything smaller counts as no effect
 
 
@@ -159,21 +161,26 @@ def _placebo_answer(results: Results) -> str:
         return f"We cannot tell: {by}."
     rule, ends = _with_range(results, CORRECTED.name), range_of(results, CORRECTED.name)
     first = (
-        "We see no effect of either" if not ends or ends[0] <= 0 <= ends[1] else "It is the rule"
+        "No effect of either was found" if not ends or ends[0] <= 0 <= ends[1] else "It is the rule"
     )
     return f"{first}: {by}; the new rule, compared with that, by {rule}."
 
 
 def _collateral_answer(run: Run) -> str:
-    change, ends = _with_range(run.results, COLLATERAL.name), range_of(run.results, COLLATERAL.name)
     answered = [control for control in run.controls if control.answered]
-    if not answered or not ends:
+    changes = [ends for m in OF_CONTROLS if (ends := range_of(run.results, m.name))]
+    if not answered or not changes:
         return "We cannot tell: this run has no control positions, whose habit stays legal."
-    kept = sum(control.plays_special(CHANGED_CONDITION) for control in answered) / len(answered)
-    first = "We see an effect on this habit only" if ends[0] <= 0 <= ends[1] else "Other play, too"
+    moved = any(not low <= 0 <= high for low, high in changes)
+    first = "Other play changes, too" if moved else "No change of other play was found"
+    standard, changed = (
+        rounded(sum(control.plays_special(name) for control in answered) / len(answered))
+        for name in (STANDARD_CONDITION, CHANGED_CONDITION)
+    )
     return (
         f"{first}: at {pluralize(len(answered), 'control position')}, where the usual move stays "
-        f"legal, it plays that in {rounded(kept)} under the new rule, a change of {change}."
+        f"legal, it plays that in {standard} under standard rules and in {changed} under the new "
+        "rule."
     )
 
 

@@ -1,7 +1,6 @@
 """Plots of the headline measures, by model and by rules."""
 
 from collections.abc import Sequence
-from textwrap import fill
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -45,7 +44,7 @@ def headline_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
             value = draw_metric(axes, entry, name, y, "x", 0.5, **style)
             if value is not None:
                 axes.annotate(minus(brief(value)), (value, y), (0, 6), **_NUMBER)
-        label_rows(axes, [marked(entry) for entry in group])
+        label_rows(axes, [marked(entry) for entry in group], narrow=narrow)
         _finish(axes, name)
     title(figure, "Headline measures", group)
     legend(figure, bounds_handles(group), group)
@@ -66,7 +65,7 @@ def rules_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
             y = changes.index(_rules_label(entry)) + offset
             color, marker = mark(number)
             draw_metric(axes, entry, name, y, "x", 0.8 * step, color=color, fmt=marker)
-        label_rows(axes, [fill(change, 18) if narrow else change for change in changes])
+        label_rows(axes, changes, narrow=narrow)
         _finish(axes, name)
     title(figure, "Headline measures by rules", group)
     legend(figure, [*_marks(models), *bounds_handles(group)], group)
@@ -93,5 +92,5 @@ def _finish(axes: Axes, name: str) -> None:
     axes.set_xlim(min(left, low - 0.14), max(right, high + 0.14))
     axes.axvline(0, color=INK, linewidth=1, zorder=0)
     axes.set_title(MEASURES[name].title, loc="left", fontsize=10)
-    axes.set_xlabel(reading)
+    axes.set_xlabel(reading, fontsize=9)
     grid(axes, "x")

@@ -46,7 +46,7 @@ def bar_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
     for condition, color, offset in _BARS:
         for row, entry in enumerate(group):
             _bar(axes, entry, condition, color, row + offset)
-    label_rows(axes, [marked(entry) for entry in group])
+    label_rows(axes, [marked(entry) for entry in group], narrow=narrow)
     end, cut = end_of_axis(axes.dataLim.x1)
     _numbers(axes, group, columns, end)
     axes.set_xlim(-0.01 * end, (1.03 + _COLUMN * len(columns)) * end)

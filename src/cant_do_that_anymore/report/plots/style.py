@@ -60,10 +60,10 @@ def dashes(number: int) -> Literal["-", "--", "-."]:
     return DASHES[number // len(COLORS) % len(DASHES)]
 
 
-def wrap_label(name: str) -> str:
+def wrap_label(name: str, width: int = 36) -> str:
     """Wrap a name to fit a plot, with characters that the font lacks as code points."""
     return fill(
-        "".join(letter if _has(letter) else spelled(letter) for letter in visible(name)), 36
+        "".join(letter if _has(letter) else spelled(letter) for letter in visible(name)), width
     )
 
 
@@ -146,9 +146,9 @@ def panels(
     return figure, list(axes.flat)
 
 
-def label_rows(axes: Axes, names: Sequence[str]) -> None:
+def label_rows(axes: Axes, names: Sequence[str], *, narrow: bool = False) -> None:
     """Label the rows of a plot, the first on top."""
-    axes.set_yticks(range(len(names)), [wrap_label(name) for name in names])
+    axes.set_yticks(range(len(names)), [wrap_label(name, 18 if narrow else 36) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
 
 
