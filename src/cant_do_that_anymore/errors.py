@@ -20,6 +20,18 @@ class Incomplete(UserError, RuntimeError):
     """The work could not be finished; the message says why and how to continue."""
 
 
+class NeedsApproval(Incomplete):
+    """Going on would cost more than may be spent without approval.
+
+    Attributes:
+        approve: the dollars that an approval allows.
+    """
+
+    def __init__(self, message: str, approve: float) -> None:
+        super().__init__(message)
+        self.approve = approve
+
+
 class NoHabit(Incomplete):
     """The model does not play the special moves, so it has no habit to drop."""
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore.comparison.experiment import evals_and_rules, measured, specs_for
-from cant_do_that_anymore.costs.approval import MIN_ANSWERS, NeedsApproval
-from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.costs.approval import MIN_ANSWERS
+from cant_do_that_anymore.errors import InvalidInput, NeedsApproval
 from cant_do_that_anymore.runs.evaluate import select
 from cant_do_that_anymore.runs.storage import save_run
 from charging import Charging, paid
@@ -62,7 +62,7 @@ def test_nobody_to_ask_gets_one_sentence_with_what_is_cheaper(halves: Loopback) 
     done = cdta("run", "--model", "priced", "--base-url", halves.url, "--quiet", code=1)
     assert len(halves.requests) == 20
     (sentence,) = done.stderr.splitlines()
-    assert "of --ask-above; cheaper: --pool common, --eval all_small, --precision 0.1; " in sentence
+    assert "to save money, try --pool common, --eval all_small, --precision 0.1; " in sentence
 
 
 def test_the_limit_is_an_option_and_what_costs_less_is_not_told(halves: Loopback) -> None:
@@ -106,9 +106,9 @@ def test_a_dataset_is_billed_without_what_is_measured_later(halves: Loopback) ->
     spec = partial(Spec, model="priced", base_url=halves.url, n=80)
     with pytest.raises(NeedsApproval):
         measure(halves, model="priced", n=80, ask_above=4)
-    with pytest.raises(NeedsApproval, match=r"--ask-above; cheaper: --pool common; to continue"):
+    with pytest.raises(NeedsApproval, match="to save money, try --pool common;"):
         select(spec(ask_above=1), quiet=True)
-    assert len(select(spec(ask_above=5), quiet=True).positions) == 80
+    assert len(select(spec(ask_above=9), quiet=True).positions) == 80
 
 
 def test_an_experiment_is_billed_as_a_whole_before_it_begins(
@@ -161,7 +161,7 @@ def test_an_experiment_is_told_what_is_cheaper_for_all_of_it(
     command = ("experiment", "--model", "priced", "--base-url", halves.url, "--quiet")
     where = ("--out", tmp_path, "--ask-above", "0.5", "--runs", 1, "--eval", evals)
     done = cdta(*command, *where, code=1)
-    assert f"of --ask-above; cheaper: {cheaper}; to continue, set --max-cost USD" in done.stderr
+    assert f"; to save money, try {cheaper}; all answers are saved" in done.stderr
 
 
 def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped(

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import click
 
-from ..costs.approval import NeedsApproval
-from ..errors import Stopped
+from ..errors import NeedsApproval, Stopped
+from ..formatting import dollars
 from ..task.spec import Spec
 
 T = TypeVar("T")
@@ -17,23 +17,24 @@ T = TypeVar("T")
 def with_approval(
     above: float | None, work: Callable[[float | None], T], *, cached: bool = True
 ) -> T:
-    """Run ``work``; if it would cost more than ``above`` dollars, ask the user and run it again.
+    """Run ``work``; if it may cost more than ``above`` dollars, ask the user and run it again.
 
     Without a terminal, the user is not asked.
 
     Raises:
-        NeedsApproval: if it would cost more and there is no terminal.
+        NeedsApproval: if it may cost more and there is no terminal.
         Stopped: if the user does not approve.
     """
-    try:
-        return work(above)
-    except NeedsApproval as forecast:
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise
-        question = f"{forecast}. Continue without a limit?"
-    if not click.confirm(question, err=True):
-        raise Stopped("stopped, as you did not approve the cost", cached=cached)
-    return work(None)
+    while True:
+        try:
+            return work(above)
+        except NeedsApproval as needed:
+            if not (sys.stdin.isatty() and sys.stderr.isatty()):
+                raise
+            question, approve = f"{needed}. Spend up to {dollars(needed.approve)}?", needed.approve
+        if not click.confirm(question, err=True):
+            raise Stopped("stopped, as you did not approve the cost", cached=cached)
+        above = approve
 
 
 def with_approval_of(spec: Spec, work: Callable[[Spec], T]) -> T:

@@ -1,15 +1,17 @@
-"""Prices, a budget that reserves before it spends, and metering of every request."""
+"""A budget that reserves before it spends, metering of every request, and projected costs."""
 
 import asyncio
-import string
-from dataclasses import astuple, dataclass
+from collections import deque
+from dataclasses import replace
 from math import ceil, inf
+from statistics import fmean
 
-from ..errors import Interrupted, UserError
+from ..errors import Interrupted, InvalidInput, NeedsApproval, UserError
 from ..formatting import dollars
 from ..providers.base import (
     Answer,
     Model,
+    ModelInfo,
     Question,
     RequestRejected,
     RequestVariant,
@@ -18,65 +20,10 @@ from ..providers.base import (
     Usage,
 )
 from ..providers.request_variants import limit_of
+from ..task.spec import Spec
+from .pricing import FREE, Pricing, own_or_listed
 
-# No chat template wraps a message in more tokens than this.
-MAX_TOKENS_AROUND_MESSAGE = 8
-# Batch price relative to the usual price, at OpenAI, Together and most others.
-BATCH_RATE = 0.5
-
-
-@dataclass(frozen=True)
-class Price:
-    """US dollars per input token, per output token and per request.
-
-    Input tokens from the provider's prompt cache and reasoning tokens cost the same as other
-    tokens, unless they have a price of their own.
-    """
-
-    input: float
-    output: float
-    request: float = 0.0
-    cached: float | None = None
-    thinking: float | None = None
-
-    def of(self, usage: Usage, requests: int) -> float:
-        """Return the cost of ``requests`` requests that used ``usage`` in total."""
-        cached = min(usage.cached_tokens, usage.input_tokens)
-        reasoning = min(usage.thinking_tokens, usage.output_tokens)
-        return (
-            (usage.input_tokens - cached) * self.input
-            + cached * (self.input if self.cached is None else self.cached)
-            + (usage.output_tokens - reasoning) * self.output
-            + reasoning * (self.output if self.thinking is None else self.thinking)
-            + requests * self.request
-        )
-
-    def is_metered(self, answer: Answer) -> bool:
-        """Whether the cost of an answer is known: its tokens were counted, or tokens are free."""
-        return is_counted(answer) or not (self.input or self.output)
-
-    @property
-    def in_batch(self) -> "Price":
-        """The price of the same request in a batch."""
-        return Price(*(price and price * BATCH_RATE for price in astuple(self)))
-
-    def max_cost(self, question: Question, limit: int) -> float:
-        """Return the most that a question can cost under a token limit."""
-        if self == FREE:
-            return 0.0
-        input_tokens = max_input_tokens(question)
-        return max(self.of(Usage(input_tokens, limit, reasoning), 1) for reasoning in (0, limit))
-
-
-def is_counted(answer: Answer) -> bool:
-    """Whether the provider counted the tokens of an answer.
-
-    Every prompt has input tokens, and every answer with text or reasoning has output tokens.
-    """
-    usage = answer.usage
-    if not usage.output_tokens and (answer.text or answer.is_thoughtful):
-        return False
-    return usage.input_tokens > 0
+STOPPED = "stopped before it was asked"
 
 
 class BudgetExceeded(Interrupted):
@@ -87,27 +34,41 @@ class Budget:
     """The US dollars that a command may spend, on one model or on several.
 
     Before a request is sent, its maximum cost is reserved. Once it is answered, its actual cost is
-    paid and the rest is released. So the limit holds with any number of requests in flight.
+    paid and the rest is released. So the limit holds with any number of requests in flight. What
+    was approved may be passed by the requests in flight.
+
+    Attributes:
+        approved: the dollars that may be spent without asking; None for no such limit.
+        paid: the dollars spent so far.
+        later: the expected cost of other runs of the command, which are still to come.
     """
 
-    def __init__(self, limit: float = inf) -> None:
+    def __init__(self, limit: float = inf, approved: float | None = None) -> None:
         self._limit = limit
-        self._paid = 0.0
+        self.approved = approved
+        self.paid = 0.0
+        self.later = 0.0
         self._reserved: list[float] = []
         self._settled = asyncio.Event()
 
     @property
     def left(self) -> float:
         """Dollars neither paid nor reserved."""
-        return self._limit - self._paid - sum(self._reserved)
+        return self._limit - self.paid - sum(self._reserved)
 
     async def reserve(self, amount: float, kind: str = "request") -> bool:
         """Reserve the maximum cost of a request. Returns whether it had to wait for that.
 
         Raises:
             BudgetExceeded: if not enough is left, and no request in flight can release any.
+            NeedsApproval: if all that was approved is spent.
         """
         waited = False
+        if self.approved is not None and self.paid >= self.approved > 0:
+            raise NeedsApproval(
+                f"{dollars(self.paid)} are spent, all that --ask-above {self.approved:g} allows",
+                approve=2 * self.paid,
+            )
         while amount > self.left:
             if not self._reserved:
                 limit = dollars(self._limit)
@@ -115,8 +76,8 @@ class Budget:
                 if amount > self._limit:
                     advice = f"set --max-cost {ceil(100 * amount) / 100:g} or more to continue"
                 raise BudgetExceeded(
-                    f"stopped before passing --max-cost: {dollars(self._paid)} of {limit} are "
-                    f"spent and the next {kind} may cost {dollars(amount)}",
+                    f"stopped at --max-cost: {dollars(self.paid)} of {limit} are spent, and the next "
+                    f"{kind} may cost {dollars(amount)}",
                     go_on=advice,
                 )
             if self._settled.is_set():  # the next run may use another event loop
@@ -133,31 +94,8 @@ class Budget:
 
     def pay(self, cost: float) -> None:
         """Pay a cost without a reservation, because another command sent the request."""
-        self._paid += cost
+        self.paid += cost
         self._settled.set()
-
-
-def max_input_tokens(question: Question) -> int:
-    """Return an upper bound on the prompt's tokens, for any common tokenizer."""
-    texts = [message.content for message in question.messages]
-    tokens = sum(_max_tokens(word) for text in texts for word in text.split())
-    return ceil(tokens) + MAX_TOKENS_AROUND_MESSAGE * len(texts)
-
-
-def _max_tokens(word: str) -> float:
-    """Bound the tokens of a word and the space before it.
-
-    In prose a token averages at least two bytes. Anything else, such as a move, a FEN or a number,
-    has at most one token per byte.
-    """
-    size = len(word.encode()) + 1
-    is_prose = len(word) > 1 and word.strip(string.punctuation).isalpha()
-    return size / 2 if is_prose else size
-
-
-FREE = Price(0.0, 0.0)
-
-STOPPED = "stopped before it was asked"
 
 
 class Meter:
@@ -170,29 +108,27 @@ class Meter:
         used: the tokens of all answers.
         spent: their cost in US dollars; None if the tokens of any answer were not counted.
         budget: what may be spent.
-        price: the price of a single request.
+        pricing: the prices of a single request; None if unknown.
         stopping: set when no more requests are to be sent.
     """
 
-    def __init__(self, budget: Budget, price: Price, stopping: asyncio.Event) -> None:
+    def __init__(self, budget: Budget, pricing: Pricing | None, stopping: asyncio.Event) -> None:
         self.used = Usage()
         self.spent: float | None = 0.0
         self.budget = budget
-        self.price = price
+        self.pricing = pricing
         self.stopping = stopping
 
-    def record(self, answer: Answer, price: Price, max_cost: float) -> float:
-        """Count an answer and return its cost.
-
-        That is ``max_cost`` if its tokens were not counted.
-        """
+    def record(self, answer: Answer, pricing: Pricing | None) -> Answer:
+        """Count an answer; return it with its cost at this moment, if that is known."""
         self.used += answer.usage
-        if not price.is_metered(answer):
+        price = pricing.now if pricing else None
+        if not price or not price.is_metered(answer):
             self.spent = None
-            return max_cost
+            return answer
         cost = price.of(answer.usage, 1)
         self.spent = None if self.spent is None else self.spent + cost
-        return cost
+        return replace(answer, cost=cost)
 
 
 class MeteredModel(Model):
@@ -213,14 +149,17 @@ class MeteredModel(Model):
             RequestRejected, TransientError, UserError: as the model does.
         """
         meter = self._meter
-        max_cost = meter.price.max_cost(question, limit_of(variant, settings))
+        price = meter.pricing.dearest if meter.pricing else FREE
+        max_cost = price.max_cost(question, limit_of(variant, settings))
         waited = await meter.budget.reserve(max_cost)
         cost = max_cost
         try:
             if waited and meter.stopping.is_set():
                 raise TransientError(STOPPED)
-            answer = await self._model.answer(question, settings, variant)
-            cost = meter.record(answer, meter.price, max_cost)
+            answer = meter.record(
+                await self._model.answer(question, settings, variant), meter.pricing
+            )
+            cost = max_cost if answer.cost is None else answer.cost
             return answer
         except (RequestRejected, UserError):
             cost = 0.0
@@ -230,3 +169,120 @@ class MeteredModel(Model):
             raise
         finally:
             meter.budget.settle(max_cost, cost)
+
+
+def budget_for(spec: Spec, model: ModelInfo) -> Budget:
+    """Return a budget of the spec's ``max_cost``, or of what it may spend without approval.
+
+    Raises:
+        InvalidInput: if there is a limit and the price is unknown.
+    """
+    if spec.max_cost is None:
+        return Budget(approved=spec.ask_above)
+    check_price(spec, model)
+    return Budget(spec.max_cost)
+
+
+def check_price(spec: Spec, model: ModelInfo) -> None:
+    """Check that the model's price is known, so that a cost limit can hold.
+
+    Raises:
+        InvalidInput: if it is unknown.
+    """
+    if not own_or_listed(spec, model):
+        raise InvalidInput(
+            f"--max-cost needs a price, but the price of {model.name} is unknown; give it with "
+            "--price IN,OUT in dollars per million tokens, or limit the run with -n instead"
+        )
+
+
+# The cost of answers to come is that of so many recent ones.
+RECENT = 50
+# Share of what may be spent without approval from which on projections are trusted.
+FIRST_CHECK = 0.25
+# Answers that take so many times the tokens of the first ones are a change worth naming.
+LONGER = 1.5
+
+
+class RunningCost:
+    """Follows what a run spends, and projects its total from the answers so far.
+
+    Args:
+        pricing: the prices; None if unknown.
+        per_sample: requests per position once it is selected.
+        budget: what may be spent; None to follow without a limit.
+
+    Attributes:
+        per_sample: as given.
+    """
+
+    def __init__(
+        self, pricing: Pricing | None, per_sample: int, budget: Budget | None = None
+    ) -> None:
+        self.per_sample = per_sample
+        self._pricing = pricing
+        self._budget = budget
+        self._answers: list[Answer] = []
+        self._recent: dict[str, deque[Answer]] = {}
+
+    def observe(self, answer: Answer, step: str) -> None:
+        """Count an answer of a step: "dataset" or "measuring"."""
+        if answer.error:
+            return
+        brief = Answer(usage=answer.usage, cost=answer.cost)
+        self._answers.append(brief)
+        self._recent.setdefault(step, deque(maxlen=RECENT)).append(brief)
+
+    def in_total(self, to_search: float, to_measure: float) -> list[str]:
+        """Format the projected total and the progress, given the requests still to come."""
+        seen, to_come = len(self._answers), to_search + to_measure
+        progress = f"{seen:,} of about {seen + to_come:,.0f} requests"
+        expected = self.expected(to_search, to_measure)
+        if expected is None:
+            used = sum(a.usage.input_tokens + a.usage.output_tokens for a in self._answers)
+            total = used * (seen + to_come) / max(seen, 1)
+            unknown = not self._pricing and total
+            return [f"about {total:,.0f} tokens in total", progress] if unknown else [progress]
+        spent = sum(answer.cost or 0.0 for answer in self._answers)
+        return [f"about {dollars(spent + expected)} in total", progress] if spent else [progress]
+
+    def expected(self, to_search: float, to_measure: float) -> float | None:
+        """Return the expected cost of these requests; None if it cannot be told."""
+        steps = {"dataset": to_search, "measuring": to_measure}
+        total = 0.0
+        for step, requests in steps.items():
+            recent = self._recent.get(step) or self._recent.get("dataset") or ()
+            costs = [answer.cost for answer in recent if answer.cost is not None]
+            if len(costs) < len(recent) or not recent:
+                return None
+            total += requests * fmean(costs)
+        return total
+
+    def check(self, to_search: float, to_measure: float) -> None:
+        """Check that the projected total, given the requests still to come, is approved.
+
+        Raises:
+            NeedsApproval: if it is not.
+        """
+        budget = self._budget
+        if not budget or not budget.approved or budget.paid < FIRST_CHECK * budget.approved:
+            return
+        expected = self.expected(to_search, to_measure) or 0.0
+        total = budget.paid + budget.later + expected
+        if total > budget.approved:
+            raise NeedsApproval(
+                f"{dollars(budget.paid)} are spent, and the total will be about {dollars(total)}, "
+                f"above the {dollars(budget.approved)} that may be spent without approval"
+                f"{self._change()}",
+                approve=2 * total,
+            )
+
+    def _change(self) -> str:
+        """Say what changed since the first answers."""
+        first, last = (
+            fmean(answer.usage.output_tokens for answer in some)
+            for some in (self._answers[:RECENT], self._answers[-RECENT // 5 :])
+        )
+        if last > LONGER * first:
+            return f": answers now take about {last:,.0f} tokens, the first took {first:,.0f}"
+        return ": fewer positions qualify than expected" if "measuring" not in self._recent else ""

@@ -13,10 +13,11 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from ..errors import Interrupted, UserError
 from ..formatting import duration
 from ..providers.base import Answer, Model, Request, RequestVariant, Settings, TransientError
-from .budget import FREE, STOPPED, Budget, Meter, MeteredModel, Price
+from .budget import STOPPED, Budget, Meter, MeteredModel
 from .cache import ModelCache, with_request_seed
 from .limiter import AdaptiveLimiter
 from .negotiator import Negotiator
+from .pricing import Pricing
 from .store import Store
 
 # Called with a status line for the user.
@@ -48,6 +49,7 @@ class Client:
         model: the model that answers.
         cache: the cached answers of the model.
         n_new: how many answers were new; the others came from the cache.
+        cost_of_new: their cost in US dollars, as far as known.
         window: how many requests to start ahead of a slow one, where not all may be needed.
         is_batched: whether many requests are answered together, hours later.
         meter: pays for the new answers, including retries.
@@ -61,12 +63,12 @@ class Client:
         store: Store,
         connections: int | None = None,
         budget: Budget | None = None,
-        price: Price = FREE,
+        pricing: Pricing | None = None,
     ) -> None:
         self.model = model
-        self.n_new = 0
+        self.n_new, self.cost_of_new = 0, 0.0
         self._stopping = asyncio.Event()
-        self.meter = Meter(budget or Budget(), price, self._stopping)
+        self.meter = Meter(budget or Budget(), pricing, self._stopping)
         max_connections = connections or model.info.connections
         self.window = WINDOW * max_connections
         self.cache = ModelCache(model.info, store)
@@ -176,6 +178,7 @@ class Client:
                 return answer
             self._consecutive_failures = 0
             self.n_new += 1
+            self.cost_of_new += answer.cost or 0.0
             return await self._save(request, settings, answer)
         except UserError as error:
             self._error = error

@@ -1,39 +1,181 @@
-"""Token prices from the offline list of the library ``genai-prices``."""
+"""Token prices over time, from the offline list of the library ``genai-prices``."""
 
+import string
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime, time, timedelta
+from math import ceil
 from typing import Any
 
-from ..errors import InvalidInput
-from ..formatting import dollars
-from ..providers.base import Answer, ModelInfo, Usage
+from ..providers.base import Answer, ModelInfo, Question, Usage
 from ..task.spec import Spec
-from .budget import FREE, Budget, Price, is_counted
 
 MILLION = 1_000_000
 # Number of tokens to price at once: far below where long prompts cost more.
 _TOKENS_PRICED = 1000
+# How far ahead prices are looked up: no command is expected to take longer.
+HORIZON = timedelta(days=7)
+# No chat template wraps a message in more tokens than this.
+MAX_TOKENS_AROUND_MESSAGE = 8
+# Batch price relative to the usual price, at OpenAI, Together and most others.
+BATCH_RATE = 0.5
 
 
-def price_for(spec: Spec, model: ModelInfo) -> Price | None:
-    """Return the price that the spec sets, or else the model's list price; None if unknown."""
+@dataclass(frozen=True)
+class Price:
+    """US dollars per input token, per output token and per request.
+
+    Input tokens from the provider's prompt cache and reasoning tokens cost the same as other
+    tokens, unless they have a price of their own.
+    """
+
+    input: float
+    output: float
+    request: float = 0.0
+    cached: float | None = None
+    thinking: float | None = None
+
+    def of(self, usage: Usage, requests: int) -> float:
+        """Return the cost of ``requests`` requests that used ``usage`` in total."""
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        reasoning = min(usage.thinking_tokens, usage.output_tokens)
+        return (
+            (usage.input_tokens - cached) * self.input
+            + cached * (self.input if self.cached is None else self.cached)
+            + (usage.output_tokens - reasoning) * self.output
+            + reasoning * (self.output if self.thinking is None else self.thinking)
+            + requests * self.request
+        )
+
+    def is_metered(self, answer: Answer) -> bool:
+        """Whether the cost of an answer is known: its tokens were counted, or tokens are free."""
+        return is_counted(answer) or not (self.input or self.output)
+
+    @property
+    def in_batch(self) -> "Price":
+        """The price of the same request in a batch."""
+        return Price(*(price and price * BATCH_RATE for price in astuple(self)))
+
+    def max_cost(self, question: Question, limit: int) -> float:
+        """Return the most that a question can cost under a token limit."""
+        if self == FREE:
+            return 0.0
+        input_tokens = max_input_tokens(question)
+        return max(self.of(Usage(input_tokens, limit, reasoning), 1) for reasoning in (0, limit))
+
+
+def is_counted(answer: Answer) -> bool:
+    """Whether the provider counted the tokens of an answer.
+
+    Every prompt has input tokens, and every answer with text or reasoning has output tokens.
+    """
+    usage = answer.usage
+    if not usage.output_tokens and (answer.text or answer.is_thoughtful):
+        return False
+    return usage.input_tokens > 0
+
+
+def max_input_tokens(question: Question) -> int:
+    """Return an upper bound on the prompt's tokens, for any common tokenizer."""
+    texts = [message.content for message in question.messages]
+    tokens = sum(_max_tokens(word) for text in texts for word in text.split())
+    return ceil(tokens) + MAX_TOKENS_AROUND_MESSAGE * len(texts)
+
+
+def _max_tokens(word: str) -> float:
+    """Bound the tokens of a word and the space before it.
+
+    In prose a token averages at least two bytes. Anything else, such as a move, a FEN or a number,
+    has at most one token per byte.
+    """
+    size = len(word.encode()) + 1
+    is_prose = len(word) > 1 and word.strip(string.punctuation).isalpha()
+    return size / 2 if is_prose else size
+
+
+FREE = Price(0.0, 0.0)
+
+
+class Pricing:
+    """The prices of a model's requests: now, and within `HORIZON` at the least and the most.
+
+    Args:
+        at: the price at a time.
+        changes: the times at which it may change.
+        is_own: whether it is the user's own price, which includes any discount.
+    """
+
+    def __init__(
+        self,
+        at: Callable[[datetime], Price],
+        changes: Sequence[datetime] = (),
+        *,
+        is_own: bool = False,
+    ) -> None:
+        self._at, self._changes, self._is_own = at, changes, is_own
+        prices = [astuple(at(moment)) for moment in (datetime.now(UTC), *changes)]
+        columns = list(zip(*prices, strict=True))
+        self.cheapest, self.dearest = (
+            Price(*(now and end(column) for now, column in zip(prices[0], columns, strict=True)))
+            for end in (min, max)
+        )
+
+    @property
+    def now(self) -> Price:
+        """The price of an answer that arrives now."""
+        return self._at(datetime.now(UTC)) if self._changes else self.dearest
+
+    def of(self, answer: Answer, requests: int = 1) -> float | None:
+        """Return what an answer cost when it arrived, or else costs now; None if unknown.
+
+        A price that the user sets counts for all answers, also for earlier ones.
+        """
+        if answer.cost is not None and not self._is_own:
+            return answer.cost
+        return self.now.of(answer.usage, requests) if self.now.is_metered(answer) else None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing ever costs anything."""
+        return self.dearest == FREE
+
+    @property
+    def in_batch(self) -> "Pricing":
+        """The prices of the same requests in a batch."""
+        if self._is_own:
+            return self
+        return Pricing(lambda moment: self._at(moment).in_batch, self._changes)
+
+
+def pricing_for(spec: Spec, model: ModelInfo) -> Pricing | None:
+    """Return the prices of the spec's requests, with the discount for batches; None if unknown."""
+    pricing = own_or_listed(spec, model)
+    return pricing.in_batch if pricing and spec.batch else pricing
+
+
+def own_or_listed(spec: Spec, model: ModelInfo) -> Pricing | None:
+    """Return the price that the spec sets, or else the model's list prices; None if unknown."""
     if not spec.price:
-        return price_of(model)
-    return Price(*(float(price) / MILLION for price in spec.price))
+        return listed(model)
+    price = Price(*(float(dollars) / MILLION for dollars in spec.price))
+    return Pricing(lambda _: price, is_own=True)
 
 
-def price_of(model: ModelInfo) -> Price | None:
-    """Return the list price of a model that the price list has; None if unknown."""
+def listed(model: ModelInfo) -> Pricing | None:
+    """Return the list prices of a model that the price list has; None if unknown."""
     if model.is_local:
-        return FREE
-    from genai_prices import Usage as Tokens  # takes half a second to import
-    from genai_prices import calc_price
+        return Pricing(lambda _: FREE)
+    from genai_prices import Usage as Tokens
+    from genai_prices import calc_price  # takes half a second to import
 
     query: dict[str, Any] = dict(model.price_query)
 
-    def list_price(**tokens: int) -> float:
-        return float(calc_price(Tokens(**tokens), **query).total_price)
+    def price_at(moment: datetime) -> Price:
+        def dollars(**tokens: int) -> float:
+            priced = calc_price(Tokens(**tokens), **query, genai_request_timestamp=moment)
+            return float(priced.total_price)
 
-    try:
-        request = list_price()
+        request = dollars()
         input_price, output_price, cached, reasoning = (
             (list_price(**dict.fromkeys(token_kinds, _TOKENS_PRICED)) - request) / _TOKENS_PRICED
             for token_kinds in (
@@ -43,82 +185,36 @@ def price_of(model: ModelInfo) -> Price | None:
                 ["output_tokens", "output_reasoning_tokens"],
             )
         )
+        return Price(input_price, output_price, request, cached, reasoning)
+
+    try:
+        return Pricing(price_at, list(_price_changes(query)))
     except LookupError:
         return None
-    return Price(input_price, output_price, request, cached, reasoning)
 
 
-def rate_for(spec: Spec, model: ModelInfo) -> Price | None:
-    """Return the price of the spec's requests, with the discount for batches."""
-    price = price_for(spec, model)
-    return price.in_batch if price and spec.batch else price
+def _price_changes(query: dict[str, Any]) -> Iterator[datetime]:
+    """Yield the times within `HORIZON` at which the list's price of a model changes."""
+    from genai_prices.data_snapshot import get_snapshot
+    from genai_prices.types import StartDateConstraint, TimeOfDateConstraint
+
+    places = {"provider": None, "provider_id": None, "provider_api_url": None}
+    _, model = get_snapshot().find_provider_model(**places | query)
+    now = datetime.now(UTC)
+    for price in model.prices if isinstance(model.prices, list) else ():
+        match price.constraint:
+            case TimeOfDateConstraint(start_time=start, end_time=end):
+                for clock in (start, end):
+                    at = clock if clock.tzinfo else clock.replace(tzinfo=UTC)
+                    moment = datetime.combine(now.date(), at)
+                    yield moment if moment > now else moment + timedelta(days=1)
+            case StartDateConstraint(start_date=date):
+                moment = datetime.combine(date, time(), UTC)
+                if now < moment < now + HORIZON:
+                    yield moment
 
 
 def searches_whole_pool(spec: Spec, model: ModelInfo) -> bool:
     """Whether to search the whole pool even if few positions qualify: on request, or if free."""
-    return spec.keep_looking or price_for(spec, model) == FREE
-
-
-def budget_for(spec: Spec, model: ModelInfo) -> Budget:
-    """Return a budget of the spec's ``max_cost``, or an unlimited one.
-
-    Raises:
-        InvalidInput: if there is a limit and the price is unknown.
-    """
-    if spec.max_cost is None:
-        return Budget()
-    check_price(spec, model)
-    return Budget(spec.max_cost)
-
-
-def check_price(spec: Spec, model: ModelInfo) -> None:
-    """Check that the model's price is known, so that a cost limit can hold.
-
-    Raises:
-        InvalidInput: if it is unknown.
-    """
-    if not price_for(spec, model):
-        raise InvalidInput(
-            f"--max-cost needs a price, but the price of {model.name} is unknown; give it with "
-            "--price IN,OUT in dollars per million tokens, or limit the run with -n instead"
-        )
-
-
-class RunningCost:
-    """Projects the total requests and cost of a run from its answers so far, cached ones included.
-
-    Attributes:
-        a_sample: requests per position once it is selected.
-    """
-
-    def __init__(self, price: Price | None, a_sample: int) -> None:
-        self.a_sample = a_sample
-        self._price = price
-        self._seen = 0
-        self._used = Usage()
-        self._counted = True
-
-    def observe(self, answer: Answer) -> None:
-        """Count an answer."""
-        self._seen += 1
-        self._used += answer.usage
-        self._counted &= bool(answer.error) or is_counted(answer)
-
-    def in_total(self, remaining: float) -> list[str]:
-        """Format the projected cost and the progress, given the number of remaining requests."""
-        total = self._seen + remaining
-        cost = self.cost_of(total)
-        progress = f"{self._seen:,} of about {total:,.0f} requests"
-        return [f"about {cost} in total", progress] if cost else [progress]
-
-    def cost_of(self, questions: float) -> str:
-        """Format the projected cost of this many requests, in tokens if the price is unknown.
-
-        Empty if the model is free or if tokens were not counted.
-        """
-        if self._price == FREE or not self._seen or not self._counted:
-            return ""
-        share = questions / self._seen
-        if self._price:
-            return dollars(share * self._price.of(self._used, self._seen))
-        return f"{share * (self._used.input_tokens + self._used.output_tokens):,.0f} tokens"
+    pricing = own_or_listed(spec, model)
+    return spec.keep_looking or (pricing is not None and pricing.is_free)

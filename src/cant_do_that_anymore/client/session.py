@@ -11,9 +11,9 @@ from ..providers.catalogue import Name, parse_name
 from ..task.spec import DEFAULT_MODEL, Spec, check_batch
 from .batch.client import BatchClient
 from .batch.jobs import BatchJournal
-from .budget import FREE, Budget
+from .budget import Budget, budget_for
 from .client import Client
-from .pricing import budget_for, price_for
+from .pricing import own_or_listed
 from .store import open_store
 
 log = logging.getLogger(__name__)
@@ -45,15 +45,15 @@ async def open_client(
     try:
         with open_store(fresh=spec.fresh) as store:
             budget = budget or budget_for(spec, model.info)
-            price = price_for(spec, model.info) or FREE
+            pricing = own_or_listed(spec, model.info)
             if spec.batch:
-                yield BatchClient(model, store, spec.max_connections, budget, price)
+                yield BatchClient(model, store, spec.max_connections, budget, pricing)
                 return
             if pending := BatchJournal(store, model.info).under_way():
                 questions = pluralize(pending, "question")
                 log.warning(
                     "a batch with %s is under way; --batch waits for its answers", questions
                 )
-            yield Client(model, store, spec.max_connections, budget, price)
+            yield Client(model, store, spec.max_connections, budget, pricing)
     finally:
         await model.close()

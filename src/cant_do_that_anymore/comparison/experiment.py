@@ -7,13 +7,13 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from ..client.budget import Budget, BudgetExceeded
-from ..client.pricing import check_price
+from ..client.budget import Budget, BudgetExceeded, check_price
 from ..client.session import model_info
-from ..costs.approval import CostItem, forecast_cost_of_spec, require_approval
+from ..costs.approval import check_approval, forecast_of_spec
+from ..costs.forecast import Figures, Forecast
 from ..datasets.pools import positions_drawn, positions_for
 from ..datasets.storage import Dataset, is_own
-from ..errors import InvalidInput, NoHabit, Stopped, UserError
+from ..errors import InvalidInput, NeedsApproval, NoHabit, Stopped, UserError
 from ..files import safe_name
 from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
 from ..metrics.notes import versions_of
@@ -107,9 +107,9 @@ def measured(
     failures: dict[str, UserError] = {}
     for model_specs in specs.values():
         _check_specs(model_specs)
-    _check_cost(specs, out, quiet=quiet)
-    limit = next(iter(specs.values()))[0].max_cost
-    budget = Budget() if limit is None else Budget(limit)
+    expected = _check_cost(specs, out, quiet=quiet)
+    first = next(iter(specs.values()))[0]
+    budget = Budget(approved=first.ask_above) if first.max_cost is None else Budget(first.max_cost)
     verified: set[tuple[str, str]] = set()
     pairs = [(title, spec) for title, model_specs in specs.items() for spec in model_specs]
     durations: list[float] = []
@@ -118,6 +118,7 @@ def measured(
             continue
         later = (_folder(*pair, out) for pair in pairs[number:] if pair[0] not in failures)
         n_remaining = sum(not folder.exists() for folder in later)
+        budget.later = sum(expected[number:])
         heading = f"run {number} of {len(pairs)}: {_describe(title, spec)}"
         folder = _folder(title, spec, out)
         exists = folder.exists()
@@ -132,7 +133,7 @@ def measured(
             raise
         except NoHabit as error:
             failures[f"{title} under {spec.change.key}"] = error
-        except BudgetExceeded as error:
+        except (BudgetExceeded, NeedsApproval) as error:
             failures[title] = error
             break
         except UserError as error:
@@ -152,33 +153,45 @@ def _check_specs(model_specs: Sequence[Spec]) -> None:
         check_price(model_specs[0], info)
 
 
-def _check_cost(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool) -> None:
-    """Forecast the total cost and require approval; a dataset shared by several runs counts once.
+def _check_cost(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool) -> list[float]:
+    """Forecast all runs, require approval, and return the expected cost of each.
 
-    Each model gets a few requests, and a few more at each other effort.
+    A dataset that several runs share counts once. Each model gets a few requests, and a few more at
+    each other effort.
     """
-    finding: dict[object, CostItem] = {}
-    measuring: list[CostItem] = []
-    probed = set()
+    finding: dict[object, Figures] = {}
+    measuring: list[Figures] = []
+    expected: list[float] = []
+    probed: dict[object, Forecast] = {}
     for model, model_specs in specs.items():
+        failed = False
         for spec in model_specs:
-            if _folder(model, spec, out).exists():
+            expected.append(0.0)
+            if failed or _folder(model, spec, out).exists():
                 continue
             try:
                 probe = model, spec.reasoning_effort
-                forecast = forecast_cost_of_spec(spec, quiet=quiet, may_ask=probe not in probed)
-                probed.add(probe)
-            except Stopped:
+                result = forecast_of_spec(spec, quiet=quiet, like=probed.get(probe))
+            except (Stopped, NeedsApproval):
                 raise
             except UserError:
-                break  # reported when the model's runs start
-            if forecast:
-                dataset_key = model, spec.eval, spec.change.key, spec.select_effort
-                finding[dataset_key] = max(
-                    forecast.finding, finding.get(dataset_key, forecast.finding)
-                )
-                measuring.append(forecast.measuring)
-    require_approval(list(finding.values()), measuring, list(chain(*specs.values())))
+                failed = True  # reported when the model's runs start
+                continue
+            if result:
+                probed.setdefault(probe, result)
+                is_new = result.key is not None and (model, result.key) not in finding
+                figures = result.total if is_new or not result.key else result.measuring
+                expected[-1] = figures.dollars.expected if figures.dollars else 0.0
+                measuring.append(result.measuring)
+                if result.key:
+                    known = finding.get((model, result.key), result.dataset)
+                    finding[model, result.key] = max(known, result.dataset)
+                else:
+                    measuring.append(result.dataset)
+    check_approval(
+        [*finding.values(), *measuring], list(chain(*specs.values())), searches=bool(finding)
+    )
+    return expected
 
 
 def _folder(title: str, spec: Spec, out: Path) -> Path:

@@ -1,184 +1,177 @@
-"""Cost of a run: projected from its first answers, approved by the user, and at the end."""
+"""Approval of a run's cost before it is spent, and the cost of a finished run."""
 
 from collections.abc import Collection, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from math import inf
-from typing import NamedTuple
+from dataclasses import dataclass
+from math import ceil
 
-from ..client.budget import FREE, Price
 from ..client.client import Client
-from ..client.pricing import rate_for
+from ..client.pricing import Pricing, pricing_for
 from ..client.session import create_model, model_info, open_client
 from ..datasets.pools import positions_for
 from ..datasets.storage import Dataset, is_own
-from ..errors import Incomplete
-from ..formatting import dollars
+from ..errors import InvalidInput, NeedsApproval
+from ..formatting import between, dollars
 from ..interrupts import run_interruptible
 from ..progress import progress_display
-from ..providers.base import Answer, ModelInfo, Usage
+from ..providers.base import Answer, ModelInfo, Request, add_costs
 from ..providers.request_variants import limit_of
 from ..task.spec import Spec, plan_for
 from ..task.types import Plan, Sample, answers_of
-from .dry_run import forecast_with_cache
-from .forecast import cheaper_than, cost
-from .tokens import RequestStep, lengths_of
+from .dry_run import PROBES, Step, remaining
+from .forecast import Figures, Forecast, Range, cheaper_than, forecast
 
-# Answers needed to tell whether more are affordable, and to project the cost of a run.
-MIN_ANSWERS, ENOUGH_ANSWERS = 5, 20
-# Maximum cost of getting from the first number of answers to the second, as a share of the limit.
+# Answers that tell whether more are affordable before the cost is approved.
+MIN_ANSWERS = 5
+# A limit is certainly too low if the low end of the forecast is this many times as much.
+HOPELESS = 2
+# Maximum cost of the first requests, as a share of what may be spent without approval.
 MAX_PROBE_SHARE = 0.2
 
 
-class NeedsApproval(Incomplete):
-    """The forecast exceeds what may be spent without approval."""
+async def require_approval(
+    spec: Spec, plan: Plan, client: Client, *, quiet: bool, measures: bool = True
+) -> None:
+    """Forecast a run, and stop if its cost may exceed what the user has approved.
 
+    Args:
+        spec: the run.
+        plan: its plan.
+        client: sends a few requests of the run first, unless their answers are cached.
+        quiet: whether to hide the progress.
+        measures: whether the run goes on after its dataset is found.
 
-class CostItem(NamedTuple):
-    """Remaining requests, and their expected cost in US dollars."""
-
-    questions: int
-    dollars: float
-
-
-class CostForecast(NamedTuple):
-    """Expected cost of the rest of a run: to select its positions, and to measure them."""
-
-    finding: CostItem
-    measuring: CostItem
-
-
-async def forecast_cost(
-    spec: Spec, plan: Plan, client: Client, *, quiet: bool, may_ask: bool = True
-) -> CostForecast | None:
-    """Forecast the cost of a run; sends a few of its requests first, unless answers are cached.
-
-    Returns None without sending anything if a cost limit is set, the price is unknown, or the model
-    is free. New answers are cached.
+    Raises:
+        NeedsApproval: if the cost may exceed ``ask_above``, and no limit is set.
+        InvalidInput: if the limit is certainly too low.
     """
-    price, limit = _price_to_approve(spec, client.model.info), spec.ask_above
-    if not price or limit is None:
-        return None
-    forecast = forecast_with_cache(spec, plan, client.model.info, client.cache)
-    for wanted, max_cost in ((MIN_ANSWERS, inf), (ENOUGH_ANSWERS, MAX_PROBE_SHARE * limit)):
-        step = forecast.next_step
-        probe = replace(step, to_ask=step.to_ask[: max(0, wanted - step.answered)])
-        if not may_ask or _cost(spec, probe, probe, client.model.info, price) > max_cost:
-            break
-        if probe.to_ask:
-            with progress_display(f"the first answers of {client.model.info.name}", quiet=quiet):
-                await _ask(probe, client)
-            forecast = forecast_with_cache(spec, plan, client.model.info, client.cache)
-    steps = forecast.dataset, forecast.measuring
-    finding, measuring = (
-        CostItem(len(step.to_ask), _cost(spec, step, other, client.model.info, price))
-        for step, other in (steps, steps[::-1])
-    )
-    return CostForecast(finding, measuring)
+    if not _has_limit(spec, client.model.info):
+        return
+    result = await forecast_with_probes(spec, plan, client, quiet=quiet)
+    figures = result.total if measures else result.dataset
+    check_approval([figures], [spec], searches=bool(result.key), measures=measures)
 
 
-def forecast_cost_of_spec(spec: Spec, *, quiet: bool, may_ask: bool) -> CostForecast | None:
-    """Forecast the cost of a run that has not started; raises the same errors as the run."""
-    if not _price_to_approve(spec, model_info(spec)):
+def _has_limit(spec: Spec, info: ModelInfo) -> bool:
+    """Whether the run costs something that is known, and has a limit or asks for approval."""
+    pricing = pricing_for(spec, info)
+    limited = spec.max_cost is not None or spec.ask_above is not None
+    return limited and pricing is not None and not pricing.is_free
+
+
+async def forecast_with_probes(
+    spec: Spec, plan: Plan, client: Client, *, quiet: bool, like: Forecast | None = None
+) -> Forecast:
+    """Forecast a run; sends a few of its requests first, unless answers are cached.
+
+    Nothing is sent if the model answered for another run that is like this one.
+    """
+    info, pricing = client.model.info, pricing_for(spec, client.model.info)
+    limit = spec.ask_above if spec.max_cost is None else spec.max_cost
+    if limit is not None and pricing and not like:
+        for wanted in (MIN_ANSWERS, PROBES):
+            rest = remaining(spec, plan, info, client.cache)
+            step = rest.dataset if rest.dataset.probes else rest.measuring
+            probes = step.probes[: max(0, wanted - step.answered)]
+            most = pricing.dearest, limit_of(step.variant, step.settings)
+            cost = sum(most[0].max_cost(request.question, most[1]) for request in probes)
+            if step.used:  # the answers so far tell what others cost
+                used = [pricing.dearest.of(usage, 1) for _, usage in step.used]
+                cost = len(probes) * sum(used) / len(used)
+            if wanted > MIN_ANSWERS and cost > MAX_PROBE_SHARE * limit:
+                break
+            if probes:
+                with progress_display(f"the first answers of {info.name}", quiet=quiet):
+                    await _send(probes, step, client)
+    return forecast(spec, plan, info, client.cache, like=like)
+
+
+async def _send(requests: Sequence[Request], step: Step, client: Client) -> None:
+    """Send requests and cache the answers; the run will retry failures and report them."""
+    async with aclosing(client.answers(requests, step.settings)) as answers:
+        async for _ in answers:
+            pass
+
+
+def forecast_of_spec(spec: Spec, *, quiet: bool, like: Forecast | None) -> Forecast | None:
+    """Forecast a run that has not started; None if it costs nothing or its price is unknown."""
+    if not _has_limit(spec, model_info(spec)):
         return None
     positions_for(spec, quiet=quiet)  # mines the pool on first use
     model = create_model(spec)
     plan = plan_for(spec, model.info)
 
-    async def forecast() -> CostForecast | None:
+    async def run() -> Forecast:
         async with open_client(spec, model) as client:
-            return await forecast_cost(spec, plan, client, quiet=quiet, may_ask=may_ask)
+            return await forecast_with_probes(spec, plan, client, quiet=quiet, like=like)
 
-    return run_interruptible(forecast(), cached=not spec.fresh)
+    return run_interruptible(run(), cached=not spec.fresh)
 
 
-def require_approval(
-    finding: Sequence[CostItem], measuring: Sequence[CostItem], specs: Sequence[Spec]
+def check_approval(
+    figures: Sequence[Figures], specs: Sequence[Spec], *, searches: bool, measures: bool = True
 ) -> None:
-    """Stop if the forecast for all specs exceeds their common limit without approval.
-
-    Raises:
-        NeedsApproval: if it does; the message suggests options that make all specs cheaper.
-    """
-    items = [*finding, *measuring]
-    questions, total = sum(item.questions for item in items), sum(item.dollars for item in items)
-    above = specs[0].ask_above
-    if above is None or total <= above:
+    """Compare the forecast of all specs with their common limits; raises as `require_approval`."""
+    cost, requests = Range(0.0, 0.0, 0.0), Range(0.0, 0.0, 0.0)
+    for each in figures:
+        cost, requests = cost.plus(each.dollars or Range(0, 0, 0)), requests.plus(each.requests)
+    above, limit = specs[0].ask_above, specs[0].max_cost
+    counts = between(f"{requests.low:,.0f}", f"{requests.high:,.0f}")
+    projected = (
+        f"{between(dollars(cost.low), dollars(cost.high))}, about {dollars(cost.expected)} "
+        f"({counts} requests)"
+    )
+    if limit is not None and cost.low > HOPELESS * limit:
+        raise InvalidInput(
+            f"--max-cost {limit:g} is too little to finish: the rest will cost {projected}; "
+            f"--max-cost {ceil(100 * cost.high) / 100:g} would be enough"
+        )
+    if limit is not None or above is None or cost.high <= above:
         return
-    searches, measures = any(item.questions > 1 for item in finding), bool(measuring)
     first, *others = (cheaper_than(spec, searches=searches, measures=measures) for spec in specs)
     cheaper = ", ".join(option for option in first if all(option in other for other in others))
-    hint = f"cheaper: {cheaper}; " if cheaper else ""
+    hint = f"; to save money, try {cheaper}" if cheaper else ""
+    saved = "" if specs[0].fresh else "; all answers are saved"
     raise NeedsApproval(
-        f"the remaining {questions:,} requests will cost about {dollars(total)} by the first "
-        f"answers, above the {dollars(above)} limit of --ask-above; {hint}to continue, set "
-        "--max-cost USD" + ("" if specs[0].fresh else "; all answers are saved")
-    )
-
-
-def _price_to_approve(spec: Spec, model: ModelInfo) -> Price | None:
-    """Return the price, or None if it is unknown, zero, or the user has set a limit."""
-    price = rate_for(spec, model)
-    return None if price == FREE or spec.max_cost is not None or spec.ask_above is None else price
-
-
-async def _ask(step: RequestStep, client: Client) -> None:
-    """Send the requests and cache the answers; the run will retry failures and report them."""
-    async with aclosing(client.answers(step.to_ask, step.settings)) as answers:
-        async for _ in answers:
-            pass
-
-
-def _cost(
-    spec: Spec, step: RequestStep, other: RequestStep, info: ModelInfo, price: Price
-) -> float:
-    """Compute the cost from the tokens so far, or the maximum cost if tokens were not counted."""
-    if not step.kept and not other.kept:
-        limit = limit_of(step.variant, step.settings)
-        return sum(price.max_cost(request.question, limit) for request in step.to_ask)
-    lengths = lengths_of(spec, info, step, other)
-    return max(
-        cost(len(step.to_ask), lengths, tokens.most, info, price)
-        for tokens in lengths.answer.values()
+        f"the rest will cost {projected}, which may exceed the {dollars(above)} of --ask-above; "
+        f"to continue, set --max-cost USD or a higher --ask-above{hint}{saved}",
+        approve=max(cost.high, 2 * cost.expected),
     )
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost in US dollars at list prices; None if the price is unknown or tokens were not counted.
+    """Cost in US dollars; None if the price is unknown or tokens were not counted.
 
     Attributes:
-        measuring: of all answers of the samples, including cached ones.
+        total: all that the result cost: dataset, samples, controls, retries and checks.
+        measuring: of all answers of the samples and controls, including cached ones.
         dataset: of all requests that built the dataset, including cached ones.
         spent: of the requests that this command itself sent; cached answers cost nothing.
     """
 
+    total: float | None = None
     measuring: float | None = None
     dataset: float | None = None
     spent: float | None = None
 
 
 def cost_of(
-    price: Price | None,
+    pricing: Pricing | None,
     client: Client,
     dataset: Dataset,
     samples: Sequence[Sample],
     versions: Collection[str],
 ) -> Cost:
-    """Return the cost of a run at this price, if these versions answered."""
-    if not price:
+    """Return the cost of a run if these versions answered."""
+    if not pricing:
         return Cost()
-    used, n_answers, counted = Usage(), 0, True
-    for answer in answers_of(samples):
-        if not answer.error:
-            used, n_answers = used + answer.usage, n_answers + 1
-            counted &= price.is_metered(answer)
-    own = is_own(dataset, versions, client.model.info.endpoint)
-    dataset_metered = own and price.is_metered(Answer(usage=dataset.usage))
-    return Cost(
-        measuring=price.of(used, n_answers) if counted else None,
-        dataset=price.of(dataset.usage, dataset.asked)
-        if dataset.asked and dataset_metered
-        else None,
-        spent=client.meter.spent,
-    )
+    answers = (answer for answer in answers_of(samples) if not answer.error)
+    costs = [pricing.of(answer) for answer in answers]
+    measuring = add_costs(*costs)
+    own = bool(dataset.asked) and is_own(dataset, versions, client.model.info.endpoint)
+    finding = pricing.of(Answer(usage=dataset.usage, cost=dataset.cost), dataset.asked or 0)
+    spent = client.meter.spent
+    extra = None if spent is None else max(0.0, spent - client.cost_of_new)
+    total = add_costs(measuring, finding if own else 0.0, extra)
+    return Cost(total, measuring, finding if own else None, spent)

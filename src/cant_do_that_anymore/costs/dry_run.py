@@ -1,131 +1,131 @@
-"""Run a run dry: which requests it would send, from its cached answers and simulated ones.
+"""Replay a run from its cached answers: what it still has to ask, and what the answers show so far.
 
 The search and the sampling are those of the run itself. Nothing is sent and no API key is needed.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from statistics import median
 
-from ..client.cache import ModelCache, open_cache
-from ..client.pricing import searches_whole_pool
+from ..client.cache import ModelCache
 from ..datasets.pools import given_dataset, positions_drawn, positions_for
-from ..datasets.search import DRAWS, Query, Search, SelectionConfig, positions_in_batches
+from ..datasets.search import Query, Search, SelectionConfig
 from ..datasets.selection import controls_for, existing_dataset, selection_requests
-from ..datasets.storage import Dataset, rates_on_all, rates_on_common
+from ..datasets.storage import Dataset
 from ..game.position import Position
-from ..metrics.stopping import expected_samples, is_reached, looks, shares_expected, stages
-from ..providers.base import ModelInfo, Settings
-from ..providers.request_variants import NO_TEMPERATURE
+from ..metrics.stopping import is_reached, stages
+from ..providers.base import Answer, ModelInfo, Question, Request, RequestVariant, Settings, Usage
+from ..task.conditions import OF_CONTROLS
 from ..task.samples import trials_for
-from ..task.spec import COMMON, Spec, plan_for
+from ..task.spec import Spec
 from ..task.types import Plan, Sample
-from .tokens import RequestStep
 
 # More cached answers add little to the estimate of their length.
 MAX_CACHED = 100
-_SIMULATED = "imagined"
-# The hit rate of other models counts as much as this many answered positions.
-OTHER_MODELS_WEIGHT = 10
+# Requests that show how long the next ones are, and that are sent before a cost is approved.
+PROBES = 20
 
 
-@dataclass(frozen=True)
-class RequestForecast:
-    """The expected requests of a run.
+@dataclass
+class Step:
+    """The requests of one step of a run.
+
+    Attributes:
+        settings: the settings of the requests.
+        variant: the request variant that the model accepts, as far as known.
+        to_ask: the requests without an answer, as far as their positions are known.
+        next_requests: the first requests without an answer, also while positions are searched.
+        answered: how many requests have a cached answer.
+        used: questions and tokens of cached answers.
+    """
+
+    settings: Settings
+    variant: RequestVariant
+    to_ask: list[Request] = field(default_factory=list)
+    next_requests: list[Request] = field(default_factory=list)
+    answered: int = 0
+    used: list[tuple[Question, Usage]] = field(default_factory=list)
+
+    def add(self, request: Request, answer: Answer | None) -> None:
+        """Add a request and its answer, if there is one."""
+        if not answer:
+            self.to_ask.append(request)
+            return
+        self.answered += 1
+        if answer.usage.output_tokens:
+            self.used.append((request.question, answer.usage))
+
+    @property
+    def probes(self) -> list[Request]:
+        """The first requests that the run will send, whatever the answers are."""
+        return (self.next_requests or self.to_ask)[:PROBES]
+
+
+@dataclass
+class Remaining:
+    """What a run still has to ask.
 
     Attributes:
         dataset: to build the dataset; measuring: to measure its positions.
-        imagined: the assumption about unknown positions; "" if the positions are known.
+        key: distinguishes the datasets that have to be built; None if the positions are known.
+        to_find: positions that are still to be found.
+        hits: positions found so far, of those searched.
+        left: positions of the pool that were not searched.
+        pool_name: the pool.
+        per_sample: requests for each position that is still to be found.
+        wanted: samples up to the next look at the precision, or all.
         samples: the samples with all answers cached, if the run has a target precision.
-        looks: how often such a run still checks its precision.
     """
 
-    dataset: RequestStep
-    measuring: RequestStep
-    imagined: str
-    samples: list[Sample]
-    looks: int = 1
+    dataset: Step
+    measuring: Step
+    per_sample: int
+    wanted: int
+    key: str | None = None
+    to_find: int = 0
+    hits: int = 0
+    searched: int = 0
+    left: int = 0
+    pool_name: str = ""
+    samples: list[Sample] = field(default_factory=list)
 
     @property
-    def to_ask(self) -> int:
-        """The number of requests without an answer."""
-        return len(self.dataset.to_ask) + len(self.measuring.to_ask)
-
-    @property
-    def next_step(self) -> RequestStep:
-        """The step whose requests the run sends next, whatever the answers are."""
-        if not self.imagined:
-            return self.measuring
-        first_draws = [request for request in self.dataset.to_ask if not request.draw]
-        return replace(self.dataset, to_ask=first_draws)
+    def is_complete(self) -> bool:
+        """Whether the run has nothing left to ask."""
+        return not (self.to_find or self.dataset.to_ask or self.measuring.to_ask)
 
 
-def forecast_with_store(spec: Spec, info: ModelInfo) -> RequestForecast:
-    """Forecast a run from the cached answers.
+def remaining(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Remaining:
+    """Replay a run from the cache, up to the first look at its precision that is not complete.
 
     Raises:
         InvalidInput: if the spec is invalid.
     """
-    with open_cache(info, fresh=spec.fresh) as cache:
-        return forecast_with_cache(spec, plan_for(spec, info), info, cache)
-
-
-def forecast_with_cache(
-    spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache
-) -> RequestForecast:
-    """Forecast a run from this cache; with a target precision, up to its expected sample size."""
-    in_flight = 2 * (spec.max_connections or info.connections)
     for stage in stages(plan):
-        forecast = forecast_requests(spec, stage, info, cache, in_flight)
-        if forecast.to_ask or is_reached(forecast.samples, plan):
+        rest = _replay(spec, stage, info, cache)
+        if not rest.is_complete or is_reached(rest.samples, plan):
             break
-    if not plan.precision or not forecast.to_ask:
-        return forecast
-    size = expected_samples(plan.precision, plan.wanted, shares_expected(forecast.samples))
-    expected_plan = replace(plan, wanted=max(size, stage.wanted))
-    remaining_looks = [
-        look for look in looks(plan.wanted) if stage.wanted <= look <= expected_plan.wanted
-    ]
-    return replace(
-        forecast_requests(spec, expected_plan, info, cache, in_flight), looks=len(remaining_looks)
-    )
+    return rest
 
 
-def forecast_requests(
-    spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache, in_flight: int
-) -> RequestForecast:
-    """Forecast the requests of a run with this many requests in flight, or a wave of batches."""
-
-    def new_step(settings: Settings) -> RequestStep:
-        return RequestStep(settings, cache.variant(settings))
-
-    source, measuring = positions_for(spec), new_step(plan.settings)
+def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Remaining:
+    per_sample = len(plan.conditions) + spec.diagnose * len(OF_CONTROLS)
+    source, measuring = positions_for(spec), Step(plan.settings, cache.variant(plan.settings))
+    rest = Remaining(measuring, measuring, per_sample, plan.wanted)
     controls: list[Position] = []
     if isinstance(source, Dataset):
-        positions = positions_drawn(source, spec, plan)
-        selection, imagined = new_step(plan.settings), ""
+        rest.dataset = Step(plan.settings, measuring.variant)
+        positions: Sequence[Position] = positions_drawn(source, spec, plan)
     else:
-        criteria = SelectionConfig(info, source, plan)
-        selection = new_step(criteria.settings)
-        existing = _existing_dataset(spec, criteria, cache, selection)
-        if spec.fallback_dataset and not existing:
-            existing = given_dataset(spec.fallback_dataset, plan.change)
-        dataset, imagined = (
-            (existing, "")
-            if existing
-            else _simulate_search(
-                criteria,
-                cache,
-                selection,
-                None if spec.batch else in_flight,
-                patient=searches_whole_pool(spec, info),
-            )
-        )
-        positions = positions_drawn(dataset, spec, plan)
-        if spec.diagnose:
-            controls = _controls(dataset, positions, criteria, cache, selection)
-    samples: list[Sample] = []
+        config = SelectionConfig(info, source, plan)
+        rest.dataset = Step(config.settings, cache.variant(config.settings))
+        dataset = _existing_dataset(spec, config, cache, rest.dataset)
+        if dataset:
+            positions = positions_drawn(dataset, spec, plan)
+            if spec.diagnose:
+                controls = _controls(dataset, positions, config, cache, rest.dataset)
+        else:
+            positions = _replay_search(config, cache, rest)
     for index, (trial, conditions) in enumerate(trials_for(positions, controls, plan)):
         requests = cache.limited(list(trial.requests(conditions)), plan.settings)
         answers = [cache.answer(request, plan.settings) for request in requests]
@@ -133,113 +133,68 @@ def forecast_requests(
             measuring.add(request, answer)
         cached = [answer for answer in answers if answer]
         if plan.precision and len(cached) == len(requests) and index < len(positions):
-            samples.append(trial.sample(cached, conditions, plan.reading))
-    return RequestForecast(selection, measuring, imagined, samples)
+            rest.samples.append(trial.sample(cached, conditions, plan.reading))
+    return rest
+
+
+def _replay_search(config: SelectionConfig, cache: ModelCache, rest: Remaining) -> list[Position]:
+    """Replay the search up to its first request without an answer; return the positions found."""
+    search = Search(config, config.plan.wanted)
+    for request in search.requests():
+        answer = cache.answer(request, config.settings)
+        if not answer:
+            waiting = _unanswered(search.requests(), config.settings, cache)
+            rest.dataset.next_requests = [request, *islice(waiting, PROBES - 1)]
+            break
+        rest.dataset.add(request, answer)
+        search.observe(answer)
+        if search.done:
+            break
+    rest.key = config.digest
+    rest.to_find = 0 if search.done else config.plan.wanted - len(search.hits)
+    rest.hits, rest.searched, rest.left = len(search.hits), search.searched, search.left
+    rest.pool_name = config.pool.name
+    return search.hits
+
+
+def _unanswered(
+    requests: Iterable[Request], settings: Settings, cache: ModelCache
+) -> Iterator[Request]:
+    return (request for request in requests if not cache.answer(request, settings))
 
 
 def _existing_dataset(
-    spec: Spec, criteria: SelectionConfig, cache: ModelCache, step: RequestStep
+    spec: Spec, config: SelectionConfig, cache: ModelCache, step: Step
 ) -> Dataset | None:
     """Return the existing dataset, if any; the first answer names the model's version."""
-    first = criteria.request(Query(0, 0))
-    answer = cache.answer(first, criteria.settings)
-    version = answer.version if answer else _likely_version(criteria.model)
-    dataset = existing_dataset(version, criteria, fresh=spec.fresh)
-    if not dataset:
-        return None
-    step.add(first, answer)
-    for number in range(1, min(MAX_CACHED, len(criteria.ordered))):
-        request = criteria.request(Query(number, 0))
-        if answer := cache.answer(request, criteria.settings):
-            step.add(request, answer)
+    first = config.request(Query(0, 0))
+    answer = cache.answer(first, config.settings)
+    version = answer.version if answer else str(config.model.identity["name"]).rpartition("/")[2]
+    dataset = existing_dataset(version, config, fresh=spec.fresh)
+    if not dataset and spec.fallback_dataset:
+        return given_dataset(spec.fallback_dataset, config.plan.change)
+    if dataset:
+        step.add(first, answer)
+        for number in range(1, min(MAX_CACHED, len(config.ordered))):
+            request = config.request(Query(number, 0))
+            if answer := cache.answer(request, config.settings):
+                step.add(request, answer)
     return dataset
 
 
 def _controls(
     dataset: Dataset,
     positions: Sequence[Position],
-    criteria: SelectionConfig,
+    config: SelectionConfig,
     cache: ModelCache,
-    step: RequestStep,
+    step: Step,
 ) -> list[Position]:
-    """Return the run's controls; with simulated or missing answers, any other positions."""
-    if dataset.origin != _SIMULATED:
-        requests = selection_requests(dataset, criteria)
-        missing = [request for request in requests if not cache.answer(request, criteria.settings)]
-        step.to_ask += [request for request in missing if request not in step.to_ask]
-        if not missing:
-            return controls_for(dataset, positions, criteria, cache)
+    """Return the run's controls; if their answers are missing, any other positions."""
+    requests = selection_requests(dataset, config)
+    missing = list(_unanswered(requests, config.settings, cache))
+    if not missing:
+        return controls_for(dataset, positions, config, cache)
+    step.to_ask += [request for request in missing if request not in step.to_ask]
     members = {member.moves for member in dataset.positions}
-    others = (position for position in criteria.ordered if position.moves not in members)
+    others = (position for position in config.ordered if position.moves not in members)
     return list(islice(others, len(positions)))
-
-
-def _likely_version(model: ModelInfo) -> str:
-    return str(model.identity["name"]).rpartition("/")[2]
-
-
-def _simulate_search(
-    criteria: SelectionConfig,
-    cache: ModelCache,
-    step: RequestStep,
-    in_flight: int | None,
-    *,
-    patient: bool,
-) -> tuple[Dataset, str]:
-    """Return a simulated dataset and the assumption it is based on."""
-    search, settings = Search(criteria, criteria.plan.wanted), criteria.settings
-    draws = DRAWS if NO_TEMPERATURE in cache.variant(settings) else 1
-    basis, plays = "", _evenly_spaced(0.0)
-    for request in search.requests():
-        answer = cache.answer(request, settings)
-        step.add(request, answer)
-        if answer:
-            search.observe(answer)
-        else:
-            if not basis:
-                rate, basis = _hit_rate(search, criteria.pool.name)
-                if draws == 1 and criteria.model.may_think:
-                    basis += (
-                        "; models without temperature control are asked 3 times about each of those"
-                    )
-                plays = _evenly_spaced(rate)
-            search.advance(search.repeats or next(plays), draws)
-        if search.done or (search.is_hopeless and not patient):
-            break
-    if in_flight is None:
-        expected_requests = positions_in_batches(
-            criteria.plan.wanted, len(search.hits) / search.searched
-        )
-        in_flight = max(0, expected_requests - search.searched)
-    # Requests that are in flight when the last hit arrives.
-    for request in islice(search.requests(), in_flight if basis else 0):
-        step.add(request, cache.answer(request, settings))
-    version = _likely_version(criteria.model)
-    hits = search.hits or criteria.ordered[:1]
-    return Dataset(version, _SIMULATED, hits, asked=search.searched), basis
-
-
-def _evenly_spaced(rate: float) -> Iterator[bool]:
-    """Yield hits at this rate, spaced evenly."""
-    due = 0.0
-    while True:
-        due += rate
-        yield due >= 1
-        due -= due >= 1
-
-
-def _hit_rate(search: Search, pool: str) -> tuple[float, str]:
-    """Return the expected share of positions with the habit, and what it is based on."""
-    rates = rates_on_common() if pool == COMMON else rates_on_all()
-    hits = len(search.hits) + OTHER_MODELS_WEIGHT * median(rates)
-    rate = hits / (search.searched + OTHER_MODELS_WEIGHT)
-    among = ", each among the positions of the others" if pool == COMMON else ""
-    others = (
-        f"the median of the shipped datasets ({100 * min(rates):.1f} to {100 * max(rates):.1f}%"
-        f"{among})"
-    )
-    if search.searched:
-        others = f"by {len(search.hits):,} of {search.searched:,} asked so far and {others}"
-    return rate, (
-        f"assumes that the model plays the special move in {100 * rate:.1f}% of positions, {others}"
-    )

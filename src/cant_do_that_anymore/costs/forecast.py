@@ -1,15 +1,22 @@
-"""Forecast a run: requests, tokens, cost and time before anything is spent.
+"""Forecast a run: requests, tokens, dollars and seconds, each with a range.
 
-The forecast counts only the requests that the run would send (`dry_run`). The cached answers also
-predict how long the others will be.
+The dry run says what is certain: which requests have no cached answer. The rest is not: how many
+positions have to be searched, how long the answers are, and what they cost when they are sent.
+`forecast` draws these many times from what is known, and adds each draw up. The range holds 95% of
+the draws, and narrows as answers arrive.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from math import exp, log, sqrt
+from random import Random
+from statistics import fmean, median
+from typing import NamedTuple
 
-from ..client.budget import Price
-from ..client.pricing import rate_for
+from ..client.cache import ModelCache, open_cache
+from ..client.pricing import pricing_for, searches_whole_pool
 from ..client.session import model_info
+from ..datasets.search import FUTILITY_ERROR, positions_in_batches
+from ..datasets.storage import rates_on_all, rates_on_common
 from ..errors import UserError
 from ..formatting import percentage
 from ..game.rules import BISHOPS_AS_KNIGHTS
@@ -21,16 +28,326 @@ from ..metrics.stopping import (
     enough_for_specific,
     expected_sample_size,
     on_expected_samples,
+    sample_sizes,
 )
 from ..providers.base import ModelInfo, Usage
+from ..providers.request_variants import NO_TEMPERATURE, limit_of
 from ..task.conditions import OF_CONTROLS, OF_DIAGNOSIS
-from ..task.spec import Spec, check_batch
-from ..task.types import Eval
-from .dry_run import forecast_with_store
-from .tokens import Lengths, RequestStep, Span, lengths_of
+from ..task.spec import COMMON, Spec, check_batch, plan_for
+from ..task.types import Plan
+from .dry_run import Remaining, Step, remaining
+from .tokens import AnswerLength, answer_tokens, input_tokens
 
+DRAWS, SEED = 1_000, 0
+# Hit rates of models differ: before the first answer, the logarithm of a model's rate relative to
+# the median of the shipped datasets has a Laplace distribution of this scale. So 95% of models are
+# between a sixth of the median and six times as much.
+HIT_RATE_SCALE = 0.6
+HIT_RATES = [0.95 * exp(-0.1 * step) for step in range(76)]
+# Questions whose tokens are counted.
+MAX_COUNTED = 200
+# Further requests about a position that a model without temperature control hits.
+CONFIRMATIONS = 1.5
+SECONDS_PER_ANSWER = 1.0
+TOKENS_PER_SECOND = 50.0
+BUNDLED_ANSWERS_PER_SECOND = 100.0
+# How much faster or slower than that answers may be.
+PACE_FACTOR = 2.0
+FASTEST_BATCH, SLOWEST_BATCH = 3600.0, 24 * 3600.0
+# Usual number of batches for building the dataset and for measuring.
+WAVES = 2, 1
 # A precision that tells whether a habit is mostly dropped or mostly kept.
 ROUGH_PRECISION = 0.1
+STEPS = "finding the dataset", "measuring"
+SAME_MODEL = "not included: one request to check that the model has not changed"
+
+
+class Range(NamedTuple):
+    """A number that is not known yet: with a chance of 95% it is between `low` and `high`."""
+
+    low: float
+    expected: float
+    high: float
+
+    def plus(self, other: "Range") -> "Range":
+        """Add two ranges, end by end."""
+        return Range(*map(sum, zip(self, other, strict=True)))
+
+
+class Figures(NamedTuple):
+    """Requests, tokens, cost in US dollars and time; the cost is None if the price is unknown."""
+
+    requests: Range
+    input_tokens: Range
+    output_tokens: Range
+    dollars: Range | None
+    seconds: Range
+
+
+class Forecast(NamedTuple):
+    """What a run still needs.
+
+    Attributes:
+        dataset: to build the dataset of positions where the model has the habit.
+        measuring: to ask about each sample under every condition.
+        total: both.
+        at_once: the total if the model replies without reasoning; None where it is known whether.
+        assumptions: what the figures are based on, one sentence each.
+        key: distinguishes datasets that have to be built; None if the positions are known.
+        answer: the length of an answer when measuring.
+    """
+
+    dataset: Figures
+    measuring: Figures
+    total: Figures
+    at_once: Figures | None
+    assumptions: tuple[str, ...]
+    key: str | None
+    answer: AnswerLength
+
+
+def estimate(spec: Spec) -> Forecast:
+    """Forecast a run from its cached answers; it sends no request and needs no key.
+
+    Raises:
+        InvalidInput: if the spec is invalid.
+    """
+    info = model_info(spec)
+    with open_cache(info, fresh=spec.fresh) as cache:
+        return forecast(spec, plan_for(spec, info), info, cache)
+
+
+def forecast(
+    spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache, *, like: Forecast | None = None
+) -> Forecast:
+    """Forecast the rest of a run from its cached answers.
+
+    Without any, its answers are taken to be as long as in another run of the model.
+    """
+    rest = remaining(spec, plan, info, cache)
+    dataset, measuring = (
+        _StepModel(spec, info, step, other, waves)
+        for step, other, waves in zip(
+            (rest.dataset, rest.measuring), (rest.measuring, rest.dataset), WAVES, strict=True
+        )
+    )
+    for model in (dataset, measuring):
+        if like and model.answer.at_once:
+            model.answer = like.answer
+    search, random = _SearchModel(spec, info, rest), Random(SEED)
+    sizes = sample_sizes(plan.precision, plan.wanted, rest.samples)
+    unsure = dataset.answer.at_once or measuring.answer.at_once
+    draws: list[tuple[_Draw, _Draw]] = []
+    for number in range(DRAWS):
+        at_once = unsure and number % 2 == 0
+        more = max(0.0, random.triangular(sizes[0], sizes[2], sizes[1]) - rest.wanted)
+        searched, found = search.draw(rest.to_find + more, random)
+        to_measure = len(rest.measuring.to_ask) + found * rest.per_sample
+        draws.append(
+            (
+                dataset.draw(len(rest.dataset.to_ask) + searched, random, at_once=at_once),
+                measuring.draw(to_measure, random, at_once=at_once),
+            )
+        )
+    totals = [_Draw(*map(sum, zip(*draw, strict=True))) for draw in draws]
+    known_price = pricing_for(spec, info) is not None
+    finding, asking = (_figures(column, known_price) for column in zip(*draws, strict=True))
+    pending = [
+        model
+        for model, figures in zip((dataset, measuring), (finding, asking), strict=True)
+        if figures.requests.high
+    ]
+    cached = rest.dataset.answered + rest.measuring.answered
+    return Forecast(
+        finding,
+        asking,
+        _figures(totals, known_price),
+        _figures(totals[::2], known_price) if unsure and pending else None,
+        (
+            *([search.basis] if rest.to_find else []),
+            *_format_basis("input", [model.input_basis for model in pending]),
+            *_format_basis("answers", [model.answer.basis for model in pending]),
+            *([_on_pace(spec, info)] if pending else []),
+            *on_expected_samples(spec.precision, spec.to_draw, rest.samples),
+            *([_diagnosis_sizes()] if spec.diagnose else []),
+            *([SAME_MODEL] if pending and cached and not info.is_local else []),
+        ),
+        rest.key if rest.to_find else None,
+        measuring.answer,
+    )
+
+
+class _Draw(NamedTuple):
+    """One possible outcome of a step."""
+
+    requests: float
+    input_tokens: float
+    output_tokens: float
+    dollars: float
+    seconds: float
+
+
+def _figures(draws: Sequence[_Draw], known_price: bool) -> Figures:
+    """Return the mean of the draws, and the range of 95% of them."""
+    ranges = []
+    for column in zip(*draws, strict=True):
+        ordered = sorted(column)
+        tail = round(0.025 * (len(ordered) - 1))
+        ranges.append(Range(ordered[tail], fmean(ordered), ordered[-1 - tail]))
+    figures = Figures(*ranges)
+    return figures if known_price else figures._replace(dollars=None)
+
+
+class _SearchModel:
+    """How many requests it takes to find positions, given the hits so far and how models differ."""
+
+    def __init__(self, spec: Spec, info: ModelInfo, rest: Remaining) -> None:
+        self._rates = rates_on_common() if rest.pool_name == COMMON else rates_on_all()
+        self._rest = rest
+        likelihoods = [
+            rest.hits * log(rate)
+            + (rest.searched - rest.hits) * log(1 - rate)
+            - abs(log(rate / median(self._rates))) / HIT_RATE_SCALE
+            for rate in HIT_RATES
+        ]
+        self._weights = [exp(each - max(likelihoods)) for each in likelihoods]
+        self._batch = spec.batch
+        self._gives_up = not searches_whole_pool(spec, info)
+        self._in_flight = 2 * (spec.max_connections or info.connections)
+        confirms = NO_TEMPERATURE in rest.dataset.variant
+        self._confirmations = (
+            CONFIRMATIONS if confirms else 0.0,
+            CONFIRMATIONS if confirms or (info.may_think and not rest.dataset.answered) else 0.0,
+        )
+
+    def draw(self, missing: float, random: Random) -> tuple[float, float]:
+        """Draw the requests to find so many positions, and how many are found."""
+        rest = self._rest
+        if missing <= 0:
+            return 0.0, 0.0
+        (rate,) = random.choices(HIT_RATES, self._weights)
+        if self._batch:
+            searched = float(positions_in_batches(round(missing + rest.hits), max(rate, 1e-4)))
+            searched -= rest.searched
+        else:
+            searched = missing / max(rate, 1e-9)
+            searched += random.gauss(0, sqrt(missing * (1 - rate)) / max(rate, 1e-9))
+            searched += random.uniform(0, self._in_flight)
+        if self._gives_up:
+            searched = min(searched, self._until_given_up(missing, rate))
+        searched = min(max(searched, missing), rest.left)
+        questions = searched * (1 + rate * random.uniform(*self._confirmations))
+        return questions, min(missing, searched * rate)
+
+    def _until_given_up(self, missing: float, rate: float) -> float:
+        """Return after how many positions the search would stop for lack of hits."""
+        needed = (missing + self._rest.hits) / 2 / max(1, self._rest.left + self._rest.searched)
+        if rate >= needed:
+            return float(self._rest.left)
+        evidence = (1 - rate) * log((1 - rate) / (1 - needed))
+        evidence += rate * log(rate / needed) if rate else 0.0
+        return 2 * log(1 / FUTILITY_ERROR) / max(evidence, 1e-9)
+
+    @property
+    def basis(self) -> str:
+        """What the hit rate is based on."""
+        rest = self._rest
+        rate = fmean(HIT_RATES, self._weights)
+        among = ", each among the positions of the others" if rest.pool_name == COMMON else ""
+        others = (
+            f"the median of the shipped datasets ({100 * min(self._rates):.1f} to "
+            f"{100 * max(self._rates):.1f}%{among})"
+        )
+        if rest.searched:
+            others = f"by {rest.hits:,} of {rest.searched:,} asked so far and {others}"
+        text = f"assumes that the model plays the special move in {100 * rate:.1f}% of positions"
+        if self._confirmations[1]:
+            others += "; models without temperature control are asked again about each of those"
+        return f"dataset: {text}, {others}"
+
+
+class _StepModel:
+    """How many tokens, dollars and seconds the requests of a step take."""
+
+    def __init__(self, spec: Spec, info: ModelInfo, step: Step, other: Step, waves: int) -> None:
+        alike = step.settings.reasoning_effort == other.settings.reasoning_effort
+        all_used = [*step.used, *other.used] if alike else step.used
+        requests = step.to_ask or step.next_requests or other.next_requests or other.to_ask
+        counted = Random(SEED).sample(requests, min(len(requests), MAX_COUNTED))
+        questions = [request.question for request in counted]
+        self.answer = answer_tokens(spec, info, step.settings, step.variant, step.used, all_used)
+        if step.answered and not all_used:  # the server counts no tokens, so the limit has to do
+            limit = float(limit_of(step.variant, step.settings))
+            self.answer = self.answer._replace(high=limit)
+        self._input, self._input_error, self.input_basis = input_tokens(info, questions, all_used)
+        self._info, self._waves = info, waves
+        self._pricing = pricing_for(spec, info)
+        self._connections = 0 if spec.batch else spec.max_connections or info.connections
+
+    def draw(self, answers: float, random: Random, *, at_once: bool) -> _Draw:
+        """Draw what so many answers take."""
+        length = self.answer
+        tokens = exp(random.uniform(log(length.low), log(length.high)))
+        if at_once and length.at_once:
+            tokens = length.reply
+        given = answers * self._input * max(0.5, random.gauss(1, self._input_error))
+        written, reasoned = answers * tokens, answers * max(0.0, tokens - length.reply)
+        requests = answers * self._info.requests_per_answer
+        usage = Usage(round(given), round(written), round(reasoned))
+        dollars = 0.0
+        if self._pricing:
+            share, ends = random.random(), (self._pricing.cheapest, self._pricing.dearest)
+            low, high = (price.of(usage, round(requests)) for price in ends)
+            dollars = low + share * (high - low)
+        return _Draw(requests, given, written, dollars, self._seconds(answers, tokens, random))
+
+    def _seconds(self, answers: float, tokens: float, random: Random) -> float:
+        if not answers:
+            return 0.0
+        if not self._connections:
+            batch = exp(random.uniform(log(FASTEST_BATCH), log(SLOWEST_BATCH)))
+            return self._waves * batch
+        pace = exp(random.uniform(-log(PACE_FACTOR), log(PACE_FACTOR)))
+        if self._info.is_local:
+            return pace * answers / BUNDLED_ANSWERS_PER_SECOND
+        each = max(SECONDS_PER_ANSWER, tokens / TOKENS_PER_SECOND)
+        return pace * answers * each / self._connections
+
+
+def _on_pace(spec: Spec, info: ModelInfo) -> str:
+    if spec.batch:
+        return (
+            "time: a batch takes 1 to 24 h; the dataset takes two, one time in five more; a run "
+            "with a precision takes as many again at each look"
+        )
+    if info.is_local:
+        return f"time: {BUNDLED_ANSWERS_PER_SECOND:.0f} answers per second for bundled models"
+    connections = spec.max_connections or info.connections
+    return (
+        f"time: {TOKENS_PER_SECOND:.0f} tokens per second, at least {SECONDS_PER_ANSWER:g} s per "
+        f"answer, {connections} concurrent requests, up to {PACE_FACTOR:g} times faster or slower"
+    )
+
+
+def _format_basis(figure: str, bases: Sequence[str]) -> list[str]:
+    """Format the basis of a figure, once if it is the same for both steps."""
+    if len(set(bases)) < 2:
+        return [f"{figure}: {basis}" for basis in bases[:1]]
+    return [f"{figure} in {step}: {basis}" for step, basis in zip(STEPS, bases, strict=True)]
+
+
+def _diagnosis_sizes() -> str:
+    corrected, specific = (
+        " to ".join(f"{enough(USUAL_SHARE, impact):,}" for impact in (USUAL_IMPACT, 0))
+        for enough in (enough_for_corrected, enough_for_specific)
+    )
+    return (
+        f"diagnosis: {len(OF_DIAGNOSIS)} requests per sample and {len(OF_CONTROLS)} per control, "
+        f"so up to {len(OF_DIAGNOSIS) + len(OF_CONTROLS)} per sample instead of 2; for "
+        f"±{HALF_WIDTH:g} the corrected impact factor takes about -n {corrected}, the specific one "
+        f"{specific} (if half of the habit yields, or none; {percentage(USUAL_SHARE, 0)} special "
+        "moves under the placebo)"
+    )
 
 
 def cheaper_than(spec: Spec, *, searches: bool, measures: bool = True) -> list[str]:
@@ -68,203 +385,3 @@ def _supports_batches(spec: Spec) -> bool:
     except UserError:
         return False
     return True
-
-
-SECONDS_PER_ANSWER = 1.0
-TOKENS_PER_SECOND = 50.0
-BUNDLED_ANSWERS_PER_SECOND = 100.0
-SECONDS_PER_BATCH = 24 * 3600.0
-# Usual number of batches for building the dataset and for measuring.
-WAVES = 2, 1
-
-
-_Seconds = Callable[[int, float, int], float]
-
-
-def _pace(info: ModelInfo, connections: int, looks: int | None) -> tuple[_Seconds, str]:
-    """Return the seconds for answers by number, length and waves of batches; and the assumptions.
-
-    ``looks`` is None without batches, else how many looks at the precision wait for all of them.
-    """
-    if looks:
-        each_look = f", for each of {looks} looks at the precision" if looks > 1 else ""
-        return (
-            lambda questions, _, waves: looks * waves * SECONDS_PER_BATCH if questions else 0.0,
-            "a batch takes 24 h at most, and the dataset takes two, one time in five more"
-            + each_look,
-        )
-    if info.is_local:
-        return (
-            lambda questions, *_: questions / BUNDLED_ANSWERS_PER_SECOND,
-            f"assumes {BUNDLED_ANSWERS_PER_SECOND:.0f} answers per second for bundled models",
-        )
-    return (
-        lambda questions, tokens, _: (
-            questions * max(SECONDS_PER_ANSWER, tokens / TOKENS_PER_SECOND) / connections
-        ),
-        f"assumes {TOKENS_PER_SECOND:.0f} tokens per second, at least {SECONDS_PER_ANSWER:g} s per "
-        f"answer, and {connections} concurrent requests",
-    )
-
-
-STEPS = "finding the dataset", "measuring"
-SAME_MODEL = "not included: one request to check that the model has not changed"
-
-
-def _format_basis(figure: str, bases: Sequence[str]) -> list[str]:
-    """Format the basis of a figure, once if it is the same for both steps."""
-    if len(set(bases)) < 2:
-        return [f"{figure}: {basis}" for basis in bases[:1]]
-    return [f"{figure} in {step}: {basis}" for step, basis in zip(STEPS, bases, strict=True)]
-
-
-def _diagnosis_sizes() -> str:
-    corrected, specific = (
-        " to ".join(f"{enough(USUAL_SHARE, impact):,}" for impact in (USUAL_IMPACT, 0))
-        for enough in (enough_for_corrected, enough_for_specific)
-    )
-    return (
-        f"diagnosis: {len(OF_DIAGNOSIS)} questions a sample and {len(OF_CONTROLS)} a control, so "
-        f"up to {len(OF_DIAGNOSIS) + len(OF_CONTROLS)} a sample instead of 2; for ±{HALF_WIDTH:g} "
-        f"the corrected impact factor takes about -n {corrected}, the specific one {specific} "
-        f"(half of the habit yields, or none; {percentage(USUAL_SHARE, 0)} special moves under the "
-        "placebo)"
-    )
-
-
-def cost(questions: int, lengths: Lengths, tokens: float, info: ModelInfo, price: Price) -> float:
-    """Return the cost in US dollars of this many requests, given the mean tokens per answer."""
-    used = Usage(lengths.input_tokens, round(questions * tokens))
-    return price.of(used, questions * info.requests_per_answer)
-
-
-@dataclass(frozen=True)
-class AnswerMode:
-    """One mode in which a model may answer all requests of a step.
-
-    Attributes:
-        title: the mode.
-        tokens: per answer.
-        cost: of all requests in US dollars; None if the price is unknown.
-        seconds: for all requests.
-    """
-
-    title: str
-    tokens: Span
-    cost: Span | None
-    seconds: Span
-
-
-@dataclass(frozen=True)
-class Step:
-    """Part of a run: its requests, and their cost and time in each mode of answering.
-
-    Attributes:
-        kept: how many answers are cached, as far as was looked up.
-    """
-
-    requests: int
-    input_tokens: int
-    ways: tuple[AnswerMode, ...]
-    kept: int = 0
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Estimated requests, cost and time of a run.
-
-    Attributes:
-        dataset: building the dataset of positions where the model has the habit.
-        measuring: asking about each sample under every condition.
-        total: both.
-        assumptions: what the figures are based on, one sentence each.
-        cheaper: options that usually cost less, if the run costs more than --ask-above.
-    """
-
-    model: str
-    eval: Eval
-    dataset: Step
-    measuring: Step
-    total: Step
-    assumptions: tuple[str, ...]
-    cheaper: tuple[str, ...]
-
-
-def estimate(spec: Spec) -> Estimate:
-    """Estimate the requests, cost and time of a run.
-
-    Raises:
-        InvalidInput: if the spec is invalid.
-    """
-    info = model_info(spec)
-    price, forecast = rate_for(spec, info), forecast_with_store(spec, info)
-    connections = spec.max_connections or info.connections
-    seconds, on_time = _pace(info, connections, forecast.looks if spec.batch else None)
-
-    def to_step(step: RequestStep, lengths: Lengths, waves: int) -> Step:
-        n = len(step.to_ask)
-        ways = (
-            AnswerMode(
-                title,
-                tokens,
-                Span(*(cost(n, lengths, t, info, price) for t in tokens)) if price else None,
-                Span(*(seconds(n, t, waves) for t in tokens)),
-            )
-            for title, tokens in lengths.answer.items()
-        )
-        requests = n * info.requests_per_answer
-        return Step(requests, lengths.input_tokens, tuple(ways), step.answered)
-
-    steps = forecast.dataset, forecast.measuring
-    lengths = [lengths_of(spec, info, step, other) for step, other in (steps, steps[::-1])]
-    dataset, measuring = map(to_step, steps, lengths, WAVES)
-    total = _total(dataset, measuring)
-    pending = [each for step, each in zip(steps, lengths, strict=True) if step.to_ask]
-    return Estimate(
-        model=spec.model or info.name,
-        eval=spec.eval,
-        dataset=dataset,
-        measuring=measuring,
-        total=total,
-        cheaper=_cheaper(spec, dataset, total),
-        assumptions=(
-            *([f"dataset: {forecast.imagined}"] if forecast.imagined else []),
-            *_format_basis("input", [each.input_basis for each in pending]),
-            *_format_basis("answers", [each.answer_basis for each in pending]),
-            f"time: {on_time}",
-            *on_expected_samples(spec.precision, spec.to_draw, forecast.samples),
-            *([_diagnosis_sizes()] if spec.diagnose else []),
-            *([SAME_MODEL] if not info.is_local and dataset.kept + measuring.kept else []),
-        ),
-    )
-
-
-def _cheaper(spec: Spec, dataset: Step, total: Step) -> tuple[str, ...]:
-    most = max((way.cost.most for way in total.ways if way.cost), default=0.0)
-    if most <= (Spec.ask_above or 0.0):
-        return ()
-    return tuple(cheaper_than(spec, searches=dataset.requests > 1))
-
-
-def _total(*steps: Step) -> Step:
-    """Add up the steps, mode by mode; a step with fewer modes repeats its last."""
-    pending = [step for step in steps if step.requests]
-    longest = max((step.ways for step in pending), key=len, default=())
-    requests = sum(step.requests for step in pending)
-    ways = []
-    for number, mode in enumerate(longest):
-        step_modes = [(step, step.ways[min(number, len(step.ways) - 1)]) for step in pending]
-        costs = [way.cost for _, way in step_modes if way.cost]
-        tokens = [
-            sum(step.requests * way.tokens[end] for step, way in step_modes) / requests
-            for end in (0, 1)
-        ]
-        ways.append(
-            AnswerMode(
-                mode.title,
-                Span(*tokens),
-                cost=Span(*map(sum, zip(*costs, strict=True))) if costs else None,
-                seconds=Span(*map(sum, zip(*(way.seconds for _, way in step_modes), strict=True))),
-            )
-        )
-    return Step(requests, sum(step.input_tokens for step in pending), tuple(ways))

@@ -2,18 +2,16 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from math import sqrt
+from math import exp, sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
 
+from ..formatting import pluralize
 from ..providers.base import (
     DEFAULT_REASONING_TOKENS,
-    Answer,
     Effort,
     ModelInfo,
     Question,
-    Request,
     RequestVariant,
     Settings,
     Usage,
@@ -49,29 +47,46 @@ Counter = Callable[[Question], int]
 _Encode = Callable[[str], int]
 
 
-class Span(NamedTuple):
-    """A range of numbers; both ends may be equal."""
+class AnswerLength(NamedTuple):
+    """Expected tokens per answer: anything between two numbers, on a logarithmic scale.
 
-    least: float
-    most: float
+    Attributes:
+        low: the fewest expected.
+        high: the most expected.
+        reply: tokens of the reply itself; the others are reasoning.
+        basis: what the numbers are based on, as text.
+        at_once: whether it may also reply without reasoning; nothing tells yet.
+    """
+
+    low: float
+    high: float
+    reply: float
+    basis: str
+    at_once: bool = False
 
 
-def reasoning_tokens_at(effort: Effort | None) -> tuple[Span, str]:
-    """Return the expected tokens of a reasoning model's answer, and the source of the figure.
+def reasoning_tokens_at(effort: Effort | None) -> tuple[float, float, str]:
+    """Return the least and most expected tokens of a reasoning model's answer, and their source.
 
     An effort that is not in the table is bounded by the nearest one that is: below the lowest, or
     above the highest up to the reasoning limit.
     """
     low, high = REASONING_TOKENS["low"].values(), REASONING_TOKENS["high"].values()
     if effort == "minimal":
-        return Span(MOVE_ANSWER_TOKENS, max(low)), "no more than models think at low effort"
+        return MOVE_ANSWER_TOKENS, max(low), "no more than models reason at low effort"
     if effort in ("xhigh", "max"):
-        return Span(min(high), DEFAULT_REASONING_TOKENS), "no less than models think at high effort"
+        return min(high), DEFAULT_REASONING_TOKENS, "no less than models reason at high effort"
     rows = [REASONING_TOKENS[effort]] if effort else REASONING_TOKENS.values()
     tokens = [count for row in rows for count in row.values()]
     models = {name.split(",")[0] for row in rows for name in row}
     level = f"{effort} effort" if effort else "all efforts"
-    return Span(min(tokens), max(tokens)), f"as {len(models)} models did at {level}"
+    return min(tokens), max(tokens), f"as {len(models)} models did at {level}"
+
+
+def is_known_to_reason(model: str) -> bool:
+    """Whether the published tables list a model under this name as a reasoning model."""
+    listed = {name.split(",")[0] for row in REASONING_TOKENS.values() for name in row}
+    return model.rpartition("/")[2] in listed
 
 
 def counter_for(model: str) -> tuple[Counter, bool]:
@@ -110,121 +125,84 @@ def _openai_tokenizer(model: str) -> _Encode | None:
 
 # With fewer cached answers than this in a step, those of the other step are used as well.
 MIN_CACHED = 20
-AT_ONCE, THINKING, MEASURED = "if it replies at once", "if it thinks first", "as it did so far"
+# Standard deviation, on a logarithmic scale, of the mean length of later answers around that of
+# the cached ones: for replies alone and with reasoning, in the same step of a run and in the other.
+DRIFT = {(False, True): 0.03, (True, True): 0.15, (False, False): 0.1, (True, False): 0.5}
+# Standard deviations on either side of the mean.
+WIDTH = 2.0
+
+Cached = Sequence[tuple[Question, Usage]]
 
 
-_Cached = Sequence[tuple[Question, Usage]]
-
-
-class Lengths(NamedTuple):
-    """Token counts of a step: of its requests, and of its answers by answering mode.
-
-    Attributes:
-        input_tokens: of all requests together.
-        answer: mean tokens per answer, by the title of the mode.
-        input_basis: what the tokens of requests are based on, as text.
-        answer_basis: and those of answers.
-    """
-
-    input_tokens: int
-    answer: dict[str, Span]
-    input_basis: str
-    answer_basis: str
-
-
-def _measured(cached: _Cached) -> tuple[dict[str, Span], str]:
-    tokens = [usage.output_tokens for _, usage in cached]
-    reasoning = mean(usage.thinking_tokens for _, usage in cached)
-    error = f" ± {1.96 * stdev(tokens) / sqrt(len(tokens)):,.0f}" if len(tokens) > 1 else ""
-    of_reasoning = f", {reasoning:,.0f} of them reasoning" if reasoning else ""
-    number = f"{len(tokens):,} cached answers" if len(tokens) > 1 else "1 cached answer"
-    text = f"{mean(tokens):,.0f}{error} tokens{of_reasoning}, measured on {number}"
-    return {MEASURED: Span(mean(tokens), mean(tokens))}, text
-
-
-@dataclass
-class RequestStep:
-    """The requests of one step of a run.
-
-    Attributes:
-        settings: the settings of the requests.
-        variant: the request variant that the model accepts, as far as known.
-        to_ask: the requests without an answer.
-        answered: how many of the requests looked up have a cached answer.
-        kept: the cached ones whose tokens were counted, with the tokens.
-    """
-
-    settings: Settings
-    variant: RequestVariant
-    to_ask: list[Request] = field(default_factory=list)
-    answered: int = 0
-    kept: list[tuple[Question, Usage]] = field(default_factory=list)
-
-    @property
-    def thinks(self) -> bool:
-        """Whether the requests allow for reasoning."""
-        return reasoning_budget(self.variant, self.settings) > 0
-
-    def add(self, request: Request, answer: Answer | None) -> None:
-        """Add a request and its answer, if there is one."""
-        if not answer:
-            self.to_ask.append(request)
-            return
-        self.answered += 1
-        if answer.usage.output_tokens:
-            self.kept.append((request.question, answer.usage))
-
-
-def lengths_of(spec: Spec, info: ModelInfo, step: RequestStep, other: RequestStep) -> Lengths:
-    """Return the token counts of a step, using answers of the other step where this one has few."""
-    cached = step.kept
-    if (
-        len(cached) < MIN_CACHED
-        and step.settings.reasoning_effort == other.settings.reasoning_effort
-    ):
-        cached = [*cached, *other.kept]
-    tokens, on_input = _input(info, step, cached)
-    answer, on_answer = _measured(cached) if cached else _expected(spec, info, step)
-    return Lengths(tokens, answer, on_input, on_answer)
-
-
-def _input(info: ModelInfo, step: RequestStep, cached: _Cached) -> tuple[int, str]:
+def input_tokens(
+    info: ModelInfo, questions: Sequence[Question], cached: Cached
+) -> tuple[float, float, str]:
+    """Return the mean tokens of the questions, its relative error, and what it is based on."""
+    if not questions:
+        return 0.0, 0.0, ""
     count, exact = counter_for(info.name)
-    tokens = sum(count(request.question) for request in step.to_ask)
-    used_tokens = sum(usage.input_tokens for _, usage in cached)
-    if used_tokens:
-        counted_tokens = sum(count(question) for question, _ in cached)
-        return round(
-            tokens * used_tokens / counted_tokens
-        ), "as many tokens as in the cached answers"
+    tokens = mean(count(question) for question in questions)
+    if used := sum(usage.input_tokens for _, usage in cached):
+        factor = used / sum(count(question) for question, _ in cached)
+        return tokens * factor, 0.02, "as many tokens as in the cached answers"
     if info.thinking_tokens:  # two requests per answer, the second with the reasoning
-        tokens = 2 * tokens + len(step.to_ask) * info.thinking_tokens
+        tokens = 2 * tokens + info.thinking_tokens
     if exact:
-        return tokens, "tokens counted with the model's tokenizer"
-    return tokens, "tokens estimated from characters, without its tokenizer, so only roughly"
+        return tokens, 0.02, "tokens counted with the model's tokenizer"
+    return tokens, 0.25, "tokens estimated from characters, without its tokenizer, so only roughly"
 
 
-def _expected(spec: Spec, info: ModelInfo, step: RequestStep) -> tuple[dict[str, Span], str]:
+def answer_tokens(
+    spec: Spec,
+    info: ModelInfo,
+    settings: Settings,
+    variant: RequestVariant,
+    own: Cached,
+    both: Cached,
+) -> AnswerLength:
+    """Return the expected tokens per answer of a step.
+
+    Args:
+        spec: the run.
+        info: its model.
+        settings: of the requests.
+        variant: of the requests, as far as known.
+        own: the cached answers of this step.
+        both: those of both steps, if their settings allow for as much reasoning.
+    """
+    cached = own if len(own) >= MIN_CACHED else both
+    if cached:
+        return _measured(cached, same_step=bool(own))
     reply = spec.max_tokens or MOVE_ANSWER_TOKENS
-    move_text = (
-        f"all {reply:,} tokens allowed" if spec.max_tokens else f"a bare move, {reply} tokens"
-    )
+    text = f"all {reply:,} tokens allowed" if spec.max_tokens else f"a bare move, {reply} tokens"
     if info.thinking_tokens:
-        reply += info.thinking_tokens
-        return {AT_ONCE: Span(reply, reply)}, (
-            f"taken to be all {info.thinking_tokens:,} tokens for thinking aloud, and {move_text}"
-        )
-    effort, limit = step.settings.reasoning_effort, step.settings.reasoning_tokens
-    at_once = {AT_ONCE: Span(reply, reply)}
+        most = info.thinking_tokens
+        basis = f"{most // 10:,} to {most:,} tokens for thinking aloud, and {text}"
+        return AnswerLength(reply + most / 10, reply + most, reply, f"taken to be {basis}")
+    effort, limit = settings.reasoning_effort, settings.reasoning_tokens
     if not info.may_think or effort == "none" or limit == 0:
-        return at_once, f"taken to be {move_text}"
-    span, source = reasoning_tokens_at(effort)
+        return AnswerLength(reply, reply, reply, f"taken to be {text}")
+    low, high, source = reasoning_tokens_at(effort)
     if limit:
-        span = Span(min(span.least, limit), min(span.most, limit))
-    text = (
-        f"{span.least:,} to {span.most:,} tokens if it thinks first, {source} ({SOURCE}); "
+        low, high = min(low, limit), min(high, limit)
+    reasoning = (
+        f"{low:,} to {high:,} tokens with reasoning, {source} ({SOURCE}); "
         "after cdta run -n 10 its own answers are used"
     )
-    if step.thinks:
-        return {THINKING: span}, text
-    return {**at_once, THINKING: span}, f"{move_text}, if it replies at once; {text}"
+    if reasoning_budget(variant, settings) or is_known_to_reason(info.name):
+        return AnswerLength(low, high, reply, reasoning)
+    basis = f"{text}, if it replies at once; {reasoning}"
+    return AnswerLength(low, high, reply, basis, at_once=True)
+
+
+def _measured(cached: Cached, *, same_step: bool) -> AnswerLength:
+    tokens = [usage.output_tokens for _, usage in cached]
+    average, reasoning = mean(tokens), mean(usage.thinking_tokens for _, usage in cached)
+    error = stdev(tokens) / sqrt(len(tokens)) if len(tokens) > 1 else 0.0
+    spread = WIDTH * sqrt((error / average) ** 2 + DRIFT[reasoning > 0, same_step] ** 2)
+    of_reasoning = f", {reasoning:,.0f} of them reasoning" if reasoning else ""
+    basis = (
+        f"{average:,.0f} ± {WIDTH * error:,.0f} tokens{of_reasoning}, measured on "
+        f"{pluralize(len(tokens), 'cached answer')}"
+    )
+    return AnswerLength(average * exp(-spread), average * exp(spread), average - reasoning, basis)

@@ -26,11 +26,11 @@ from math import ceil, sqrt
 from random import Random
 from typing import NamedTuple
 
-from ..client.budget import is_counted
+from ..client.pricing import is_counted
 from ..errors import Interrupted, NoHabit
 from ..game.position import Position, checked
 from ..game.rules import identity_of
-from ..providers.base import Answer, ModelInfo, Request, Settings, Usage
+from ..providers.base import Answer, ModelInfo, Request, Settings, Usage, add_costs
 from ..providers.request_variants import NO_TEMPERATURE
 from ..task.prompts import TURNS
 from ..task.quality_guard import QualityGuard
@@ -242,6 +242,7 @@ class Search:
         self._questions = 0
         self._usage = Usage()
         self._counted = True
+        self._cost: float | None = 0.0
         self._own_temperature = False
         self.target = max(wanted, hoped)
         self.needed = ceil(self.target / 2)
@@ -315,6 +316,8 @@ class Search:
         failed = answer.stop_reason == "error"
         self._failed += failed
         self._counted &= failed or is_counted(answer)
+        if not failed:
+            self.add_cost(answer)
         hit = score.outcome == "special"
         self.advance(hit, DRAWS if is_sampled else 1, answer.usage, failed=failed)
         if self._failed > max(MAX_FAILURES, MAX_FAILURE_RATE * self._seen):
@@ -325,6 +328,15 @@ class Search:
             )
         if guard:
             guard.observe(answer, usable=score.usable, baseline=True)
+
+    def add_cost(self, answer: Answer) -> None:
+        """Count the cost of an answer."""
+        self._cost = add_costs(self._cost, answer.cost)
+
+    @property
+    def unobserved(self) -> Iterator[Request]:
+        """The requests that were started, and whose answers were not needed."""
+        return map(self._config.request, self._awaited)
 
     def advance(
         self, hit: bool, draws: int, usage: Usage = NOTHING_USED, *, failed: bool = False
@@ -374,6 +386,7 @@ class Search:
             failed=self._failed,
             pool_ended=ended and not self._failed,  # failed requests are sent again next time
             usage=self._usage if self._counted else NOTHING_USED,
+            cost=self._cost,
             endpoint=self._config.model.endpoint,
             built_now=True,
             own_temperature=self._own_temperature,

@@ -19,10 +19,12 @@ from itertools import islice
 
 import chess
 
+from ..client.budget import RunningCost
 from ..client.cache import ModelCache
 from ..client.client import Client
-from ..client.pricing import RunningCost, searches_whole_pool
+from ..client.pricing import searches_whole_pool
 from ..errors import Incomplete, NoHabit
+from ..formatting import dollars
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..progress import progress, progress_display, status_callback
@@ -225,33 +227,42 @@ async def _build_dataset(
                 async for answer in answers:
                     hits_before = len(search.hits)
                     search.observe(answer, guard)
-                    running_cost.observe(answer)
+                    running_cost.observe(answer, "dataset")
                     new_hits = len(search.hits) - hits_before
+                    running_cost.check(*_to_come(search, running_cost))
                     advance(new_hits, facts=partial(_facts, search, running_cost))
                     gave_up = search.is_hopeless and not patient
                     if search.done or (gave_up and not client.is_batched):
                         break
             if gave_up and not search.done:
                 raise NoHabit(_hopeless(version, search, running_cost, fresh=spec.fresh))
+    for request in search.unobserved:
+        if unneeded := client.cache.answer(request, config.settings):
+            search.add_cost(unneeded)
     built = search.dataset(version)
     if not spec.fresh and not built.failed:
         save_dataset(built, config.digest, config.facts)
     return built
 
 
+def _to_come(search: Search, running_cost: RunningCost) -> tuple[float, float]:
+    """Return the expected requests to find the other positions, and to measure all of them."""
+    requests, positions = search.expected()
+    return requests, running_cost.per_sample * positions
+
+
 def _facts(search: Search, running_cost: RunningCost) -> list[str]:
     rate = len(search.hits) / max(search.searched, 1)
-    questions, positions = search.expected()
-    remaining = questions + running_cost.a_sample * positions
-    return [*running_cost.in_total(remaining), f"{rate:.0%} hits"]
+    return [*running_cost.in_total(*_to_come(search, running_cost)), f"{rate:.0%} hits"]
 
 
 def _hopeless(version: str, search: Search, running_cost: RunningCost, *, fresh: bool) -> str:
-    cost = running_cost.cost_of(search.left)
+    expected = running_cost.expected(search.left, 0)
+    cost = f" (about {dollars(expected)})" if expected else ""
     return (
         f"{version} plays the special move in {len(search.hits)} of {search.searched:,} positions, "
         f"so with {1 - FUTILITY_ERROR:.0%} confidence the pool holds fewer than {search.needed:,}, "
         f"half of the {search.target:,} wanted; the search stopped before the other "
-        f"{search.left:,}{f' ({cost})' if cost else ''}; use --keep-looking to go on, or a smaller "
+        f"{search.left:,}{cost}; use --keep-looking to go on, or a smaller "
         "-n or a larger --precision to need fewer" + ("" if fresh else "; all answers are saved")
     )

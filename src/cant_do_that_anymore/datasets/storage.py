@@ -116,6 +116,8 @@ class Dataset:
         failed: how many of those have no answer.
         pool_ended: whether the pool holds no more for this model.
         usage: the tokens of all requests to find them; none if some were not counted.
+        cost: what all requests for them cost in US dollars, also those that were in flight when
+            the last one was found; None if unknown.
         endpoint: the address of the model, if it has one.
         saved_at: when the dataset was saved.
         built_now: whether the current run built it.
@@ -132,6 +134,7 @@ class Dataset:
     failed: int = 0
     pool_ended: bool = True
     usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
     endpoint: str = ""
     saved_at: str = ""
     built_now: bool = False

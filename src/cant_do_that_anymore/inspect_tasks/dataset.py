@@ -15,7 +15,8 @@ from inspect_ai.model import Model, get_model
 
 from ..client.cache import open_cache
 from ..client.session import open_client
-from ..costs.approval import ENOUGH_ANSWERS, MIN_ANSWERS
+from ..costs.approval import MIN_ANSWERS
+from ..costs.dry_run import PROBES
 from ..datasets.pools import Pool, drawn, positions_drawn
 from ..datasets.search import Query, SelectionConfig
 from ..datasets.selection import Selection, controls_for, existing_dataset
@@ -81,7 +82,7 @@ class SearchedSamples(SampleSource):
         model = TaskModel(get_model())
         plan = plan_for(spec, model.info)
         step = replace(plan, wanted=size)
-        billed = step if size <= ENOUGH_ANSWERS else plan
+        billed = step if size <= PROBES else plan
         # Few connections, so that few requests are sent that are not needed.
         connections = min(model.info.connections, max(MIN_ANSWERS, size // 4))
         async with open_client(replace(spec, max_connections=connections), model) as client:

@@ -171,6 +171,26 @@ def expected_samples(precision: float, most: int, shares: Shares) -> int:
     return size
 
 
+def sample_sizes(
+    precision: float | None, most: int, samples: Sequence[Sample]
+) -> tuple[int, int, int]:
+    """Return the smallest, the expected and the largest sample size of a run.
+
+    >>> sample_sizes(0.1, 1000, []), sample_sizes(None, 1000, [])
+    ((75, 378, 568), (1000, 1000, 1000))
+    """
+    if not precision:
+        return most, most, most
+    if len(answered(samples)) >= FIRST_LOOK:
+        expected = expected_samples(precision, most, shares_expected(samples))
+        return max(len(samples), round(expected / 1.5)), expected, min(most, round(expected * 1.5))
+    low, expected, high = sorted(
+        expected_samples(precision, most, shares_if(USUAL_SHARE, impact))
+        for impact in (-1.0, USUAL_IMPACT, 0.0)
+    )
+    return low, expected, high
+
+
 def expected_sample_size(precision: float | None, most: int) -> int:
     """Return the expected sample size of a run: the maximum, or fewer with a target precision.
 

@@ -125,6 +125,7 @@ class Answer:
         reasoning: the reasoning before the reply, as far as the provider returns it.
         conceded: the request variant that was sent (see `request_variants`).
         error: the error message, if the request failed.
+        cost: what it cost in US dollars when it arrived; None if unknown.
     """
 
     text: str = ""
@@ -134,6 +135,7 @@ class Answer:
     reasoning: str = ""
     conceded: RequestVariant = ()
     error: str = ""
+    cost: float | None = None
 
     @property
     def is_thoughtful(self) -> bool:
@@ -143,6 +145,8 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.cost is None:
+            del values["cost"]
         return values | {"usage": dict(zip(Usage.__slots__, _counts(self.usage), strict=True))}
 
     @classmethod
@@ -153,6 +157,12 @@ class Answer:
             InvalidInput: if it is not an answer.
         """
         return parse(cls, data, "an answer")
+
+
+def add_costs(*costs: float | None) -> float | None:
+    """Add up costs; None if any of them is unknown."""
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
 
 
 @dataclass(frozen=True, kw_only=True)

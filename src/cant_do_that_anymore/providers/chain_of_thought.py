@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from .base import Answer, Message, Model, ModelInfo, Question, RequestVariant, Settings
+from .base import Answer, Message, Model, ModelInfo, Question, RequestVariant, Settings, add_costs
 from .request_variants import ASKED_ONCE, with_user_turn
 
 THINKING_TOKENS = 1024
@@ -69,6 +69,7 @@ class ThinkingModel(Model):
             reasoning=reasoning.text,
             usage=replace(usage, thinking_tokens=reasoning.usage.output_tokens),
             version=f"{self._prefix}/{reply.version}",
+            cost=add_costs(reasoning.cost, reply.cost),
         )
 
     async def fingerprints(self) -> dict[str, str]:

@@ -13,11 +13,11 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from ..client.budget import Budget
+from ..client.budget import Budget, RunningCost
 from ..client.client import Client
-from ..client.pricing import RunningCost, rate_for
+from ..client.pricing import pricing_for
 from ..client.session import create_model, open_client
-from ..costs.approval import cost_of, forecast_cost, require_approval
+from ..costs.approval import cost_of, require_approval
 from ..datasets.pools import Pool, positions_for
 from ..datasets.selection import Selection, select_positions
 from ..datasets.storage import Dataset, notes_on_dataset
@@ -69,18 +69,17 @@ async def _run(
     budget: Budget | None,
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    price = rate_for(spec, model.info)
+    pricing = pricing_for(spec, model.info)
     requests_per_sample = len(plan.conditions) + spec.diagnose * len(OF_CONTROLS)
     async with open_client(spec, model, budget) as client:
         identity_notes = await model.warnings()
         for warning in identity_notes:
             log.warning(warning)
         identity_notes += await verify_identity(spec, plan, source, client, quiet=quiet)
-        # A caller that passes a budget has already approved the cost.
-        if not budget and (forecast := await forecast_cost(spec, plan, client, quiet=quiet)):
-            require_approval([forecast.finding], [forecast.measuring], [spec])
+        if not budget:  # a caller that passes a budget has already approved the cost
+            await require_approval(spec, plan, client, quiet=quiet)
         for stage in stages(plan):  # each stage reuses the cached answers of the one before
-            running_cost = RunningCost(price, requests_per_sample)
+            running_cost = RunningCost(pricing, requests_per_sample, client.meter.budget)
             selection = await select_positions(
                 spec, stage, source, client, running_cost, hoped=_hoped(spec), quiet=quiet
             )
@@ -116,7 +115,7 @@ async def _run(
         ],
         started_at=started_at,
         seconds=round(time.monotonic() - started, 2),
-        cost=cost_of(price, client, dataset, all_samples, versions),
+        cost=cost_of(pricing, client, dataset, all_samples, versions),
         controls=controls,
         cached=not spec.fresh,
     )
@@ -137,7 +136,7 @@ async def _measure(
     dataset, n = selection.dataset, len(selection.positions)
     expected = expected_sample_size(plan.precision, plan.wanted) if plan.precision else n
     in_later_stages = max(0, expected - n)
-    requests_each = (dataset.asked or 0) / len(dataset.positions) + running_cost.a_sample
+    requests_each = (dataset.asked or 0) / len(dataset.positions) + running_cost.per_sample
     remaining = sum(len(conditions) for _, conditions in trials) + in_later_stages * requests_each
     person = client.model.on_progress
     title = "measuring your habits" if person else f"measuring {client.model.info.name}"
@@ -151,10 +150,11 @@ async def _measure(
                 for name, answer in sample.answers.items():
                     usable, baseline = sample.replies[name].usable, name == plan.baseline.name
                     guard.observe(answer, usable=usable, baseline=baseline)
-                    running_cost.observe(answer)
+                    running_cost.observe(answer, "measuring")
                 samples.append(replace(sample, stored=spill.spill(sample.answers)))
                 remaining -= len(conditions)
-                advance(facts=partial(running_cost.in_total, remaining))
+                running_cost.check(0, remaining)
+                advance(facts=partial(running_cost.in_total, 0, remaining))
     return samples
 
 
@@ -184,9 +184,8 @@ async def select_async(
     spec: Spec, plan: Plan, source: Dataset | Pool, client: Client, *, billed: Plan, quiet: bool
 ) -> Selection:
     """Do the same in a running event loop, after approval of the cost of the billed plan."""
-    if forecast := await forecast_cost(spec, billed, client, quiet=quiet):
-        require_approval([forecast.finding], [], [spec])
-    running_cost = RunningCost(rate_for(spec, client.model.info), 0)
+    await require_approval(spec, billed, client, quiet=quiet, measures=False)
+    running_cost = RunningCost(pricing_for(spec, client.model.info), 0, client.meter.budget)
     return await select_positions(
         spec, plan, source, client, running_cost, hoped=_hoped(spec), quiet=quiet
     )

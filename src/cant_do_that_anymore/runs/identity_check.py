@@ -13,7 +13,7 @@ from itertools import islice
 from ..client.budget import Budget
 from ..client.client import Client
 from ..client.session import create_model, model_info, open_client
-from ..costs.dry_run import forecast_with_cache
+from ..costs.dry_run import remaining
 from ..datasets.pools import Pool, positions_drawn, positions_for
 from ..datasets.search import Query, SelectionConfig
 from ..datasets.storage import Dataset
@@ -85,7 +85,7 @@ async def verify_identity(
     except (ModelChanged, Stopped):
         raise
     except (UserError, TransientError) as error:
-        if is_run or not forecast_with_cache(spec, plan, client.model.info, client.cache).to_ask:
+        if is_run or remaining(spec, plan, client.model.info, client.cache).is_complete:
             return [_unreachable(error)]
         if isinstance(error, UserError):
             raise

@@ -1,16 +1,15 @@
 """The command ``cdta estimate``: forecast requests, tokens, cost and time."""
 
 import json
-from dataclasses import asdict, replace
 from typing import Any
 
 import click
 from rich.box import MARKDOWN
 from rich.table import Table
 
+from ...client.session import model_info
 from ...comparison.naming import entrants_by_name
-from ...costs.forecast import AnswerMode, Estimate, estimate
-from ...costs.tokens import Span
+from ...costs.forecast import Forecast, cheaper_than, estimate
 from ...formatting import dollars, duration
 from ...task.spec import Spec
 from ...task.types import Eval
@@ -19,7 +18,6 @@ from ..help import JSON, Command
 from ..options import MODELS, several, spec_options
 
 NO_FOLDING = 200  # columns
-NOTHING = "nothing left"
 # Options that end a run early.
 NOT_IN_ESTIMATE = ("max_error_rate", "max_cost", "ask_above", "keep_looking")
 
@@ -50,77 +48,77 @@ def estimate_command(
         for title, options in titles.items()
         for eval_ in evals
     ]
-    estimates = [_estimated(title, spec) for title, spec in specs]
+    forecasts = [(title or model_info(spec).name, spec, estimate(spec)) for title, spec in specs]
     if as_json:
-        click.echo(json.dumps([asdict(forecast) for forecast in estimates]))
+        click.echo(json.dumps([_as_json(*forecast) for forecast in forecasts]))
         return
     effort, pool = rest["reasoning_effort"], rest["pool"]
-    _print(estimates, [f"{effort} effort" if effort else "", f"pool {pool}" if pool else ""])
-
-
-def _estimated(title: str, spec: Spec) -> Estimate:
-    forecast = estimate(spec)
-    return replace(forecast, model=title) if "@" in title else forecast
-
-
-def _print(estimates: list[Estimate], settings: list[str]) -> None:
-    """Print a Markdown table for each estimate, and all assumptions."""
+    settings = [f"{effort} effort" if effort else "", f"pool {pool}" if pool else ""]
     terminal, wide = console(), console(NO_FOLDING)
-    for forecast in estimates:
-        title = ", ".join(filter(None, (forecast.model, forecast.eval, *settings)))
-        if forecast.total.requests:
-            wide.print(f"{title}\n", highlight=False)
-            wide.print(_table(forecast))
-        else:
-            wide.print(f"{title}: {NOTHING} to ask, all answers are kept", highlight=False)
-        if forecast.cheaper:
-            terminal.print(f"- cheaper: {', '.join(forecast.cheaper)}", highlight=False)
-    asking = [forecast for forecast in estimates if forecast.total.requests]
-    for assumption in dict.fromkeys(line for forecast in asking for line in forecast.assumptions):
+    for title, spec, forecast in forecasts:
+        heading = ", ".join(filter(None, (title, spec.eval, *settings)))
+        if not forecast.total.requests.high:
+            wide.print(f"{heading}: nothing to ask, all answers are cached", highlight=False)
+            continue
+        wide.print(f"{heading}\n", highlight=False)
+        wide.print(_table(forecast))
+        if cheaper := _cheaper(spec, forecast):
+            terminal.print(f"- cheaper: {', '.join(cheaper)}", highlight=False)
+    assumptions = (line for _, _, forecast in forecasts for line in forecast.assumptions)
+    for assumption in dict.fromkeys(assumptions):
         terminal.print(f"- {assumption}", highlight=False)
 
 
-def _table(forecast: Estimate) -> Table:
+def _cheaper(spec: Spec, forecast: Forecast) -> list[str]:
+    """Return options that usually cost less, if the run may need approval."""
+    cost = forecast.total.dollars
+    if not cost or cost.high <= (Spec.ask_above or 0.0):
+        return []
+    return cheaper_than(spec, searches=bool(forecast.key))
+
+
+def _as_json(title: str, spec: Spec, forecast: Forecast) -> dict[str, Any]:
+    steps = {name: getattr(forecast, name) for name in ("dataset", "measuring", "total", "at_once")}
+    return {
+        "model": title,
+        "eval": spec.eval,
+        **{
+            name: figures
+            and {key: value and value._asdict() for key, value in figures._asdict().items()}
+            for name, figures in steps.items()
+        },
+        "assumptions": forecast.assumptions,
+        "cheaper": _cheaper(spec, forecast),
+    }
+
+
+def _table(forecast: Forecast) -> Table:
+    """Return a Markdown table: a row for each step, and one for a model that does not reason."""
     table = Table(box=MARKDOWN, pad_edge=True)
     table.add_column("step")
     for heading in ("requests", "tokens each", "cost", "time"):
         table.add_column(heading, justify="right")
     steps = {"dataset": forecast.dataset, "measuring": forecast.measuring}
-    has_both = all(step.requests for step in steps.values())
-    for title, step in (steps | ({"total": forecast.total} if has_both else {})).items():
-        if step.requests:
-            first, *more_ways = step.ways
-            table.add_row(title, f"{step.requests:,}", *_cells(first))
-            for way in more_ways:
-                table.add_row(way.title, "", *_cells(way))
-        elif step.kept:
-            table.add_row(title, NOTHING)
+    rows = {title: step for title, step in steps.items() if step.requests.high}
+    if len(rows) > 1:
+        rows["total"] = forecast.total
+    if forecast.at_once:
+        rows["if it replies at once"] = forecast.at_once
+    for title, step in rows.items():
+        requests, cost = step.requests, step.dollars
+        table.add_row(
+            title,
+            _range(f"{requests.low:,.0f}", f"{requests.high:,.0f}"),
+            f"{step.output_tokens.expected / requests.expected:,.0f}",
+            _range(dollars(cost.low), dollars(cost.high)) if cost else "unknown",
+            _range(duration(step.seconds.low), duration(step.seconds.high)),
+        )
     return table
 
 
-def _cells(way: AnswerMode) -> tuple[str, str, str]:
-    return _tokens(way.tokens), _cost(way.cost), _time(way.seconds)
-
-
-def _tokens(span: Span) -> str:
-    return _range(*(f"{count:,.0f}" for count in span))
-
-
-def _cost(span: Span | None) -> str:
-    if not span:
-        return "unknown"
-    if span.least == span.most:
-        return dollars(span.least)
-    return "$" + _range(
-        *(f"{amount:,.0f}" if amount >= 100 else f"{amount:.2g}" for amount in span)
-    )
-
-
-def _time(span: Span) -> str:
-    least, most = (duration(seconds) for seconds in span)
-    number, unit = least.split()
-    return _range(least if least == most or not most.endswith(unit) else number, most)
-
-
-def _range(least: str, most: str) -> str:
-    return least if least == most else f"{least}–{most}"
+def _range(low: str, high: str) -> str:
+    """Format a range, with the unit or the currency once."""
+    if low == high:
+        return low
+    number, _, unit = low.partition(" ")
+    return f"{number if unit and high.endswith(unit) else low}–{high.removeprefix('$')}"

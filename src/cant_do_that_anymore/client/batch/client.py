@@ -23,9 +23,10 @@ from ...providers.base import (
 )
 from ...providers.openai_api import ServerModel
 from ...providers.request_variants import fallbacks, limit_of
-from ..budget import STOPPED, Price
+from ..budget import STOPPED
 from ..cache import request_key
 from ..client import Client, OnStatus
+from ..pricing import FREE, Price
 from ..store import Store
 from .api import MAX_BYTES, MAX_REQUESTS, TOO_MANY_TOKENS, BatchApi
 from .jobs import Batches, BatchJournal, JournalEntry
@@ -79,7 +80,9 @@ class BatchClient(Client):
     def __init__(self, model: Model, store: Store, *args: Any) -> None:
         super().__init__(model, store, *args)
         self._api = BatchApi(cast(ServerModel, model))  # the models that can answer in batches
-        self._price = self.meter.price.in_batch
+        pricing = self.meter.pricing
+        self._pricing = pricing.in_batch if pricing else None
+        self._price = self._pricing.dearest if self._pricing else FREE
         self._journal = BatchJournal(store, model.info)
         self._batches = Batches(self._api, self._journal, self._stopped_within)
         self._open_requests = asyncio.Semaphore(MAX_REQUESTS)
@@ -294,16 +297,14 @@ class BatchClient(Client):
         if half > MIN_BATCH and all(map(_is_too_large, results.values())):
             self._max_requests = half
             return 0.0
+        results = {
+            key: self.meter.record(result, self._pricing) if isinstance(result, Answer) else result
+            for key, result in results.items()
+        }
         for pending in in_batch:
             self._deliver(pending, results[pending.key])
         max_cost = {pending.key: pending.max_cost(self._price) for pending in in_batch}
-        return sum(self._cost_of(result, max_cost.get(key, 0.0)) for key, result in results.items())
-
-    def _cost_of(self, result: Answer | Exception, max_cost: float) -> float:
-        """Return the cost of a result: the maximum, if the actual cost is unknown."""
-        if isinstance(result, Answer):
-            return self.meter.record(result, self._price, max_cost)
-        return max_cost if isinstance(result, TransientError) and result.maybe_billed else 0.0
+        return sum(_cost_of(result, max_cost.get(key, 0.0)) for key, result in results.items())
 
     def _deliver(self, pending: Pending, result: Answer | Exception) -> None:
         """Deliver a result; the journal keeps an answer until it is saved."""
@@ -316,6 +317,13 @@ class BatchClient(Client):
         """Delete saved answers from the journal."""
         keys, self._saved_keys = self._saved_keys, []
         self._journal.forget(keys)
+
+
+def _cost_of(result: Answer | Exception, max_cost: float) -> float:
+    """Return the cost of a result: the maximum, if the actual cost is unknown."""
+    if isinstance(result, Answer):
+        return max_cost if result.cost is None else result.cost
+    return max_cost if isinstance(result, TransientError) and result.maybe_billed else 0.0
 
 
 def _is_too_large(result: Answer | Exception) -> bool:
