@@ -330,18 +330,21 @@ def test_a_server_without_batches_or_a_fresh_run_is_told_in_one_sentence() -> No
         measure(wavering, dataset=positions(SIZE), batch=True, fresh=True)
 
 
-def test_an_estimate_is_at_the_price_of_a_batch() -> None:
+def test_an_estimate_is_at_the_price_of_a_batch_unless_the_user_gives_one() -> None:
     spec = Spec(model="openai/gpt-4o", dataset=positions(SIZE))
-    usual, batch = (
-        estimate(each).measuring.ways[0].cost for each in (spec, replace(spec, batch=True))
+    usual, batch, own, own_batch = (
+        estimate(replace(spec, batch=batch, price=price)).measuring.dollars
+        for price in (None, (5, 20))
+        for batch in (False, True)
     )
-    assert usual and batch
-    assert batch.least == pytest.approx(usual.least / 2)
+    assert usual and batch and own
+    assert batch.expected == pytest.approx(usual.expected / 2)
+    assert own_batch == own
 
 
-def test_an_estimate_counts_a_day_for_every_batch_that_is_waited_for() -> None:
+def test_an_estimate_counts_up_to_a_day_for_every_batch_that_is_waited_for() -> None:
     day, once = 24 * 3600, Spec(model="openai/gpt-4o", dataset="gpt-4-0314", batch=True)
-    looking = estimate(replace(once, precision=0.1))  # after 50, 75, 112, 168, 252 and 378 samples
-    for found, days in ((estimate(once), 1), (looking, 6)):
-        assert {way.seconds for way in found.measuring.ways} == {(days * day, days * day)}
-    assert any("for each of 6 looks at the precision" in each for each in looking.assumptions)
+    looking = replace(once, precision=0.1)  # after 50, 75, 112, 168, 252 and 378 samples
+    for spec, days in ((once, 1), (looking, 6)):
+        seconds = estimate(spec).measuring.seconds
+        assert 0.9 * days * day < seconds.high <= days * day

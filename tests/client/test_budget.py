@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client.budget import Budget, BudgetExceeded, RunningCost
 from cant_do_that_anymore.client.client import Client
 from cant_do_that_anymore.client.pricing import Price, Pricing, listed
@@ -73,6 +74,12 @@ THINKERS: dict[str, tuple[Callable[[], Charging], dict[float, float]]] = {
 }
 
 
+def spend(server: Loopback, limit: float, model: str = "priced") -> None:
+    """Measure with a budget that cannot be enough, which a command would refuse at once."""
+    spec = Spec(model=model, base_url=server.url, dataset=positions(300))
+    evaluate(spec, quiet=True, budget=Budget(limit))
+
+
 @pytest.mark.parametrize("kind", THINKERS)
 def test_the_limit_holds_while_it_is_learnt_how_much_a_model_thinks_and_when_answers_get_lost(
     kind: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
@@ -86,7 +93,7 @@ def test_the_limit_holds_while_it_is_learnt_how_much_a_model_thinks_and_when_ans
         thinker = serve(make())
         thinker.delay = 0.005  # so that many requests are under way at once
         with pytest.raises(Incomplete, match="stopped at --max-cost"):
-            measure(thinker, model="priced", dataset=positions(300), max_cost=limit)
+            spend(thinker, limit)
         assert limit - left < thinker.charged <= limit
 
 
@@ -97,8 +104,8 @@ def test_thinking_aloud_is_two_requests_and_both_are_paid(serve: Serve) -> None:
 
     server = serve(talkative, delay=0.005)
     with pytest.raises(Incomplete, match="stopped at --max-cost"):
-        measure(server, model="cot/priced", dataset=positions(300), max_cost=200)
-    assert 198 < sum(charge(server.completion(each)["usage"]) for each in server.requests) <= 200
+        spend(server, 10, "cot/priced")
+    assert 8 < sum(charge(server.completion(each)["usage"]) for each in server.requests) <= 10
 
 
 def test_two_models_that_share_a_budget_keep_within_it_together(store: Store, serve: Serve) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.client import client as module
-from cant_do_that_anymore.client.budget import Budget, Price
+from cant_do_that_anymore.client.budget import Budget
 from cant_do_that_anymore.client.cache import request_key
 from cant_do_that_anymore.client.client import LOOKAHEAD, Client
+from cant_do_that_anymore.client.pricing import Price
 from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.errors import Incomplete, UserError
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD

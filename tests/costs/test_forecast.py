@@ -24,7 +24,7 @@ from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT
 from charging import INPUT, OUTPUT, Charging, paid
 from players import in_every_second
-from testing import POOL, Body, Loopback, Serve, Spec, cdta, measure
+from testing import POOL, Loopback, Serve, Spec, cdta, measure
 
 
 @pytest.fixture
@@ -257,14 +257,14 @@ def test_the_command_prints_a_markdown_table_of_models_and_evals() -> None:
             rows = tables[line] = []
         elif line.startswith("| "):
             rows.append([cell.strip() for cell in line.split("|")[1:-1]])
-    table, at_once = tables["openai/gpt-4o, all"], "if it replies at once"
+    table, at_once = tables["openai/gpt-4o, all"], "without reasoning"
     assert [row[0] for row in table] == ["step", "dataset", "measuring", "total", at_once]
     assert [row[0] for row in tables["openai/gpt-4o, all_diagonal"]] == [
         "step",
         "measuring",
         at_once,
     ]
-    assert all(re.fullmatch(r"\$[\d.]+–[\d.]+", row[3]) for row in table[1:])
+    assert all(re.fullmatch(r"\$[\d.]+–[\d.,]+", row[3]) for row in table[1:])
     assert table[2][1] in ("200", "199–200", "198–200")
     assert {row[3] for row in tables["vllm/x, all"]} == {"cost", "unknown"}
     assert {row[3] for row in tables["cdta/random, all"]} == {"cost", "$0.00"}
@@ -324,18 +324,6 @@ def test_building_a_dataset_stops_before_passing_its_limit(server: Loopback) -> 
     command = ["dataset", "build", "--model", "priced", "-n", "60", "--quiet", "--max-cost", "0.5"]
     cdta(*command, "--base-url", server.url, code=1)
     assert 0.25 < paid(server) <= 0.5
-
-
-@pytest.mark.usefixtures("priced")
-def test_tokens_that_a_server_does_not_count_are_taken_at_their_most(serve: Serve) -> None:
-    class Silent(Loopback):
-        def completion(self, request: Body) -> dict[str, Any]:
-            return super().completion(request) | {"usage": None}
-
-    server = serve(Silent(in_every_second))
-    with pytest.raises(Incomplete, match="--max-cost"):
-        measure(server, model="priced", n=20, max_cost=0.5)
-    assert 1 <= len(server.requests) < 50
 
 
 def test_a_limit_without_a_price_is_refused_before_anything_is_asked(server: Loopback) -> None:

@@ -76,8 +76,8 @@ class Budget:
                 if amount > self._limit:
                     advice = f"set --max-cost {ceil(100 * amount) / 100:g} or more to continue"
                 raise BudgetExceeded(
-                    f"stopped at --max-cost: {dollars(self.paid)} of {limit} are spent, and the next "
-                    f"{kind} may cost {dollars(amount)}",
+                    f"stopped at --max-cost: {dollars(self.paid)} of {limit} are spent, and the "
+                    f"next {kind} may cost {dollars(amount)}",
                     go_on=advice,
                 )
             if self._settled.is_set():  # the next run may use another event loop

@@ -171,11 +171,11 @@ def listed(model: ModelInfo) -> Pricing | None:
     query: dict[str, Any] = dict(model.price_query)
 
     def price_at(moment: datetime) -> Price:
-        def dollars(**tokens: int) -> float:
+        def list_price(**tokens: int) -> float:
             priced = calc_price(Tokens(**tokens), **query, genai_request_timestamp=moment)
             return float(priced.total_price)
 
-        request = dollars()
+        request = list_price()
         input_price, output_price, cached, reasoning = (
             (list_price(**dict.fromkeys(token_kinds, _TOKENS_PRICED)) - request) / _TOKENS_PRICED
             for token_kinds in (

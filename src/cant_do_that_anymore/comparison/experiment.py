@@ -107,9 +107,9 @@ def measured(
     failures: dict[str, UserError] = {}
     for model_specs in specs.values():
         _check_specs(model_specs)
-    expected = _check_cost(specs, out, quiet=quiet)
     first = next(iter(specs.values()))[0]
     budget = Budget(approved=first.ask_above) if first.max_cost is None else Budget(first.max_cost)
+    expected = _check_cost(specs, out, budget, quiet=quiet)
     verified: set[tuple[str, str]] = set()
     pairs = [(title, spec) for title, model_specs in specs.items() for spec in model_specs]
     durations: list[float] = []
@@ -153,7 +153,9 @@ def _check_specs(model_specs: Sequence[Spec]) -> None:
         check_price(model_specs[0], info)
 
 
-def _check_cost(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool) -> list[float]:
+def _check_cost(
+    specs: Mapping[str, Sequence[Spec]], out: Path, budget: Budget, *, quiet: bool
+) -> list[float]:
     """Forecast all runs, require approval, and return the expected cost of each.
 
     A dataset that several runs share counts once. Each model gets a few requests, and a few more at
@@ -171,7 +173,7 @@ def _check_cost(specs: Mapping[str, Sequence[Spec]], out: Path, *, quiet: bool) 
                 continue
             try:
                 probe = model, spec.reasoning_effort
-                result = forecast_of_spec(spec, quiet=quiet, like=probed.get(probe))
+                result = forecast_of_spec(spec, quiet=quiet, like=probed.get(probe), budget=budget)
             except (Stopped, NeedsApproval):
                 raise
             except UserError:

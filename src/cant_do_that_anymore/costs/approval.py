@@ -5,6 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from math import ceil
 
+from ..client.budget import Budget
 from ..client.client import Client
 from ..client.pricing import Pricing, pricing_for
 from ..client.session import create_model, model_info, open_client
@@ -68,7 +69,8 @@ async def forecast_with_probes(
     """
     info, pricing = client.model.info, pricing_for(spec, client.model.info)
     limit = spec.ask_above if spec.max_cost is None else spec.max_cost
-    if limit is not None and pricing and not like:
+    batched = spec.batch and spec.max_cost is not None  # a few single requests at the full price
+    if limit is not None and pricing and not like and not batched:
         for wanted in (MIN_ANSWERS, PROBES):
             rest = remaining(spec, plan, info, client.cache)
             step = rest.dataset if rest.dataset.probes else rest.measuring
@@ -93,7 +95,9 @@ async def _send(requests: Sequence[Request], step: Step, client: Client) -> None
             pass
 
 
-def forecast_of_spec(spec: Spec, *, quiet: bool, like: Forecast | None) -> Forecast | None:
+def forecast_of_spec(
+    spec: Spec, *, quiet: bool, like: Forecast | None, budget: Budget
+) -> Forecast | None:
     """Forecast a run that has not started; None if it costs nothing or its price is unknown."""
     if not _has_limit(spec, model_info(spec)):
         return None
@@ -102,7 +106,7 @@ def forecast_of_spec(spec: Spec, *, quiet: bool, like: Forecast | None) -> Forec
     plan = plan_for(spec, model.info)
 
     async def run() -> Forecast:
-        async with open_client(spec, model) as client:
+        async with open_client(spec, model, budget) as client:
             return await forecast_with_probes(spec, plan, client, quiet=quiet, like=like)
 
     return run_interruptible(run(), cached=not spec.fresh)

@@ -27,6 +27,7 @@ from ..metrics.stopping import (
     enough_for_corrected,
     enough_for_specific,
     expected_sample_size,
+    looks,
     on_expected_samples,
     sample_sizes,
 )
@@ -131,11 +132,13 @@ def forecast(
             (rest.dataset, rest.measuring), (rest.measuring, rest.dataset), WAVES, strict=True
         )
     )
+    sizes = sample_sizes(plan.precision, plan.wanted, rest.samples)
+    later_looks = [look for look in looks(plan.wanted) if rest.wanted < look <= sizes[1]]
     for model in (dataset, measuring):
+        model.waves *= 1 + (len(later_looks) if plan.precision else 0)
         if like and model.answer.at_once:
             model.answer = like.answer
     search, random = _SearchModel(spec, info, rest), Random(SEED)
-    sizes = sample_sizes(plan.precision, plan.wanted, rest.samples)
     unsure = dataset.answer.at_once or measuring.answer.at_once
     draws: list[tuple[_Draw, _Draw]] = []
     for number in range(DRAWS):
@@ -242,7 +245,7 @@ class _SearchModel:
     def _until_given_up(self, missing: float, rate: float) -> float:
         """Return after how many positions the search would stop for lack of hits."""
         needed = (missing + self._rest.hits) / 2 / max(1, self._rest.left + self._rest.searched)
-        if rate >= needed:
+        if rate >= needed or needed >= 1:
             return float(self._rest.left)
         evidence = (1 - rate) * log((1 - rate) / (1 - needed))
         evidence += rate * log(rate / needed) if rate else 0.0
@@ -280,7 +283,7 @@ class _StepModel:
             limit = float(limit_of(step.variant, step.settings))
             self.answer = self.answer._replace(high=limit)
         self._input, self._input_error, self.input_basis = input_tokens(info, questions, all_used)
-        self._info, self._waves = info, waves
+        self._info, self.waves = info, waves
         self._pricing = pricing_for(spec, info)
         self._connections = 0 if spec.batch else spec.max_connections or info.connections
 
@@ -306,7 +309,7 @@ class _StepModel:
             return 0.0
         if not self._connections:
             batch = exp(random.uniform(log(FASTEST_BATCH), log(SLOWEST_BATCH)))
-            return self._waves * batch
+            return self.waves * batch
         pace = exp(random.uniform(-log(PACE_FACTOR), log(PACE_FACTOR)))
         if self._info.is_local:
             return pace * answers / BUNDLED_ANSWERS_PER_SECOND

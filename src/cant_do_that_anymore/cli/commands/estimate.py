@@ -103,17 +103,21 @@ def _table(forecast: Forecast) -> Table:
     if len(rows) > 1:
         rows["total"] = forecast.total
     if forecast.at_once:
-        rows["if it replies at once"] = forecast.at_once
+        rows["without reasoning"] = forecast.at_once
     for title, step in rows.items():
         requests, cost = step.requests, step.dollars
         table.add_row(
             title,
             _range(f"{requests.low:,.0f}", f"{requests.high:,.0f}"),
             f"{step.output_tokens.expected / requests.expected:,.0f}",
-            _range(dollars(cost.low), dollars(cost.high)) if cost else "unknown",
+            _range(_dollars(cost.low), _dollars(cost.high)) if cost else "unknown",
             _range(duration(step.seconds.low), duration(step.seconds.high)),
         )
     return table
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:,.0f}" if amount >= 100 else dollars(amount)
 
 
 def _range(low: str, high: str) -> str:
