@@ -87,9 +87,8 @@ def _asked(hits: float, on_common: float, habit: float, options: list[str]) -> t
 def _a_question(spec: Spec) -> float:
     """What one costs in US dollars, in the middle of a range."""
     step = estimate(spec).total
-    (way,) = step.ways
-    assert way.cost
-    return sum(way.cost) / 2 / step.requests
+    assert step.dollars
+    return step.dollars.expected / step.requests.expected
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ from markupsafe import escape
 import inspecting
 from cant_do_that_anymore import Position, Spec, evaluate
 from cant_do_that_anymore.api import save_with_page
-from cant_do_that_anymore.client.budget import max_input_tokens
 from cant_do_that_anymore.client.cache import request_key
+from cant_do_that_anymore.client.pricing import max_input_tokens
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.errors import InvalidInput

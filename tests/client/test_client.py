@@ -13,7 +13,7 @@ from cant_do_that_anymore.client import client as module
 from cant_do_that_anymore.client.budget import Budget
 from cant_do_that_anymore.client.cache import request_key
 from cant_do_that_anymore.client.client import LOOKAHEAD, Client
-from cant_do_that_anymore.client.pricing import Price
+from cant_do_that_anymore.client.pricing import Price, Pricing
 from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.errors import Incomplete, UserError
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
@@ -227,7 +227,7 @@ def test_after_an_interruption_money_that_comes_free_is_spent_on_nothing(store: 
     """A question may cost 16 dollars at most, and there are 40: the third waits for the others."""
     model = Scripted(lambda *_: 0.02)
     model.usage = Usage(output_tokens=1)
-    asking = Client(model, store, 4, Budget(40.0), Price(0.0, 1.0))
+    asking = Client(model, store, 4, Budget(40.0), Pricing(lambda _: Price(0.0, 1.0)))
     asyncio.run(interrupted(asking, lambda: len(model.asked) == 2))
     assert len(model.asked) == model.most_in_flight == 2
     assert are_saved(store, model, 2)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore.client.pricing import Price, listed, max_input_tokens
 from cant_do_that_anymore.comparison.experiment import evals_and_rules, measured, specs_for
-from cant_do_that_anymore.costs.forecast import SAME_MODEL, Forecast, Range, estimate
+from cant_do_that_anymore.costs.forecast import SAME_MODEL, Figures, Forecast, Range, estimate
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Usage
@@ -37,18 +37,18 @@ def planned(model: str = "openai/gpt-4o", **spec: Any) -> Forecast:
     return estimate(Spec(model=model, **spec))
 
 
-def cost(step: Any) -> Range:
+def cost(step: Figures) -> Range:
     assert step.dollars
     return step.dollars
 
 
-def tokens_each(step: Any) -> float:
+def tokens_each(step: Figures) -> float:
     return step.output_tokens.expected / step.requests.expected
 
 
 def price_of(info: Any) -> Price | None:
     pricing = listed(info)
-    return pricing and pricing.now
+    return pricing.now if pricing else None
 
 
 def exactly(n: int) -> tuple[int, int, int]:

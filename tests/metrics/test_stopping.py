@@ -293,7 +293,7 @@ def test_commands_say_what_was_asked_for_and_take_no_run_of_another_precision(
 def test_the_estimate_counts_the_samples_that_it_expects(server: Loopback) -> None:
     spec = Spec(model="m", base_url=server.url, max_connections=CONNECTIONS, precision=0.15)
     first = estimate(replace(spec, precision=0.1))
-    assert first.measuring.requests == 2 * 378
+    assert 2 * 75 <= first.measuring.requests.low < 2 * 378 < first.measuring.requests.high
     assert (
         "a precision of 0.1 takes about 378 samples if the model drops half of its habit (assumed "
         "here), 567 if it drops none and 75 if it drops all (with 67% special moves under the "
@@ -304,10 +304,11 @@ def test_the_estimate_counts_the_samples_that_it_expects(server: Loopback) -> No
     told = f"samples, judging by {len(rough.samples)} cached ones; -n allows 1,000"
     (basis,) = (each for each in second.assumptions if each.endswith(told))
     (expected,) = (size for size in looks(1000) if f"takes about {size} samples" in basis)
-    assert second.measuring.requests == 2 * (expected - len(rough.samples))
+    low, _, high = second.measuring.requests
+    assert low <= 2 * (expected - len(rough.samples)) <= high
     assert len(measured(server, drops_half, precision=0.15).samples) <= expected * 1.5
     done = estimate(spec)
-    assert done.measuring.requests == done.dataset.requests == 0
+    assert done.total.requests.high == 0
 
 
 @pytest.mark.parametrize("given_one", [0, -0.1, 1, 5, nan])

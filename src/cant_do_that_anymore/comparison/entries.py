@@ -130,16 +130,21 @@ class Entry:
 
     @property
     def dollars(self) -> float | None:
-        """The cost of these answers; None if unknown.
+        """What its runs cost in total; None if unknown.
 
-        A run that partly repeats others counts in proportion to its own samples.
+        A dataset that several runs use counts once, and a run that partly repeats others in
+        proportion to its own samples.
         """
-        total = 0.0
+        total, datasets = 0.0, dict[object, float]()
         for run, samples in zip(self.runs, self.samples_by_run, strict=False):
-            if run.cost.measuring is None:
+            cost, dataset = run.cost, (run.dataset.version, run.dataset.pool)
+            if cost.total is None or cost.measuring is None:
                 return None
-            total += run.cost.measuring * len(samples) / max(1, len(run.samples))
-        return total if self.runs else None
+            finding = cost.dataset or 0.0
+            datasets[dataset] = max(finding, datasets.get(dataset, 0.0))
+            total += cost.measuring * len(samples) / max(1, len(run.samples))
+            total += cost.total - cost.measuring - finding
+        return total + sum(datasets.values()) if self.runs else None
 
     @property
     def seconds(self) -> float | None:

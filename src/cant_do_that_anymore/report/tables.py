@@ -173,14 +173,14 @@ def _sampling(run: Run) -> str:
 
 
 def _cost(run: Run) -> str:
-    """Return the cost of the answers, and what was spent now: cached answers are free."""
-    if run.cost.measuring == 0:
+    """Return what the run cost in total, and what was spent now: cached answers are free."""
+    if run.cost.total == 0:
         return ""
-    text = dollars(run.cost.measuring)
+    text = f"{dollars(run.cost.total)} in total"
     if run.cost.dataset is not None:
-        text += f", the dataset {dollars(run.cost.dataset)}"
+        text += f" ({dollars(run.cost.dataset)} for the dataset)"
     if run.cost.spent is not None:
-        text += f", spent now {dollars(run.cost.spent)}"
+        text += f", {dollars(run.cost.spent)} now"
     return text
 
 

@@ -86,7 +86,7 @@ class RunSummary:
         tag: the tag that distinguishes versions under one name; "" if it has none.
         samples: the number of samples that enter the measures.
         impact: the impact factor, and ``interval`` its 95% interval.
-        cost: of all its answers, in US dollars, if known.
+        cost: what it cost in total, in US dollars, if known.
     """
 
     folder: Path
@@ -181,7 +181,7 @@ def _summary(folder: Path, file: RunFile) -> RunSummary:
         samples=int(file.metrics.get("n_samples") or 0),
         impact=file.metrics.get(IMPACT),
         interval=file.intervals.get(IMPACT),
-        cost=file.cost.measuring,
+        cost=file.cost.total,
     )
 
 
