@@ -194,7 +194,7 @@ def test_an_estimate_needs_only_to_read(server: Loopback, small_disk: Path) -> N
     cdta("run", *few(server), "--quiet", code=0, CDTA_HOME=str(small_disk))
     remount(small_disk, "ro")
     told = cdta("estimate", *few(server), code=0, CDTA_HOME=str(small_disk))
-    assert "nothing left to ask" in told.stdout
+    assert "nothing to ask" in told.stdout
 
 
 def test_a_damaged_dataset_is_in_nobodys_way(server: Loopback, home: Path) -> None:

@@ -36,7 +36,7 @@ def echoing(status: int) -> Loopback:
     return server
 
 
-ADDRESS, IN_ADDRESS = "http://localhost/v1", "a key goes into an environment variable"
+ADDRESS, IN_ADDRESS = "http://localhost/v1", "put the key into an environment variable"
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ ADDRESS, IN_ADDRESS = "http://localhost/v1", "a key goes into an environment var
         *((address, "", IN_ADDRESS) for address in (
             f"http://user:{KEY}@localhost/v1", f"{ADDRESS}?key={KEY}", f"http://h/#{KEY}"
         )),
-        *((ADDRESS, key, "CDTA_API_KEY holds characters") for key in (
+        *((ADDRESS, key, "CDTA_API_KEY contains characters") for key in (
             f"{KEY}\n{KEY}", f"{KEY}\x00", f"{KEY}\u20ac"
         )),
     ],

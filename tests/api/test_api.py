@@ -160,7 +160,7 @@ def test_runs_and_comparisons_are_shown_in_the_colours_of_the_notebook(
     )
     assert len(numbers) == 4
     assert dict(numbers).items() <= run.results.metrics.items()
-    share = percentage(run.results.metrics["predicted_move_proportion"]).replace(" ", "\u00a0")
+    share = percentage(run.results.metrics["predicted_move_proportion"], 0).replace(" ", "\u00a0")
     assert share in window.locator(".lede").first.inner_text()
     bars = window.locator(".bar").first.locator("i")
     widths = bars.evaluate_all("all => all.map(one => one.getBoundingClientRect().width)")

@@ -154,7 +154,7 @@ def test_progress_tells_of_what_such_a_run_usually_takes(
 ) -> None:
     evaluate(Spec(base_url=server.url, precision=0.1, n=1000), quiet=False)
     first, *_ = (line for line in capsys.readouterr().err.splitlines() if "measuring" in line)
-    (told,) = re.findall(r"(\d+) of about ([\d,]+) asked", first)
+    (told,) = re.findall(r"(\d+) of about ([\d,]+) requests", first)
     asked, about = (int(number.replace(",", "")) for number in told)
     assert about > 3 * asked
 

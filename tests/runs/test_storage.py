@@ -81,7 +81,7 @@ def test_changed_facts_are_refused_in_one_sentence(
     change_facts(folder, change)
     with pytest.raises(InvalidInput, match=sentence) as refused:
         load_run(folder)
-    assert str(folder) in str(refused.value) or "form" in sentence
+    assert str(folder) in str(refused.value) or "form" in str(refused.value)
 
 
 def test_a_number_that_this_version_does_not_know_is_left_alone(run: Run, folder: Path) -> None:

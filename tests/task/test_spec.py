@@ -75,7 +75,10 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
         ({"pool": "games", "dataset": "x"}, "give a pool to choose from or a dataset to take"),
         ({"pool": "common", "eval": "all_diagonal"}, "the pool 'common' is for bishops-as-"),
         ({"pool": "common", "rules": "no-castling"}, "the pool 'common' is for bishops-as-"),
-        ({"model": "m@http://x", "base_url": "http://y"}, "'m@http://x' has an address, and "),
+        (
+            {"model": "m@http://x", "base_url": "http://y"},
+            "give one address: 'm@http://x' has one, ",
+        ),
     ],
 )
 def test_the_sentence_says_what_would_work_and_shows_no_secret(

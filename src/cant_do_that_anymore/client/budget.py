@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, inf
 from statistics import fmean
@@ -18,6 +19,7 @@ from ..providers.base import (
     Settings,
     TransientError,
     Usage,
+    add_costs,
 )
 from ..providers.request_variants import limit_of
 from ..task.spec import Spec
@@ -235,27 +237,35 @@ class RunningCost:
 
     def in_total(self, to_search: float, to_measure: float) -> list[str]:
         """Format the projected total and the progress, given the requests still to come."""
-        seen, to_come = len(self._answers), to_search + to_measure
-        progress = f"{seen:,} of about {seen + to_come:,.0f} requests"
-        expected = self.expected(to_search, to_measure)
-        if expected is None:
-            used = sum(a.usage.input_tokens + a.usage.output_tokens for a in self._answers)
-            total = used * (seen + to_come) / max(seen, 1)
-            unknown = not self._pricing and total
-            return [f"about {total:,.0f} tokens in total", progress] if unknown else [progress]
-        spent = sum(answer.cost or 0.0 for answer in self._answers)
-        return [f"about {dollars(spent + expected)} in total", progress] if spent else [progress]
+        seen = len(self._answers)
+        progress = f"{seen:,} of about {seen + to_search + to_measure:,.0f} requests"
+        total = self.format_cost(to_search, to_measure, self._answers)
+        return [f"about {total} in total", progress] if total else [progress]
+
+    def format_cost(
+        self, to_search: float, to_measure: float, answers: Sequence[Answer] = ()
+    ) -> str:
+        """Format the expected cost of requests and answers, in tokens if the price is unknown.
+
+        Empty if the model is free or if tokens were not counted.
+        """
+        if self._pricing:
+            expected = self.expected(to_search, to_measure)
+            known = add_costs(expected, *(answer.cost for answer in answers))
+            return dollars(known) if known else ""
+        used = [each.usage.input_tokens + each.usage.output_tokens for each in self._answers]
+        total = sum(used) / max(1, len(used)) * (len(answers) + to_search + to_measure)
+        return f"{total:,.0f} tokens" if all(used) and total else ""
 
     def expected(self, to_search: float, to_measure: float) -> float | None:
         """Return the expected cost of these requests; None if it cannot be told."""
-        steps = {"dataset": to_search, "measuring": to_measure}
         total = 0.0
-        for step, requests in steps.items():
+        for step, requests in {"dataset": to_search, "measuring": to_measure}.items():
             recent = self._recent.get(step) or self._recent.get("dataset") or ()
-            costs = [answer.cost for answer in recent if answer.cost is not None]
-            if len(costs) < len(recent) or not recent:
+            cost = add_costs(*(answer.cost for answer in recent))
+            if requests and (cost is None or not recent):
                 return None
-            total += requests * fmean(costs)
+            total += requests * (cost or 0.0) / max(1, len(recent))
         return total
 
     def check(self, to_search: float, to_measure: float) -> None:

@@ -24,7 +24,6 @@ from ..client.cache import ModelCache
 from ..client.client import Client
 from ..client.pricing import searches_whole_pool
 from ..errors import Incomplete, NoHabit
-from ..formatting import dollars
 from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..progress import progress, progress_display, status_callback
@@ -257,12 +256,12 @@ def _facts(search: Search, running_cost: RunningCost) -> list[str]:
 
 
 def _hopeless(version: str, search: Search, running_cost: RunningCost, *, fresh: bool) -> str:
-    expected = running_cost.expected(search.left, 0)
-    cost = f" (about {dollars(expected)})" if expected else ""
+    cost = running_cost.format_cost(search.left, 0)
     return (
         f"{version} plays the special move in {len(search.hits)} of {search.searched:,} positions, "
         f"so with {1 - FUTILITY_ERROR:.0%} confidence the pool holds fewer than {search.needed:,}, "
         f"half of the {search.target:,} wanted; the search stopped before the other "
-        f"{search.left:,}{cost}; use --keep-looking to go on, or a smaller "
-        "-n or a larger --precision to need fewer" + ("" if fresh else "; all answers are saved")
+        f"{search.left:,}{f' (about {cost})' if cost else ''}; use --keep-looking to go on, or a "
+        "smaller -n or a larger --precision to need fewer"
+        + ("" if fresh else "; all answers are saved")
     )

@@ -177,7 +177,7 @@ def sample_sizes(
     """Return the smallest, the expected and the largest sample size of a run.
 
     >>> sample_sizes(0.1, 1000, []), sample_sizes(None, 1000, [])
-    ((75, 378, 568), (1000, 1000, 1000))
+    ((75, 378, 567), (1000, 1000, 1000))
     """
     if not precision:
         return most, most, most
