@@ -109,6 +109,11 @@ def test_a_model_without_a_habit_on_shared_positions_is_named() -> None:
         )
 
 
+def test_two_models_without_a_habit_are_both_named() -> None:
+    found = impact([played(name, "adapted", "legal", POOL[:5]) for name in ("a", "b")])
+    assert found.sentence.startswith("On 5 shared samples a and b never showed the habit, so ")
+
+
 def test_unreadable_answers_under_the_standard_rules_are_no_habit_that_was_dropped() -> None:
     def one_habit(number: int) -> Outcome:
         return "unreadable" if number else "special"

@@ -137,11 +137,11 @@ def check_comparable(runs: Sequence[Run]) -> None:
         ("selected", {run.dataset.selection for run in runs}, f"set: {union}"),
         ("chosen from", {run.dataset.chosen_from for run in runs}, "pool"),
     ):
-        if len(kinds - {""}) > 1:
-            names = " and ".join(sorted(kinds - {""}))
+        known = sorted(kinds - {""})
+        if len(known) > 1:
             raise InvalidInput(
-                f"runs on positions {method} {names} cannot be ranked together; measure all on one "
-                f"{remedy}"
+                f"runs on positions {method} {' and '.join(known)} cannot be ranked together; "
+                f"measure all on one {remedy}"
             )
 
 
