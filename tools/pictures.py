@@ -1,14 +1,12 @@
-"""Make the pictures of the docs from real runs of the models in the package.
+"""Make the pictures in ``docs/images`` from real runs.
 
     python tools/pictures.py
 
-Runs ``cdta experiment`` over three of our models, takes its plots, and photographs the page of a
-run in headless Chromium: ``docs/images`` gets ``report.png``, ``samples.png``, ``notebook.png``,
-``bars.png`` and ``diagonal.png``. None of our models thinks, so ``curve.png`` is of two planted
-ones, whose habit yields with effort by a known function (``tests/thinkers.py``), and
-``experiment.png`` is the page of an experiment with three others, each behind a server of its own.
-``CHROMIUM`` names another browser than the one that is found. Needs the ``test`` extra, for
-Playwright.
+The three bundled models give ``scale.png``, ``samples.png`` and ``notebook.png``. None of them
+adapts in part, and none reasons, so the other pictures show simulated models on loopback servers:
+``report.png`` and ``experiment.png`` those of ``SERVED``, ``curve.png`` those of
+``tests/thinkers.py``. Reports are photographed in headless Chromium; ``CHROMIUM`` names another
+browser. Needs the ``test`` extra, for Playwright.
 """
 
 import os
@@ -42,11 +40,11 @@ from thinkers import KEPT, planted_thinker  # noqa: E402
 
 MODELS = ("cdta/pocket", "cdta/random", "cdta/pocket-rules")
 SERVED = {"alpha": (0.40, 0.0), "beta": (0.55, 0.0), "gamma": (0.20, 0.59)}
-"""How often each keeps its habit when the rules change, and how often it only talks."""
+"""How often each keeps its habit when the rules change, and how often it replies without a move."""
 
 
 class Served:
-    """A planted model: another coin for every time that a question is asked."""
+    """A simulated model, which flips a new coin for every request."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -69,7 +67,7 @@ def main() -> None:
 
 
 def measured(models: Iterable[str], out: Path, *options: str, runs: int = 1) -> None:
-    """An experiment with them, from an empty home."""
+    """Run an experiment with these models and an empty cache."""
     named = [argument for model in models for argument in ("--model", model)]
     command = [sys.executable, "-m", "cant_do_that_anymore", "experiment", *named]
     home = {"CDTA_HOME": str(out.with_name("home"))}
@@ -92,25 +90,26 @@ def servers() -> None:
             urls = {n: served.enter_context(serving(Loopback(Served(n)))).url for n in SERVED}
             models = [f"{name}@{url}" for name, url in urls.items()]
             measured(models, experiment, "--pool", "common", "-n", "200", runs=3)
-        page = (experiment / "index.html").as_uri()
+        run = sorted(experiment.glob(f"alpha-*/{PAGE_NAME}"))[0]
         with opened_browser() as browser:
-            opened(browser, page, 1200, 1250).screenshot(path=IMAGES / "experiment.png")
+            opened(browser, run.as_uri(), 1100, 785).screenshot(path=IMAGES / "report.png")
+            page = opened(browser, (experiment / "index.html").as_uri(), 1200, 900)
+            page.locator("details").first.evaluate("prompts => prompts.open = false")
+            page.screenshot(path=IMAGES / "experiment.png")
 
 
 def plots_and_pages() -> None:
     with TemporaryDirectory() as scratch:
         experiment = Path(scratch) / "experiment"
-        measured(MODELS, experiment, "--eval", "all,all_diagonal")
-        shutil.copy(experiment / "bars-all-bishops-as-knights.png", IMAGES / "bars.png")
-        shutil.copy(experiment / "diagonal-bishops-as-knights.png", IMAGES / "diagonal.png")
+        measured(MODELS, experiment, "--eval", "all")
+        shutil.copy(experiment / "headline-all-bishops-as-knights.png", IMAGES / "scale.png")
         (folder,) = experiment.glob("cdta_pocket-????????-all-*")
         photograph(load_run(folder), folder / PAGE_NAME)
 
 
 def photograph(run: Run, page: Path) -> None:
-    """The page of a run, its samples where a habit was dropped, and the run in a notebook."""
+    """A sample where the habit was dropped, and the run in a notebook."""
     with opened_browser() as browser:
-        opened(browser, page.as_uri(), 1100, 1150).screenshot(path=IMAGES / "report.png")
         sample = f"{page.as_uri()}#sample={telling_sample(run)}"
         opened(browser, sample, 1280, 720).screenshot(path=IMAGES / "samples.png")
         window = opened(browser, "about:blank", 840, 600)
