@@ -64,14 +64,14 @@ def text(numbers: Mapping[str, Any]) -> str:
         trim_blocks=True,
     )
     environment.filters |= {"figure": figure, "interval": interval, "percent": percent}
-    deaf, perfect = (
+    pocket, perfect = (
         [row["models"][model]["variant_impact_factor"] for row in numbers["rules"]]
         for model in ("cdta/pocket", "cdta/pocket-rules")
     )
     return environment.get_template("note.md.jinja").render(
         numbers,
         statement=BISHOPS_AS_KNIGHTS.statement,
-        deaf_held=sum(found["low"] <= 0 <= found["high"] for found in deaf),
+        pocket_held=sum(found["low"] <= 0 <= found["high"] for found in pocket),
         perfect_held=sum(found["value"] == -1 for found in perfect),
     )
 
