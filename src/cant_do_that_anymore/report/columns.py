@@ -310,8 +310,8 @@ RUN_COLUMNS = {
     "rules": RunColumn(lambda run: run.rules),
     "eval": RunColumn(lambda run: run.eval),
     "n": RunColumn(lambda run: f"{run.samples:,}", unit="n {}"),
-    "impact factor": RunColumn(
-        lambda run: f"{number(run.impact)} {interval(run.interval)}".strip()
+    "rule uptake": RunColumn(
+        lambda run: f"{number(run.uptake)} {interval(run.uptake_interval)}".strip()
     ),
     "notes": RunColumn(lambda run: str(len(run.notes)), unit="notes {}"),
     "cost": RunColumn(lambda run: "–" if run.cost is None else dollars(run.cost), unit="cost {}"),

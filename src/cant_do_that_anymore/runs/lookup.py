@@ -13,7 +13,7 @@ from pathlib import Path
 from ..errors import InvalidInput
 from ..files import PARTIAL, check_new_dir, home, safe_name
 from ..formatting import Number
-from ..metrics.measures import IMPACT
+from ..metrics.measures import IMPACT, UPTAKE
 from ..metrics.stats.intervals import Interval
 from ..providers.base import Effort
 from .results import Run
@@ -85,6 +85,7 @@ class RunSummary:
         model: the requested name; ``version`` is the name in its answers.
         tag: the tag that distinguishes versions under one name; "" if it has none.
         samples: the number of samples that enter the measures.
+        uptake: the rule uptake, and ``uptake_interval`` its 95% interval.
         impact: the impact factor, and ``interval`` its 95% interval.
         cost: what it cost in total, in US dollars, if known.
     """
@@ -99,6 +100,8 @@ class RunSummary:
     eval: str
     effort: Effort | None
     samples: int
+    uptake: Number
+    uptake_interval: Interval | None
     impact: Number
     interval: Interval | None
     notes: list[str]
@@ -179,6 +182,8 @@ def _summary(folder: Path, file: RunFile) -> RunSummary:
         tag=str(file.identity.get("tag", "")),
         effort=file.settings.reasoning_effort,
         samples=int(file.metrics.get("n_samples") or 0),
+        uptake=file.metrics.get(UPTAKE),
+        uptake_interval=file.intervals.get(UPTAKE),
         impact=file.metrics.get(IMPACT),
         interval=file.intervals.get(IMPACT),
         cost=file.cost.total,
