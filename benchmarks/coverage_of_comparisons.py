@@ -114,7 +114,7 @@ def print_false_equality(simulator: Simulator, _: tuple[int, ...], times: int) -
     counts = {of: 10 * times if of.is_alone else times for of in (*alone, *together)}
     cells = [(of, *pair, n) for (of, n), pair in product(counts.items(), DISCORDANT)]
     found = simulator.each(falsely_equal, cells)
-    print("False “equal to within 5 points” at a true difference of 5 points:\n")
+    print("False “equivalent to within 5 points” at a true difference of 5 points:\n")
     names = [f"{100 * won:.0f}%, {100 * lost:.0f}%" for won, lost in DISCORDANT]
     print_heading("design", "n", *(f"differ by {name}" for name in names))
     for of, n in counts.items():

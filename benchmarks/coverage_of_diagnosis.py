@@ -60,7 +60,7 @@ def print_shares_of_some(simulator: Simulator, sizes: tuple[int, ...], times: in
         for of, hit, counted in product(places, HITS, COUNTED)
     ]
     found = {cell: share for cell, (share,) in simulator.each(share_of_some, cells).items()}
-    print("Shares of some samples: lowest coverage over the share that counts, in %:\n")
+    print("Shares of a subset of the samples: lowest coverage over the share that counts, in %:\n")
     print_heading("design", "n", *(f"true {hit:g}" for hit in HITS), "mean", "above 99")
     for of in places:
         here = {cell: share for cell, share in found.items() if cell[0] == of}

@@ -1,11 +1,12 @@
-"""How often 95 % intervals of mean thinking tokens, and of their difference, hold the truth.
+"""How often 95% intervals of mean reasoning tokens, and of their difference, contain the truth.
 
     python benchmarks/means.py            # three minutes
     python benchmarks/means.py --quick    # seconds, rougher
 
-The made-up models think a log-normal number of tokens, 1,000 on average, and 1.25 or 4 times as
-many when the rules change. Half of what makes the logarithm vary is the position, the same under
-both rules; where a game gives several samples, 80 % of what varies is the game, or nothing.
+The simulated models use a log-normal number of tokens, 1,000 on average, and 1.25 or 4 times as
+many when the rules change. Half of the variance of the logarithm comes from the position, which is
+the same under both rules. Where a game gives several samples, it makes 80% of the variance, or
+none.
 """
 
 import argparse
