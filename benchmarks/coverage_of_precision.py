@@ -190,7 +190,7 @@ def print_precision(simulator: Simulator, _: tuple[int, ...], times: int) -> Non
     places: dict[Design, Cells] = {of: {} for of in PLACES}
     for (of, p, impact, tied, _), outcome in found.items():
         places[of][p, impact, tied] = outcome
-    print("Runs that stop at a precision: lowest coverage over p and both kinds of answers, in %:\n")
+    print("Runs with a precision: lowest coverage over p and both kinds of answers, in %:\n")
     columns = (f"impact {impact:g}" for impact in IMPACTS)
     print_heading("design", "at most", "precision", "of", *columns, "mean")
     every: dict[str, float] = {}
