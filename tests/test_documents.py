@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from cant_do_that_anymore import question, rules_named, shipped_pool
 from cant_do_that_anymore.cli.main import cdta
 
 ROOT = Path(__file__).parents[1]
@@ -60,10 +61,18 @@ def test_the_site_has_every_document_in_its_navigation() -> None:
     assert {name(path).removeprefix("docs/") for path in ROOT.glob("docs/**/*.md")} <= set(pages)
 
 
+@pytest.mark.parametrize("condition", ["standard", "changed"])
+def test_the_readme_shows_both_prompts_as_they_are_sent(condition: str) -> None:
+    asked = question(shipped_pool("pool")[0], rules_named("bishops-as-knights"), condition)
+    prompt = asked.messages[0].content.splitlines()
+    quoted = "\n".join(f"> {line}".rstrip() for line in prompt)
+    assert f"\n\n{quoted}\n\n" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_the_document_of_the_commands_says_what_they_say() -> None:
     written = runpy.run_path(str(ROOT / "tools" / "commands.py"))["page"]()
     assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == written, (
-        "python tools/commands.py writes it anew"
+        "python tools/commands.py writes it"
     )
 
 
