@@ -47,18 +47,18 @@ def test_runs_are_listed_with_their_headline_and_can_be_named_by_what_is_shown(
 ) -> None:
     done = cdta("runs")
     heads, *lines = done.stdout.splitlines()
-    assert " ".join(heads.split()) == "date model rules eval n impact factor notes cost run"
+    assert " ".join(heads.split()) == "date model rules eval n rule uptake notes cost run"
     assert len(lines) == 3
     assert "lies elsewhere" in done.stdout
     [pocket] = [line for line in lines if "cdta/pocket" in line]
     name = pocket.split()[-1]
     run = load_run(here / "home" / "runs" / name)
-    around = run.results.intervals["variant_impact_factor"]
-    value = run.results.metrics["variant_impact_factor"]
+    around = run.results.intervals["rule_uptake"]
+    value = run.results.metrics["rule_uptake"]
     assert f"{value:.3f} [{around.low:.3f}, {around.high:.3f}]" in pocket
     cdta("rescore", name, "--out", here / name, code=0)
     told = json.loads(cdta("runs", "--json", here / name).stdout)
-    assert [(one["model"], one["impact"]) for one in told] == [("cdta/pocket", value)]
+    assert [(one["model"], one["uptake"]) for one in told] == [("cdta/pocket", value)]
 
 
 def test_a_damaged_run_is_named_in_one_line_and_the_others_are_listed(

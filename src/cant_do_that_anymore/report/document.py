@@ -3,6 +3,7 @@
 import csv
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from io import StringIO
 from itertools import chain
 from pathlib import Path
@@ -150,7 +151,8 @@ def _run_row(entry: Entry, run: Run, out: Path) -> Row:
         "seed": run.plan.settings.seed,
         "started_at": run.started_at,
         "samples": len(run.answered),
-        "dataset": run.dataset.provenance,
+        # Without what differs between runs that share it: who built it when.
+        "dataset": replace(run.dataset, built_now=False, saved_at="", endpoint="").provenance,
         "settings": settings_text(run),
         "versions": ", ".join(f"{name} {version}" for name, version in run.versions.items()),
         "tokens": int(run.results.metrics["usage_total_tokens"] or 0),

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from ..client.budget import Budget, RunningCost
 from ..client.client import Client
@@ -74,7 +74,7 @@ async def _run(
     async with open_client(spec, model, budget) as client:
         identity_notes = await model.warnings()
         for warning in identity_notes:
-            log.warning(warning)
+            _warn_once(warning)
         identity_notes += await verify_identity(spec, plan, source, client, quiet=quiet)
         if not budget:  # a caller that passes a budget has already approved the cost
             await require_approval(spec, plan, client, quiet=quiet)
@@ -119,6 +119,12 @@ async def _run(
         controls=controls,
         cached=not spec.fresh,
     )
+
+
+@cache
+def _warn_once(message: str) -> None:
+    """Log a warning, once in all runs of a command."""
+    log.warning(message)
 
 
 async def _measure(
