@@ -20,18 +20,6 @@ class Incomplete(UserError, RuntimeError):
     """The work could not be finished; the message says why and how to continue."""
 
 
-class NeedsApproval(Incomplete):
-    """Going on would cost more than may be spent without approval.
-
-    Attributes:
-        approve: the dollars that an approval allows.
-    """
-
-    def __init__(self, message: str, approve: float) -> None:
-        super().__init__(message)
-        self.approve = approve
-
-
 class NoHabit(Incomplete):
     """The model does not play the special moves, so it has no habit to drop."""
 
@@ -63,6 +51,24 @@ class Interrupted(Incomplete):
 
 class Stopped(Interrupted):
     """The user interrupted the work."""
+
+
+class NeedsApproval(Interrupted):
+    """Going on would cost more than may be spent without approval.
+
+    Attributes:
+        approve: the dollars that an approval allows.
+    """
+
+    def __init__(self, why: str, approve: float, *, cached: bool = True) -> None:
+        super().__init__(
+            why, go_on="set --max-cost USD or a higher --ask-above to continue", cached=cached
+        )
+        self.approve = approve
+
+    def __str__(self) -> str:
+        why, left, go_on = self.args
+        return f"{why}; {left}, {go_on}" if self.cached else f"{why}; {go_on}"
 
 
 def unknown_value(kind: str, value: str, valid: Iterable[str]) -> InvalidInput:

@@ -44,7 +44,7 @@ def test_a_run_of_eight_dollars_stops_before_one_is_spent_and_goes_on_with_conse
     server: Loopback,
 ) -> None:
     run = partial(measure, server, model="priced", dataset="gpt-4-0314", n=290)
-    with pytest.raises(NeedsApproval, match="to continue, set --max-cost USD") as problem:
+    with pytest.raises(NeedsApproval, match="set --max-cost USD or a higher") as problem:
         run()
     assert len(server.requests) == 20
     before = paid(server)
@@ -60,7 +60,7 @@ def test_a_run_of_eight_dollars_stops_before_one_is_spent_and_goes_on_with_conse
 
 def test_nobody_to_ask_gets_one_sentence_with_what_is_cheaper(halves: Loopback) -> None:
     done = cdta("run", "--model", "priced", "--base-url", halves.url, "--quiet", code=1)
-    assert len(halves.requests) == 20
+    assert len(halves.requests) == 20 + 4  # two samples
     *_, sentence = done.stderr.splitlines()
     assert "to save money, try --pool common, --eval all_small, --precision 0.1; " in sentence
 
@@ -125,7 +125,7 @@ def test_an_experiment_is_billed_as_a_whole_before_it_begins(
 
     with pytest.raises(NeedsApproval) as problem:
         experiment()
-    assert len(halves.requests) == 20
+    assert len(halves.requests) == 20 + 4  # two samples
     for above in (2.0, 4.0):
         with pytest.raises(NeedsApproval):
             experiment(ask_above=above)
@@ -161,7 +161,7 @@ def test_an_experiment_is_told_what_is_cheaper_for_all_of_it(
     command = ("experiment", "--model", "priced", "--base-url", halves.url, "--quiet")
     where = ("--out", tmp_path, "--ask-above", "0.5", "--runs", 1, "--eval", evals)
     done = cdta(*command, *where, code=1)
-    assert f"; to save money, try {cheaper}; all answers are saved" in done.stderr
+    assert f"; to save money, try {cheaper}; all answers so far are saved, set --max" in done.stderr
 
 
 def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped(

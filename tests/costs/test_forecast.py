@@ -336,7 +336,8 @@ def test_a_limit_without_a_price_is_refused_before_anything_is_asked(server: Loo
 def test_a_run_knows_what_its_answers_cost_and_what_was_spent_now(
     halves: Loopback, tmp_path: Path
 ) -> None:
-    first, second = (measure(halves, model="priced", n=20, max_connections=1) for _ in range(2))
+    run = partial(measure, halves, model="priced", n=20, max_connections=1, ask_above=None)
+    first, second = run(), run()
     usage = first.results.metrics
     tokens_in, tokens_out = usage["usage_prompt_tokens"], usage["usage_completion_tokens"]
     assert tokens_in and tokens_out and first.cost.spent and second.cost.spent

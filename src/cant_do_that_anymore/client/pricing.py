@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time, timedelta
 from math import ceil
 from typing import Any
 
+from ..errors import nearest
 from ..providers.base import Answer, ModelInfo, Question, Usage
 from ..task.spec import Spec
 
@@ -191,6 +192,19 @@ def listed(model: ModelInfo) -> Pricing | None:
         return Pricing(price_at, list(_price_changes(query)))
     except LookupError:
         return None
+
+
+def similar_listed(model: ModelInfo) -> str:
+    """Suggest names of the price list for a model that it does not have; empty if it has none."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    names = [model.price_query.get(key) for key in ("provider_id", "provider_api_url")]
+    try:
+        provider = get_snapshot().find_provider(None, *names)
+    except LookupError:
+        return ""
+    listed_names = [listed_model.id for listed_model in provider.models]
+    return nearest(model.price_query["model_ref"], listed_names)
 
 
 def _price_changes(query: dict[str, Any]) -> Iterator[datetime]:

@@ -100,7 +100,8 @@ def measured(
 
     Raises:
         InvalidInput: if a spec is invalid, or a limit is set and a model has no known price.
-        NeedsApproval: if the total exceeds what may be spent without approval.
+        NeedsApproval: if the total exceeds what may be spent without approval; all runs that are
+            finished are saved.
         Stopped: if the user stops it.
     """
     runs: list[Run] = []
@@ -129,11 +130,11 @@ def measured(
                     verify_saved_run(run, spec, budget, quiet=quiet)
                     verified.add((title, run.version))
                 runs.append(run)
-        except Stopped:
+        except (Stopped, NeedsApproval):
             raise
         except NoHabit as error:
             failures[f"{title} under {spec.change.key}"] = error
-        except (BudgetExceeded, NeedsApproval) as error:
+        except BudgetExceeded as error:
             failures[title] = error
             break
         except UserError as error:

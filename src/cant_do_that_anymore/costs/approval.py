@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from math import ceil
+from statistics import fmean
 
 from ..client.budget import Budget
 from ..client.client import Client
@@ -24,6 +25,8 @@ from .forecast import Figures, Forecast, Range, cheaper_than, forecast
 
 # Answers that tell whether more are affordable before the cost is approved.
 MIN_ANSWERS = 5
+# Samples that tell how long answers under the changed rules are.
+PROBED_SAMPLES = 2
 # A limit is certainly too low if the low end of the forecast is this many times as much.
 HOPELESS = 2
 # Maximum cost of the first requests, as a share of what may be spent without approval.
@@ -48,7 +51,7 @@ async def require_approval(
     """
     if not _has_limit(spec, client.model.info):
         return
-    result = await forecast_with_probes(spec, plan, client, quiet=quiet)
+    result = await forecast_with_probes(spec, plan, client, quiet=quiet, measures=measures)
     figures = result.total if measures else result.dataset
     check_approval([figures], [spec], searches=bool(result.key), measures=measures)
 
@@ -61,26 +64,34 @@ def _has_limit(spec: Spec, info: ModelInfo) -> bool:
 
 
 async def forecast_with_probes(
-    spec: Spec, plan: Plan, client: Client, *, quiet: bool, like: Forecast | None = None
+    spec: Spec,
+    plan: Plan,
+    client: Client,
+    *,
+    quiet: bool,
+    like: Forecast | None = None,
+    measures: bool = True,
 ) -> Forecast:
     """Forecast a run; sends a few of its requests first, unless answers are cached.
 
-    Nothing is sent if the model answered for another run that is like this one.
+    The last of them measure the first positions found, since a model may reason longer under the
+    changed rules. Nothing is sent if the model answered for another run that is like this one.
     """
     info, pricing = client.model.info, pricing_for(spec, client.model.info)
     limit = spec.ask_above if spec.max_cost is None else spec.max_cost
     batched = spec.batch and spec.max_cost is not None  # a few single requests at the full price
     if limit is not None and pricing and not like and not batched:
-        for wanted in (MIN_ANSWERS, PROBES):
+        price = pricing.dearest
+        for wanted in (MIN_ANSWERS, PROBES, None)[: 3 if measures else 2]:
             rest = remaining(spec, plan, info, client.cache)
-            step = rest.dataset if rest.dataset.probes else rest.measuring
-            probes = step.probes[: max(0, wanted - step.answered)]
-            most = pricing.dearest, limit_of(step.variant, step.settings)
-            cost = sum(most[0].max_cost(request.question, most[1]) for request in probes)
-            if step.used:  # the answers so far tell what others cost
-                used = [pricing.dearest.of(usage, 1) for _, usage in step.used]
-                cost = len(probes) * sum(used) / len(used)
-            if wanted > MIN_ANSWERS and cost > MAX_PROBE_SHARE * limit:
+            step = rest.dataset if rest.dataset.probes and wanted else rest.measuring
+            missing = (wanted or PROBED_SAMPLES * rest.per_sample) - step.answered
+            probes = step.probes[: max(0, missing)]
+            most = limit_of(step.variant, step.settings)
+            cost = sum(price.max_cost(request.question, most) for request in probes)
+            if used := rest.dataset.used + rest.measuring.used:  # what other answers will cost
+                cost = len(probes) * fmean(price.of(usage, 1) for _, usage in used)
+            if step.answered + rest.dataset.answered and cost > MAX_PROBE_SHARE * limit:
                 break
             if probes:
                 with progress_display(f"the first answers of {info.name}", quiet=quiet):
@@ -135,11 +146,11 @@ def check_approval(
     first, *others = (cheaper_than(spec, searches=searches, measures=measures) for spec in specs)
     cheaper = ", ".join(option for option in first if all(option in other for other in others))
     hint = f"; to save money, try {cheaper}" if cheaper else ""
-    saved = "" if specs[0].fresh else "; all answers are saved"
     raise NeedsApproval(
-        f"the rest will cost {projected}, which may exceed the {dollars(above)} of --ask-above; "
-        f"to continue, set --max-cost USD or a higher --ask-above{hint}{saved}",
+        f"the rest will cost {projected}, which may exceed the {dollars(above)} of --ask-above"
+        f"{hint}",
         approve=max(cost.high, 2 * cost.expected),
+        cached=not specs[0].fresh,
     )
 
 

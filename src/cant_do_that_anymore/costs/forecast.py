@@ -12,8 +12,9 @@ from random import Random
 from statistics import fmean, median
 from typing import NamedTuple
 
+from ..client.batch.client import MIN_BATCH
 from ..client.cache import ModelCache, open_cache
-from ..client.pricing import pricing_for, searches_whole_pool
+from ..client.pricing import pricing_for, searches_whole_pool, similar_listed
 from ..client.session import model_info
 from ..datasets.search import FUTILITY_ERROR, positions_in_batches
 from ..datasets.storage import rates_on_all, rates_on_common
@@ -173,6 +174,7 @@ def forecast(
             *([_on_pace(spec, info)] if pending else []),
             *on_expected_samples(spec.precision, spec.to_draw, rest.samples),
             *([_diagnosis_sizes()] if spec.diagnose else []),
+            *([_on_unknown_price(info)] if pending and not known_price else []),
             *([SAME_MODEL] if pending and cached and not info.is_local else []),
         ),
         rest.key if rest.to_find else None,
@@ -229,13 +231,11 @@ class _SearchModel:
         if missing <= 0:
             return 0.0, 0.0
         (rate,) = random.choices(HIT_RATES, self._weights)
-        if self._batch:
-            searched = float(positions_in_batches(round(missing + rest.hits), max(rate, 1e-4)))
-            searched -= rest.searched
-        else:
-            searched = missing / max(rate, 1e-9)
-            searched += random.gauss(0, sqrt(missing * (1 - rate)) / max(rate, 1e-9))
+        searched = missing / rate + random.gauss(0, sqrt(missing * (1 - rate)) / rate)
+        if not self._batch:
             searched += random.uniform(0, self._in_flight)
+        elif searched > MIN_BATCH:
+            searched = positions_in_batches(round(missing + rest.hits), rate) - rest.searched
         if self._gives_up:
             searched = min(searched, self._until_given_up(missing, rate))
         searched = min(max(searched, missing), rest.left)
@@ -330,6 +330,12 @@ def _on_pace(spec: Spec, info: ModelInfo) -> str:
         f"time: {TOKENS_PER_SECOND:.0f} tokens per second, at least {SECONDS_PER_ANSWER:g} s per "
         f"answer, {connections} concurrent requests, up to {PACE_FACTOR:g} times faster or slower"
     )
+
+
+def _on_unknown_price(info: ModelInfo) -> str:
+    similar = similar_listed(info)
+    hint = f" ({similar})" if similar else ""
+    return f"price: {info.name} is not in the price list{hint}; --price IN,OUT gives its price"
 
 
 def _format_basis(figure: str, bases: Sequence[str]) -> list[str]:

@@ -124,12 +124,14 @@ def _openai_tokenizer(model: str) -> _Encode | None:
 
 
 # With fewer cached answers than this in a step, those of the other step are used as well.
-MIN_CACHED = 20
+MIN_CACHED = 4
 # Standard deviation, on a logarithmic scale, of the mean length of later answers around that of
 # the cached ones: for replies alone and with reasoning, in the same step of a run and in the other.
 DRIFT = {(False, True): 0.03, (True, True): 0.15, (False, False): 0.1, (True, False): 0.5}
 # Standard deviations on either side of the mean.
 WIDTH = 2.0
+# If so many of the latest answers are so many times longer than the others, only they count.
+LATEST, LONGER = 10, 1.5
 
 Cached = Sequence[tuple[Question, Usage]]
 
@@ -197,6 +199,8 @@ def answer_tokens(
 
 def _measured(cached: Cached, *, same_step: bool) -> AnswerLength:
     tokens = [usage.output_tokens for _, usage in cached]
+    if len(tokens) > LATEST and mean(tokens[-LATEST:]) > LONGER * mean(tokens):
+        cached, tokens = cached[-LATEST:], tokens[-LATEST:]
     average, reasoning = mean(tokens), mean(usage.thinking_tokens for _, usage in cached)
     error = stdev(tokens) / sqrt(len(tokens)) if len(tokens) > 1 else 0.0
     spread = WIDTH * sqrt((error / average) ** 2 + DRIFT[reasoning > 0, same_step] ** 2)

@@ -264,9 +264,13 @@ class Search:
         worthwhile = self.target <= self.searched + self.left and self.searched < self.left
         return worthwhile and self._futility.is_hopeless
 
-    def expected(self) -> tuple[float, float]:
-        """Return the expected number of further requests, and of positions in the end."""
-        rate = len(self.hits) / max(self.searched, 1)
+    def expected(self, deviations: float = 0.0) -> tuple[float, float]:
+        """Return the expected number of further requests, and of positions in the end.
+
+        With ``deviations``, the hit rate is so many standard deviations higher than it was so far.
+        """
+        hits = len(self.hits) + deviations * sqrt(len(self.hits) + 1)
+        rate = min(1.0, hits / max(self.searched, 1))
         missing = self.target - len(self.hits)
         to_come = min(self.left, missing / rate) if rate else self.left
         questions_each = self._questions / max(self.searched, 1)

@@ -228,7 +228,7 @@ async def _build_dataset(
                     search.observe(answer, guard)
                     running_cost.observe(answer, "dataset")
                     new_hits = len(search.hits) - hits_before
-                    running_cost.check(*_to_come(search, running_cost))
+                    running_cost.check(*_to_come(search, running_cost, deviations=1.0))
                     advance(new_hits, facts=partial(_facts, search, running_cost))
                     gave_up = search.is_hopeless and not patient
                     if search.done or (gave_up and not client.is_batched):
@@ -244,9 +244,11 @@ async def _build_dataset(
     return built
 
 
-def _to_come(search: Search, running_cost: RunningCost) -> tuple[float, float]:
+def _to_come(
+    search: Search, running_cost: RunningCost, deviations: float = 0.0
+) -> tuple[float, float]:
     """Return the expected requests to find the other positions, and to measure all of them."""
-    requests, positions = search.expected()
+    requests, positions = search.expected(deviations)
     return requests, running_cost.per_sample * positions
 
 

@@ -38,6 +38,10 @@ RESERVED_FIELDS = {
     *("model", "messages", "prompt", "stop", "stream", "n", "temperature"),
     *("max_tokens", "max_completion_tokens", "reasoning_effort"),
 }
+# Further fields that can make a request cost more than its tokens at the model's price.
+UNBOUNDED_FIELDS = {
+    *("best_of", "models", "plugins", "service_tier", "tools", "web_search_options"),
+}
 SAMPLES: dict[Eval, int] = {"all": 1000, "all_small": 100, "all_diagonal": 1000}
 
 
@@ -226,6 +230,12 @@ class Spec:
             raise InvalidInput("give a pool to choose from or a dataset to take as it is, not both")
         if str(self.pool) == COMMON:
             self._check_common()
+        for name in sorted(UNBOUNDED_FIELDS & json.loads(str(self.extra_body) or "{}").keys()):
+            if self.max_cost is not None:
+                raise InvalidInput(
+                    f"--max-cost cannot limit requests with {name!r} in --extra-body, which can "
+                    "cost more than their tokens; leave out one of the two"
+                )
 
     def _check_common(self) -> None:
         if self.eval == "all_diagonal" or self.change != BISHOPS_AS_KNIGHTS:
