@@ -17,11 +17,16 @@ INPUT, OUTPUT = 1e-4, 1e-3
 """Dollars a token."""
 
 
+def price(times: int = 1) -> ModelPrice:
+    """A multiple of the usual price."""
+    tokens = {"input_mtok": INPUT, "output_mtok": OUTPUT}
+    return ModelPrice(**{kind: Decimal(times * dollars * 1e6) for kind, dollars in tokens.items()})
+
+
 @contextmanager
-def price_list() -> Iterator[None]:
+def price_list(prices: Any = None) -> Iterator[None]:
     """The price list knows the model "priced" behind loopback addresses."""
-    price = ModelPrice(input_mtok=Decimal(INPUT * 1e6), output_mtok=Decimal(OUTPUT * 1e6))
-    model = ModelInfo(id="priced", match=ClauseEquals(equals="priced"), prices=price)
+    model = ModelInfo(id="priced", match=ClauseEquals(equals="priced"), prices=prices or price())
     provider = Provider("loopback", "Loopback", r"http://127\.0\.0\.1.*", models=[model])
     set_custom_snapshot(DataSnapshot([provider], from_auto_update=False))
     try:

@@ -1,0 +1,212 @@
+"""What is approved holds: on servers that charge, by their own ledgers."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import chess
+import pytest
+from genai_prices.types import ConditionalPrice, StartDateConstraint
+
+from cant_do_that_anymore.client import pricing
+from cant_do_that_anymore.comparison.experiment import evals_and_rules, measured, specs_for
+from cant_do_that_anymore.costs.forecast import estimate
+from cant_do_that_anymore.datasets import pools
+from cant_do_that_anymore.errors import Incomplete, InvalidInput, NeedsApproval
+from cant_do_that_anymore.game import rule_pool
+from cant_do_that_anymore.game.rules import board_after
+from cant_do_that_anymore.runs.storage import save_run
+from charging import INPUT, OUTPUT, Charging, charge, paid, price, price_list
+from players import in_every_second
+from testing import (
+    Body,
+    Loopback,
+    Serve,
+    Spec,
+    cdta,
+    habit,
+    is_changed,
+    measure,
+    moves_in,
+    number_of,
+    positions,
+)
+
+CONNECTIONS = 4
+
+
+class Clock(datetime):
+    """A clock that the test sets."""
+
+    moment = datetime(2026, 11, 17, 23, 50, tzinfo=UTC)
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> "Clock":
+        return cls.fromtimestamp(cls.moment.timestamp(), tz)
+
+
+DEARER_TOMORROW = [
+    ConditionalPrice(StartDateConstraint(date(2026, 1, 1)), prices=price()),
+    ConditionalPrice(StartDateConstraint(date(2026, 11, 18)), prices=price(10)),
+]
+
+
+@dataclass
+class Midnight(Loopback):
+    """A model that is ten times as dear from midnight on, which comes with its 50th request."""
+
+    charged: float = 0.0
+
+    def completion(self, request: Body) -> dict[str, Any]:
+        completion = super().completion(request)
+        factor = 10 if len(self.requests) >= 50 else 1
+        Clock.moment = datetime(2026, 11, 17, 23, 50, tzinfo=UTC) + timedelta(hours=factor > 1)
+        self.charged += factor * charge(completion["usage"])
+        return completion
+
+
+def test_a_limit_holds_over_a_change_of_prices_and_answers_cost_what_they_cost_then(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pricing, "datetime", Clock)
+    Clock.moment = datetime(2026, 11, 17, 23, 50, tzinfo=UTC)
+    server = serve(Midnight(habit))
+    run = partial(measure, server, model="priced", dataset=positions(60), max_connections=1)
+    with price_list(DEARER_TOMORROW):
+        spec = Spec(model="priced", base_url=server.url, dataset=positions(60))
+        forecast = estimate(spec).measuring.dollars
+        with pytest.raises(Incomplete, match="stopped at --max-cost"):
+            run(max_cost=6)
+        assert 5 < server.charged <= 6
+        finished = run(ask_above=None)
+    assert finished.cost.total == pytest.approx(server.charged)
+    assert forecast and forecast.low < server.charged < forecast.high
+    assert forecast.high > 5 * forecast.low
+
+
+def reasons(tokens: int, when: Callable[[Body], bool]) -> Callable[[Body], int]:
+    return lambda request: tokens if when(request) else 0
+
+
+def late(after: int) -> Callable[[Body], bool]:
+    """Begins to reason after so many requests."""
+    seen: list[None] = []
+    return lambda _: seen.append(None) or len(seen) > after  # type: ignore[func-returns-value]
+
+
+def in_flight(tokens: int) -> float:
+    """What may be in flight when a command stops: as many answers as there are connections."""
+    return CONNECTIONS * (tokens * OUTPUT + 500 * INPUT)
+
+
+@pytest.mark.parametrize(
+    ("when", "dataset", "sentence"),
+    [
+        (is_changed, None, "the rest will cost"),
+        (late(100), positions(300), "answers now take about .* tokens, the first took 2"),
+        (late(100), None, "answers now take about .* tokens, the first took 2"),
+    ],
+)
+def test_a_model_that_begins_to_reason_is_stopped_near_the_limit_with_what_changed(
+    when: Callable[[Body], bool], dataset: Path | None, sentence: str, serve: Serve
+) -> None:
+    """At a fiftieth of the usual price, so that an answer with reasoning costs 6 cents."""
+    server = serve(Charging(in_every_second, thinks=reasons(3_000, when)))
+    limits: dict[str, Any] = {"ask_above": 1.0, "max_connections": CONNECTIONS}
+    with pytest.raises(NeedsApproval, match=sentence) as problem:
+        measure(server, price=(2, 20), dataset=dataset, n=60, **limits)
+    assert server.charged / 50 <= 1 + in_flight(3_000) / 50
+    assert "set --max-cost USD or a higher --ask-above to continue" in str(problem.value)
+
+
+@pytest.mark.usefixtures("priced")
+def test_an_experiment_of_two_models_stops_near_the_limit_as_a_whole(
+    serve: Serve, tmp_path: Path
+) -> None:
+    servers = [serve(Charging(in_every_second, thinks=reasons(300, late(60)))) for _ in range(2)]
+    usual: dict[str, Any] = {"n": 20, "ask_above": 5.0, "max_connections": CONNECTIONS}
+    specs = {
+        server.url[-7:-3]: specs_for(
+            evals_and_rules(["all"], []), [None], [0], model="priced", base_url=server.url, **usual
+        )
+        for server in servers
+    }
+    with pytest.raises(NeedsApproval):
+        measured(specs, tmp_path, save_run, quiet=True)
+    assert sum(server.charged for server in servers) <= 5 + in_flight(300)
+
+
+@pytest.mark.usefixtures("priced")
+def test_one_search_that_two_evals_share_is_counted_once(serve: Serve, tmp_path: Path) -> None:
+    server = serve(in_every_second)
+
+    def asked_for(*evals: Any) -> float:
+        specs = specs_for(
+            evals_and_rules(evals, []), [None], [0], model="priced", base_url=server.url
+        )
+        with pytest.raises(NeedsApproval) as problem:
+            measured({"priced": specs}, tmp_path, save_run, quiet=True)
+        return float(str(problem.value).split("about $")[1].split()[0])
+
+    asked_for("all")
+    spec = Spec(model="priced", base_url=server.url, seed=0)
+    small, large = estimate(replace(spec, eval="all_small")), estimate(spec)
+    assert small.measuring.dollars and large.total.dollars
+    both = small.measuring.dollars.expected + large.total.dollars.expected
+    assert asked_for("all", "all_small") == pytest.approx(both, abs=0.01)
+
+
+def castles_seldom(request: Body) -> str:
+    """Castles in one position of 41, whatever the rules."""
+    moves = moves_in(request)
+    board = board_after(moves)
+    castling = [move.uci() for move in board.legal_moves if board.is_castling(move)]
+    other = next(move.uci() for move in chess.Board(board.fen()).legal_moves)
+    return castling[0] if castling and number_of(moves) % 41 == 0 else other
+
+
+@pytest.mark.usefixtures("priced")
+def test_a_rare_habit_is_approved_once_and_the_range_holds_its_cost(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (rule_pool, pools):
+        monkeypatch.setattr(module, "POOL_SIZE", 1_500)
+    server = serve(castles_seldom)
+    run = partial(measure, server, model="priced", rules="no-castling", n=20)
+    with pytest.raises(NeedsApproval) as problem:
+        run()
+    before = paid(server)
+    low, high = map(float, re.findall(r"\$([\d.]+)", str(problem.value))[:2])
+    assert len(run(ask_above=problem.value.approve).samples) == 20
+    assert low < paid(server) - before < high
+
+
+@pytest.mark.parametrize("field", ["best_of", "service_tier", "models", "n"])
+def test_fields_that_multiply_the_cost_are_refused_with_a_limit(field: str) -> None:
+    with pytest.raises(InvalidInput, match=f"'{field}'"):
+        Spec(model="priced", max_cost=1.0, extra_body={field: 3})
+
+
+def test_an_estimate_of_an_unknown_model_suggests_a_name() -> None:
+    done = cdta("estimate", "--model", "openai/gpt4o", code=0)
+    assert "did you mean 'gpt-4o'" in " ".join(done.stdout.split())
+
+
+def test_reasoning_tokens_with_a_price_of_their_own_cost_that_in_estimates() -> None:
+    researcher, same = (
+        estimate(
+            Spec(
+                model="perplexity/sonar-deep-research",
+                price=own_price,
+                dataset=positions(50),
+                reasoning_effort="high",
+            )
+        )
+        for own_price in (None, (2.0, 8.0))
+    )
+    assert researcher.measuring.dollars and same.measuring.dollars
+    assert researcher.measuring.dollars.expected < 0.6 * same.measuring.dollars.expected
