@@ -99,7 +99,7 @@ class Server(BatchServer):
             "constant": 1.0,
             "changed rules only": float(is_changed(request)),
             "starts late": float(self.answered > self.begins),
-            "grows": 0.3 + self.answered / self.begins,
+            "grows": min(2.0, 0.3 + self.answered / (3 * self.begins)),
         }[self.kind]
         return round(self.tokens * share * chance.lognormvariate(-0.08, 0.4))
 
