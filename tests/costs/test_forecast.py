@@ -287,7 +287,7 @@ def test_an_unknown_model_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("priced")
-@pytest.mark.parametrize("limit", [1.5, 2.0])
+@pytest.mark.parametrize("limit", [1.7, 2.0])
 def test_a_run_stops_before_passing_its_limit_and_goes_on_when_started_again(
     limit: float, halves: Loopback
 ) -> None:

@@ -58,8 +58,10 @@ class Budget:
         """Dollars neither paid nor reserved."""
         return self._limit - self.paid - sum(self._reserved)
 
-    async def reserve(self, amount: float, kind: str = "request") -> bool:
+    async def reserve(self, amount: float, kind: str = "request", change: str = "") -> bool:
         """Reserve the maximum cost of a request. Returns whether it had to wait for that.
+
+        An error includes the given change since the first answers.
 
         Raises:
             BudgetExceeded: if not enough is left, and no request in flight can release any.
@@ -68,7 +70,8 @@ class Budget:
         waited = False
         if self.approved is not None and self.paid >= self.approved > 0:
             raise NeedsApproval(
-                f"{dollars(self.paid)} are spent, all that --ask-above {self.approved:g} allows",
+                f"{dollars(self.paid)} are spent, all that --ask-above {self.approved:g} allows"
+                f"{change}",
                 approve=2 * self.paid,
             )
         while amount > self.left:
@@ -112,6 +115,7 @@ class Meter:
         budget: what may be spent.
         pricing: the prices of a single request; None if unknown.
         stopping: set when no more requests are to be sent.
+        lengths: the output tokens of all answers.
     """
 
     def __init__(self, budget: Budget, pricing: Pricing | None, stopping: asyncio.Event) -> None:
@@ -120,10 +124,12 @@ class Meter:
         self.budget = budget
         self.pricing = pricing
         self.stopping = stopping
+        self.lengths: list[int] = []
 
     def record(self, answer: Answer, pricing: Pricing | None) -> Answer:
         """Count an answer; return it with its cost at this moment, if that is known."""
         self.used += answer.usage
+        self.lengths.append(answer.usage.output_tokens)
         price = pricing.now if pricing else None
         if not price or not price.is_metered(answer):
             self.spent = None
@@ -153,7 +159,7 @@ class MeteredModel(Model):
         meter = self._meter
         price = meter.pricing.dearest if meter.pricing else FREE
         max_cost = price.max_cost(question, limit_of(variant, settings))
-        waited = await meter.budget.reserve(max_cost)
+        waited = await meter.budget.reserve(max_cost, change=longer_answers(meter.lengths))
         cost = max_cost
         try:
             if waited and meter.stopping.is_set():
@@ -289,10 +295,14 @@ class RunningCost:
 
     def _change(self) -> str:
         """Say what changed since the first answers."""
-        first, last = (
-            fmean(answer.usage.output_tokens for answer in some)
-            for some in (self._answers[:RECENT], self._answers[-RECENT // 5 :])
-        )
-        if last > LONGER * first:
-            return f": answers now take about {last:,.0f} tokens, the first took {first:,.0f}"
+        if change := longer_answers([answer.usage.output_tokens for answer in self._answers]):
+            return change
         return ": fewer positions qualify than expected" if "measuring" not in self._recent else ""
+
+
+def longer_answers(lengths: Sequence[int]) -> str:
+    """Say that the latest answers are longer than the first; empty if they are not."""
+    first, last = lengths[:RECENT], lengths[-RECENT // 5 :]
+    if not lengths or fmean(last) <= LONGER * fmean(first):
+        return ""
+    return f": answers now take about {fmean(last):,.0f} tokens, the first took {fmean(first):,.0f}"

@@ -2,6 +2,7 @@
 
 import string
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, time, timedelta
 from math import ceil
@@ -194,17 +195,17 @@ def listed(model: ModelInfo) -> Pricing | None:
         return None
 
 
-def similar_listed(model: ModelInfo) -> str:
-    """Suggest names of the price list for a model that it does not have; empty if it has none."""
+def on_unknown_price(model: ModelInfo) -> str:
+    """Say that the price list does not have a model, with similar names of the same provider."""
     from genai_prices.data_snapshot import get_snapshot
 
-    names = [model.price_query.get(key) for key in ("provider_id", "provider_api_url")]
-    try:
-        provider = get_snapshot().find_provider(None, *names)
-    except LookupError:
-        return ""
-    listed_names = [listed_model.id for listed_model in provider.models]
-    return nearest(model.price_query["model_ref"], listed_names)
+    places = [model.price_query.get(key) for key in ("provider_id", "provider_api_url")]
+    hint = ""
+    with suppress(LookupError):
+        provider = get_snapshot().find_provider(None, *places)
+        names = [entry.id for entry in provider.models]
+        hint = f" ({nearest(model.price_query['model_ref'], names)})"
+    return f"price: {model.name} is not in the price list{hint}; --price IN,OUT gives its price"
 
 
 def _price_changes(query: dict[str, Any]) -> Iterator[datetime]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..client.batch.client import MIN_BATCH
 from ..client.cache import ModelCache, open_cache
-from ..client.pricing import pricing_for, searches_whole_pool, similar_listed
+from ..client.pricing import on_unknown_price, pricing_for, searches_whole_pool
 from ..client.session import model_info
 from ..datasets.search import FUTILITY_ERROR, positions_in_batches
 from ..datasets.storage import rates_on_all, rates_on_common
@@ -46,6 +46,11 @@ DRAWS, SEED = 1_000, 0
 # between a sixth of the median and six times as much.
 HIT_RATE_SCALE = 0.6
 HIT_RATES = [0.95 * exp(-0.1 * step) for step in range(76)]
+# The search gives up after so many times the positions that a known hit rate would take.
+FUTILITY_FACTORS = 0.5, 2.5
+# Maximum share of requests that are charged and sent again, because their answers get lost. On
+# most servers it is far lower.
+LOST = 0.1
 # Questions whose tokens are counted.
 MAX_COUNTED = 200
 # Further requests about a position that a model without temperature control hits.
@@ -174,7 +179,7 @@ def forecast(
             *([_on_pace(spec, info)] if pending else []),
             *on_expected_samples(spec.precision, spec.to_draw, rest.samples),
             *([_diagnosis_sizes()] if spec.diagnose else []),
-            *([_on_unknown_price(info)] if pending and not known_price else []),
+            *([on_unknown_price(info)] if pending and not known_price else []),
             *([SAME_MODEL] if pending and cached and not info.is_local else []),
         ),
         rest.key if rest.to_find else None,
@@ -236,20 +241,22 @@ class _SearchModel:
             searched += random.uniform(0, self._in_flight)
         elif searched > MIN_BATCH:
             searched = positions_in_batches(round(missing + rest.hits), rate) - rest.searched
+        searched, found = max(searched, missing), min(missing, rest.left * rate)
         if self._gives_up:
-            searched = min(searched, self._until_given_up(missing, rate))
-        searched = min(max(searched, missing), rest.left)
-        questions = searched * (1 + rate * random.uniform(*self._confirmations))
-        return questions, min(missing, searched * rate)
+            looks = self._until_given_up(missing, rate) * random.uniform(*FUTILITY_FACTORS)
+            if looks < min(searched, rest.left):
+                searched, found = looks, 0.0
+        questions = min(searched, rest.left) * (1 + rate * random.uniform(*self._confirmations))
+        return questions, found
 
     def _until_given_up(self, missing: float, rate: float) -> float:
-        """Return after how many positions the search would stop for lack of hits."""
+        """Return after about how many positions the search would stop for lack of hits."""
         needed = (missing + self._rest.hits) / 2 / max(1, self._rest.left + self._rest.searched)
         if rate >= needed or needed >= 1:
             return float(self._rest.left)
         evidence = (1 - rate) * log((1 - rate) / (1 - needed))
         evidence += rate * log(rate / needed) if rate else 0.0
-        return 2 * log(1 / FUTILITY_ERROR) / max(evidence, 1e-9)
+        return log(1 / FUTILITY_ERROR) / max(evidence, 1e-9)
 
     @property
     def basis(self) -> str:
@@ -281,7 +288,7 @@ class _StepModel:
         self.answer = answer_tokens(spec, info, step.settings, step.variant, step.used, all_used)
         if step.answered and not all_used:  # the server counts no tokens, so the limit has to do
             limit = float(limit_of(step.variant, step.settings))
-            self.answer = self.answer._replace(high=limit)
+            self.answer = self.answer._replace(low=self.answer.reply, high=limit)
         self._input, self._input_error, self.input_basis = input_tokens(info, questions, all_used)
         self._info, self.waves = info, waves
         self._pricing = pricing_for(spec, info)
@@ -301,7 +308,7 @@ class _StepModel:
         if self._pricing:
             share, ends = random.random(), (self._pricing.cheapest, self._pricing.dearest)
             low, high = (price.of(usage, round(requests)) for price in ends)
-            dollars = low + share * (high - low)
+            dollars = (low + share * (high - low)) * (1 + LOST * random.random() ** 4)
         return _Draw(requests, given, written, dollars, self._seconds(answers, tokens, random))
 
     def _seconds(self, answers: float, tokens: float, random: Random) -> float:
@@ -330,12 +337,6 @@ def _on_pace(spec: Spec, info: ModelInfo) -> str:
         f"time: {TOKENS_PER_SECOND:.0f} tokens per second, at least {SECONDS_PER_ANSWER:g} s per "
         f"answer, {connections} concurrent requests, up to {PACE_FACTOR:g} times faster or slower"
     )
-
-
-def _on_unknown_price(info: ModelInfo) -> str:
-    similar = similar_listed(info)
-    hint = f" ({similar})" if similar else ""
-    return f"price: {info.name} is not in the price list{hint}; --price IN,OUT gives its price"
 
 
 def _format_basis(figure: str, bases: Sequence[str]) -> list[str]:
