@@ -222,7 +222,7 @@ class Home:
             assert run.folder
             self._check_saved(options | {"seed": run.plan.settings.seed}, run.folder)
         for problem in failures.values():
-            if "holds a run that differs in" not in str(problem):
+            if "contains a run that differs in" not in str(problem):
                 self._check_sentence(options, type(problem).__name__, str(problem))
         self._has_answered(options)
 

@@ -328,7 +328,7 @@ def test_a_model_with_another_api_is_an_adapter_and_one_entry(
         run = saved_and_loaded(evaluate(spec, quiet=True), tmp_path / "run")
         first = len(server.requests)
         again = evaluate(spec, quiet=True)
-        with pytest.raises(InvalidInput, match="grey has no batches; leave out --batch"):
+        with pytest.raises(InvalidInput, match="grey has no batch API; leave out --batch"):
             evaluate(replace(spec, batch=True), quiet=True)
     assert run.results.metrics["rule_uptake"] == 0
     assert (run.model, run.version, run.endpoint) == ("grey", "parrot-2", server.url)

@@ -105,7 +105,7 @@ def test_what_finds_no_place_says_so_leaves_all_as_it_was_and_is_not_asked_again
     page = small_disk / "page.html"
     page.write_text("an older one")
     told = said("report", tmp_path / "out", "-o", page)
-    assert "cannot write the page" in told and "No space left" in told
+    assert "cannot write the report" in told and "No space left" in told
     assert page.read_text() == "an older one"
     assert list(small_disk.iterdir()) == [page]
 
@@ -144,7 +144,7 @@ def test_a_store_damaged_in_the_middle_costs_only_what_was_damaged(
         file.seek(store.stat().st_size // 2)
         file.write(b"\xff\x00garbage" * 900)
     told = said(*command(server, tmp_path / "second"), code=0)
-    assert "was damaged" in told and "taken over" in told
+    assert "was damaged" in told and "recovered" in told
     assert 0 < len(server.requests) - 2 * N < 30
     assert samples_in(tmp_path / "first") == samples_in(tmp_path / "second")
 
@@ -194,7 +194,7 @@ def test_an_estimate_needs_only_to_read(server: Loopback, small_disk: Path) -> N
     cdta("run", *few(server), "--quiet", code=0, CDTA_HOME=str(small_disk))
     remount(small_disk, "ro")
     told = cdta("estimate", *few(server), code=0, CDTA_HOME=str(small_disk))
-    assert "nothing to ask" in told.stdout
+    assert "no requests to send" in told.stdout
 
 
 def test_a_damaged_dataset_is_in_nobodys_way(server: Loopback, home: Path) -> None:
@@ -263,7 +263,7 @@ def test_a_home_that_another_process_never_releases_is_one_sentence(
     with closing(sqlite3.connect(home / "opening.lock", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         told = said("run", "-n", 3, "--quiet")
-    assert "another process has locked" in told and "end it, or set CDTA_HOME" in told
+    assert "another process has locked" in told and "stop it, or set CDTA_HOME" in told
 
 
 @needs_posix

@@ -70,8 +70,8 @@ def test_a_model_that_thinks_long_does_not_look_dead(
     with serving(Loopback(habit, delay=0.25)) as server:
         evaluate(Spec(model="m", base_url=server.url, n=1))
     told = capsys.readouterr().err.splitlines()
-    assert told[0] == "contacting m: nothing yet"
-    assert told[-2] == "measuring m: nothing yet"
+    assert told[0] == "contacting m: starting"
+    assert told[-2] == "measuring m: starting"
     assert told[-1].startswith("measuring m: 1/1, ")
 
 

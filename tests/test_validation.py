@@ -42,7 +42,7 @@ def test_values_become_an_instance() -> None:
         ("{", "f is not JSON: Expecting property name"),
         ("[" * 100_000, "f is not JSON: maximum recursion depth"),
         ("[]", r"f must be a table of values, not \[\]"),
-        ("{}", "f lacks the key 'name'"),
+        ("{}", "f is missing the key 'name'"),
         ('{"name": 3}', "'name' in f must be a text, not 3"),
         ('{"name": "x", "share": "a"}', "'share' in f must be a number, not 'a'"),
         ('{"name": "x", "share": NaN}', "'share' in f must be a finite number, not nan"),

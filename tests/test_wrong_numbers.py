@@ -311,7 +311,7 @@ def test_measured_answers_of_another_model_are_not_mixed_with_new_ones(
         measure(server, pool=pool, n=20, **first)
         write_positions(pool, later)
         server.model = "alias-2025"
-        with pytest.raises(UserError, match="'alias-2024' answered then, 'alias-2025' does now"):
+        with pytest.raises(UserError, match="'alias-2024', now 'alias-2025'"):
             measure(server, pool=pool, n=20, **then)
 
 

@@ -151,7 +151,5 @@ def _frame(rows: Sequence[Mapping[str, object]]) -> "DataFrame":
     try:
         from pandas import DataFrame
     except ImportError:
-        raise UserError(
-            "a frame needs pandas, which is not installed: pip install pandas"
-        ) from None
+        raise UserError("a frame needs pandas: pip install pandas") from None
     return DataFrame(rows)

@@ -35,18 +35,18 @@ class Interrupted(Incomplete):
         self,
         why: str = "stopped",
         left: str = "all answers so far are saved",
-        go_on: str = "run the same command again to go on",
+        resume: str = "run the same command again to continue",
         *,
         cached: bool = True,
     ) -> None:
-        super().__init__(why, left, go_on)
+        super().__init__(why, left, resume)
         self.cached = cached
 
     def __str__(self) -> str:
-        why, left, go_on = self.args
+        why, left, resume = self.args
         if not self.cached:
-            return f"{why}; a fresh run keeps no answers, so it can only begin anew"
-        return f"{why}; {left}, {go_on}"
+            return f"{why}; a --fresh run saves no answers, so it has to start over"
+        return f"{why}; {left}. {resume[0].upper()}{resume[1:]}"
 
 
 class Stopped(Interrupted):
@@ -54,7 +54,7 @@ class Stopped(Interrupted):
 
 
 class NeedsApproval(Interrupted):
-    """Going on would cost more than may be spent without approval.
+    """Continuing would cost more than may be spent without approval.
 
     Attributes:
         approve: the dollars that an approval allows.
@@ -62,13 +62,14 @@ class NeedsApproval(Interrupted):
 
     def __init__(self, why: str, approve: float, *, cached: bool = True) -> None:
         super().__init__(
-            why, go_on="set --max-cost USD or a higher --ask-above to continue", cached=cached
+            why, resume="set --max-cost USD or a higher --ask-above to continue", cached=cached
         )
         self.approve = approve
 
     def __str__(self) -> str:
-        why, left, go_on = self.args
-        return f"{why}; {left}, {go_on}" if self.cached else f"{why}; {go_on}"
+        why, left, resume = self.args
+        saved = f"; {left}" if self.cached else ""
+        return f"{why}{saved}. {resume[0].upper()}{resume[1:]}"
 
 
 def unknown_value(kind: str, value: str, valid: Iterable[str]) -> InvalidInput:

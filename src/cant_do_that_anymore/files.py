@@ -126,8 +126,8 @@ def home(inside: str = "") -> Path:
             folder.mkdir(OWNER_ONLY, parents=True, exist_ok=True)
     except OSError as problem:
         raise UserError(
-            f"cannot use {str(path)!r} to keep answers ({problem.strerror}); "
-            "set CDTA_HOME to a folder you can write to"
+            f"cannot use {str(path)!r} for cached answers ({problem.strerror}); set CDTA_HOME to "
+            "a folder you can write to"
         ) from None
     return path / inside
 

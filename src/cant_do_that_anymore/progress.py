@@ -106,7 +106,7 @@ def progress_display(work: str, *, quiet: bool, plain: bool = False) -> Iterator
                 else:
                     draw(share, [first, f"{duration(left)} left", *others], left_in_total(left))
 
-        nothing_yet = Timer(every, draw, (None, ["nothing yet"], ""))
+        nothing_yet = Timer(every, draw, (None, ["starting"], ""))
         nothing_yet.daemon = True
         if lines:
             nothing_yet.start()

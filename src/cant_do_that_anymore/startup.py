@@ -63,7 +63,7 @@ def report_errors(name: str) -> Iterator[None]:
         _exit(f"{name}: {problem}", problem.exit_code)
     except OSError as problem:  # such as a closed pipe; errors about files are UserErrors
         sys.stdout = cast(TextIO, None)  # or Python would flush it again at exit
-        _exit(f"{name}: cannot go on: {problem.strerror or problem}", UserError.exit_code)
+        _exit(f"{name}: cannot continue: {problem.strerror or problem}", UserError.exit_code)
     except Exception as problem:
         if not is_out_of_memory(problem):
             raise

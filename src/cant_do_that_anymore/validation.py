@@ -119,7 +119,7 @@ def _error(
     if first["type"] == "value_error":
         return InvalidInput(f"{name} is not valid: {cause}")
     if first["type"] == "missing":
-        return InvalidInput(f"{name} lacks the key {first['loc'][-1]!r}")
+        return InvalidInput(f"{name} is missing the key {first['loc'][-1]!r}")
     if first["type"] == "literal_error" and isinstance(value, str):
         name = name.replace("_", " ")
         return unknown_value(name, value, re.findall(r"'([^']*)'", first["ctx"]["expected"]))

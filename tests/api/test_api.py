@@ -102,7 +102,7 @@ def test_a_run_says_whether_it_is_saved_and_where(run: Run, home: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {
         *("run.json", "samples.jsonl", "report.html")
     }
-    with pytest.raises(InvalidInput, match="is not empty; name a new folder"):
+    with pytest.raises(InvalidInput, match="is not empty; give a new folder"):
         run.save(folder)
 
 
@@ -131,7 +131,7 @@ def test_without_pandas_a_frame_is_refused_in_a_sentence(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(UserError, match="needs pandas, which is not installed: pip install pandas"):
+    with pytest.raises(UserError, match="needs pandas: pip install pandas"):
         run.to_frame()
 
 

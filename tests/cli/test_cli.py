@@ -52,7 +52,7 @@ def test_rules_are_listed_with_what_the_model_is_told() -> None:
     assert [*listed] == [key for key, rules in CATALOGUE.items() if rules.forbids_something]
     assert listed["no-castling"] == {
         "key": "no-castling",
-        "title": "Nobody castles",
+        "title": "Castling is forbidden",
         "statement": CATALOGUE["no-castling"].statement,
         "illegal": "12. O-O-O",
         "fen": "r3kb1r/p2nqppp/5n2/1B2p1B1/4P3/1Q6/PPP2PPP/R3K2R w KQkq - 1 12",
@@ -125,8 +125,8 @@ def test_dataset_build_enlarges_from_where_it_stopped() -> None:
         first = cdta("dataset", "build", *place, "-n", "10")
         asked = len(server.requests)
         second = cdta("dataset", "build", *place, "-n", "100")
-    assert first.stdout == "new: 10 positions, built now from 10 questions\n"
-    assert second.stdout == "new: 100 positions, built now from 100 questions\n"
+    assert first.stdout == "new: 10 positions, built now from 10 requests\n"
+    assert second.stdout == "new: 100 positions, built now from 100 requests\n"
     assert asked <= 10 + 4 * WINDOW  # as many may be under way when enough are found
     assert len(server.requests) <= 100 + 4 * WINDOW + 1  # is it the same model?
 
@@ -139,7 +139,7 @@ def test_dataset_build_says_when_it_keeps_nothing() -> None:
         built = cdta(
             *("dataset", "build", "--base-url", server.url, "--model", "new", "-n", "10", "--quiet")
         )
-    reason = r"; not saved, as \d+ requests? got no answer: run the same command again\n"
+    reason = r"; not saved because \d+ requests? got no answer. Run the same command again\n"
     assert re.fullmatch("new: 10 positions, built now from .*" + reason, built.stdout)
     assert "new" not in cdta("dataset", "list").stdout
 
@@ -162,14 +162,20 @@ def test_dataset_build_says_when_it_keeps_nothing() -> None:
         (["run", "--base-url", "localhost:8000"], "--base-url is not an http address"),
         (["run", "--dataset", "nowhere.jsonl"], f"cannot read nowhere.jsonl: {NOTHING}"),
         (["run", "--wording", "no.toml"], f"cannot read the wording 'no.toml': {NOTHING}"),
-        (["selfplay", "--engine", "/no", "-o", "x"], f"no UCI engine such as Stockfish: {NOTHING}"),
+        (
+            ["selfplay", "--engine", "/no", "-o", "x"],
+            f"UCI engine such as Stockfish: {NOTHING}",
+        ),
         (["legal", "e2e5"], "move 1, 'e2e5', is not legal there under standard"),
         (
             ["legal", "e4", "e5", "Qh9"],
-            "move 3 names no move there: 'Qh9'; write it as e2e4 or Nf3",
+            "move 3 is not a move there: 'Qh9'; write it as e2e4 or Nf3",
         ),
-        (["legal", "8/8/8/8/8/8/8/8 w - - 0 1"], "is no position: each side has one king"),
-        (["legal", "8/8 w"], "'8/8 w' is no FEN of a position"),
+        (
+            ["legal", "8/8/8/8/8/8/8/8 w - - 0 1"],
+            ("is not a valid position: each side needs exactly one king"),
+        ),
+        (["legal", "8/8 w"], "'8/8 w' is not a valid FEN"),
         (["dataset", "show", "gpt-4"], "unknown dataset: 'gpt-4' (did you mean"),
         (["rescore", "nowhere"], "no run matches 'nowhere'"),
     ],

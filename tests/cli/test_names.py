@@ -70,13 +70,13 @@ def test_a_damaged_run_is_named_in_one_line_and_the_others_are_listed(
     done = cdta("runs", tmp_path, code=0)
     assert done.stdout.splitlines()[1].split()[-1] == str(tmp_path / "good")
     assert re.fullmatch(rf"cdta: {tmp_path}/bad/run.json is damaged: .*\n", done.stderr)
-    assert "holds no run" in cdta("runs", tmp_path / "home").stderr
+    assert "contains no run" in cdta("runs", tmp_path / "home").stderr
 
 
 def test_no_runs_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert cdta("runs").stdout == "no runs yet; `cdta run` makes one\n"
-    none_yet = "there are no runs yet, and `cdta run` makes one"
+    assert cdta("runs").stdout == "no runs yet; start one with `cdta run`\n"
+    none_yet = "there are no runs yet; start one with `cdta run`"
     for name in ("latest", 300 * "x"):
         assert cdta("view", name, code=2).stderr == f"cdta: no run matches '{name}': {none_yet}\n"
 
@@ -94,7 +94,7 @@ def test_commands_take_names_and_folders_of_runs(here: Path) -> None:
     pages = cdta("report", "home/runs").stdout.splitlines()
     assert [Path(page).parent.parent.name for page in pages] == ["runs", "runs"]
     refused = cdta("rescore", "random", code=2)
-    assert "'random' may be any of 2 runs, name one: " in refused.stderr
+    assert "'random' matches 2 runs; name one: " in refused.stderr
 
 
 def test_view_opens_the_latest_a_page_or_what_has_an_index(

@@ -48,4 +48,4 @@ def test_a_full_disk_behind_standard_output_is_one_sentence() -> None:
     command = ["sh", "-c", 'exec "$@" >/dev/full', "sh", sys.executable, "-c", PROGRAM, "rules"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr == "cdta: cannot go on: No space left on device\n"
+    assert done.stderr == "cdta: cannot continue: No space left on device\n"

@@ -61,7 +61,10 @@ def hides(status: int, what: str = "/") -> Disturbs:
 @pytest.mark.parametrize(
     ("disturbances", "sentence"),
     [
-        ([hides(500, "content")], r"cannot be reached \(HTTP 500: no\); what was sent goes on"),
+        (
+            [hides(500, "content")],
+            r"cannot reach the batch API \(HTTP 500: no\); the batches that were sent continue",
+        ),
         ([unheard, hides(401)], "needs a key"),
         ([unheard, hides(402)], "requires payment"),
         ([unheard, hides(500)], "cannot be reached"),
@@ -218,7 +221,7 @@ def test_what_a_model_wants_is_learnt_by_few_questions_asked_at_once(
         ),
         (
             "temperature is not supported in batches",
-            "no answer in 3 batches, the last time: ",
+            "no answer in 3 batches; the last error: ",
             *(3, MIN_BATCH + 3 * PROBES),
         ),
     ],
@@ -249,7 +252,7 @@ def test_half_the_price_is_paid_and_no_more_is_sent_than_the_limit_can_pay(
     assert run.cost.spent == pytest.approx(spent_on(server))
     assert run.cost.total == run.cost.measuring == pytest.approx(run.cost.spent)
     limited = serve(BatchServer(wavering))
-    with pytest.raises(Incomplete, match=r"of \$1.20 are spent, and the next batch may cost"):
+    with pytest.raises(Incomplete, match=r"of \$1.20 spent, and the next batch may cost"):
         measure(limited, model="priced", dataset=positions(SIZE), batch=True, max_cost=1.2)
     assert 0.6 < spent_on(limited) < 1.2
     assert len(limited.batches) > 1
@@ -297,8 +300,11 @@ def test_a_run_without_batches_says_that_one_is_under_way(
     with monkeypatch.context() as patch:
         patch.setattr(jobs, "LONGEST_BATCH", 0.0)
         done = cdta(*run, "--batch")
-    assert "the batch batch_0 has not ended in 0 s; cancel it where it runs" in done.stderr
-    told = f"a batch with {60 - MIN_BATCH} questions is under way; --batch waits for its answers"
+    assert "the batch batch_0 has not finished in 0 s; cancel it at the provider" in done.stderr
+    told = (
+        f"a batch with {60 - MIN_BATCH} requests is still running; use --batch to wait for its "
+        "answers"
+    )
     assert told in cdta(*run).stderr
     assert "under way" not in cdta(*run).stderr
 
@@ -306,7 +312,7 @@ def test_a_run_without_batches_says_that_one_is_under_way(
 NONE = {
     "cdta/pocket": "cdta/pocket runs on this machine at no cost; leave out --batch",
     "human": "human runs on this machine at no cost; leave out --batch",
-    "cot/openai/gpt-4o": "needs two requests per answer, the second with the reply to the first",
+    "cot/openai/gpt-4o": "needs two requests per answer, one after the other",
     "anthropic/claude-sonnet-4-5": "inspect eval cant_do_that_anymore/all --model "
     "anthropic/claude-sonnet-4-5 --batch",
 }
@@ -324,7 +330,7 @@ def test_where_there_can_be_no_batch_a_sentence_says_what_can_be(
 
 
 def test_a_server_without_batches_or_a_fresh_run_is_told_in_one_sentence() -> None:
-    with pytest.raises(UserError, match=r"has no batches of OpenAI's form \(HTTP 404"):
+    with pytest.raises(UserError, match=r"does not support OpenAI's batch API \(HTTP 404"):
         measure(wavering, dataset=positions(SIZE), batch=True)
     with pytest.raises(InvalidInput, match="leave out --fresh or --batch"):
         measure(wavering, dataset=positions(SIZE), batch=True, fresh=True)

@@ -138,9 +138,9 @@ def loses(what: str) -> BatchServer:
     return disturbed(disturb)
 
 
-LOST = "the results in output-0 are lost; what they held is asked again"
-UNKNOWN = f"the batch batch_0 with {2 * SIZE - MIN_BATCH} questions is not known there any more"
-UNSURE = "it cannot be looked up whether a batch was sent before"
+LOST = "the provider no longer has the results in output-0; their requests are sent again"
+UNKNOWN = f"the provider no longer has the batch batch_0 with {2 * SIZE - MIN_BATCH} requests"
+UNSURE = "cannot check whether a batch was sent before"
 # How many batches it takes, and what is said where some of it is paid twice.
 SERVERS: dict[str, tuple[Callable[[], BatchServer], int, str]] = {
     "as it should be": (lambda: BatchServer(wavering), 1, ""),
@@ -296,8 +296,8 @@ def test_ctrl_c_leaves_the_batch_running_and_says_how_to_come_back(
     _, told = process.communicate(timeout=30)
     assert process.returncode == 1
     assert told == (
-        "cdta: stopped; the batch batch_0 goes on at its provider, run the same command again "
-        "to go on\n"
+        "cdta: stopped; the batch batch_0 continues at the provider. Run the same command again "
+        "to continue\n"
     )
     server.polls = 0
     cdta(*run, "--out", tmp_path / "run", code=0)
@@ -308,7 +308,7 @@ def test_when_no_batch_works_the_run_says_so_and_keeps_what_it_has(
     at_once: Run, serve: Serve
 ) -> None:
     server = serve(BatchServer(wavering, ends=lambda _: "failed"))
-    told = r"50 of 60 samples have no answer \(the first: no answer in 3 batches, the last time: "
+    told = r"50 of 60 samples have no answer \(the first: no answer in 3 batches; the last error: "
     with pytest.raises(Incomplete, match=told):
         in_batches(server)
     assert len(server.batches) == 3

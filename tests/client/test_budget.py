@@ -184,6 +184,6 @@ def test_no_cost_is_foreseen_of_answers_that_were_not_counted(
 
 def test_what_no_limit_can_pay_is_told_with_the_limit_that_could() -> None:
     with pytest.raises(
-        BudgetExceeded, match=r"may cost \$1.71; all answers .*, set --max-cost 1.72 or more"
+        BudgetExceeded, match=r"may cost \$1.71; all answers .*. Set --max-cost 1.72 or more"
     ):
         asyncio.run(Budget(0.5).reserve(1.714, "batch"))

@@ -62,8 +62,8 @@ def test_each_name_stands_for_its_runs_if_all_are_of_one_model(tmp_path: Path) -
     ):
         refused = cdta("compare", *names, code=2)
         assert refused.stderr == (
-            f"cdta: there is nothing to compare, because {why}; name two runs, as in `cdta compare "
-            "RUN RUN` (`cdta runs` lists them)\n"
+            f"cdta: there is nothing to compare, because {why}; name two runs, as in `cdta "
+            "compare RUN RUN` (see `cdta runs`)\n"
         )
 
 
@@ -151,10 +151,10 @@ def test_a_check_that_cannot_decide_anything_is_an_error(tmp_path: Path) -> None
     apart = saved(tmp_path / "apart", played("apart", keeps(20), positions=POOL[20:40]))
     two = saved(tmp_path / "two", *(played(name, keeps(20), positions=POOL[:20]) for name in "ab"))
     for arguments, sentence in (
-        ((m, apart, "--tolerance", 5), "--tolerance goes with --baseline RUN"),
+        ((m, apart, "--tolerance", 5), "--tolerance needs --baseline RUN"),
         (("--baseline", m, m), "there is nothing to compare, because this is one run; "),
         (("--baseline", m, apart), "apart and the baseline m cannot be compared: "),
-        (("--baseline", m, two), "--baseline RUN RUN takes one model on each side; these are "),
+        (("--baseline", m, two), "--baseline RUN RUN takes one model on each side, not "),
     ):
         refused = cdta("compare", *arguments, code=2)
         assert refused.stderr.startswith(f"cdta: {sentence}")

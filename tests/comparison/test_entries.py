@@ -97,7 +97,7 @@ def test_useless_answers_never_make_a_model_the_best() -> None:
     results = entries["chatty"].results
     assert results.metrics[IMPACT] == -1
     assert (results.bounds[IMPACT].low, results.bounds[IMPACT].high) == (-1, 0)
-    assert any("answers that name no move" in note for note in entries["chatty"].notes)
+    assert any("answers without a move" in note for note in entries["chatty"].notes)
 
 
 def test_runs_under_different_rules_or_evals_are_never_pooled() -> None:
@@ -130,11 +130,11 @@ def test_every_effort_of_a_model_stands_for_itself_under_one_name() -> None:
         ("other", "none", "other effort none", 1),
         ("m", "none", "m effort none", 2),
         ("m", "high", "m effort high", 2),
-        ("m", None, "m its own effort", 2),
+        ("m", None, "m default effort", 2),
     ]
     assert [each.label for each in entries_of(runs[:2])] == ["m"]
     (told,) = differences_in_plan(pool_runs(runs))
-    assert "(m effort none: none; m its own effort: its own; m effort high: high)" in told
+    assert "(m effort none: none; m default effort: default; m effort high: high)" in told
 
 
 def test_efforts_on_positions_selected_at_different_efforts_are_not_of_one_line() -> None:

@@ -138,22 +138,22 @@ def test_a_model_that_chats_does_not_win_and_is_marked(whole: tuple[Done, Path])
     printed = done.stdout.splitlines()
     assert max(map(len, printed)) <= 80
     verdicts = re.sub(r"\s+", " ", done.stdout.partition("\n\n")[0])
-    assert "do: adapts adapts most; its lead over other is significant: " in verdicts
+    assert "like knights: adapts adapts most; its lead over other is significant: " in verdicts
     assert "chatty's drop is off-task replies: 100% of its answers contain no" in verdicts
-    rows = printed[printed.index("Bishops move as knights do") :][:12]
+    rows = printed[printed.index("Bishops move like knights") :][:12]
     first, *_, last = (line for line in rows if line.startswith(MODELS))
     assert first.startswith("adapts ")
     assert last.startswith("chatty (!) ")
     assert " -1.00 " in last
     assert last.endswith("100%")
-    assert any("answers that name no move" in line for line in printed)
+    assert any("answers without a move" in line for line in printed)
     row = table(out)["chatty", "all"]
     assert float(row["variant_impact_factor"]) == -1
     assert float(row["variant_impact_factor_bounds_high"]) == 0
     assert float(row["variant_impact_factor_high"]) > 0 > float(row["rule_uptake_low"])
     assert float(row["changed_unusable_proportion"]) == 1
     assert float(row["rule_uptake"]) == 0
-    assert "answers that name no move" in row["notes"]
+    assert "answers without a move" in row["notes"]
     assert "(!)" in (out / "headline-all-bishops-as-knights.svg").read_text()
 
 
@@ -209,8 +209,11 @@ def test_a_run_is_not_taken_for_one_of_another_model_behind_the_same_name(
     for _ in range(2 if where == "another" else 1):
         _, failures = measured(server, tmp_path / "out", 2)
         told = str(failures["other"])
-        assert "'other-1' answered then, 'other-2' does now" in told
-        assert "--tag NAME caches its answers separately, both with a new folder" in told
+        assert "'other-1', now 'other-2'" in told
+        assert (
+            "--tag NAME to cache its answers separately. Either way, give --out a new folder"
+            in told
+        )
 
 
 def test_other_moves_at_temperature_0_are_another_model_although_the_run_was_at_1(
@@ -220,7 +223,7 @@ def test_other_moves_at_temperature_0_are_another_model_although_the_run_was_at_
     server.respond = adapting
     runs, failures = measured(server, tmp_path, eval="all", pool="common")
     assert not runs
-    told = "seems to have changed since its answers were cached (at temperature 0"
+    told = "seems to have changed since its answers were cached (its temperature-0 answer"
     assert told in str(failures["other"])
 
 
@@ -270,7 +273,7 @@ def test_without_a_network_finished_runs_are_used_with_a_warning(
     again, failures = measured(server, tmp_path)
     assert [run.samples for run in again] == [run.samples for run in first]
     assert not failures
-    assert "check that it is still the same model got no answer" in caplog.text
+    assert "could not check whether the model has changed" in caplog.text
 
 
 @pytest.mark.parametrize("options", [{}, {"eval": "all", "pool": "common"}], ids=["given", "built"])
@@ -298,7 +301,7 @@ def test_a_run_in_a_wording_that_was_edited_since_is_not_taken(
     wording.write_text('standard = "Play."\nchanged = "Play well. {change}"')
     runs, failures = measured(server, tmp_path / "out", wording=str(wording))
     assert not runs
-    assert "holds a run that differs in conditions" in str(failures["other"])
+    assert "contains a run that differs in conditions" in str(failures["other"])
     assert len(server.requests) == asked
 
 
@@ -339,7 +342,7 @@ def test_a_run_made_with_other_options_is_not_taken_for_this_one(
     given = (tmp_path / "pool.jsonl" if part == "POOL" else part for part in option)
     result = measure_again(server, out, *given)
     assert result.returncode == 1
-    assert f"holds a run that differs in {difference}" in result.stderr
+    assert f"contains a run that differs in {difference}" in result.stderr
     assert len(server.requests) == asked
 
 
@@ -350,7 +353,7 @@ def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Pat
     assert again.returncode == 0
     assert len(server.requests) == asked + LOOK
     verdict, rows = again.stdout.strip().split("\n\n")
-    assert verdict.startswith("**Bishops move as knights do.** other does not adapt ")
+    assert verdict.startswith("**Bishops move like knights.** other does not adapt ")
     assert [line.count("|") for line in rows.splitlines()] == [11, 11, 11]
 
 
@@ -362,8 +365,8 @@ def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Pat
             "the price of a is unknown",
         ),
         (("--out", "FILE"), "cannot write to"),
-        (("--plots-only",), "PATH goes with --plots-only"),
-        (("FOLDER",), "PATH goes with --plots-only"),
+        (("--plots-only",), "PATH needs --plots-only"),
+        (("FOLDER",), "PATH needs --plots-only"),
         (("--eval", "all,al"), "unknown eval: 'al'"),
         (("--rules", "bishops-as-knights,x"), "unknown rules: 'x'"),
         (("--reasoning-effort", "none,hihg"), "unknown reasoning effort: 'hihg' (did you mean"),
@@ -434,7 +437,7 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
         rules = ("--rules", "no-castling,knights-as-bishops")
         done = measure(server, tmp_path, *rules, "--runs", 1)
     assert done.returncode == 1
-    (told,) = [line for line in done.stderr.splitlines() if "could be measured" in line]
+    (told,) = [line for line in done.stderr.splitlines() if "some runs failed" in line]
     assert "under no-castling: " in told and "plays the special move in 0 of " in told
     assert [row["rules"] for row in table(tmp_path).values()] == ["knights-as-bishops"]
 
@@ -516,7 +519,7 @@ def test_a_line_that_was_left_half_written_is_skipped(tmp_path: Path) -> None:
     ("text", "fault"),
     [
         ("", "no line has the key 'spec'"),
-        ('{"spec": {}}\n', "no record file of this eval"),
+        ('{"spec": {}}\n', "not a record file of this eval"),
         (
             '{"spec": {"completion_fns": ["m"], "run_config": {"eval_spec": {"args": {}}}}}',
             "no samples",
@@ -535,7 +538,7 @@ def test_a_file_that_is_no_record_is_named_with_its_fault(
 
 def test_an_empty_or_missing_folder_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(InvalidInput, match="holds no run and no record file"):
+        with pytest.raises(InvalidInput, match="contains no run and no record file"):
             entries_at([path])
 
 
@@ -555,12 +558,12 @@ def test_runs_under_different_rules_have_rows_and_pictures_of_their_own(tmp_path
     assert rows == [(key, "1") for key in keys]
     for key, piece in zip(keys, ("bishops", "queens"), strict=True):
         lines = (out / f"diagonal-{key}.svg").read_text()
-        assert f"when {piece} move as" in lines
-        assert f"earlier moves of {piece}" in lines
-        assert f"when {piece} move as" in (out / f"bars-all_diagonal-{key}.svg").read_text()
+        assert f"when {piece} move like" in lines
+        assert f"earlier {piece.removesuffix('s')} moves" in lines
+        assert f"when {piece} move like" in (out / f"bars-all_diagonal-{key}.svg").read_text()
     by_rules = (out / "rules-all_diagonal.svg").read_text()
     assert "Headline measures by rules (all_diagonal, n = 3; 95% intervals)" in by_rules
-    for row in ("Bishops move as knights do", "Queens move as rooks do", "m"):
+    for row in ("Bishops move like knights", "Queens move like rooks", "m"):
         assert f"<!-- {row} -->" in by_rules
     assert "Is it one rule, or any?" in (out / "index.html").read_text()
     assert (out / "rules-all_diagonal.png").exists()
@@ -575,11 +578,11 @@ def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path
     done = run_command("--plots-only", tmp_path / "runs", "--out", out)
     assert done.returncode == 0, done.stderr
     verdicts, _, tables = done.stdout.partition("\n\n")
-    assert verdicts.count("Bishops move as knights do") == 2
+    assert verdicts.count("Bishops move like knights") == 2
     headings = [line.strip() for line in tables.splitlines() if line.startswith("Bishops ")]
     assert headings == [
-        "Bishops move as knights do (positions selected by 2 of 3 draws at the provider's",
-        "Bishops move as knights do",
+        "Bishops move like knights (positions selected by 2 of 3 draws at the provider's",
+        "Bishops move like knights",
     ]
     rows = {model: row["selection"] for (model, _), row in table(out).items()}
     assert rows == {"usual": "", "drawn": drawn.selection}
@@ -671,7 +674,7 @@ def test_the_bars_axis_is_cut_to_the_data_and_says_so(tmp_path: Path) -> None:
     )
     assert "share of answers (the axis ends at 0.2)" in cut
     assert "share of answers" in whole
-    heading = "Special moves when bishops move as knights do (n = 40; 95% intervals)"
+    heading = "Special moves when bishops move like knights (n = 40; 95% intervals)"
     assert heading in cut
 
 

@@ -104,8 +104,7 @@ def test_a_model_without_a_habit_on_shared_positions_is_named() -> None:
     uptake, _, factor = compare(runs)
     for found, title in ((uptake, "rule uptake"), (factor, "impact factor")):
         assert found.sentence == (
-            "On 50 shared samples b never showed the habit, so nothing can be said about the "
-            f"{title}."
+            f"On 50 shared samples b never showed the habit, so the {title} cannot be compared."
         )
 
 
@@ -222,7 +221,7 @@ def test_no_difference_is_significant_whose_interval_holds_0_whatever_p_says() -
         (0.01, 0.3, 0.05, None, "inconclusive", "10 shared samples are too few to tell whether "),
         (0.01, 0.3, 0.049, None, "different", "B drops more of its habit than a, by 50.0 points "),
         (-0.3, 0.3, 1.0, (0.0, 0.05), "inconclusive", "10 shared samples are too few to tell "),
-        (-0.3, 0.3, 1.0, (0.0, 0.06), "inconclusive", "Too many answers name no move to tell "),
+        (-0.3, 0.3, 1.0, (0.0, 0.06), "inconclusive", "Too many answers contain no move to tell "),
         (
             0.01,
             0.3,
@@ -300,15 +299,15 @@ def test_junk_does_not_hide_a_difference_that_holds_whatever_it_would_have_said(
     assert found.extremes == pytest.approx((-0.9, -0.8))
     assert found.difference == pytest.approx(-0.8)
     assert found.sentence == (
-        "good drops more of its habit than deaf, by 80.0 to 90.0 points, depending on what answers "
-        "without a move would have said, on 300 shared samples."
+        "good drops more of its habit than deaf, by 80.0 to 90.0 points, depending on how "
+        "answers without a move are read, on 300 shared samples."
     )
 
 
 def test_more_samples_are_not_advised_where_junk_makes_it_inconclusive() -> None:
     found = impact(runs_of(300, a=keeps(50), junk=cut_off(59)))
     assert found.blurred
-    assert found.sentence.startswith("Too many answers name no move to tell whether a and junk")
+    assert found.sentence.startswith("Too many answers contain no move to tell whether a and junk")
     few = impact(runs_of(50, a=keeps(50), b=cut_off(1)))
     assert not few.blurred
     assert "too few to tell" in few.sentence
@@ -420,13 +419,14 @@ def test_runs_that_cannot_be_compared_are_refused(plan: dict[str, Any], sentence
     [
         (
             {"own_temperature": True},
-            "runs on positions selected at temperature 0 and by 2 of 3 draws at the provider's own "
-            "temperature cannot be ranked together; measure all on one set: cdta dataset union A B",
+            "runs on positions selected at temperature 0 and by 2 of 3 draws at the provider's "
+            "own temperature cannot be ranked together; evaluate all models on one set: cdta "
+            "dataset union A B",
         ),
         (
             {"pool_name": "mine"},
             "runs on positions chosen from the default pool and the pool mine cannot be ranked "
-            "together; measure all on one pool",
+            "together; evaluate all models on one pool",
         ),
         ({"origin": "file"}, ""),
     ],

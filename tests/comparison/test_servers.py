@@ -103,7 +103,7 @@ def test_a_folder_made_with_one_server_is_refused_for_another(
             specs = specs_of(entrants, [("all", "bishops-as-knights")], [None], [1], n=3)
             runs, failures = measured(specs, tmp_path / "out", save_run, quiet=True)
             assert len(runs) == fits
-            told = "holds a run that differs in model, its address or its arguments; give --out"
+            told = "contains a run that differs in model, its address or its arguments; give --out"
             assert fits or told in str(failures["alpha"])
 
 
@@ -203,11 +203,11 @@ def test_a_file_says_what_is_measured_and_the_command_line_goes_before_it(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("model = [", "mine.toml is no TOML: "),
+        ("model = [", "mine.toml is not valid TOML: "),
         ('models = ["a"]', "mine.toml: unknown key: 'models' (did you mean 'model'"),
         ("max_costs = 1", "mine.toml: unknown key: 'max_costs' (did you mean 'max_cost'"),
-        ("model = []", "mine.toml: nothing is given for 'model'; leave it out"),
-        ("model = [{ price = 1 }]", "mine.toml: a model has neither name nor url"),
+        ("model = []", "mine.toml: 'model' is empty; give a value"),
+        ("model = [{ price = 1 }]", "mine.toml: a model needs a name or a url"),
         ('model = [{ name = "a", adress = "x" }]', "unknown key of a model: "),
         ('model = [{ name = "a", n = 5 }]', "unknown key of a model: "),
         ('model = [{ name = "cdta/random", price = "x" }]', "price must be IN,OUT"),
@@ -217,8 +217,8 @@ def test_a_file_says_what_is_measured_and_the_command_line_goes_before_it(
         ('batch = "no"', "mine.toml: batch must be true or false, not 'no'"),
         ('out = ["a", "b"]', "mine.toml: out must be a text or a whole number, not ['a', 'b']"),
         ("price = { a = 2026-01-01 }", "mine.toml: price must be IN,OUT"),
-        ("model = [{ when = 2026-01-01 }]", "mine.toml: a model has neither name nor url"),
-        ('model = [{ name = "" }]', "mine.toml: nothing is given for 'name'; leave it out"),
+        ("model = [{ when = 2026-01-01 }]", "mine.toml: a model needs a name or a url"),
+        ('model = [{ name = "" }]', "mine.toml: 'name' is empty; give a value"),
         ('rules = ["bishops"]', "unknown rules: 'bishops' (did you mean"),
         ('reasoning_effort = ["lo"]', "unknown reasoning effort: 'lo' (did you mean 'low'"),
     ],
@@ -251,7 +251,7 @@ def test_the_example_is_written_once_and_every_line_of_it_can_be_taken(
     assert cdta("experiment", "--init").stdout.startswith("wrote experiment.toml; ")
     again = cdta("experiment", "--init")
     assert again.returncode == 2
-    assert "'experiment.toml' is there already; give --init another name" in again.stderr
+    assert "'experiment.toml' already exists; give --init another name" in again.stderr
     few = ("-n", 4, "--runs", 1, "--rules", "bishops-as-knights", "--json", "--quiet")
     done = cdta("experiment", "experiment.toml", *few)
     rows = json.loads(done.stdout)["results"]

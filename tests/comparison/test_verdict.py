@@ -78,8 +78,8 @@ VERDICTS: dict[str, tuple[Callable[[], list[Run]], str]] = {
     ),
     "nothing to adapt": (
         lambda: [*of_kept(a=40), played("b", "legal", "legal")],
-        f"{ADAPTS}; b cannot be ranked: no answer under the standard rules is a move that is "
-        "illegal now.",
+        f"{ADAPTS}; b cannot be ranked: none of its answers under the standard rules is a move "
+        "that is now illegal.",
     ),
     "all chat": (
         lambda: [played(name, mixed(unreadable=59)) for name in "ab"],
@@ -127,9 +127,9 @@ VERDICTS: dict[str, tuple[Callable[[], list[Run]], str]] = {
     ),
     "whatever junk would have said": (
         lambda: [*of_kept(a=10), played("b", mixed(unreadable=10))],
-        "a adapts most; its lead over b is significant: 80.0 to 90.0 points, depending on what "
-        "answers without a move would have said, p < 0.001; b's drop is off-task replies: 10% of "
-        "its answers contain no move.",
+        "a adapts most; its lead over b is significant: 80.0 to 90.0 points, depending on how "
+        "answers without a move are read, p < 0.001; b's drop is off-task replies: 10% of its "
+        "answers contain no move.",
     ),
     **{
         f"a drop of {outcome}": (
@@ -214,7 +214,7 @@ def test_runs_of_one_name_are_labelled_by_what_differs() -> None:
         ),
         (
             [played("a", settings=Settings(temperature=None))],
-            ["a temperature 1", "a temperature its own"],
+            ["a temperature 1", "a temperature default"],
         ),
         (
             [played("a", settings=Settings(max_tokens=99))],
@@ -240,7 +240,7 @@ def test_no_two_are_called_the_same() -> None:
     [ranking] = rankings(entries_of(of_kept(a=10, b=50), [record]))
     assert verdict(ranking) == (
         f"a {LEADS.format('b', '40.0')}; a (record) cannot be ranked: a record of the original "
-        "does not tell legal moves."
+        "does not say which moves are legal."
     )
 
 
@@ -256,7 +256,7 @@ def test_every_difference_in_settings_is_a_note_with_the_values() -> None:
     assert notes[0] == (
         "these runs differ in max tokens, which may explain the difference (a: 16; b: 16; c: 32)"
     )
-    for what in ("reading", "wording", "the temperature that was used"):
+    for what in ("reading", "wording", "the temperature used"):
         assert any(f"differ in {what}, " in note for note in notes)
 
 
@@ -265,8 +265,8 @@ def test_an_experiment_notes_all_differences_except_its_efforts() -> None:
     runs = [played("a", settings=Settings(reasoning_effort=effort)) for effort in efforts]
     assert not group_notes(entries_of(runs))
     assert group_notes(entries_of([*runs, played("b", settings=Settings(0.0))])) == [
-        "these runs differ in the temperature that was used, which may explain the difference "
-        "(a effort low: 1; a effort high: 1; b its own effort: 0)"
+        "these runs differ in the temperature used, which may explain the difference (a effort "
+        "low: 1; a effort high: 1; b default effort: 0)"
     ]
 
 
@@ -292,7 +292,7 @@ def test_datasets_that_were_selected_in_other_ways_are_a_difference(
     dataset: Dataset, told: str
 ) -> None:
     [note] = differences_in_plan(pool_runs([played("a"), played("b", dataset=dataset)]))
-    assert note.startswith("these runs differ in how their datasets were selected")
+    assert note.startswith("these runs differ in the selection of their datasets")
     assert f"(a: shipped at temperature 0; b: {told})" in note
 
 
@@ -308,26 +308,26 @@ def test_runs_of_two_protocols_are_never_ranked_together() -> None:
 
 GIVEN, OF_A = Dataset("", "both.jsonl"), Dataset("a", "shipped")
 BUILT = Dataset("a", "built", asked=900)
-OWN = "On the positions that each pair shares of its own datasets"
+OWN = "Each pair on the positions that their own datasets share"
 
 
-UNFAIR = f"Each pair is compared only on positions where both have the habit; {UNION}."
+UNFAIR = f"Each pair is compared only on positions where both have the habit. {UNION}."
 
 
 @pytest.mark.parametrize(
     ("one", "other", "title", "hint"),
     [
-        ({"dataset": GIVEN}, {}, "All on one dataset: both.jsonl", ""),
+        ({"dataset": GIVEN}, {}, "All models on one dataset: both.jsonl", ""),
         (
             {"dataset": OF_A},
             {},
-            "All on one dataset: shipped, the dataset of a",
-            f"The positions were chosen for the habit of a; {UNION}.",
+            "All models on one dataset: shipped, the dataset of a",
+            f"The positions were chosen for the habit of a. {UNION}.",
         ),
         (
             {"dataset": OF_A},
             {"model": "a", "settings": Settings(0.0)},
-            "All on one dataset: shipped, the dataset of a",
+            "All models on one dataset: shipped, the dataset of a",
             "",
         ),
         ({"dataset": BUILT}, {"dataset": replace(BUILT, version="b")}, OWN, UNFAIR),
@@ -354,7 +354,7 @@ def test_notes_of_several_seeds_are_one_note_on_all_of_them() -> None:
     ]
     kept = replace(runs[0], notes=[*runs[0].notes, "every answer was kept"])
     [entry] = pool_runs([kept, *runs[1:]])
-    [note] = [n for n in entry.notes_of_runs if n.startswith("answers that name no move")]
+    [note] = [n for n in entry.notes_of_runs if n.startswith("answers without a move")]
     assert "198 truncated" in note
     assert "every answer was kept" in entry.notes_of_runs
     [alone] = pool_runs([kept])

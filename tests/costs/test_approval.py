@@ -44,7 +44,7 @@ def test_a_run_of_eight_dollars_stops_before_one_is_spent_and_goes_on_with_conse
     server: Loopback,
 ) -> None:
     run = partial(measure, server, model="priced", dataset="gpt-4-0314", n=290)
-    with pytest.raises(NeedsApproval, match="set --max-cost USD or a higher") as problem:
+    with pytest.raises(NeedsApproval, match="Set --max-cost USD or a higher") as problem:
         run()
     assert len(server.requests) == 20
     before = paid(server)
@@ -161,7 +161,7 @@ def test_an_experiment_is_told_what_is_cheaper_for_all_of_it(
     command = ("experiment", "--model", "priced", "--base-url", halves.url, "--quiet")
     where = ("--out", tmp_path, "--ask-above", "0.5", "--runs", 1, "--eval", evals)
     done = cdta(*command, *where, code=1)
-    assert f"; to save money, try {cheaper}; all answers so far are saved, set --max" in done.stderr
+    assert f"; to save money, try {cheaper}; all answers so far are saved. Set --max" in done.stderr
 
 
 def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped(
@@ -188,8 +188,8 @@ def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped(
             b"n\n",
             1,
             20,
-            b"cdta: stopped, as you did not approve the cost; all answers so far are saved, "
-            b"run the same command again to go on\r\n",
+            b"cdta: stopped because you did not approve the cost; all answers so far are saved. "
+            b"Run the same command again to continue\r\n",
         ),
     ],
 )

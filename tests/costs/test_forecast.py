@@ -95,7 +95,7 @@ def test_an_estimate_needs_no_key_and_states_what_it_rests_on() -> None:
     assert found.dataset.requests.low < 200 / 0.157
     assert 200 / 0.05 < found.dataset.requests.high < 19_841 * 2
     assert 150 < found.measuring.input_tokens.expected / 400 < 300
-    words = ("7.5%", "roughly", "if it replies at once", "50 tokens per second")
+    words = ("7.5%", "rough estimate", "without reasoning", "50 tokens per second")
     assert "% of positions, the median of the shipped datasets" in found.assumptions[0]
     assert all(word in on for word, on in zip(words[1:], found.assumptions[1:], strict=True))
     assert found.at_once and 4 < tokens_each(found.at_once) < 6 < 369 < tokens_each(found.total)
@@ -133,11 +133,11 @@ def test_finding_habits_and_measuring_may_take_different_efforts() -> None:
     found = planned("openai/o4-mini", n=10, reasoning_effort="high", select_effort="low")
     told = " ".join(found.assumptions)
     for step, name, tokens, words in (
-        (found.dataset, "finding the dataset", (647, 1_863), "647 to 1,863 tokens"),
+        (found.dataset, "building the dataset", (647, 1_863), "647 to 1,863 tokens"),
         (found.measuring, "measuring", (5_215, 6_537), "5,215 to 6,537 tokens"),
     ):
         assert tokens[0] < tokens_each(step) < tokens[1]
-        assert f"answers in {name}: {words}" in told
+        assert f"answers, {name}: {words}" in told
 
 
 def test_thinking_aloud_takes_two_requests_and_all_that_is_allowed() -> None:
@@ -177,7 +177,7 @@ def test_an_estimate_counts_what_is_asked_then_and_nothing_after_it(halves: Loop
     again, expected = estimate(replace(spec, n=40)), estimate(replace(spec, n=120))
     assert again.total.requests == exactly(0)
     assert again.assumptions == ()
-    assert "asked so far" in expected.assumptions[0]
+    assert "positions so far" in expected.assumptions[0]
     assert expected.assumptions[-1] == SAME_MODEL
     run(n=120)
     requests = expected.total.requests
@@ -204,7 +204,7 @@ def test_kept_answers_say_how_long_the_others_will_be(serve: Serve) -> None:
     assert cost(found.total).low < thinker.charged - charged < cost(found.total).high
     told = " ".join(found.assumptions)
     assert "of them reasoning, measured on 60 cached answers" in told
-    assert "input: as many tokens as in the cached answers" in told
+    assert "input: scaled to the tokens of the cached answers" in told
 
 
 def test_a_few_kept_answers_move_the_rate_of_hits_and_many_set_it(server: Loopback) -> None:
@@ -212,7 +212,9 @@ def test_a_few_kept_answers_move_the_rate_of_hits_and_many_set_it(server: Loopba
     for n in (1, 10, 90):
         measure(server, n=n, max_connections=1)
         told = planned("m", base_url=server.url, n=n + 5, max_connections=1).assumptions[0]
-        rate = re.search(r"special move in ([\d.]+)% of positions, by (\d+) of \2 asked", told)
+        rate = re.search(
+            r"special move in ([\d.]+)% of positions, from (\d+) of \2 positions", told
+        )
         assert rate
         rates.append(float(rate[1]))
     assert 7.5 < rates[0] < rates[1] < rates[2]
@@ -382,7 +384,7 @@ def test_what_is_wholly_kept_is_said_to_be(halves: Loopback) -> None:
     ]
     measure(halves, n=5)
     done = cdta("estimate", *where)
-    assert done.stdout == "m, all: nothing to ask, all answers are cached\n"
+    assert done.stdout == "m, all: no requests to send, because all answers are cached\n"
 
 
 def test_the_widest_table_fits_80_columns() -> None:
@@ -428,5 +430,5 @@ def test_the_user_may_give_the_price(server: Loopback) -> None:
 
 @pytest.mark.parametrize("price", ["5", "a,b", "1,2,3", "-1,2", "1,inf", ""])
 def test_a_price_that_is_none_is_refused(price: str) -> None:
-    with pytest.raises(InvalidInput, match=r"price must be IN,OUT, .* such as 2.5,10, not"):
+    with pytest.raises(InvalidInput, match=r"price must be IN,OUT .* such as 2.5,10, not"):
         Spec(price=price)

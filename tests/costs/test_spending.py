@@ -120,7 +120,7 @@ def test_a_model_that_begins_to_reason_is_stopped_near_the_limit_with_what_chang
     with pytest.raises(NeedsApproval, match=sentence) as problem:
         measure(server, price=(2, 20), dataset=dataset, n=60, **limits)
     assert server.charged / 50 <= 1 + in_flight(3_000) / 50
-    assert "set --max-cost USD or a higher --ask-above to continue" in str(problem.value)
+    assert "Set --max-cost USD or a higher --ask-above to continue" in str(problem.value)
 
 
 @pytest.mark.usefixtures("priced")

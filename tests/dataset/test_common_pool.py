@@ -46,10 +46,10 @@ def test_a_run_on_it_says_so_everywhere_and_goes_on_saying_so(serve: Serve, tmp_
     usual = measure(server, n=10)
     assert {sample.position.id for sample in now.samples} <= set.union(*HELD)
     assert (
-        now.dataset.provenance == f"built now from {now.dataset.asked} questions of the pool common"
+        now.dataset.provenance == f"built now from {now.dataset.asked} requests of the pool common"
     )
     assert not later.dataset.built_now
-    assert later.dataset.provenance.endswith("questions of the pool common")
+    assert later.dataset.provenance.endswith("requests of the pool common")
     assert "of 10 positions of the pool common under standard rules" in headline(now)
     assert "pool" not in headline(usual) + usual.dataset.provenance
     save_run(now, tmp_path / "run")
@@ -98,7 +98,7 @@ def test_nobody_is_ranked_across_pools(server: Loopback) -> None:
     other = measure(perfect, n=10, pool="common")
     with pytest.raises(InvalidInput, match="chosen from the default pool and the pool common"):
         compare(usual, common)
-    with pytest.raises(InvalidInput, match="measure all on one pool"):
+    with pytest.raises(InvalidInput, match="evaluate all models on one pool"):
         compare(given, common)
     compare(common, other)
     found = entries_of([usual, common, other])
@@ -129,4 +129,4 @@ def test_an_estimate_knows_how_much_more_often_it_is_hit() -> None:
     assert 2 * common.dataset.requests.expected < usual.dataset.requests.expected
     (told,) = [each for each in common.assumptions if each.startswith("dataset")]
     assert "the median of the shipped datasets (21." in told
-    assert "21.2 to 66.8%, each among the positions of the others" in told
+    assert "21.2 to 66.8%, each on the positions of the others" in told

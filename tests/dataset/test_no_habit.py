@@ -91,9 +91,9 @@ def test_a_model_without_the_habit_hears_so_after_some_hundred_questions(serve: 
     for done in (first, again):
         (sentence,) = done.stderr.splitlines()
         assert "in 0 of 248 positions" in sentence
-        assert "with 99% confidence the pool holds fewer than 500, half of the 1,000" in sentence
+        assert "with 99% confidence the pool contains fewer than 500, half of the 1,000" in sentence
         assert "the other 19,593 (" in sentence  # in tokens: nobody knows the price
-        assert " tokens); use --keep-looking to go on" in sentence
+        assert " tokens). Use --keep-looking to continue" in sentence
 
 
 def test_so_it_does_where_a_precision_is_wanted(serve: Serve) -> None:
@@ -101,7 +101,7 @@ def test_so_it_does_where_a_precision_is_wanted(serve: Serve) -> None:
     server = serve(without_habit)
     with pytest.raises(NoHabit, match="fewer than 189, half of the 378 wanted") as told:
         measure(server, precision=0.1)
-    assert str(told.value).endswith(" --precision to need fewer; all answers are saved")
+    assert str(told.value).endswith(" --precision to need fewer. All answers are saved")
     assert len(server.requests) < 1_000
     with pytest.raises(NoHabit, match="fewer than 30, half of the 60 wanted") as told:
         measure(server, precision=0.1, n=60, pool=FEW, fresh=True)

@@ -69,7 +69,7 @@ def test_a_damaged_pool_is_mined_again_and_that_is_said_once(
     assert [pool_of(rules="no-castling") for _ in range(2)] == [mined, mined]
     assert file.read_bytes() == whole
     assert list(home.glob("pools/*")) == [file]
-    assert caplog.messages == [f"the pool {file} is damaged; it is mined again"]
+    assert caplog.messages == [f"the pool {file} is damaged and is mined again"]
 
 
 def test_a_pool_that_cannot_be_kept_is_a_problem(home: Path) -> None:
@@ -89,7 +89,7 @@ class NothingNew(NoEnPassant):
 def test_rules_that_no_game_breaks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     some = rule_pool.shipped_games()[:50]
     monkeypatch.setattr(rule_pool, "shipped_games", lambda: some)
-    with pytest.raises(InvalidInput, match="nothing-new forbids no move of the games"):
+    with pytest.raises(InvalidInput, match="nothing-new forbids no move of the bundled games"):
         pool_of(rules=NothingNew())
 
 
@@ -97,7 +97,7 @@ def test_rules_that_no_game_breaks_are_refused(monkeypatch: pytest.MonkeyPatch) 
     ("options", "sentence"),
     [
         (["--rules", "queens-as-rooks"], "cdta selfplay --rules queens-as-rooks -o FILE"),
-        (["--rules", "no-castling"], "no plain engine plays no-castling: measure with --eval all"),
+        (["--rules", "no-castling"], "no standard engine plays no-castling; use --eval all"),
         (["--pool", "games"], "cdta selfplay --rules bishops-as-knights -o FILE"),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_bad_line_is_named_before_anything_is_asked_about_it(
 ) -> None:
     server = serve(lambda request: SPECIAL.get(moves_in(request), "g1f3"))
     for given in ("dataset", "pool"):
-        with pytest.raises(InvalidInput, match=r"positions.jsonl, line 10: 'g1f3' is no special"):
+        with pytest.raises(InvalidInput, match=r"positions.jsonl, line 10: 'g1f3' is not a"):
             measure(server, n=30, **{given: with_one_bad})
     assert ("e2e4", "e7e5") not in [moves_in(request) for request in server.requests]
 

@@ -144,7 +144,7 @@ def test_a_few_questions_may_fail(answered: int, most: int) -> None:
     for number, _ in enumerate(islice(search.requests(), answered + most)):
         search.observe(Answer("no move") if number < answered else FAILED)
     next(search.requests())
-    with pytest.raises(Incomplete, match=f"{most + 1} of the {answered + most + 1} questions"):
+    with pytest.raises(Incomplete, match=f"{most + 1} of the {answered + most + 1} requests"):
         search.observe(FAILED)
 
 

@@ -72,7 +72,7 @@ def test_two_models_are_measured_on_the_union_and_compared(tmp_path: Path) -> No
         command = ["run", "--model", "cdta/random", "--dataset", both, "-n", "20", "--quiet"]
         cdta(*command, "--reading", run.name, "--out", run, code=0)
     compared = cdta("compare", *runs, code=0)
-    assert f"All on one dataset: {both}" in compared.stdout.replace("\n", "")
+    assert f"All models on one dataset: {both}" in compared.stdout.replace("\n", "")
     assert "cdta dataset union" not in compared.stdout
     nowhere = cdta("dataset", "union", "gpt-4-0314", "-o", tmp_path, code=2)
     assert "is a directory" in nowhere.stderr

@@ -202,7 +202,7 @@ def test_a_position_may_be_given_as_fen_with_the_moves_before_it() -> None:
     [
         ({"fen": "nonsense"}, "not a position in FEN: 'nonsense'"),
         ({"moves": "e2e9"}, "e2e9"),
-        ({"moves": ["e2e4", "e2e4"]}, "moves no piece"),
+        ({"moves": ["e2e4", "e2e4"]}, "does not move a piece"),
         ({"rules": "no-such-rule"}, "unknown rules"),
         ({"fen": chess.STARTING_FEN, "moves": "hm"}, "not a move in UCI such as 'e2e4': 'hm'"),
     ],

@@ -65,11 +65,11 @@ def test_what_is_written_is_read_back(tmp_path: Path, name: str) -> None:
         ({"previous_moves": [], "next_filtered_moves": ["c8b7"]}, "'game_idx' is missing"),
         ({**GOOD, "next_filtered_moves": []}, "no special move"),
         ({**GOOD, "previous_moves": ["e2e5"]}, "move 1, 'e2e5', is not legal"),
-        ({**GOOD, "previous_moves": ["e2e4", "zz"]}, "move 2 is no UCI move"),
-        ({**GOOD, "previous_moves": ["e2e4", 7]}, "move 2 is no UCI move"),
+        ({**GOOD, "previous_moves": ["e2e4", "zz"]}, "move 2 is not a UCI move"),
+        ({**GOOD, "previous_moves": ["e2e4", 7]}, "move 2 is not a UCI move"),
         ({**GOOD, "next_filtered_moves": ["c8h3"]}, "'c8h3' is impossible there"),
-        ({**GOOD, "next_filtered_moves": ["g8f6"]}, "'g8f6' is no special move"),
-        (KING_INTO_CHECK, "'e2e3' is no special move: it is not one of the moves of bishops"),
+        ({**GOOD, "next_filtered_moves": ["g8f6"]}, "'g8f6' is not a special move"),
+        (KING_INTO_CHECK, "'e2e3' is not a special move: it is not one of the bishop moves"),
     ],
 )
 def test_a_bad_line_is_named_with_its_reason(tmp_path: Path, line: object, reason: str) -> None:

@@ -173,7 +173,9 @@ def test_history_may_be_legal_under_either_rule_set_but_not_a_mixture() -> None:
     standard, changed = ["e2e4", "e7e5", "f1c4"], ["f1g3", "e7e5", "g3f5"]
     assert board_after(standard, STANDARD, BISHOPS_AS_KNIGHTS).piece_at(chess.C4)
     assert board_after(changed, STANDARD, BISHOPS_AS_KNIGHTS).piece_at(chess.F5)
-    with pytest.raises(InvalidInput, match="move 3, 'f1c4', moves no piece of the side to move"):
+    with pytest.raises(
+        InvalidInput, match=("move 3, 'f1c4', does not move a piece of the side to move")
+    ):
         board_after(["f1g3", "e7e5", "f1c4"], STANDARD, BISHOPS_AS_KNIGHTS)
 
 
@@ -265,6 +267,6 @@ def test_a_special_move_is_of_the_kind_that_the_change_is_about() -> None:
     assert BISHOPS_AS_KNIGHTS.forbids(board, king) and BISHOPS_AS_KNIGHTS.forbids(board, bishop)
     assert not BISHOPS_AS_KNIGHTS.is_special(board, king)
     assert BISHOPS_AS_KNIGHTS.is_special(board, bishop)
-    assert BISHOPS_AS_KNIGHTS.affected_moves_label == "moves of bishops"
+    assert BISHOPS_AS_KNIGHTS.affected_moves_label == "bishop moves"
     assert BISHOPS_AS_KNIGHTS.affects(board, bishop)
     assert not BISHOPS_AS_KNIGHTS.affects(board, king)

@@ -163,7 +163,7 @@ def test_positions_are_few_a_game_and_even_over_the_strata(engine: SimpleEngine)
         ("standard", "standard forbids no move"),
         ("bishops-as-queens", "bishops-as-queens forbids no move"),
         ("rooks-as-queens", "rooks-as-queens forbids no move"),
-        ("no-castling", "one piece moves as another, not no-castling"),
+        ("no-castling", "one piece moves like another, not no-castling"),
     ],
 )
 def test_rules_that_forbid_nothing_or_swap_nothing_are_refused(key: str, reason: str) -> None:
@@ -324,9 +324,9 @@ PLAYING = (
 @pytest.mark.parametrize(
     ("reply", "code", "problem"),
     [
-        ("", 2, "engine is no UCI engine"),
-        ("exit 3", 1, "broke down"),
-        ("echo bestmove e2e4", 1, "broke down"),
+        ("", 2, "engine is not a UCI engine"),
+        ("exit 3", 1, "failed"),
+        ("echo bestmove e2e4", 1, "failed"),
     ],
 )
 def test_an_engine_that_is_none_or_breaks_down_ends_in_one_sentence(

@@ -227,8 +227,8 @@ def test_answers_are_not_scored_under_other_rules(measured: EvalLog, tmp_path: P
     done = CliRunner().invoke(inspect, ["score", measured.location, *options])
     assert done.exit_code == 2
     assert done.output.splitlines()[-1] == (
-        "Error: these answers were given under bishops-as-knights, so they cannot be scored under "
-        "'nonsense': leave out -S rules"
+        "Error: these answers were given under bishops-as-knights, so they cannot be scored "
+        "under 'nonsense'; leave out -S rules"
     )
 
 

@@ -205,9 +205,9 @@ def test_a_placebo_that_moves_the_habit_leaves_no_claim_about_the_rule(perfect: 
     assert placebo.low > 0 and corrected.high < 0
     (note,) = [note for note in run.notes if "placebo" in note]
     assert note == (
-        "the placebo alone changed the habit (95% interval of placebo_impact_factor: "
-        f"{placebo.low:.3f} to {placebo.high:.3f}), so corrected_impact_factor and "
-        "specific_impact_factor do not show the effect of the rule"
+        "the placebo alone changed the habit (95% interval of its impact factor: "
+        f"{placebo.low:.3f} to {placebo.high:.3f}), so the corrected impact factor and "
+        "the specific impact factor do not show the effect of the rule"
     )
     assert unclaimed(run.results) == ("corrected_impact_factor", "specific_impact_factor")
     assert not [note for note in perfect.notes if "placebo" in note]
@@ -382,7 +382,7 @@ def test_no_or_few_controls_are_noted(tmp_path: Path) -> None:
     assert run.results.metrics["collateral_change"] is None
     assert run.results.metrics["specific_impact_factor"] is None
     assert run.results.metrics["corrected_impact_factor"] is not None
-    assert any("no control positions, so collateral_change and" in note for note in run.notes)
+    assert any("no control positions, so the collateral change and" in note for note in run.notes)
     few = diagnosed(PERFECT, n=30, pool=mixed_pool(tmp_path / "pool.jsonl", 30, 5))
     assert 0 < len(few.controls) <= 5
     (note,) = [note for note in few.notes if "control" in note]

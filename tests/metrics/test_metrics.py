@@ -201,7 +201,7 @@ def test_reading_exactly_is_noted_where_it_would_differ() -> None:
         (p, {"standard": Answer(f"**{p.special_moves[0]}**"), "changed": Answer("")})
         for p in POOL[:3]
     ]
-    told = "read exactly, as the original does, predicted_move_proportion would be 0.000"
+    told = "exact reading would change “Special move, standard rules” from 1.000 to 0.000"
     assert any(note.startswith(told) for note in run_of(said).notes)
 
 

@@ -181,7 +181,7 @@ def test_rule_uptake_is_not_earned_by_temperature() -> None:
         ([(*KEPT, 200)], "no evidence that it follows the new rule"),
         (
             [("legal", "special", 99), (*KEPT, 1)],
-            "breaks the new rule more often after",
+            "breaks the new rule more often when",
         ),
         ([("legal", "legal", 5)], "None of its moves under standard rules breaks the new rule"),
         ([(*KEPT, 1)], "of 1 position under"),
@@ -195,7 +195,7 @@ def test_the_headline_claims_no_more_than_the_samples(
 
 def test_where_no_sample_is_whole_nothing_is_said_of_the_habit() -> None:
     run = planned(("special", "error", 1), ("legal", "error", 1), ("error", "error", 1))
-    told = "was asked about 3 positions, and none has an answer to every question."
+    told = "was asked about 3 positions, but answered all requests for none of them."
     assert headline(run) == f"{run.version} {told}"
     assert run.notes[0] == "left out 3 samples without an answer, so nothing is left to measure"
     (unreached,) = on_precision(3, run.results, replace(run.plan, precision=0.1))

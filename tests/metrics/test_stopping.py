@@ -218,7 +218,7 @@ def test_where_it_ends_before_it_says_so_and_how_far_it_came(server: Loopback) -
         "the target precision of 0.01 was not reached: after 60 samples, the 95% interval "
         "extends 0."
     )
-    assert limited.notes[0].endswith("; -n allows no more samples, and a larger -n continues")
+    assert limited.notes[0].endswith("; -n allows no more samples; use a larger -n to continue")
     ended = measured(server, drops_half, pool=positions(70), precision=0.01)
     assert FIRST_LOOK < len(ended.samples) < 70
     assert ended.notes[0].endswith("; there are no more positions")
@@ -264,7 +264,7 @@ def test_runs_of_one_model_are_one_whatever_their_precision(
     assert both.results.intervals[IMPACT] == wider
     assert not any("there are no more positions" in note for note in both.notes)
     (entry,) = entries_of([plain, fine])
-    assert entry.notes[0] == "stopped at a precision of 0.15; intervals allow for that"
+    assert entry.notes[0] == "stopped at a precision of 0.15; intervals allow for it"
     assert rescored(fine, fine.plan.reading).notes == fine.notes
     (first, *_) = comparisons_of([fine, other])
     (usual, *_) = comparisons_of([as_if_all_were_measured(each) for each in (fine, other)])
@@ -280,13 +280,13 @@ def test_commands_say_what_was_asked_for_and_take_no_run_of_another_precision(
     whom = ("--base-url", server.url, "--model", "m", "--quiet")
     done = cdta("run", *whom, "--precision", 0.1, "--out", tmp_path / "run", code=0)
     assert "note: stopped at the target precision of 0.1: after 50 samples" in done.stdout
-    assert "0.1 asked for" in (tmp_path / "run" / "report.html").read_text()
+    assert "within ±0.1" in (tmp_path / "run" / "report.html").read_text()
     command = ("experiment", *whom, "--runs", 1, "--eval", "all", "--out", tmp_path / "out")
     cdta(*command, "--precision", 0.1, code=0)
     before = len(server.requests)
     cdta(*command, "--precision", 0.1, code=0)
     refused = cdta(*command, "--precision", 0.05, code=1)
-    assert "holds a run that differs in precision; give --out a new folder" in refused.stderr
+    assert "contains a run that differs in precision; give --out a new folder" in refused.stderr
     assert len(server.requests) == before + 1  # is it the same model?
 
 
@@ -357,4 +357,4 @@ def test_it_waits_while_unusable_answers_leave_the_impact_factor_open(server: Lo
     assert as_scored and value is not None
     assert max(value - as_scored.low, as_scored.high - value) < 0.15 < reach(silent)
     assert silent.notes[0].startswith("the target precision of 0.15 was not reached: after 150 ")
-    assert silent.notes[0].endswith("answers that name no move widen the interval")
+    assert silent.notes[0].endswith("answers without a move widen the interval")

@@ -282,7 +282,7 @@ def test_a_dry_run_records_nothing_and_the_log_can_go_to_a_file(
 def test_a_flag_without_meaning_says_so_once() -> None:
     unused = ("--http-batch-size", 8, "--http-run-url", "http://nowhere", "--max_samples", 2)
     done = oaieval("cdta/random", DIAGONAL, "--visible", "--no-local-run", *unused, code=0)
-    said = [line for line in logged(done) if "no meaning here" in line]
+    said = [line for line in logged(done) if "no effect here" in line]
     assert [line.split()[0] for line in said] == ["--no-local-run", "--visible"]
 
 

@@ -64,7 +64,7 @@ def test_headers_are_sent_from_the_environment_too_and_are_written_nowhere(
 @pytest.mark.parametrize(
     ("header", "sentence"),
     [
-        (SECRET, "a header is given as NAME=VALUE or NAME=env:VARIABLE; one has no ="),
+        (SECRET, "a header must be NAME=VALUE or NAME=env:VARIABLE; one has no ="),
         (f"a b={SECRET}", "'a b' cannot be the name of a header"),
         (f"X={SECRET}\n", "the header X contains characters"),
         ("X=env:NOT_THERE", "the header X needs the variable NOT_THERE, which is not set"),
@@ -93,8 +93,8 @@ def test_no_redirect_is_followed(server: Loopback, status: int, own: bool) -> No
         answer(base_url=first.url, **options)
     address = first.url.replace("/v1", "/v2/") if own else server.url
     assert str(problem.value) == (
-        f"{first.url} redirects to {address}, which got no request; "
-        "if you trust it, give it as --base-url"
+        f"{first.url} redirects to {address}; no request was sent there. If you trust it, use it "
+        "as --base-url"
     )
     assert server.requests == [] and len(first.requests) == 1
 

@@ -30,7 +30,7 @@ def test_the_url_of_an_api_call_is_refused_with_that_of_the_server(path: str, qu
     given = server.replace("/v1", f"/v1{path}")
     for options in (("--base-url", given), ("--base-url", given, "--model", "m")):
         assert refused(*options) == (
-            f"{given!r} is the address of one API call; give that of the server: {server}"
+            f"{given!r} is the address of an API call; give that of the server: {server}"
         )
 
 
@@ -126,7 +126,7 @@ def test_a_server_that_only_streams_gets_one_request(
 
     server = serve(habit, fault=stream)
     done = cdta("run", "--base-url", server.url, "--quiet", code=1)
-    assert f"{server.url} streams only ({said}" in done.stderr
+    assert f"{server.url} only streams ({said}" in done.stderr
     assert """try --extra-body '{"stream": false}'""" in done.stderr
     assert len(server.requests) == 1
     cdta("run", "--base-url", server.url, *DATASET, code=1)

@@ -67,13 +67,13 @@ def test_the_question_is_shown_on_standard_error(
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.count(BISHOPS_AS_KNIGHTS.statement) == 1  # the task is told once
-    assert shown.err.count("Bishops move as knights do. Moves so far:") == 2
+    assert shown.err.count("Bishops move like knights. Moves so far:") == 2
     board = chess.Board("rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w - - 0 1")
     assert draw_board(board) in shown.err
 
 
-NO_MOVE = "{!r} names no move there"
-NOT_YOURS = "{!r} moves no piece of yours: White has none on "
+NO_MOVE = "{!r} is not a move there"
+NOT_YOURS = "{!r} does not move your piece: White has none on "
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_a_reply_without_a_move_is_what_its_end_says(stop_reason: str, outcome: 
         (ModelOutput(model="m", error="overrun"), "overrun"),
         (ModelOutput(model="m", choices=[]), "a reply without choices"),
         (said("", "unknown"), "an empty reply that ended for an unknown reason"),
-        (said("e2e4", tokens=-20), "an impossible reply"),
+        (said("e2e4", tokens=-20), "an invalid reply"),
     ],
 )
 def test_an_output_that_is_no_answer_may_be_billed(output: ModelOutput, words: str) -> None:

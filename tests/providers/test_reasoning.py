@@ -99,7 +99,7 @@ def test_thinking_is_turned_off_in_the_way_that_works(serve: Serve) -> None:
 
 def test_a_model_that_cannot_but_think_is_not_measured_as_if_it_did_not(serve: Serve) -> None:
     server = serve(Thinker(perfect))
-    with pytest.raises(InvalidInput, match="thinks although --reasoning-effort none"):
+    with pytest.raises(InvalidInput, match="reasons despite --reasoning-effort none"):
         measure(server, n=6, reasoning_effort="none")
     assert len(server.requests) == 5
 

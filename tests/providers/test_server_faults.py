@@ -157,7 +157,7 @@ def test_a_server_that_dies_ends_the_run_with_a_sentence_and_the_answers_saved()
 
     with (
         serving(wavering, fault=dead) as server,
-        pytest.raises(Incomplete, match=r"m stopped answering .* run the same command again"),
+        pytest.raises(Incomplete, match=r"m stopped answering .* Run the same command again"),
     ):
         measured(server, 100, max_connections=4)
     answered = 60

@@ -66,8 +66,8 @@ def test_three_models_with_three_seeds_take_one_row_a_pair_below_the_verdict() -
     lines = text.splitlines()
     assert squeezed(text).startswith(
         "alpha adapts most; its lead over beta is significant: 25.0 points, p < 0.001; gamma's "
-        "drop is off-task replies: 59% of its answers contain no move. All on one dataset: "
-        "both.jsonl"
+        "drop is off-task replies: 59% of its answers contain no move. All models on one "
+        "dataset: both.jsonl"
     )
     assert len(lines) < 40
     assert max(map(len, lines)) <= 80
@@ -77,7 +77,7 @@ def test_three_models_with_three_seeds_take_one_row_a_pair_below_the_verdict() -
         "alpha over gamma 600 +65.0 [-1.0, +68.7] 0.607 inconclusive -6.0",
         "beta over gamma 600 +40.0 [-26.7, +44.0] 1.000 inconclusive +19.0",
     ]
-    assert squeezed(text).count("note: gamma: answers that name no move") == 1
+    assert squeezed(text).count("note: gamma: answers without a move") == 1
     assert "gamma (!)    3 600 " in text
 
 
@@ -95,7 +95,7 @@ def test_models_on_datasets_of_their_own_get_advice() -> None:
         for name in ("a", "b")
     ]
     text = squeezed(shown(ranking_of(own)))
-    assert "On the positions that each pair shares of its own datasets" in text
+    assert "Each pair on the positions that their own datasets share" in text
     assert "`cdta dataset union A B -o both.jsonl`" in text
 
 
@@ -142,14 +142,14 @@ def test_the_page_tells_the_same_in_the_same_order() -> None:
         "alpha adapts most; its lead over beta is significant",
         "alpha over beta 600 +25.0 +21.7 to +28.6 &lt; 0.001 significant",
         "beta over gamma 600 +40.0 −26.7 to +44.0 1.000 inconclusive",
-        "Too many answers name no move to tell whether gamma and alpha differ",
-        "All on one dataset: both.jsonl",
-        "Each model alone",
+        "Too many answers contain no move to tell whether gamma and alpha differ",
+        "All models on one dataset: both.jsonl",
+        "Each model on",
         "0.65 [ 0.61 , 0.69 ]",
         "gamma (!)",
         "59.0% no move",
-        "gamma: answers that name no move",
-        "How it was made",
+        "gamma: answers without a move",
+        "Methods",
         "2026-01-01",
         "wording default; reading lenient; temperature 1; max tokens 16; protocol 3",
         "1,800 in 9 runs",

@@ -1,4 +1,4 @@
-"""The thinking curve: what a planted model yields with effort is measured exactly, and drawn."""
+"""Reasoning tokens by effort: what a planted model yields is measured exactly, and drawn."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -135,7 +135,7 @@ def test_another_effort_may_select(server: Loopback, tmp_path: Path) -> None:
     asked = [request["reasoning_effort"] for request in server.requests]
     assert asked.count("none") == 2 * N < asked.count("low")
     _, failures = runs_and_failures(server, tmp_path, efforts=efforts)
-    assert "holds a run that differs in select effort" in str(failures["yielding"])
+    assert "contains a run that differs in select effort" in str(failures["yielding"])
 
 
 def test_an_experiment_that_was_stopped_goes_on_where_it_was(
@@ -154,7 +154,7 @@ def test_an_experiment_that_was_stopped_goes_on_where_it_was(
     efforts = ("--model", "yielding", "--reasoning-effort", ",".join(EFFORTS))
     stopped = measure(server, tmp_path, *efforts)
     assert stopped.returncode == 1
-    assert "not everything could be measured: yielding: " in stopped.stderr
+    assert "some runs failed: yielding: " in stopped.stderr
     assert sorted(effort for _, effort in table(tmp_path)) == ["low", "none"]
     assert (tmp_path / "curve-all-bishops-as-knights.png").exists()
     server.fault, before = answer, len(server.requests)
@@ -176,7 +176,7 @@ def test_runs_that_exist_give_the_same_curve_and_one_effort_gives_none(
     printed = cdta("experiment", "--plots-only", high, "--out", one)
     assert not list(one.glob("curve*"))
     assert "effort" not in printed.stdout
-    assert " thinks" in printed.stdout
+    assert " reasons" in printed.stdout
 
 
 def test_several_rules_have_a_dataset_each_and_share_what_is_asked_alike(

@@ -77,7 +77,7 @@ GUESSING = "(0 = guessing, 1 = always right)."
 QUESTIONS = (
     "Does it know the rule?",
     "Does it stop?",
-    "Is it the rule, or any change of the prompt?",
+    "Is it the rule, or any change to the prompt?",
     "Is it this habit, or all play?",
 )
 
@@ -100,8 +100,8 @@ def answers(run: Run) -> list[str]:
             COUNTS,
             "Yes, it can tell legal from illegal moves under the new rule: "
             f"J = 0.92 {{J}} {GUESSING}",
-            "Where it knows the rule, it plays the forbidden move in 31% {known} of the positions; "
-            "where it does not, in 80% {unknown}.",
+            "Where it knows the rule, it plays the forbidden move in 31% {known} of the "
+            "positions. Where it does not, it does so in 80% {unknown}.",
         ),
         (
             {(True, True): 10, (True, False): 30},
@@ -151,9 +151,12 @@ def test_the_first_answers_say_whether_it_knows_and_whether_it_stops(
 def test_the_last_answers_say_whether_it_is_the_rule_and_this_habit(typical: Run) -> None:
     *_, rule, habit = answers(typical)
     assert rule.startswith("It is the rule: a placebo rule, which leaves the habit legal, changes ")
-    assert " it by 0% [" in rule and "; the new rule, compared with that, by -65% [" in rule
-    at_controls = "at 8 control positions, where the usual move stays legal, it plays that in 100%"
-    assert habit.startswith(f"No change of other play was found: {at_controls} under standard")
+    assert (
+        " it by 0% [" in rule
+        and (". Compared with that, the new rule changes it by -65% [") in rule
+    )
+    at_controls = "at 8 control positions, where the usual move stays legal, it plays it in 100%"
+    assert habit.startswith(f"No change in other play was found: {at_controls} under standard")
     assert habit.endswith(" and in 75% under the new rule.")
     *_, rule, habit = answers(diagnosed({(True, True): 40}, ()))
     assert rule.startswith("No effect of either was found: a placebo rule")
@@ -181,7 +184,7 @@ def test_where_the_placebo_moved_the_habit_nothing_is_claimed_about_the_rule(typ
         plan_of(40, OF_DIAGNOSIS),
         [control(p, "special") for p in POOL[500:508]],
     )
-    warning = "Not the effect of the rule: the placebo alone moved the habit."
+    warning = "Not the effect of the rule: the placebo alone changed the habit."
     assert page(moved).count(warning) == 2 and warning not in page(typical)
     assert "so the rule may not be the cause" in headline(moved)
     # What the placebo changes at controls counts, too, even if the rule adds nothing to it.

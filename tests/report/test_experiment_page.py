@@ -126,7 +126,7 @@ def test_the_page_says_what_was_tested_before_the_verdict(
     assert title == page.title() == told["title"]
     assert title == "Do yielding and stubborn follow a new chess rule?"
     text = page.locator("header").inner_text()
-    assert "positions from chess games" in text and "Rule uptake says how often" in text
+    assert "positions from chess games" in text and "Rule uptake is how often" in text
     run = load_run(next(experiment.glob("*/run.json")).parent)
     assert page.locator("header pre").all_inner_texts() == [c.text for c in run.plan.conditions]
     assert page.locator("header .board use").count() > 20
@@ -148,7 +148,7 @@ def test_a_title_and_several_rules_are_shown_once(tmp_path: Path) -> None:
     text = experiment_page(ranked, build_document(ranked, tmp_path, "Habits <b>"))
     assert "<h1>Habits &lt;b&gt;</h1>" in text
     assert text.count('class="rule"') == 1
-    assert text.count("All on one dataset") == 1
+    assert text.count("All models on one dataset") == 1
     assert text.count("<blockquote>") == 2
     assert text.count('class="plot on-wide"') == 1
 

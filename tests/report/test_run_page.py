@@ -198,7 +198,7 @@ def test_a_third_condition_is_everywhere_on_the_page(
     page_of: Callable[[str], Path], open_page: Opener
 ) -> None:
     opened = open_page(page_of("three"))
-    assert "asked 3 times" in opened.text("#moved")
+    assert "3 times" in opened.text("#moved")
     columns = opened.page.locator(".outcomes thead th").all_text_contents()
     assert columns == ["outcome", "meaning", "standard", "changed", "half told"]
     assert opened.text("[data-outcome='half_told.special']") == "1"
@@ -260,7 +260,7 @@ def test_filters_and_search_narrow_the_samples(
     opened.page.select_option("[name=standard]", "special")
     opened.expect_place("1 of 250")
     opened.page.fill("[name=move]", "z9")
-    opened.expect_place("none matches")
+    opened.expect_place("no match")
     assert opened.page.locator("#samples .board").is_hidden()
     special = [(s.position.board(), s.position.special_moves[0]) for s in habitual.samples]
     opened = open_page(habitual_page)
@@ -385,7 +385,7 @@ def test_the_list_is_there_before_it_is_scrolled_to_and_on_paper(
     tops = rows.evaluate_all("all => all.map(row => row.getBoundingClientRect().top)")
     paper = opened.page.locator(".list").bounding_box()
     assert paper and all(paper["y"] <= top < paper["y"] + paper["height"] for top in tops)
-    assert opened.text(".on-paper").endswith("outcomes: 1,000 of 1,000 samples.")
+    assert opened.text(".on-paper").startswith("1,000 of 1,000 samples, each with")
 
 
 @pytest.mark.parametrize("eval", get_args(Eval))
@@ -473,16 +473,16 @@ def test_thoughts_are_folded_beside_the_board_and_samples_are_found_by_them(
     thoughts = opened.page.locator("article.changed details pre")
     assert thoughts.is_hidden()
     summary = "article.changed details summary"
-    assert opened.text(summary) == "Thoughts: 1,200 tokens, with the special move"
+    assert opened.text(summary) == "Reasoning: 1,200 tokens, mentions the special move"
     opened.page.click(summary)
     assert thoughts.is_visible()
     special = notate(position.board(), position.special_moves[0])
     assert thoughts.text_content() == f"Once **{special}**!"
     opened.page.keyboard.press("ArrowRight")
-    assert opened.text(summary) == "Thoughts: 50 tokens"
+    assert opened.text(summary) == "Reasoning: 50 tokens"
     assert thoughts.text_content() == "Nothing."
     options = opened.page.locator("[name=thoughts] option").all_text_contents()
-    assert options == ["any thoughts", "thought of the special move (4)", "thought longer (6)"]
+    assert options == ["any reasoning", "mentions the special move (4)", "longer reasoning (6)"]
     opened.page.select_option("[name=thoughts]", "special")
     opened.expect_place("1 of 4")
     opened.page.select_option("[name=thoughts]", "longer")
@@ -521,7 +521,7 @@ def test_thoughts_that_are_counted_and_not_shown_are_told_of(
     run = run_of([pair(POOL[0], "a2a3", thinking("", "a2a3", 70))])
     opened = open_page(saved(run, tmp_path))
     assert opened.page.locator("article.changed details").is_hidden()
-    assert opened.text("article.changed .remark").endswith(" 72 out, 70 of them thoughts")
+    assert opened.text("article.changed .remark").endswith(" 72 out, 70 of them reasoning")
     assert opened.text("article.standard .remark") == "stop, 0 tokens in, 0 out"
 
 
@@ -546,14 +546,16 @@ def test_long_texts_are_cut_in_the_middle_and_say_so(tmp_path: Path, open_page: 
     shown = opened.text("article.standard > pre")
     assert shown.startswith("a" * 1_500 + "…")
     assert shown.endswith("…" + visible('<"\n\u202e') * 375)
-    assert "4,000 characters are left out here" in shown
+    assert "4,000 characters omitted" in shown
     shown = opened.text("article.changed details pre")
     assert shown.startswith("a" * 1_500 + "…")
-    assert "57,011 characters are left out here" in shown
+    assert "57,011 characters omitted" in shown
     assert opened.page.locator(".pointer").all_text_contents() == ["g1f3"]
-    assert opened.text("article.changed summary") == "Thoughts: 9 tokens, with the special move"
+    assert (
+        opened.text("article.changed summary") == "Reasoning: 9 tokens, mentions the special move"
+    )
     fine = " ".join(opened.text("#samples .fine").split())
-    assert "Replies and thoughts are shown" in fine and "longer than 3,000 characters" in fine
+    assert "Replies and reasoning are shown" in fine and "longer than 3,000 characters" in fine
 
 
 def test_a_thousand_samples_with_long_thoughts_stay_below_ten_megabytes() -> None:
@@ -602,7 +604,7 @@ def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(
     asked = [pair(p, p.special_moves[0], p.special_moves[-1]) for p in positions]
     opened = open_page(saved(run_of(asked, plan_of(50, eval="all_diagonal")), tmp_path))
     assert opened.text(".lede").startswith("model-1 moves a bishop diagonally in 100% of 50")
-    assert "earlier moves of bishops" in opened.text("#where")
+    assert "earlier bishop moves" in opened.text("#where")
     for position in positions[:5]:
         arrows = opened.page.locator("#samples .board polygon.special").count()
         assert arrows == len(position.special_moves)
@@ -630,7 +632,7 @@ def test_runs_with_little_in_them_have_a_page(
     position = Position(1, (), ("f1b5",))
     opened = open_page(saved(run_of([pair(position, *both) for both in answers]), tmp_path))
     assert opened.text(".tile .value >> nth=1") == "–"
-    opened.expect_place(f"1 of {len(answers)}" if answers else "none matches")
+    opened.expect_place(f"1 of {len(answers)}" if answers else "no match")
 
 
 @pytest.mark.parametrize("name", ["habitual", "three", "thoughtful", "other_bishop_moves"])

@@ -162,7 +162,7 @@ def test_another_seed_sends_new_requests_and_the_same_seed_none(server: Loopback
     ("reply", "finish_reason", "sentence", "most"),
     [
         ("Let me think about this", "length", r"raise --max-tokens \(now", MIN_ANSWERS),
-        ("Lovely!", "stop", "name no move; the last one was 'Lovely!'", 2 * MIN_ANSWERS),
+        ("Lovely!", "stop", "contain no move; the last one was 'Lovely!'", 2 * MIN_ANSWERS),
     ],
 )
 def test_useless_answers_stop_the_run_early(
@@ -182,10 +182,11 @@ CUT_OFF, EMPTY = Answer("Let me", "length"), Answer(" ")
     [
         ([CUT_OFF], "were cut off before a move; raise --max-tokens (now 16)"),
         ([CUT_OFF, EMPTY], "were empty (10) or cut off before a move; raise --max-tokens (now 16)"),
-        ([EMPTY], "were empty, and no limit cut them off"),
+        ([EMPTY], "were empty without reaching a token limit"),
         (
             [replace(EMPTY, reasoning="So a2a3.")],
-            "were empty, and no limit cut them off; the last one was reasoning only: 'So a2a3.'",
+            "were empty without reaching a token limit; the last one was reasoning only: 'So "
+            "a2a3.'",
         ),
     ],
 )
@@ -277,7 +278,7 @@ def test_a_server_that_fails_at_the_first_question_is_asked_no_other(
 
 
 @pytest.mark.parametrize(
-    ("version", "problem"), [("m", "holds no positions"), ("", "needs the name of a model")]
+    ("version", "problem"), [("m", "contains no positions"), ("", "needs the name of a model")]
 )
 def test_nothing_is_no_dataset_and_nobody_has_none(
     version: str, problem: str, tmp_path: Path

@@ -17,7 +17,7 @@ from testing import Body, Loopback, Serve, cdta, habit, needs_posix, oaieval
 Early = Callable[[int, Path], int | None]
 """What a server does at its request of a number, with the folder of the run: a status, or none."""
 MEASURING = ("--eval", "all_diagonal", "-n", 30)
-NOTHING = "a fresh run keeps no answers, so it can only begin anew"
+NOTHING = "a --fresh run saves no answers, so it has to start over"
 
 
 def dies(number: int, out: Path) -> int | None:
@@ -44,7 +44,7 @@ def takes_the_place(number: int, out: Path) -> None:
     [
         (dies, MEASURING, "m stopped answering"),
         (fails_now_and_then, MEASURING, "samples have no answer"),
-        (fails_now_and_then, ("-n", 60), "questions to find a dataset have no answer"),
+        (fails_now_and_then, ("-n", 60), "requests to build the dataset have no answer"),
         (lambda *_: None, (*MEASURING, "--price", "9,9", "--max-cost", "0.05"), "--max-cost"),
         pytest.param(is_stopped, MEASURING, "cdta: stopped;", marks=needs_posix),
         (takes_the_place, MEASURING, "cannot write the run to"),
@@ -69,7 +69,7 @@ def test_a_run_that_ends_early_says_what_is_saved_and_nothing_else(
 
 
 @pytest.mark.parametrize(
-    ("fresh", "advice"), [(True, "set TMPDIR"), (False, "what was saved before is safe")]
+    ("fresh", "advice"), [(True, "set TMPDIR"), (False, "earlier answers are safe")]
 )
 def test_the_error_of_a_full_disk_names_that_disk(fresh: bool, advice: str) -> None:
     with open_store(fresh=fresh) as store:
@@ -82,7 +82,7 @@ def test_a_record_that_cannot_be_written_says_so_too(tmp_path: Path) -> None:
     path = tmp_path / "record.jsonl"
     spec = record_spec("m", "cant_do_that_anymore.all", {}, "")
     for cached, told in (
-        (True, "saved, run the same command again with another"),
+        (True, "saved. Run the same command again with another"),
         (False, NOTHING),
     ):
         recorder = Recorder(path, spec, cached=cached)

@@ -108,7 +108,7 @@ def test_another_checkpoint_is_refused_before_anything_is_spent_and_the_sentence
     done = cdta(*command, code=1)
     assert len(server.requests) == asked + 2 + 2 * REPEATS
     (line,) = done.stderr.strip().splitlines()
-    assert line.startswith("cdta: m seems to have changed since its answers were cached (at ")
+    assert line.startswith("cdta: m seems to have changed since its answers were cached (its ")
     assert "--fresh" in line and "--tag NAME" in line
     cdta(*command, "--fresh", "--quiet", code=1)  # no habit, and that is the truth
     server.respond = habit
@@ -118,7 +118,7 @@ def test_another_checkpoint_is_refused_before_anything_is_spent_and_the_sentence
 def test_a_lone_cached_answer_is_requested_twice(server: Server) -> None:
     measured(server, pool=positions(1), n=1)
     asked, server.respond = len(server.requests), adapting
-    with pytest.raises(UserError, match=r"it said 'f1b5' then, '[a-h]\d[a-h]\d' now"):
+    with pytest.raises(UserError, match=r"answer was 'f1b5', now '[a-h]\d[a-h]\d'"):
         measured(server, pool=positions(1), n=1)
     assert len(server.requests) == asked + 2 + 2 * REPEATS
 
@@ -182,7 +182,7 @@ def test_a_name_that_stands_for_another_version_now_is_refused(
     moves: Callable[[Server], None], requests: int, server: Server
 ) -> None:
     server.model = "alias-2024"
-    with pytest.raises(UserError, match="'alias-2024' answered then, 'alias-2025' does now"):
+    with pytest.raises(UserError, match="'alias-2024', now 'alias-2025'"):
         moves(server)
     assert len(server.requests) == requests
     server.respond, server.model = adapting, "alias-2024"  # above temperature 0 no text says much
@@ -238,7 +238,7 @@ def test_without_a_network_a_fully_cached_run_works_and_has_one_note() -> None:
         first = measured(server)
     again = measured(server)
     assert again.samples == first.samples
-    (note,) = [note for note in again.notes if "is still the same model" in note]
+    (note,) = [note for note in again.notes if "whether the model has changed" in note]
     assert "no server answers" in note
     with pytest.raises(UserError, match="no server answers") as problem:
         measured(server, n=N + 1)

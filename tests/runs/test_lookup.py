@@ -85,15 +85,15 @@ def test_where_one_is_wanted_several_are_named_and_no_more_than_five(
 ) -> None:
     for name in ("alpha", "mine"):
         with pytest.raises(
-            InvalidInput, match=rf"'{name}' may be any of \d runs, name one: .*alpha-all-"
+            InvalidInput, match=rf"'{name}' matches \d runs; name one: .*alpha-all-"
         ):
             find_run(name)
     for number in range(5):
         made("many", number + 10)
-    with pytest.raises(InvalidInput, match=r"any of 5 runs, name one: ([^,]+, ){4}[^,]+many-all$"):
+    with pytest.raises(InvalidInput, match=r"matches 5 runs; name one: ([^,]+, ){4}[^,]+many-all$"):
         find_run("many")
     with pytest.raises(
-        InvalidInput, match=r"any of 10 runs, name one: ([^,]+, ){4}[^,]+ and 5 more$"
+        InvalidInput, match=r"matches 10 runs; name one: ([^,]+, ){4}[^,]+ and 5 more$"
     ):
         find_run("a")
 

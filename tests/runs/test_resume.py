@@ -58,7 +58,7 @@ def test_one_signal_saves_what_is_in_flight_and_says_how_to_go_on(
         process = process_of(*options(server, tmp_path / "out"))
         _, errors = process.communicate(timeout=60)
         assert process.returncode in (1, 130)
-        assert "run the same command again to go on" in errors
+        assert "Run the same command again to continue" in errors
         assert "Traceback" not in errors
         assert len(server.requests) < 50 + MOST_OPEN
         server.fault = None

@@ -64,11 +64,14 @@ def test_a_run_is_read_back_as_it_was(run: Run, folder: Path) -> None:
             lambda facts: facts["conditions"][1].update(form="no"),
             "a condition: 'no'",
         ),
-        (lambda facts: facts.pop("wording"), "lacks the key 'wording'"),
-        (lambda facts: facts["outcomes"]["changed"].update(special=7), "has other outcomes than"),
+        (lambda facts: facts.pop("wording"), "is missing the key 'wording'"),
+        (
+            lambda facts: facts["outcomes"]["changed"].update(special=7),
+            "not match the outcomes",
+        ),
         (
             lambda facts: facts["metrics"].update(delta=0.987),
-            "says that delta is 0.987, and samples.jsonl gives",
+            "says that delta is 0.987, but samples.jsonl gives",
         ),
         (lambda facts: facts["settings"].update(top_p=0.5), "unknown key in .*top_p"),
         (lambda facts: facts["conditions"][1].update(top_p=0.5), "unknown key in .*top_p"),
@@ -136,7 +139,7 @@ def other_reply(condition: str, **values: object) -> Callable[[list[Facts]], Non
     ("edit", "sentence"),
     [
         (twice, r"samples.jsonl, line 5: the same sample as in line 3; the file was changed"),
-        (other_position, r"samples.jsonl, line 4: the id is not that of the position; the file"),
+        (other_position, r"samples.jsonl, line 4: the id does not match the position; the file"),
         (
             other_reply("changed", outcome="adapted", under_change="adapted"),
             r"samples.jsonl, line 2: the changed reply '.*' is .* not adapted",
@@ -151,7 +154,7 @@ def other_reply(condition: str, **values: object) -> Callable[[list[Facts]], Non
         ),
         (
             other_reply("standard", usage={"input_tokens": 1}),
-            r"run.json says that usage_\w+ is 0, and samples.jsonl gives 1: one of",
+            r"run.json says that usage_\w+ is 0, but samples.jsonl gives 1. One of",
         ),
         (other_reply("standard", usage={"input_tokens": -1}), "line 2: not a sample of a run"),
         (other_reply("standard", outcome="won"), "line 2: not a sample of a run"),
@@ -176,7 +179,7 @@ def test_an_edited_file_of_samples_is_not_believed(
         ("run.json", "{}", "run.json was written by another version of this program"),
         ("run.json", json.dumps({"format": FORMAT}), "run.json is damaged"),
         ("run.json", "[]", "run.json is damaged"),
-        ("run.json", None, "is no run folder"),
+        ("run.json", None, "is not a run folder"),
         ("samples.jsonl", "{}\n", "samples.jsonl, line 1: not a sample"),
         ("samples.jsonl", "\0\xff", "samples.jsonl, line 1: not a sample"),
         ("samples.jsonl", None, "cannot read"),
@@ -214,7 +217,7 @@ def test_a_place_that_cannot_be_used_is_refused_before_anything_is_spent(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in (".", "", "x/.."):
-        with pytest.raises(InvalidInput, match="the folder you are in"):
+        with pytest.raises(InvalidInput, match="the current folder"):
             check_free(Path(name))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")

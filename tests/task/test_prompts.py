@@ -126,7 +126,7 @@ def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path, pac
     [
         ("defualt", "unknown wording: 'defualt' .*'default'"),
         ("nowhere.toml", "cannot read the wording 'nowhere.toml'"),
-        ("half.toml", "the wording 'half.toml' lacks the key 'changed'"),
+        ("half.toml", "the wording 'half.toml' is missing the key 'changed'"),
         ("bad.toml", "cannot read the wording 'bad.toml'"),
         ("zero.toml", "cannot read the wording 'zero.toml'"),
         ("openai-evals:nowhere.whl", "pip download --no-deps evals"),
@@ -210,5 +210,5 @@ def test_a_note_says_where_a_change_is_not_stated_by_its_placeholder(
 ) -> None:
     wording = written_to(tmp_path / "mine.toml", changed=changed)
     run = measure("cdta/random", wording=wording, dataset=positions(2))
-    told = "without {change}, so nothing checks that they mean bishops-as-knights"
+    told = "without {change}; check that they mean bishops-as-knights"
     assert sum(told in note for note in run.notes) == notes

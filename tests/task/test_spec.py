@@ -65,14 +65,20 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
         ({"n": "5"}, "n must be a whole number, not '5'"),
         ({"fresh": "no"}, "fresh must be true or false, not 'no'"),
         ({"dataset": 5}, "dataset must be a text or a Path, not 5"),
-        ({"price": (1, "x")}, "price must be IN,OUT, US dollars for a million tokens in and out "),
+        ({"price": (1, "x")}, "price must be IN,OUT in US dollars per million tokens, "),
         ({"price": "-1,2"}, "price must be IN,OUT"),
         ({"header": ("a=secret", 5)}, "header[1] must be a text"),
         ({"extra_body": "[1]"}, 'extra_body must be a JSON object such as {"top_k": 20}, not '),
-        ({"extra_body": {"stream": True}}, "extra_body may not hold 'stream': that is set by "),
+        (
+            {"extra_body": {"stream": True}},
+            "extra_body may not contain 'stream', which other options",
+        ),
         ({"eval": "al"}, "unknown eval: 'al' (did you mean 'all'"),
-        ({"conditions": ["changed", "standard"]}, "the conditions of a run are 'standard', "),
-        ({"pool": "games", "dataset": "x"}, "give a pool to choose from or a dataset to take"),
+        (
+            {"conditions": ["changed", "standard"]},
+            ("the conditions of a run must start with 'standard' and "),
+        ),
+        ({"pool": "games", "dataset": "x"}, "give a pool or a dataset, not both"),
         ({"pool": "common", "eval": "all_diagonal"}, "the pool 'common' is for bishops-as-"),
         ({"pool": "common", "rules": "no-castling"}, "the pool 'common' is for bishops-as-"),
         (
@@ -145,4 +151,4 @@ def test_every_interface_says_the_same(
     assert f"mine.toml: {sentence}" in cdta("experiment", file, code=2).stderr
     with pytest.raises(InvalidInput) as told:
         spec_for("all", {name: value}, None)
-    assert str(told.value).startswith(f"-T {name}={value} cannot work: {sentence}")
+    assert str(told.value).startswith(f"-T {name}={value} is not valid: {sentence}")

@@ -33,7 +33,7 @@ def with_approval(
                 raise
             question, approve = f"{needed}. Spend up to {dollars(needed.approve)}?", needed.approve
         if not click.confirm(question, err=True):
-            raise Stopped("stopped, as you did not approve the cost", cached=cached)
+            raise Stopped("stopped because you did not approve the cost", cached=cached)
         above = approve
 
 

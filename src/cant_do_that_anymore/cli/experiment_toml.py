@@ -29,7 +29,7 @@ def write_example(path: Path) -> None:
         InvalidInput: if the file exists already or cannot be written.
     """
     if path.exists():
-        raise InvalidInput(f"{str(path)!r} is there already; give --init another name")
+        raise InvalidInput(f"{str(path)!r} already exists; give --init another name")
     example = files("cant_do_that_anymore") / "data" / NAME
     try:
         atomic_write_text(path, example.read_text(encoding="utf-8"))
@@ -63,7 +63,7 @@ def _defaults_in(path: Path, ctx: click.Context) -> dict[str, Any]:
             f"cannot read {str(path)!r} ({problem.strerror}); `cdta experiment --init` writes one"
         ) from None
     except ValueError as problem:  # invalid TOML or UTF-8
-        raise InvalidInput(f"{path} is no TOML: {problem}") from None
+        raise InvalidInput(f"{path} is not valid TOML: {problem}") from None
     options = {
         max(option.opts, key=len).lstrip("-").replace("-", "_"): option
         for option in ctx.command.params
@@ -99,7 +99,7 @@ def _model_in(entry: Any) -> str | Entrant:
         if key in OF_ONE_MODEL or (info.heading == MODEL and key not in ("model", "base_url"))
     }
     if not {"name", "url"} & entry.keys():
-        raise InvalidInput(f"a model has neither name nor url: {entry}")
+        raise InvalidInput(f"a model needs a name or a url: {entry}")
     for key in entry.keys() - keys.keys():
         raise unknown_value("key of a model", key, keys)
     settings = {
@@ -120,7 +120,7 @@ def _as_list(value: Any) -> list[Any]:
 def _given(key: str, value: Any) -> Any:
     """Reject an empty value, which would mean the default."""
     if value in ([], ""):
-        raise InvalidInput(f"nothing is given for {key!r}; leave it out, or say something")
+        raise InvalidInput(f"{key!r} is empty; give a value or leave it out")
     return value
 
 
@@ -134,5 +134,5 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
         tuple[str, ...], _as_list(_given(key, value)), key, secret=is_header
     )
     if is_header and not all(text.partition("=")[2].startswith(ENV_PREFIX) for text in texts):
-        raise InvalidInput(f"headers may stand in a file only as NAME={ENV_PREFIX}VARIABLE")
+        raise InvalidInput(f"a header in a file must be given as NAME={ENV_PREFIX}VARIABLE")
     return texts

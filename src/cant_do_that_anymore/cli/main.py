@@ -63,7 +63,7 @@ COMMANDS: Table = {
         ),
     },
     "Results": {
-        "runs": (".report:list_runs", "List runs, the newest first."),
+        "runs": (".report:list_runs", "List runs, newest first."),
         "show": (".show:show", "Show samples of a run: the board, the prompts and the replies."),
         "view": (".report:view", "Open the report of a run in the browser."),
         "report": (".report:report", "Regenerate HTML reports."),
@@ -74,15 +74,18 @@ COMMANDS: Table = {
         "rescore": (".run:rescore", "Score the replies of a run again, without sending requests."),
     },
     "Data": {
-        "dataset": ("..main:dataset", "Datasets: the positions where a model has the habit."),
+        "dataset": (
+            "..main:dataset",
+            "List and build datasets: positions where a model has the habit.",
+        ),
         "mine": (".mine:mine", "Find positions with a special move in games."),
         "selfplay": (
             ".selfplay:selfplay",
-            "Make a pool from games that an engine plays under the changed rules.",
+            "Create a pool from engine games under the changed rules.",
         ),
         "rules": (".rules:list_rules", "List the rule changes and what the model is told."),
         "legal": (".legal:legal", "Print the legal moves of a position."),
-        "prompt": (".show:prompt", "Print the messages that a model gets."),
+        "prompt": (".show:prompt", "Print the messages that are sent to a model."),
     },
     "OpenAI Evals": {
         "oaieval": (
@@ -104,7 +107,7 @@ DATASET_COMMANDS: Table = {
         ),
         "union": (
             ".dataset:union_command",
-            "Join datasets into one that is fair to all their models.",
+            "Merge datasets into one that is fair to all their models.",
         ),
     }
 }
@@ -122,7 +125,7 @@ def cdta() -> None:
 
 @click.group(cls=LazyGroup, table=DATASET_COMMANDS)
 def dataset() -> None:
-    """Datasets: the positions where a model has the habit."""
+    """List and build datasets: positions where a model has the habit."""
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ from ..providers.request_variants import limit_of
 from ..task.spec import Spec
 from .pricing import FREE, Pricing, own_or_listed
 
-STOPPED = "stopped before it was asked"
+STOPPED = "stopped before the request was sent"
 
 
 class BudgetExceeded(Interrupted):
@@ -70,7 +70,7 @@ class Budget:
         waited = False
         if self.approved is not None and self.paid >= self.approved > 0:
             raise NeedsApproval(
-                f"{dollars(self.paid)} are spent, all that --ask-above {self.approved:g} allows"
+                f"{dollars(self.paid)} spent, all that --ask-above {self.approved:g} allows"
                 f"{change}",
                 approve=2 * self.paid,
             )
@@ -81,9 +81,9 @@ class Budget:
                 if amount > self._limit:
                     advice = f"set --max-cost {ceil(100 * amount) / 100:g} or more to continue"
                 raise BudgetExceeded(
-                    f"stopped at --max-cost: {dollars(self.paid)} of {limit} are spent, and the "
-                    f"next {kind} may cost {dollars(amount)}",
-                    go_on=advice,
+                    f"stopped at --max-cost: {dollars(self.paid)} of {limit} spent, and the next "
+                    f"{kind} may cost {dollars(amount)}",
+                    resume=advice,
                 )
             if self._settled.is_set():  # the next run may use another event loop
                 self._settled = asyncio.Event()
@@ -287,9 +287,9 @@ class RunningCost:
         total = budget.paid + budget.later + expected
         if total > budget.approved:
             raise NeedsApproval(
-                f"{dollars(budget.paid)} are spent, and the total will be about {dollars(total)}, "
-                f"above the {dollars(budget.approved)} that may be spent without approval"
-                f"{self._change()}",
+                f"{dollars(budget.paid)} spent so far, and the total will be about "
+                f"{dollars(total)}, above the {dollars(budget.approved)} allowed without "
+                f"approval{self._change()}",
                 approve=2 * total,
             )
 

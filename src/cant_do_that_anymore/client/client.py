@@ -228,7 +228,7 @@ class Client:
 
     def _on_interrupt(self) -> None:
         """Log what happens after Ctrl-C."""
-        log.warning("finishing the questions in flight; press Ctrl-C again to stop at once")
+        log.warning("finishing the requests in flight; press Ctrl-C again to stop immediately")
 
     def _stop(self) -> None:
         """Start no more requests; those in flight go on."""

@@ -196,9 +196,9 @@ class Negotiator:
         for alternative in later_effort_encodings(variant, settings):
             return alternative
         raise InvalidInput(
-            f"{self._model.info.name} thinks although --reasoning-effort none was asked for, in "
-            "every way that is known; say it in the model's own way by --extra-body, or leave it "
-            "out"
+            f"{self._model.info.name} reasons despite --reasoning-effort none, however it is "
+            "sent; use the model's own setting with --extra-body, or leave out "
+            "--reasoning-effort"
         )
 
 

@@ -50,9 +50,10 @@ async def open_client(
                 yield BatchClient(model, store, spec.max_connections, budget, pricing)
                 return
             if pending := BatchJournal(store, model.info).under_way():
-                questions = pluralize(pending, "question")
+                requests = pluralize(pending, "request")
                 log.warning(
-                    "a batch with %s is under way; --batch waits for its answers", questions
+                    "a batch with %s is still running; use --batch to wait for its answers",
+                    requests,
                 )
             yield Client(model, store, spec.max_connections, budget, pricing)
     finally:

@@ -53,7 +53,7 @@ _LOCK_ERRORS = (
 LOCK_TIMEOUT = 60.0
 
 _SAFE_ADVICE = (
-    "what was saved before is safe: free some space, or set CDTA_HOME to a folder on a local disk "
+    "earlier answers are safe; free some space, or set CDTA_HOME to a folder on a local disk "
     "that you can write to, and run the same command again"
 )
 _TEMPORARY_ADVICE = "set TMPDIR to a folder on a local disk with space that you can write to"
@@ -151,7 +151,7 @@ class Store:
         if code & 0xFF == sqlite3.SQLITE_BUSY:
             return UserError(
                 f"another process has locked {str(self._path)!r} for {duration(LOCK_TIMEOUT)}; "
-                "end it, or set CDTA_HOME to another folder"
+                "stop it, or set CDTA_HOME to another folder"
             )
         message = f"cannot save answers in {str(self._path)!r} ({reason})"
         return UserError(f"{message}; {_SAFE_ADVICE if self._permanent else _TEMPORARY_ADVICE}")
@@ -227,8 +227,7 @@ class Store:
         with database:
             database.executemany(_INSERT, rows)
         log.warning(
-            "the store %s was damaged: it was moved to %s, and %d answers that could still be "
-            "read were taken over",
+            "the cache %s was damaged; it was moved to %s, and %d readable answers were recovered",
             *(self._path, damaged, sum(kind == "answer" for kind, *_ in rows)),
         )
         return database
@@ -311,7 +310,7 @@ def _open(path: Path) -> sqlite3.Connection | None:
             if tables.fetchall() not in ([], [(_TABLE,)]):
                 raise UserError(
                     f"{str(path)!r} was written by another version of this package and cannot be "
-                    "read; move it away, or set CDTA_HOME to another folder"
+                    "read; move it, or set CDTA_HOME to another folder"
                 )
             database.execute(_SCHEMA)
             if database.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok":

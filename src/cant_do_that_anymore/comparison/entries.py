@@ -157,7 +157,7 @@ class Entry:
         if not self.runs:
             return []
         precisions = {run.plan.precision for run in self.runs} - {None}
-        stops = (f"stopped at a precision of {p:g}; intervals allow for that" for p in precisions)
+        stops = (f"stopped at a precision of {p:g}; intervals allow for it" for p in precisions)
         return [*stops, *self._pooled_notes]
 
     @property
@@ -241,7 +241,7 @@ def entries_at(paths: Iterable[Path]) -> list[Entry]:
         runs_here = [] if path.is_file() else folders_in(path)
         records_here = [path] if path.is_file() else _records_in(path, runs_here)
         if not runs_here and not records_here:
-            raise InvalidInput(f"{str(path)!r} holds no run and no record file (.log, .jsonl)")
+            raise InvalidInput(f"{str(path)!r} contains no run and no record file (.log, .jsonl)")
         folders |= {folder.resolve(): folder for folder in runs_here}
         files |= {file.resolve(): file for file in records_here}
     return entries_of(map(load_run, folders.values()), records_in(list(files.values())))
@@ -393,7 +393,7 @@ def one_protocol(runs: Iterable[Run]) -> list[Run]:
     protocols = sorted({run.protocol for run in all_runs})
     if len(protocols) > 1:
         raise InvalidInput(
-            f"runs of protocols {' and '.join(protocols)} cannot be ranked together; `cdta rescore "
-            "RUN` scores the answers of an older run again, without sending a request"
+            f"runs of protocols {' and '.join(protocols)} cannot be ranked together; `cdta "
+            "rescore RUN` rescores an older run without sending requests"
         )
     return all_runs

@@ -246,8 +246,8 @@ def _check_matches_spec(run: Run, spec: Spec, folder: Path) -> None:
         differences.append("positions")
     if differences:
         raise InvalidInput(
-            f"{str(folder)!r} holds a run that differs in {', '.join(differences)}; "
-            "give --out a new folder"
+            f"{str(folder)!r} contains a run that differs in {', '.join(differences)}; give "
+            "--out a new folder"
         )
 
 

@@ -106,7 +106,7 @@ def _pool_apart(groups: Sequence[Sequence[Run]]) -> list[Entry]:
         all_alike = f"all {n} runs are of one model with the same settings"
         raise InvalidInput(
             f"there is nothing to compare, because {all_alike if n > 1 else 'this is one run'}; "
-            "name two runs, as in `cdta compare RUN RUN` (`cdta runs` lists them)"
+            "name two runs, as in `cdta compare RUN RUN` (see `cdta runs`)"
         )
     runs = [run for group in groups for run in group]
     for run in runs:
@@ -146,14 +146,15 @@ def changed_outcomes(entry: Entry) -> dict[str, int]:
 def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> list[str]:
     """Return a note for each setting that differs between models, except those given."""
     names = {name for entry in entries[1:] for name in entries[0].plan.differences(entry.plan)}
+    with_own_note = {"temperature", "conditions", *but}
     settings: dict[str, Callable[[Run], object]] = {
-        **{name: partial(_of_plan, name) for name in sorted(names - {"temperature", *but})},
-        "the temperature that was used": _temperature_used,
-        "how their datasets were selected": lambda run: (
+        **{name: partial(_of_plan, name) for name in sorted(names - with_own_note)},
+        "the temperature used": _temperature_used,
+        "the selection of their datasets": lambda run: (
             f"{run.dataset.origin} {run.dataset.selection}".strip()
         ),
     }
-    notes = []
+    notes = _on_prompts(entries)
     for setting, value_of in settings.items():
         values = [
             " and ".join(sorted({format_value(value_of(r)) for r in e.runs})) for e in entries
@@ -167,12 +168,19 @@ def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> 
     return notes
 
 
+def _on_prompts(entries: Sequence[Entry]) -> list[str]:
+    """Return a note if the models got different prompts under a condition that they share."""
+    prompts: dict[str, set[tuple[str, str, str]]] = {}
+    for condition in (condition for entry in entries for condition in entry.plan.conditions):
+        prompt = condition.text, condition.added, condition.form
+        prompts.setdefault(condition.name, set()).add(prompt)
+    if all(len(different) == 1 for different in prompts.values()):
+        return []
+    return ["these runs used different prompts, which may explain the difference"]
+
+
 def _of_plan(name: str, run: Run) -> object:
     plan, attribute = run.plan, name.replace(" ", "_")
-    if attribute == "conditions":
-        return ", ".join(
-            f"{condition.name} {condition.text!r:.40}" for condition in plan.conditions
-        )
     if attribute == "change":
         return identity_of(plan.change)
     return getattr(plan if hasattr(plan, attribute) else plan.settings, attribute)

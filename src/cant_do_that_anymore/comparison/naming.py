@@ -76,14 +76,14 @@ def format_effort(effort: Effort | None) -> str:
     """Format a reasoning effort; "none" is an effort, None means that none was requested.
 
     >>> format_effort("none"), format_effort(None)
-    ('effort none', 'its own effort')
+    ('effort none', 'default effort')
     """
-    return f"effort {effort}" if effort else "its own effort"
+    return f"effort {effort}" if effort else "default effort"
 
 
 def format_value(value: object) -> str:
     """Format a setting; None is the default of the model or the provider."""
-    return f"{value:g}" if isinstance(value, float) else "its own" if value is None else str(value)
+    return f"{value:g}" if isinstance(value, float) else "default" if value is None else str(value)
 
 
 # Display name of a server's only model.

@@ -66,13 +66,13 @@ def _read(path: Path) -> tuple[object, Record]:
         model = spec["completion_fns"][0]
         diagonal = spec["run_config"]["eval_spec"]["args"].get("diagonal_variation")
         if not isinstance(model, str):
-            raise TypeError(f"no name of a model: {model!r}")
+            raise TypeError(f"not a model name: {model!r}")
     except StopIteration:
-        raise InvalidInput(f"{path} is no record file: no line has the key 'spec'") from None
+        raise InvalidInput(f"{path} is not a record file: no line has the key 'spec'") from None
     except (AttributeError, InvalidInput, LookupError, TypeError, ValueError) as error:
-        raise InvalidInput(f"{path} is no record file of this eval ({error!r})") from None
+        raise InvalidInput(f"{path} is not a record file of this eval ({error!r})") from None
     if not samples:
-        raise InvalidInput(f"{path} records no samples")
+        raise InvalidInput(f"{path} contains no samples")
     return spec, Record(model, "all_diagonal" if diagonal else "all", samples)
 
 

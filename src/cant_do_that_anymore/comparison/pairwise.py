@@ -141,7 +141,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
         if len(known) > 1:
             raise InvalidInput(
                 f"runs on positions {method} {' and '.join(known)} cannot be ranked together; "
-                f"measure all on one {remedy}"
+                f"evaluate all models on one {remedy}"
             )
 
 
@@ -217,7 +217,7 @@ class Comparison(Paired):
             return format_points(abs(self.difference or 0.0))
         near, far = sorted(map(abs, self.extremes))
         text = range_in_points(near, far, " to ").replace("+", "")
-        return f"{text} points, depending on what answers without a move would have said,"
+        return f"{text} points, depending on how answers without a move are read,"
 
     @property
     def sentence(self) -> str:
@@ -228,7 +228,7 @@ class Comparison(Paired):
         both = f"{self.first.label} and {self.second.label}"
         samples = pluralize(self.n_samples, "shared sample")
         title = f"the {self.measure.title.lower()}"
-        nothing = f"so nothing can be said about {title}"
+        nothing = f"so {title} cannot be compared"
         whether = f"whether {both} differ in {title}"
         if not self.n_samples:
             enough = f"about {self.enough:,} shared samples would be enough"
@@ -245,7 +245,7 @@ class Comparison(Paired):
             within = f"to within {100 * MATTERS:.0f} points"
             return f"{both} are equivalent in {title} {within} on {samples}"
         if self.blurred:
-            return f"too many answers name no move to tell {whether} on {samples}"
+            return f"too many answers contain no move to tell {whether} on {samples}"
         if self.n_samples < self.enough:
             few = "is" if self.n_samples == 1 else "are"
             enough = f"about {self.enough:,} would be enough"

@@ -20,8 +20,8 @@ from .leaderboard import Ranking, changed_outcomes
 from .pairwise import ALPHA, MATTERS, Comparison, as_sentence
 
 UNION = (
-    "a fair common set is the union of the models' datasets, never one model's own: "
-    "`cdta dataset union A B -o both.jsonl`, then `cdta run --dataset both.jsonl` for each"
+    "For a fairer test, run both on the union of their datasets: `cdta dataset union A B -o "
+    "both.jsonl`, then `cdta run --dataset both.jsonl` for each"
 )
 # At most this many models are named, and the others are counted.
 _MAX_NAMED = 3
@@ -86,7 +86,7 @@ def check_baseline(
     first = [e for e in ranking.entries if any(run is own for run in e.runs for own in baseline)]
     if len(ranking.entries) != 2 or len(first) != 1:
         names = ", ".join(entry.label for entry in ranking.entries)
-        raise InvalidInput(f"--baseline RUN RUN takes one model on each side; these are {names}")
+        raise InvalidInput(f"--baseline RUN RUN takes one model on each side, not {names}")
     old = first[0]
     [new] = [entry for entry in ranking.entries if entry is not old]
     lead = ranking.between(old, new)
@@ -122,9 +122,9 @@ def heading(entries: Sequence[Entry]) -> str:
     if not common:
         pool = entries[0].runs[0].dataset.pool_name  # the same for all comparable runs
         chosen = f", all chosen from the pool {pool}" if pool else ""
-        return f"On the positions that each pair shares of its own datasets{chosen}"
+        return f"Each pair on the positions that their own datasets share{chosen}"
     whose = f", the dataset of {common.version}" if common.version else ""
-    return f"All on one dataset: {common.origin}{whose}"
+    return f"All models on one dataset: {common.origin}{whose}"
 
 
 def advice(entries: Sequence[Entry]) -> str:
@@ -134,10 +134,10 @@ def advice(entries: Sequence[Entry]) -> str:
     if not common and len({entry.model for entry in entries}) == 1 == len(versions):
         return "Give both runs the same --seed and -n, so that they share all positions."
     if not common:
-        return f"Each pair is compared only on positions where both have the habit; {UNION}."
+        return f"Each pair is compared only on positions where both have the habit. {UNION}."
     if not common.version or versions == {common.version}:
         return ""
-    return f"The positions were chosen for the habit of {common.version}; {UNION}."
+    return f"The positions were chosen for the habit of {common.version}. {UNION}."
 
 
 def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
@@ -156,11 +156,14 @@ def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
 def _unranked_reason(entry: Entry, ranking: Ranking) -> str:
     """Return why a model cannot be ranked; "" if it can."""
     if not entry.runs:
-        return " cannot be ranked: a record of the original does not tell legal moves"
+        return " cannot be ranked: a record of the original does not say which moves are legal"
     if not entry.answered:
         return " cannot be ranked: it has no answers"
     if entry.least_uptake is None:
-        return " cannot be ranked: no answer under the standard rules is a move that is illegal now"
+        return (
+            " cannot be ranked: none of its answers under the standard rules is a move that is now "
+            "illegal"
+        )
     leads = [lead for pair, lead in ranking.leads.items() if entry.label in pair]
     blurred = any(lead.blurred for lead in leads) and not any(lead.is_significant for lead in leads)
     if not blurred or UPTAKE not in entry.results.bounds:

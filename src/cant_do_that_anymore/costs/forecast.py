@@ -65,7 +65,7 @@ FASTEST_BATCH, SLOWEST_BATCH = 3600.0, 24 * 3600.0
 WAVES = 2, 1
 # A precision that tells whether a habit is mostly dropped or mostly kept.
 ROUGH_PRECISION = 0.1
-STEPS = "finding the dataset", "measuring"
+STEPS = "building the dataset", "measuring"
 SAME_MODEL = "not included: one request to check that the model has not changed"
 
 
@@ -263,16 +263,18 @@ class _SearchModel:
         """What the hit rate is based on."""
         rest = self._rest
         rate = fmean(HIT_RATES, self._weights)
-        among = ", each among the positions of the others" if rest.pool_name == COMMON else ""
+        among = ", each on the positions of the others" if rest.pool_name == COMMON else ""
         others = (
             f"the median of the shipped datasets ({100 * min(self._rates):.1f} to "
             f"{100 * max(self._rates):.1f}%{among})"
         )
         if rest.searched:
-            others = f"by {rest.hits:,} of {rest.searched:,} asked so far and {others}"
+            others = f"from {rest.hits:,} of {rest.searched:,} positions so far and {others}"
         text = f"assumes that the model plays the special move in {100 * rate:.1f}% of positions"
         if self._confirmations[1]:
-            others += "; models without temperature control are asked again about each of those"
+            others += (
+                "; models without temperature control are asked up to 3 times about each of those"
+            )
         return f"dataset: {text}, {others}"
 
 
@@ -327,15 +329,15 @@ class _StepModel:
 def _on_pace(spec: Spec, info: ModelInfo) -> str:
     if spec.batch:
         return (
-            "time: a batch takes 1 to 24 h; the dataset takes two, one time in five more; a run "
-            "with a precision takes as many again at each look"
+            "time: a batch takes 1 to 24 h. The dataset takes two batches, and one time in five "
+            "more. With --precision, each check takes further batches"
         )
     if info.is_local:
         return f"time: {BUNDLED_ANSWERS_PER_SECOND:.0f} answers per second for bundled models"
     connections = spec.max_connections or info.connections
     return (
         f"time: {TOKENS_PER_SECOND:.0f} tokens per second, at least {SECONDS_PER_ANSWER:g} s per "
-        f"answer, {connections} concurrent requests, up to {PACE_FACTOR:g} times faster or slower"
+        f"answer, {connections} concurrent requests, give or take a factor of {PACE_FACTOR:g}"
     )
 
 
@@ -343,7 +345,7 @@ def _format_basis(figure: str, bases: Sequence[str]) -> list[str]:
     """Format the basis of a figure, once if it is the same for both steps."""
     if len(set(bases)) < 2:
         return [f"{figure}: {basis}" for basis in bases[:1]]
-    return [f"{figure} in {step}: {basis}" for step, basis in zip(STEPS, bases, strict=True)]
+    return [f"{figure}, {step}: {basis}" for step, basis in zip(STEPS, bases, strict=True)]
 
 
 def _diagnosis_sizes() -> str:
@@ -353,10 +355,10 @@ def _diagnosis_sizes() -> str:
     )
     return (
         f"diagnosis: {len(OF_DIAGNOSIS)} requests per sample and {len(OF_CONTROLS)} per control, "
-        f"so up to {len(OF_DIAGNOSIS) + len(OF_CONTROLS)} per sample instead of 2; for "
-        f"±{HALF_WIDTH:g} the corrected impact factor takes about -n {corrected}, the specific one "
-        f"{specific} (if half of the habit yields, or none; {percentage(USUAL_SHARE, 0)} special "
-        "moves under the placebo)"
+        f"so up to {len(OF_DIAGNOSIS) + len(OF_CONTROLS)} per sample instead of 2. For an "
+        f"interval of ±{HALF_WIDTH:g}, the corrected impact factor needs about -n {corrected} "
+        f"and the specific one {specific}. This assumes that the model drops half of its habit "
+        f"or none, and plays {percentage(USUAL_SHARE, 0)} special moves under the placebo"
     )
 
 

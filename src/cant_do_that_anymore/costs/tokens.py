@@ -146,12 +146,16 @@ def input_tokens(
     tokens = mean(count(question) for question in questions)
     if used := sum(usage.input_tokens for _, usage in cached):
         factor = used / sum(count(question) for question, _ in cached)
-        return tokens * factor, 0.02, "as many tokens as in the cached answers"
+        return tokens * factor, 0.02, "scaled to the tokens of the cached answers"
     if info.thinking_tokens:  # two requests per answer, the second with the reasoning
         tokens = 2 * tokens + info.thinking_tokens
     if exact:
         return tokens, 0.02, "tokens counted with the model's tokenizer"
-    return tokens, 0.25, "tokens estimated from characters, without its tokenizer, so only roughly"
+    return (
+        tokens,
+        0.25,
+        ("rough estimate from the number of characters, without the tokenizer of the model"),
+    )
 
 
 def answer_tokens(
@@ -179,7 +183,7 @@ def answer_tokens(
     text = f"all {reply:,} tokens allowed" if spec.max_tokens else f"a bare move, {reply} tokens"
     if info.thinking_tokens:
         most = info.thinking_tokens
-        basis = f"{most // 10:,} to {most:,} tokens for thinking aloud, and {text}"
+        basis = f"{most // 10:,} to {most:,} tokens for reasoning aloud, and {text}"
         return AnswerLength(reply + most / 10, reply + most, reply, f"taken to be {basis}")
     effort, limit = settings.reasoning_effort, settings.reasoning_tokens
     if not info.may_think or effort == "none" or limit == 0:
@@ -188,12 +192,12 @@ def answer_tokens(
     if limit:
         low, high = min(low, limit), min(high, limit)
     reasoning = (
-        f"{low:,} to {high:,} tokens with reasoning, {source} ({SOURCE}); "
-        "after cdta run -n 10 its own answers are used"
+        f"{low:,} to {high:,} tokens with reasoning, {source} ({SOURCE}); for an estimate from "
+        "its own answers, first use cdta run -n 10"
     )
     if reasoning_budget(variant, settings) or is_known_to_reason(info.name):
         return AnswerLength(low, high, reply, reasoning)
-    basis = f"{text}, if it replies at once; {reasoning}"
+    basis = f"{text}, without reasoning; {reasoning}"
     return AnswerLength(low, high, reply, basis, at_once=True)
 
 

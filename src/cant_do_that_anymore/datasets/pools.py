@@ -95,11 +95,11 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
 
 def _no_engine_games(change: Rules) -> str:
     """Explain why there are no games played under the rules, and what to do."""
-    reason = "all_diagonal asks about games played under the changed rules"
+    reason = "all_diagonal needs games played under the changed rules"
     if not isinstance(change, PieceSwap):
-        return f"{reason}, and no plain engine plays {change.key}: measure with --eval all"
+        return f"{reason}, and no standard engine plays {change.key}; use --eval all"
     command = f"cdta selfplay --rules {change.key} -o FILE"
-    return f"{reason}: let an engine play some with `{command}`, and give them with --pool FILE"
+    return f"{reason}; generate some with `{command}` and pass them with --pool FILE"
 
 
 def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:
@@ -117,9 +117,7 @@ def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:
             positions.append(position)
             advance()
     if not positions:
-        raise InvalidInput(
-            f"{rules.key} forbids no move of the games in this package: give a --pool"
-        )
+        raise InvalidInput(f"{rules.key} forbids no move of the bundled games; give another --pool")
     lines = b"".join(position_lines(positions))
     path = folder / f"{key}.{_digest(lines)}.jsonl"
     try:
@@ -140,7 +138,7 @@ def _cached_pool(folder: Path, key: str) -> list[Position]:
             if path.stem.endswith(_digest(lines)):
                 return trusted_positions(lines)
     if files:
-        log.warning("the pool %s is damaged; it is mined again", files[0])
+        log.warning("the pool %s is damaged and is mined again", files[0])
     return []
 
 
@@ -183,7 +181,7 @@ def positions_in(path: Path) -> list[Position]:
     """Read a file with at least one position; the moves are not checked yet."""
     positions = parse_positions(path)
     if not positions:
-        raise InvalidInput(f"{path} holds no positions")
+        raise InvalidInput(f"{path} contains no positions")
     return positions
 
 

@@ -326,8 +326,8 @@ class Search:
         self.advance(hit, DRAWS if is_sampled else 1, answer.usage, failed=failed)
         if self._failed > max(MAX_FAILURES, MAX_FAILURE_RATE * self._seen):
             raise Interrupted(
-                f"{self._failed} of the {self._seen} questions to find a dataset have no answer "
-                f"(the last: {answer.error})",
+                f"{self._failed} of the {self._seen} requests to build the dataset have no "
+                f"answer (the last: {answer.error})",
                 "the others are saved",
             )
         if guard:

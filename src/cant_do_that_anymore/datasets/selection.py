@@ -260,10 +260,10 @@ def _facts(search: Search, running_cost: RunningCost) -> list[str]:
 def _hopeless(version: str, search: Search, running_cost: RunningCost, *, fresh: bool) -> str:
     cost = running_cost.format_cost(search.left, 0)
     return (
-        f"{version} plays the special move in {len(search.hits)} of {search.searched:,} positions, "
-        f"so with {1 - FUTILITY_ERROR:.0%} confidence the pool holds fewer than {search.needed:,}, "
-        f"half of the {search.target:,} wanted; the search stopped before the other "
-        f"{search.left:,}{f' (about {cost})' if cost else ''}; use --keep-looking to go on, or a "
-        "smaller -n or a larger --precision to need fewer"
-        + ("" if fresh else "; all answers are saved")
+        f"{version} plays the special move in {len(search.hits)} of {search.searched:,} "
+        f"positions, so with {1 - FUTILITY_ERROR:.0%} confidence the pool contains fewer than "
+        f"{search.needed:,}, half of the {search.target:,} wanted. The search stopped before the "
+        f"other {search.left:,}{f' (about {cost})' if cost else ''}. Use --keep-looking to "
+        "continue, or a smaller -n or a larger --precision to need fewer"
+        + ("" if fresh else ". All answers are saved")
     )

@@ -152,7 +152,7 @@ class Dataset:
         when = " now" if self.built_now else f"{on}{at}"
         drawn = f", {self.selection}" if self.own_temperature else ""
         of = f" of the pool {self.pool_name}" if self.pool_name else ""
-        return f"built{when} from {pluralize(self.asked, 'question')}{of}{drawn}"
+        return f"built{when} from {pluralize(self.asked, 'request')}{of}{drawn}"
 
     @property
     def selection(self) -> str:
@@ -186,14 +186,14 @@ def notes_on_dataset(dataset: Dataset) -> list[str]:
     notes = []
     if dataset.failed:
         notes.append(
-            f"{pluralize(dataset.failed, 'question')} to find the dataset had no answer; if "
-            "they get one, the same command may choose other positions"
+            f"{pluralize(dataset.failed, 'request')} to build the dataset had no answer; if "
+            "they are answered next time, the same command may choose other positions"
         )
     if dataset.pool_name == COMMON and dataset.version in _shipped_games():
         notes.append(
             f"{dataset.version} is one of the four models whose habits make up the pool "
-            f"{COMMON}: its dataset there holds all its habits, that of another model only those "
-            "it shares with them"
+            f"{COMMON}: its dataset contains all its habits there, and that of another model "
+            "only those it shares with the four"
         )
     return notes
 
@@ -239,18 +239,18 @@ def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> No
             atomic_write_text(temporary / "dataset.json", json.dumps(metadata, indent=2) + "\n")
     except OSError as error:
         raise UserError(
-            f"cannot save the dataset in {str(folder)!r} ({error.strerror}); no answer is lost; "
-            "run the same command again when there is space"
+            f"cannot save the dataset in {str(folder)!r} ({error.strerror}); no answer is lost. "
+            "Free some space and run the same command again"
         ) from None
 
 
 def import_dataset(version: str, path: Path, rules: Rules) -> Dataset:
     """Save the positions of a file as the dataset of a model version."""
     if not version:
-        raise InvalidInput("an imported dataset needs the name of a model, as its API answers")
+        raise InvalidInput("an imported dataset needs the name of a model, as its API reports it")
     dataset = Dataset(version, IMPORTED, read_positions(path, rules))
     if not dataset.positions:
-        raise InvalidInput(f"{path} holds no positions")
+        raise InvalidInput(f"{path} contains no positions")
     save_dataset(dataset, imported_for(rules), {"rules": identity_of(rules), "file": path.name})
     return dataset
 
@@ -299,8 +299,8 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
         ) from None
     if _digest(positions) != digest:
         raise InvalidInput(
-            f"the dataset in {str(folder)!r} was changed since it was {dataset.origin}; for "
-            "positions of your own use --dataset FILE"
+            f"the dataset in {str(folder)!r} was changed since it was {dataset.origin}; for your "
+            "own positions, use --dataset FILE"
         )
     return replace(dataset, positions=positions), facts
 

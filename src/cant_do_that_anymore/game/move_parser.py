@@ -94,7 +94,7 @@ def moves_in(game: str, rules: Rules) -> list[str]:
             continue
         move = bare_move(word) or move_in(word, board_after(moves, STANDARD, rules), rules)
         if not move:
-            problem = f"move {len(moves) + 1} names no move there"
+            problem = f"move {len(moves) + 1} is not a move there"
             raise InvalidInput(f"{problem}: {word!r}; write it as e2e4 or Nf3")
         moves.append(move.uci())
     return moves

@@ -86,20 +86,22 @@ class Position:
             ValueError: if a value has the wrong type.
         """
         if not isinstance(fields, dict):
-            raise ValueError("no JSON object")
+            raise ValueError("not a JSON object")
         special = fields.get("next_filtered_moves") or fields.get("special_move") or []
         moves = fields["previous_moves"]
         game, source = fields["game_idx"], fields.get("source")
         if type(game) is not int:
-            raise ValueError(f"no number of a game: {shortened(game)}")
+            raise ValueError(f"not the number of a game: {shortened(game)}")
         if not isinstance(source, str | None):
-            raise ValueError(f"no text: {shortened(source)}")
+            raise ValueError(f"not text: {shortened(source)}")
         specials = [special] if isinstance(special, str) else special
         if not isinstance(moves, list) or not isinstance(specials, list):
-            raise ValueError(f"no lists of moves: {shortened(moves)}, {shortened(specials)}")
+            raise ValueError(f"not lists of moves: {shortened(moves)}, {shortened(specials)}")
         for number, uci in enumerate([*moves, *specials], 1):
             if not isinstance(uci, str):
-                raise InvalidInput(f"move {number} is no UCI move such as 'e2e4': {shortened(uci)}")
+                raise InvalidInput(
+                    f"move {number} is not a UCI move such as 'e2e4': {shortened(uci)}"
+                )
         return cls(game, tuple(moves), tuple(specials), source)
 
 
@@ -238,8 +240,8 @@ def _check_moves(position: Position, rules: Rules) -> None:
         if not board.is_pseudo_legal(move):
             raise InvalidInput(f"{uci!r} is impossible there under the standard rules")
         if rules.is_legal(board, move):
-            raise InvalidInput(f"{uci!r} is no special move: {rules.key} allows it")
+            raise InvalidInput(f"{uci!r} is not a special move: {rules.key} allows it")
         if not rules.affects(board, move):
             raise InvalidInput(
-                f"{uci!r} is no special move: it is not one of the {rules.affected_moves_label}"
+                f"{uci!r} is not a special move: it is not one of the {rules.affected_moves_label}"
             )

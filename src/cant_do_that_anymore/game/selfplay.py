@@ -93,13 +93,13 @@ def open_engine(path: Path) -> Iterator[SimpleEngine]:
         engine = SimpleEngine.popen_uci(str(path), setpgrp=True)
     except (OSError, EngineError) as problem:
         reason = error_reason(problem) if str(problem) else "no answer to 'uci'"
-        raise InvalidInput(f"{path} is no UCI engine such as Stockfish: {reason}") from None
+        raise InvalidInput(f"{path} is not a UCI engine such as Stockfish: {reason}") from None
     with engine:
         try:
             yield engine
         except (TimeoutError, EngineError) as problem:
             reason = str(problem) or "no move in time"
-            raise Incomplete(f"the engine {path} broke down: {reason}") from None
+            raise Incomplete(f"the engine {path} failed: {reason}") from None
 
 
 def play_positions(
@@ -116,8 +116,8 @@ def play_positions(
     check_forbids_something(rules)
     if not isinstance(rules, PieceSwap):
         raise InvalidInput(
-            f"an engine can only play rules by which one piece moves as another, not {rules.key}: "
-            "measure with --eval all"
+            "an engine can only play rules under which one piece moves like another, not "
+            f"{rules.key}; use --eval all"
         )
     quota = math.ceil(count / STRATA)
     filled: Counter[int] = Counter()
@@ -138,7 +138,7 @@ def play_positions(
         idle_games = 0 if chosen else idle_games + 1
         if idle_games == MAX_IDLE_GAMES:
             raise Incomplete(
-                f"{MAX_IDLE_GAMES} games in a row brought no new position under {rules.key}"
+                f"{MAX_IDLE_GAMES} games in a row contained no new position under {rules.key}"
             )
 
 
@@ -197,7 +197,7 @@ def _sample_move(
         if line.get("pv") and "score" in line
     ]
     if not scored:
-        raise EngineError("it named no move and score")
+        raise EngineError("it gave no move and score")
     best = max(score for _, score in scored)
     weights = [math.exp((score - best) / temperature) for _, score in scored]
     return random.choices([move for move, _ in scored], weights)[0]

@@ -41,14 +41,13 @@ def spec_for(eval: Eval, arguments: Arguments, model: Model | None) -> Spec:
         raise unknown_value("argument", name, ARGUMENTS)
     if arguments.get("precision"):
         raise InvalidInput(
-            "precision cannot end a task of Inspect: give samples instead, or measure with "
-            "cdta run --precision"
+            "Inspect tasks do not support precision; use samples, or cdta run --precision"
         )
     values = {name: getattr(config_of(model), name) for name in SPEC_OPTIONS} if model else {}
     for name, value in arguments.items():
         try:
             values[ARGUMENTS[name]] = parse_option(ARGUMENTS[name], value)
         except InvalidInput as problem:
-            raise InvalidInput(f"-T {name}={value} cannot work: {problem}") from None
+            raise InvalidInput(f"-T {name}={value} is not valid: {problem}") from None
     given = {name: value for name, value in values.items() if value is not None}
     return Spec(eval=eval, model=str(model) if model else None, **given)

@@ -178,5 +178,5 @@ def _question_in(chat: list[ChatMessage]) -> tuple[Question, int]:
 
 def _message(message: ChatMessage) -> Message:
     if message.role == "tool":
-        raise InvalidInput(f"the models {PROVIDER}/... use no tools")
+        raise InvalidInput(f"the models {PROVIDER}/... do not support tools")
     return Message(message.role, message.text)

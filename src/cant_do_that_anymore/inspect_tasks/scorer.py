@@ -237,13 +237,13 @@ def _request_info(state: TaskState, rules: str | None) -> dict[str, Any]:
     info: dict[str, Any] | None = state.store.get(REQUEST_INFO)
     if info is None:
         raise UserError(
-            "nothing was asked under both rule sets: the scorer habit reads the answers that "
-            "the solver every_condition gets, so leave out --solver"
+            "there are no answers under both sets of rules; the scorer habit needs the solver "
+            "every_condition, so leave out --solver"
         )
     if rules not in (None, info["rules"]):
         raise InvalidInput(
             f"these answers were given under {info['rules']}, so they cannot be scored under "
-            f"{rules!r}: leave out -S rules"
+            f"{rules!r}; leave out -S rules"
         )
     return info
 

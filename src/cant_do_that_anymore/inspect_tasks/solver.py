@@ -59,8 +59,8 @@ async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
     plan, negotiator = model_state.plan, model_state.negotiator
     if plan.change.key != state.metadata[RULES]:
         raise InvalidInput(
-            f"the task has positions for {state.metadata[RULES]}, and its solver asks under "
-            f"{plan.change.key}: give both the same rules"
+            f"the task has positions for {state.metadata[RULES]}, but its solver uses "
+            f"{plan.change.key}; give both the same rules"
         )
     control = CONTROL in state.metadata
     conditions = [c for c in plan.conditions if not control or c.name in OF_CONTROLS]
@@ -109,8 +109,8 @@ class DropMonitor:
         if len(self._dropped) >= ENOUGH and is_broken(self._dropped):
             self._warned = True
             log.warning(
-                "the drop is not adaptation: most of the first %s dropped habits were replaced by "
-                "answers that are not legal moves under the changed rules; trust rule_uptake, not "
-                "the impact factor",
+                "the drop is not adaptation: most of the first %s dropped habits were replaced "
+                "by answers that are not legal moves under the changed rules; trust the rule "
+                "uptake, not the impact factor",
                 len(self._dropped),
             )

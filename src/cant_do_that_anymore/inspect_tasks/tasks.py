@@ -37,8 +37,9 @@ VERSION = f"{PROTOCOL}-A"
 DESCRIPTIONS: dict[Eval, str] = {
     "all": "Does a model drop a habit of chess when the rules forbid it? 1,000 positions.",
     "all_small": "Does a model drop a habit of chess when the rules forbid it? 100 positions.",
-    "all_diagonal": "The same in games that were played under the changed rules, so that the "
-    "habit was broken before the model's eyes.",
+    "all_diagonal": (
+        "The same in games played under the changed rules, so the model has seen the new moves."
+    ),
 }
 TAGS = ["chess", "habits", "instruction following", "reasoning"]
 
@@ -70,8 +71,8 @@ class HabitTask(Task):
             if (kind := registry_info(reducer).name.split("/")[-1]) != "mean":
                 with click_errors():
                     raise InvalidInput(
-                        f"the epochs reducer {kind!r} cannot work: these metrics are ratios over "
-                        "all epochs, so leave out --epochs-reducer, or give it 'mean'"
+                        f"the epochs reducer {kind!r} is not supported: these metrics are ratios "
+                        "over all epochs, so leave out --epochs-reducer, or give it 'mean'"
                     )
         super().__setattr__(name, value)
 

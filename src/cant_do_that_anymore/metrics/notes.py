@@ -21,9 +21,18 @@ from ..task.types import (
     Sample,
     answers_of,
 )
-from .diagnosis import COLLATERAL, KNOWLEDGE, PLACEBO_IMPACT, SPECIFIC, range_of, unclaimed
+from .diagnosis import (
+    COLLATERAL,
+    CORRECTED,
+    KNOWLEDGE,
+    PLACEBO_IMPACT,
+    SPECIFIC,
+    Contrast,
+    range_of,
+    unclaimed,
+)
 from .measures import HABIT, IMPACT
-from .types import Results
+from .types import Measure, Results
 
 # At most this many versions are listed in a note.
 SHOWN = 3
@@ -57,7 +66,7 @@ def on_moved_alias(dataset: Dataset, versions: Collection[str]) -> list[str]:
         return []
     return [
         f"the dataset was built with {dataset.version}, but {next(iter(versions))} answered, so "
-        "the name now stands for another model; --fresh builds its own dataset"
+        "the name now refers to another model; --fresh builds a new dataset"
     ]
 
 
@@ -137,8 +146,8 @@ def _on_broken_answers(samples: Sequence[Sample], plan: Plan) -> list[str]:
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(broken).most_common())
     return [
         f"the drop is not adaptation: of {len(dropped)} answers that dropped the habit, "
-        f"{len(broken)} are not legal moves under {plan.change.key} ({kinds}); "
-        "trust rule_uptake, not the impact factor"
+        f"{len(broken)} are not legal moves under {plan.change.key} ({kinds}); trust the rule "
+        "uptake, not the impact factor"
     ]
 
 
@@ -170,10 +179,10 @@ def _on_unusable_answers(results: Results) -> list[str]:
     bounds = results.bounds[IMPACT]
     missing = " and leaves out missing answers" if results.metrics["n_failed"] else ""
     return [
-        f"answers that name no move: {', '.join(parts)}. The original's definition counts "
-        f"them as dropped habits{missing}. Depending on what they would have been, the impact "
-        f"factor of these samples is between {_number(bounds.low)} and {_number(bounds.high)}. "
-        "The 95% interval allows for that"
+        f"answers without a move: {', '.join(parts)}. The original's definition counts them as "
+        f"dropped habits{missing}. Depending on how they are read, the impact factor of these "
+        f"samples is between {_number(bounds.low)} and {_number(bounds.high)}. The 95% interval "
+        "allows for that"
     ]
 
 
@@ -186,19 +195,20 @@ def _on_knowledge(results: Results) -> list[str]:
     low, high = range_of(results, KNOWLEDGE) or (None, None)
     return [
         f"unreadable yes/no answers: {forbidden} about the forbidden move, {allowed} about the "
-        f"allowed one. The 95% interval of {KNOWLEDGE}, {_number(low)} to {_number(high)}, allows "
-        "for everything they could have been"
+        f"allowed one. The 95% interval of the knowledge of the rule (J), {_number(low)} to "
+        f"{_number(high)}, allows for every reading of them"
     ]
 
 
 def _on_placebo(results: Results) -> list[str]:
-    names = unclaimed(results)
-    if not names:
+    if not unclaimed(results):
         return []
     low, high = range_of(results, PLACEBO_IMPACT) or (None, None)
+    titles = [_in_text(measure) for measure in (CORRECTED, SPECIFIC)]
     return [
-        f"the placebo alone changed the habit (95% interval of {PLACEBO_IMPACT}: {_number(low)} "
-        f"to {_number(high)}), so {' and '.join(names)} do not show the effect of the rule"
+        f"the placebo alone changed the habit (95% interval of its impact factor: {_number(low)} "
+        f"to {_number(high)}), so the {' and the '.join(titles)} do not show the effect of the "
+        "rule"
     ]
 
 
@@ -207,11 +217,11 @@ def _on_controls(
 ) -> list[str]:
     if "n_controls" not in metrics:
         return []
-    missing = f"so {COLLATERAL.name} and {SPECIFIC.name} are missing"
+    missing = f"so the {_in_text(COLLATERAL)} and the {_in_text(SPECIFIC)} are missing"
     if not controls:
         return [
-            f"no control positions, {missing}. Controls are positions where the model played "
-            "another move that stays legal, when its dataset was built"
+            f"no control positions, {missing}. Controls come from building the dataset: positions "
+            "where the model played a move that stays legal"
         ]
     notes = []
     if len(controls) < len(samples):
@@ -226,12 +236,12 @@ def _on_controls(
 def _on_reading(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) -> list[str]:
     other_reading: Reading = "exact" if plan.reading == "lenient" else "lenient"
     rescored = [sample for sample in rescore(samples, plan, other_reading) if sample.answered]
-    values = {measure.name: measure.value(rescored) for measure in HABIT}
+    values = [(measure, measure.value(rescored)) for measure in HABIT]
     return [
-        f"read {'exactly, as the original does' if other_reading == 'exact' else 'leniently'}, "
-        f"{name} would be {_number(value)} instead of {_number(metrics[name])}"
-        for name, value in values.items()
-        if value != metrics[name]
+        f"{other_reading} reading would change “{measure.title}” from "
+        f"{_number(metrics[measure.name])} to {_number(value)}"
+        for measure, value in values
+        if value != metrics[measure.name]
     ]
 
 
@@ -242,8 +252,8 @@ def _on_wording(plan: Plan) -> list[str]:
     if not plan.wording.endswith(".toml") or plan.change.statement in text:
         return []
     return [
-        f"the wording states the change in its own words, without {CHANGE}, so nothing checks "
-        f"that they mean {plan.change.key}"
+        f"the wording states the change in its own words, without {CHANGE}; check that they mean "
+        f"{plan.change.key}"
     ]
 
 
@@ -251,6 +261,10 @@ def _on_model(samples: Sequence[Sample]) -> list[str]:
     answers = (answer for answer in answers_of(samples) if not answer.error)
     variants = {variant for answer in answers for variant in answer.conceded}
     return [*variant_notes(variants), *on_versions(versions_of(samples))]
+
+
+def _in_text(measure: Measure | Contrast) -> str:
+    return measure.title.lower()
 
 
 _number = partial(number, missing="none")

@@ -80,10 +80,10 @@ def on_precision(n: int, results: Results, plan: Plan) -> list[str]:
     )
     if max(below, above) <= plan.precision:
         return [f"stopped at the target precision of {plan.precision:g}: {text}"]
-    limited = "-n allows no more samples, and a larger -n continues"
+    limited = "-n allows no more samples; use a larger -n to continue"
     why = "there are no more positions" if n < plan.wanted else limited
     if IMPACT in results.bounds:
-        why += "; answers that name no move widen the interval"
+        why += "; answers without a move widen the interval"
     return [f"{not_reached}: {text}; {why}"]
 
 

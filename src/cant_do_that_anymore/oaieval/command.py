@@ -142,7 +142,7 @@ LOG_FORMAT = "[%(asctime)s] [%(filename)s:%(lineno)d] %(message)s"
     expose_value=False,
     help="No effect without --http-run, as in the original.",
 )
-@click.option("--dry-run/--no-dry-run", default=False, help="Query the model, but record nothing.")
+@click.option("--dry-run/--no-dry-run", default=False, help="Send requests, but write no record.")
 @click.option(
     "--dry-run-logging/--no-dry-run-logging", default=True, help="With --dry-run, log every event."
 )
@@ -215,9 +215,9 @@ def _start_logging(flags: SimpleNamespace) -> None:
     level = logging.DEBUG if flags.debug else logging.INFO
     logging.getLogger("cant_do_that_anymore").setLevel(level)
     if not flags.local_run:
-        log.warning("--no-local-run has no meaning here: the record goes to a file")
+        log.warning("--no-local-run has no effect here: the record goes to a file")
     if flags.visible is not None:
-        log.warning("--visible has no meaning here, except that it is recorded")
+        log.warning("--visible has no effect here, except that it is recorded")
 
 
 def _spec(

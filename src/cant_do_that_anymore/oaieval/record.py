@@ -201,7 +201,7 @@ class Recorder:
         except OSError as problem:
             raise Interrupted(
                 f"cannot write the record to {str(path)!r} ({problem.strerror})",
-                go_on="run the same command again with another --record_path",
+                resume="run the same command again with another --record_path",
                 cached=self._cached,
             ) from None
 

@@ -71,7 +71,7 @@ def read_registry(path: Path) -> dict[str, object]:
     inner = path / "solvers"
     files = sorted((inner if inner.is_dir() else path).glob("*.yaml"))
     if not files:
-        raise InvalidInput(f"the registry {str(path)!r} holds no solvers (*.yaml)")
+        raise InvalidInput(f"the registry {str(path)!r} contains no solvers (*.yaml)")
     return {name: entry for file in files for name, entry in _read_file(file).items()}
 
 
@@ -87,7 +87,9 @@ def solver_fields(name: str, entry: object) -> Fields:
     valid = ("model", "thinking_tokens", *COMPLETION_ARGS)
     for key, value in fields.items():
         if key not in valid:
-            raise InvalidInput(f"the solver {name!r} has {key!r}; it may have {', '.join(valid)}")
+            raise InvalidInput(
+                f"the solver {name!r} has {key!r}; valid keys are {', '.join(valid)}"
+            )
         try:
             fields[key] = (
                 check(int, value, key) if key == "thinking_tokens" else validate_option(key, value)
@@ -107,7 +109,7 @@ def _read_file(path: Path) -> dict[str, object]:
             f"cannot read the registry {str(path)!r}: {error_reason(problem)}"
         ) from None
     if not isinstance(entries, dict):
-        raise InvalidInput(f"the registry {str(path)!r} maps no names to solvers")
+        raise InvalidInput(f"the registry {str(path)!r} does not map names to solvers")
     return {str(name): entry for name, entry in entries.items()}
 
 
@@ -119,7 +121,7 @@ def _translate(name: str, entry: Fields) -> Fields:
         raise InvalidInput(f"the solver {name!r} is a {kind}; usable here: {usable}")
     args = _mapping(name, entry.get("args") or {})
     for argument in args.keys() - _ARGUMENTS[kind] - _IGNORED:
-        raise InvalidInput(f"the solver {name!r} has {argument!r}, which has no meaning here")
+        raise InvalidInput(f"the solver {name!r} has {argument!r}, which is not supported here")
     if kind == "HumanCliSolver":
         return {"model": "human"}
     if kind == "CoTSolver":
@@ -134,7 +136,9 @@ def _translate(name: str, entry: Fields) -> Fields:
 def _chain_of_thought(name: str, args: Fields) -> Fields:
     thinker, replier = (solver_fields(name, args.get(part)) for part in _COT_PARTS)
     if thinker["model"] != replier["model"]:
-        raise InvalidInput(f"the solver {name!r} thinks with one model and replies with another")
+        raise InvalidInput(
+            f"the solver {name!r} reasons with one model and replies with another; use one model"
+        )
     tokens = {"thinking_tokens": thinker.get("max_tokens", THINKING_TOKENS)}
     return replier | tokens
 
@@ -142,7 +146,7 @@ def _chain_of_thought(name: str, args: Fields) -> Fields:
 def _mapping(name: str, value: object) -> Fields:
     if not isinstance(value, dict):
         raise InvalidInput(
-            f"the solver {name!r} has {shortened(value)} where names and values belong"
+            f"the solver {name!r} has {shortened(value)} instead of a table of names and values"
         )
     return value
 

@@ -45,7 +45,7 @@ def normalize_address(address: str) -> str:
     normalized = parts._replace(path=_API_CALL.sub("", path)).geturl()
     if _API_CALL.search(path):
         raise InvalidInput(
-            f"{address!r} is the address of one API call; give that of the server: {normalized}"
+            f"{address!r} is the address of an API call; give that of the server: {normalized}"
         )
     return normalized
 
@@ -100,7 +100,7 @@ class Access:
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", self.key.strip())
         if not _is_printable_ascii(self.key):
-            raise InvalidInput(f"{self.key_variable} contains characters that no key can have")
+            raise InvalidInput(f"{self.key_variable} contains characters that a key cannot have")
 
     @property
     def sent(self) -> dict[str, str]:
@@ -123,11 +123,11 @@ def validate_headers(headers: Iterable[str]) -> tuple[str, ...]:
     for header in headers:
         name, equals, value = header.partition("=")
         if not equals:
-            raise InvalidInput("a header is given as NAME=VALUE or NAME=env:VARIABLE; one has no =")
+            raise InvalidInput("a header must be NAME=VALUE or NAME=env:VARIABLE; one has no =")
         if not _HEADER_NAME.fullmatch(name):
             raise InvalidInput(f"{name!r} cannot be the name of a header")
         if not _is_printable_ascii(value):
-            raise InvalidInput(f"the header {name} contains characters that no header can have")
+            raise InvalidInput(f"the header {name} contains characters that a header cannot have")
     return tuple(headers)
 
 

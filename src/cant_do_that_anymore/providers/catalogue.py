@@ -138,7 +138,7 @@ def server_info(
         max_tokens=CHAT_TOKENS if is_chat else BASE_MODEL_TOKENS,
         may_think=is_chat,
         price_query={"model_ref": name, "provider_api_url": endpoint},
-        no_batches="" if has_batches else f"{name} has no batches; leave out --batch",
+        no_batches="" if has_batches else f"{name} has no batch API; leave out --batch",
     )
 
 
@@ -171,8 +171,10 @@ def inspect_info(
             "model_ref": name.partition("/")[2],
             "provider_id": _PRICE_LIST_NAMES.get(provider, provider),
         },
-        no_batches=f"{name} is reached by Inspect AI, which has batches of its own: inspect eval "
-        f"cant_do_that_anymore/all --model {name} --batch",
+        no_batches=(
+            f"{name} is reached through Inspect AI, which has its own batches; use inspect eval "
+            f"cant_do_that_anymore/all --model {name} --batch"
+        ),
     )
 
 
@@ -293,7 +295,7 @@ def parse_name(name: str | None, base_url: str | None = None) -> Name:
             f"--base-url is not an http address: {base_url!r} (try http://{base_url})"
         )
     if not base_url and name is None:
-        raise InvalidInput("no model was named; for example --model openai/gpt-4o")
+        raise InvalidInput("no model was given; try --model openai/gpt-4o")
     bare = name.removeprefix(TEXT_PREFIX) if name else None
     by_inspect = bool(name and name.startswith(INSPECT_PREFIX) and not base_url)
     parsed = Name(bare, base_url, as_text=bare != name)

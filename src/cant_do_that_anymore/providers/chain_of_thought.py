@@ -31,8 +31,10 @@ def with_thinking(inner: ModelInfo, thinking_tokens: int = THINKING_TOKENS) -> M
         provider="",
         may_think=False,  # until the inner model turns out to be a reasoning model
         thinking_tokens=thinking_tokens,
-        no_batches=f"{name} needs two requests per answer, the second with the reply to the first, "
-        "so it cannot be batched; leave out --batch or cot/",
+        no_batches=(
+            f"{name} needs two requests per answer, one after the other, so it cannot be batched; "
+            "leave out --batch or cot/"
+        ),
     )
 
 

@@ -84,5 +84,5 @@ def unreachable(endpoint: str, fault: BaseException) -> UserError:
         )
     return UserError(
         f"no server answers at {endpoint} ({error_reason(fault)}); start it or correct the "
-        "address, and run the same command again; no answers were lost"
+        "address. No answers were lost, so run the same command again"
     )

@@ -142,7 +142,7 @@ def _answer_in(output: ModelOutput) -> Answer:
     try:
         usage = _usage(output.usage, reasoning, text)
     except ValueError as fault:
-        raise TransientError(f"an impossible reply: {fault}", maybe_billed=True) from None
+        raise TransientError(f"an invalid reply: {fault}", maybe_billed=True) from None
     return Answer(
         text=text,
         stop_reason=_STOP_REASONS.get(output.stop_reason, "stop"),
@@ -205,7 +205,7 @@ class InspectAdapter(Model):
             raise
         answer = _answer_in(output)
         if calls and is_error(calls[-1].response or {}):
-            raise TransientError("the provider calls it an error", maybe_billed=True)
+            raise TransientError("the provider reports an error", maybe_billed=True)
         has_request = config.temperature is not None and calls
         if has_request and not _has_temperature(calls[-1].request):
             variant = (*variant, NO_TEMPERATURE)

@@ -103,10 +103,10 @@ def _prompt_for_move(question: Question) -> str | None:
     def parse(typed: str) -> str:
         move = move_in(typed, board, question.rules)
         if not move:
-            raise ValueError("names no move there: write it as e2e4 or Nf3")
+            raise ValueError("is not a move there; write it as e2e4 or Nf3")
         if board.color_at(move.from_square) != board.turn:
             square = chess.square_name(move.from_square)
-            raise ValueError(f"moves no piece of yours: {_side(board.turn)} has none on {square}")
+            raise ValueError(f"does not move your piece: {_side(board.turn)} has none on {square}")
         return move.uci()
 
     return _prompt("Your move, such as e2e4 or Nf3 (Ctrl-D to stop): ", parse)

@@ -218,8 +218,8 @@ class ServerModel(Model):
         target = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
         address = self.without_key(target.geturl().removesuffix(path))
         return UserError(
-            f"{self.info.endpoint} redirects to {address}, which got no request; "
-            "if you trust it, give it as --base-url"
+            f"{self.info.endpoint} redirects to {address}; no request was sent there. If you "
+            "trust it, use it as --base-url"
         )
 
     def answer_in(self, response: Response, variant: RequestVariant) -> Answer:
@@ -280,7 +280,7 @@ class ServerModel(Model):
 
     def _streams_only(self, received: str) -> UserError:
         return UserError(
-            f"{self.info.endpoint} streams only ({received}), and cdta reads whole responses; try "
+            f"{self.info.endpoint} only streams ({received}), and cdta reads whole responses; try "
             """--extra-body '{"stream": false}', or inspect eval with -M stream=true"""
         )
 

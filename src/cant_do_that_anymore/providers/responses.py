@@ -171,14 +171,14 @@ def parse_completion(body: bytes, api: Api, served_as: str, variant: RequestVari
     try:
         reply = json.loads(body)
         if is_error(reply):
-            raise ValueError("the server calls it an error")
+            raise ValueError("the server reports an error")
         choices = reply["choices"]
         choice = next((choice for choice in choices if choice.get("index") == 0), choices[0])
         message = choice["message"] if api == "chat" else {"content": choice["text"]}
         refusal = message.get("refusal")
         text = _join_content(message.get("content")) or refusal or ""
         if not isinstance(text, str):
-            raise ValueError("the reply is no text")
+            raise ValueError("the reply is not text")
         reasoning = ""
         if api == "chat":
             reasoning, text = split_reasoning(text)
@@ -192,7 +192,7 @@ def parse_completion(body: bytes, api: Api, served_as: str, variant: RequestVari
             conceded=variant,
         )
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as fault:
-        raise ValueError(f"no completion: {fault}") from None
+        raise ValueError(f"not a completion: {fault}") from None
 
 
 def is_error(reply: Mapping[str, Any]) -> bool:

@@ -172,7 +172,7 @@ COLUMNS: tuple[Column, ...] = (
     _data("standard_thinking_tokens", lambda e: e.thinking_tokens(STANDARD_CONDITION)),
     Column(
         "changed_thinking_tokens",
-        "thinks",
+        "reasons",
         lambda e: e.thinking_tokens(CHANGED_CONDITION),
         amount,
         shown={"terminal": 0, "page": 1},
@@ -222,21 +222,22 @@ def as_rows(entries: Sequence[Entry]) -> list[Row]:
     ]
 
 
-SUSPECT_LEGEND = "(!) dropped habits may be useless or missing answers"
+SUSPECT_LEGEND = "(!) most dropped habits may be unusable or missing answers"
 LEGEND = (
-    "Highest rule uptake first. habit and kept: special moves under the standard and the "
-    "changed rules; below them, any forbidden moves. [95% interval], all runs together. "
-    "adapts: adaptation rate. no move: answers under the changed rules that name none"
+    "Highest rule uptake first. habit: share of special moves under the standard rules. kept: "
+    "the same under the changed rules. any: share of all forbidden moves. [95% interval], runs "
+    "pooled. adapts: adaptation rate. no move: answers under the changed rules that contain no "
+    "move"
 )
-REASONING_LEGEND = "; thinks: tokens of thoughts under the changed rules, mean"
+REASONING_LEGEND = ". reasons: mean reasoning tokens under the changed rules"
 DIAGNOSIS_LEGEND = (
-    "J: knowledge of the rule, 0 = guessing, 1 = always right. knowing: habits kept where the rule "
-    "is known, minus those kept elsewhere. reminder: change in answers that are not legal. "
-    "placebo: effect of another change, which leaves the habit legal. corrected: the changed rules "
-    "compared with the placebo. specific: the same, less what happens to habits that stay legal. "
-    "The last two are left out where the placebo alone moved the habit."
+    "J: knowledge of the rule (0 = guessing, 1 = always right). knowing: habits kept where the "
+    "rule is known, minus those kept elsewhere. reminder: change in answers that are not legal. "
+    "placebo: effect of another change, which leaves the habit legal. corrected: the changed "
+    "rules compared with the placebo. specific: corrected, minus the change at control "
+    "positions. The last two are omitted if the placebo alone changed the habit."
 )
-BOUNDS_LEGEND = "; intervals allow for every reading of them."
+BOUNDS_LEGEND = ". The intervals allow for every reading of them."
 # The verdict on a pair, as a table shows it.
 VERDICTS = {
     "different": "significant",

@@ -145,8 +145,8 @@ def write_page(run: Run, path: Path) -> None:
             file.writelines(piece.encode() for piece in _html(run))
     except OSError as problem:
         raise UserError(
-            f"cannot write the page {str(path)!r} ({problem.strerror}); "
-            "`cdta report RUN -o FILE` writes it elsewhere"
+            f"cannot write the report {str(path)!r} ({problem.strerror}); `cdta report RUN -o "
+            "FILE` writes it to another file"
         ) from None
 
 
@@ -243,25 +243,25 @@ def _conditions(conditions: Sequence[Condition]) -> dict[str, dict[str, object]]
 
 MEANINGS: dict[Outcome, str] = {
     "special": "the special move: the habit",
-    "forbidden": "another move that only the change made illegal",
+    "forbidden": "another move that the change made illegal",
     "adapted": "a move that only the changed rules allow",
     "legal": "any other legal move",
     "illegal": "any other move",
-    "right": "knows whether the move is legal",
-    "wrong": "takes a legal move for illegal, or the other way round",
+    "right": "right about whether the move is legal",
+    "wrong": "wrong about whether the move is legal",
     "unreadable": "no move, or more than one, could be read",
-    "truncated": "cut off before a move was named",
+    "truncated": "cut off before a move",
     "refused": "the model declined to answer",
-    "error": "no answer came; left out of all numbers but the bounds",
+    "error": "no answer; left out of all numbers except the bounds",
 }
 # What each condition asks for.
 REQUESTS = {
     STANDARD_CONDITION: "a move under the standard rules",
     CHANGED_CONDITION: "a move under the changed rules",
-    PLACEBO: "a move under another change of the same form, which leaves the habit legal",
-    REMINDED: "a move; the changed rule is stated once more",
-    KNOWS_FORBIDDEN: "whether a move is legal that the change forbids",
-    KNOWS_ALLOWED: "whether a move is legal that it allows",
+    PLACEBO: "a move under a similar change that leaves the habit legal",
+    REMINDED: "a move; the prompt repeats the changed rule",
+    KNOWS_FORBIDDEN: "whether a forbidden move is legal",
+    KNOWS_ALLOWED: "whether an allowed move is legal",
 }
 
 

@@ -122,8 +122,8 @@ CONTROL, NO_HABIT, NO_ANSWER = "control", "no habit", "no answer"
 # Filters for samples by their reasoning under the changed rules: a title and a predicate.
 REASONING_FILTERS: dict[str, tuple[str, Callable[[Sample], bool]]] = {
     "special": (
-        "thought of the special move",
+        "mentions the special move",
         lambda sample: sample.replies[CHANGED_CONDITION].thought_of_special,
     ),
-    "longer": ("thought longer", thought_longer),
+    "longer": ("longer reasoning", thought_longer),
 }

@@ -34,7 +34,9 @@ def headline(run: Run) -> str:
     metrics, change = run.results.metrics, run.plan.change
     if not run.answered:
         n_asked = pluralize(len(run.samples), "position")
-        return f"{run.version} was asked about {n_asked}, and none has an answer to every question."
+        return (
+            f"{run.version} was asked about {n_asked}, but answered all requests for none of them."
+        )
     standard, changed = (rounded(metrics[name]) for name in SHARES.values())
     when = f"when {change.title[0].lower()}{change.title[1:]}"
     n = pluralize(int(metrics["n_samples"] or 0), "position")
@@ -54,7 +56,10 @@ def uptake_sentence(results: Results) -> str:
     """Say how often the model follows the new rule, as far as the interval allows."""
     uptake, interval = results.metrics[UPTAKE], results.intervals.get(UPTAKE)
     if uptake is None or interval is None:
-        return "None of its moves under standard rules breaks the new rule, so nothing can change."
+        return (
+            "None of its moves under standard rules breaks the new rule, so its rule uptake is "
+            "undefined."
+        )
     low, high = rounded(interval.low), rounded(interval.high)
     number, despite = f"{rounded(uptake)} [{low}, {high}]", ""
     bounds = results.bounds.get(UPTAKE)
@@ -65,16 +70,21 @@ def uptake_sentence(results: Results) -> str:
         return f"It follows the new rule in {number} of the cases where it matters{despite}."
     number = f"rule uptake {rounded(uptake)} [{low}, {high}]{despite}"
     if interval.high < 0:
-        return "It breaks the new rule more often after it was told of it than before."
+        return "It breaks the new rule more often when it is told the rule than without it."
     if bounds and (bounds.high or 0.0) - (bounds.low or 0.0) > MIN_EFFECT:
-        return f"Too many answers contain no move to tell if it follows the new rule: {number}."
+        return (
+            f"Too many answers contain no move to tell whether it follows the new rule: {number}."
+        )
     if interval.high < MIN_EFFECT:
         return f"There is no evidence that it follows the new rule: {number}."
     return f"There are too few samples to tell whether it follows the new rule: {number}."
 
 
 def _caveat(results: Results) -> str:
-    moved = " A change that leaves the habit legal moved it, too, so the rule may not be the cause."
+    moved = (
+        " A placebo change, which leaves the habit legal, also changed it, so the rule may not be "
+        "the cause."
+    )
     return moved if placebo_moved(results) else ""
 
 
@@ -115,7 +125,7 @@ def diagnosis_answers(run: Run) -> dict[str, str]:
     return {
         "Does it know the rule?": _knowledge_answer(results),
         "Does it stop?": _stopping_answer(results),
-        "Is it the rule, or any change of the prompt?": _placebo_answer(results),
+        "Is it the rule, or any change to the prompt?": _placebo_answer(results),
         "Is it this habit, or all play?": _collateral_answer(run),
     }
 
@@ -143,8 +153,8 @@ def _stopping_answer(results: Results) -> str:
     knowing, elsewhere = (_with_range(results, measure.name) for measure in (GAP, KEPT_UNKNOWING))
     if knowing and elsewhere:
         return (
-            f"Where it knows the rule, it plays the forbidden move in {knowing} of the positions; "
-            f"where it does not, in {elsewhere}."
+            f"Where it knows the rule, it plays the forbidden move in {knowing} of the "
+            f"positions. Where it does not, it does so in {elsewhere}."
         )
     where = "knows" if knowing else "does not know"
     if kept := knowing or elsewhere:
@@ -163,7 +173,7 @@ def _placebo_answer(results: Results) -> str:
     first = (
         "No effect of either was found" if not ends or ends[0] <= 0 <= ends[1] else "It is the rule"
     )
-    return f"{first}: {by}; the new rule, compared with that, by {rule}."
+    return f"{first}: {by}. Compared with that, the new rule changes it by {rule}."
 
 
 def _collateral_answer(run: Run) -> str:
@@ -172,14 +182,14 @@ def _collateral_answer(run: Run) -> str:
     if not answered or not changes:
         return "We cannot tell: this run has no control positions, whose habit stays legal."
     moved = any(not low <= 0 <= high for low, high in changes)
-    first = "Other play changes, too" if moved else "No change of other play was found"
+    first = "Other play changes, too" if moved else "No change in other play was found"
     standard, changed = (
         rounded(sum(control.plays_special(name) for control in answered) / len(answered))
         for name in (STANDARD_CONDITION, CHANGED_CONDITION)
     )
     return (
         f"{first}: at {pluralize(len(answered), 'control position')}, where the usual move stays "
-        f"legal, it plays that in {standard} under standard rules and in {changed} under the new "
+        f"legal, it plays it in {standard} under standard rules and in {changed} under the new "
         "rule."
     )
 
@@ -205,6 +215,6 @@ def reasoning_sentence(results: Results) -> str:
     )
     change = f"{amount(abs(difference))} {amount_interval(interval)}".strip()
     return (
-        f"It uses {standard} reasoning tokens under standard rules and {changed} under the changed "
-        f"ones: {change} {'fewer' if difference < 0 else 'more'}."
+        f"It uses {standard} reasoning tokens under standard rules and {changed} under the "
+        f"changed rules: {change} {'fewer' if difference < 0 else 'more'}."
     )

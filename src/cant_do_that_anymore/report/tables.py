@@ -209,7 +209,7 @@ def _of_ranking(ranking: Ranking) -> Iterator[RenderableType]:
         yield Text()
         yield _leaderboard(DIAGNOSIS_HEADING, diagnosed, diagnosis=True)
     for note in group_notes(ranking.entries):
-        yield Text(f"note on {note}", style="yellow")
+        yield Text(f"note: {note}", style="yellow")
 
 
 def _totals(document: Document) -> Iterator[Text]:
@@ -252,14 +252,14 @@ def comparison_table(ranking: Ranking) -> RenderableType:
         Text(heading(models), style="bold"),
         _pairs(ranking),
         Text(
-            "Differences in points, [95% interval]; p corrected for all pairs and measures. "
-            "significant: p < 0.05 and the interval excludes 0. equivalent: the interval lies "
-            "within 5 points of 0. Below 0 in the impact factor, the first drops more of its "
-            "habit; * significant.",
+            "Differences are in points, with [95% intervals]. p is corrected for all pairs and "
+            "measures. significant: p < 0.05 and the interval excludes 0. equivalent: the "
+            "interval is within ±5 points. An impact factor below 0 means that the first model "
+            "drops more of its habit (* significant).",
             style="dim",
         ),
         Text(),
-        Text("Each model alone, on all its positions", style="bold"),
+        Text("Each model on all its positions", style="bold"),
         _leaderboard("model", ranking.entries),
         *(Text(line, style="dim") for line in legend(as_rows(ranking.entries))),
         *([Text(hint)] if hint else []),

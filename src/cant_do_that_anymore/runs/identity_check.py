@@ -43,9 +43,7 @@ MAX_PROBES = 5
 DIFFERENCES_TO_REJECT = 2
 # How often a request with a differing answer is sent again, to see if the model is deterministic.
 REPEATS = 2
-HOW_TO_GO_ON = (
-    "--fresh measures the current model without the cache, --tag NAME caches its answers separately"
-)
+HOW_TO_CONTINUE = "use --fresh to ignore the cache, or --tag NAME to cache its answers separately"
 
 
 class ModelChanged(UserError):
@@ -108,7 +106,7 @@ def verify_saved_run(run: Run, spec: Spec, budget: Budget, *, quiet: bool) -> No
     try:
         notes = run_interruptible(verified(), cached=not spec.fresh)
     except ModelChanged as changed:
-        raise ModelChanged(f"{changed}, both with a new folder for --out") from None
+        raise ModelChanged(f"{changed}. Either way, give --out a new folder") from None
     except Stopped:
         raise
     except UserError as error:  # nothing else has to be sent
@@ -118,7 +116,7 @@ def verify_saved_run(run: Run, spec: Spec, budget: Budget, *, quiet: bool) -> No
 
 
 def _unreachable(error: Exception) -> str:
-    return f"the check that it is still the same model got no answer ({error})"
+    return f"could not check whether the model has changed ({error})"
 
 
 def _answered(
@@ -198,11 +196,11 @@ async def _probe(
                 ]
             raise ModelChanged(
                 f"{client.model.info.name} seems to have changed since its answers were cached "
-                f"({difference}); {HOW_TO_GO_ON}"
+                f"({difference}); {HOW_TO_CONTINUE}"
             )
     return [
         f"may have changed since its answers were cached ({first_difference}, once in "
-        f"{len(probes)} requests); {HOW_TO_GO_ON}"
+        f"{len(probes)} requests); {HOW_TO_CONTINUE}"
     ]
 
 
@@ -228,7 +226,7 @@ def _other_version(before: Answer, now: Answer, versions: Collection[str]) -> st
     Some servers name another version with every answer; then versions are not compared.
     """
     if len(versions) == 1 and before.version and now.version and before.version != now.version:
-        return f"{before.version!r} answered then, {now.version!r} does now"
+        return f"the version was {before.version!r}, now {now.version!r}"
     return ""
 
 
@@ -238,7 +236,7 @@ def _other_move(request: Request, before: Answer, now: Answer, settings: Setting
     if not repeats or before.is_thoughtful or now.is_thoughtful or now.error:
         return ""
     moves = [_move_or_text(request, answer) for answer in (before, now)]
-    return f"at temperature 0 it said {moves[0]!r} then, {moves[1]!r} now" * (moves[0] != moves[1])
+    return f"its temperature-0 answer was {moves[0]!r}, now {moves[1]!r}" * (moves[0] != moves[1])
 
 
 def _move_or_text(request: Request, answer: Answer) -> str:
@@ -257,8 +255,8 @@ async def _fingerprint_notes(client: Client) -> list[str]:
     """
     current = await client.model.fingerprints()
     return [
-        f"the server's {name} is {current[name]}, and was {' or '.join(earlier)} for the cached "
-        f"answers; if it is another model now, {HOW_TO_GO_ON}"
+        f"the server's {name} is {current[name]}, but was {' or '.join(earlier)} for the cached "
+        f"answers; if the model has changed, {HOW_TO_CONTINUE}"
         for name, earlier in client.cache.record_fingerprints(current).items()
         if earlier
     ]

@@ -47,9 +47,9 @@ def check_free(folder: Path) -> None:
         InvalidInput: if it is not empty.
     """
     if folder.resolve() == Path.cwd():
-        raise InvalidInput(f"{str(folder)!r} is the folder you are in; name a new one")
+        raise InvalidInput(f"{str(folder)!r} is the current folder; give a new one")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidInput(f"{str(folder)!r} is not empty; name a new folder")
+        raise InvalidInput(f"{str(folder)!r} is not empty; give a new folder")
 
 
 def check_writable(out: Path | None) -> None:
@@ -125,9 +125,7 @@ def find_run(name: str | Path) -> Path:
         return folders[0]
     examples = ", ".join(str(run) for run in folders[:_MAX_LISTED])
     others = f" and {len(folders) - _MAX_LISTED} more" if len(folders) > _MAX_LISTED else ""
-    raise InvalidInput(
-        f"{str(name)!r} may be any of {len(folders)} runs, name one: {examples}{others}"
-    )
+    raise InvalidInput(f"{str(name)!r} matches {len(folders)} runs; name one: {examples}{others}")
 
 
 def find_runs(names: Iterable[str | Path]) -> list[Path]:
@@ -211,7 +209,7 @@ def _matching_runs(name: str | Path) -> Sequence[Path]:
     advice = (
         f"give a folder, part of its name, a model name, a tag, or {LATEST!r} (see `cdta runs`)"
     )
-    none_yet = "there are no runs yet, and `cdta run` makes one"
+    none_yet = "there are no runs yet; start one with `cdta run`"
     raise InvalidInput(f"no run matches {text!r}: {advice if runs else none_yet}")
 
 

@@ -204,16 +204,16 @@ def read_facts(folder: Path) -> RunFile:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidInput(
-            f"{str(folder)!r} is no run folder ({error.strerror}: {FACTS})"
+            f"{str(folder)!r} is not a run folder ({error.strerror}: {FACTS})"
         ) from None
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is damaged: {error}") from None
     if not isinstance(facts, dict):
-        raise InvalidInput(f"{path} is damaged: it holds no object")
+        raise InvalidInput(f"{path} is damaged: it is not a JSON object")
     if facts.get("format") != FORMAT:
         raise InvalidInput(
-            f"{path} was written by another version of this program (its format is "
-            f"{facts.get('format')!r}, not {FORMAT}); measure again"
+            f"{path} was written by another version of this program (format "
+            f"{facts.get('format')!r}, not {FORMAT}); run it again"
         )
     if isinstance(dataset := facts.get("dataset"), dict):
         dataset["positions"] = []
@@ -287,7 +287,7 @@ def _rules_named(identity: str, rules: Rules | None, folder: Path) -> Rules:
     if rules and identity_of(rules) != identity:
         problem = f"not under those given, {identity_of(rules)!r}"
     elif not rules and identity not in CATALOGUE:
-        problem = "which are not in the catalogue; from Python, load(FOLDER, rules=...) takes them"
+        problem = "which are not in the catalogue; in Python, use load(FOLDER, rules=...)"
     else:
         return rules or CATALOGUE[identity]
     raise InvalidInput(f"{str(folder)!r} was measured under the rules {identity!r}, {problem}")
@@ -348,7 +348,7 @@ def _sample_in(line: bytes, spill: SpillFile, where: str) -> Sample:
     except (LookupError, RecursionError, TypeError, ValueError) as error:
         raise InvalidInput(f"{where}: not a sample of a run ({shortened(error)})") from None
     if saved_id != position.id:
-        raise InvalidInput(f"{where}: the id is not that of the position; {CHANGED}")
+        raise InvalidInput(f"{where}: the id does not match the position; {CHANGED}")
     scores = {name: interned(reply) for name, reply in replies.items()}
     return Sample(position, draw, scores, spill.spill(answers))
 
@@ -378,7 +378,7 @@ def _format_score(reply: ScoredAnswer) -> str:
 def _check_numbers(file: RunFile, results: Results, path: Path) -> None:
     """Reject saved numbers that differ from those computed from the samples."""
     if file.outcomes != results.outcomes:
-        raise InvalidInput(f"{path} has other outcomes than samples.jsonl gives; {CHANGED}")
+        raise InvalidInput(f"{path} does not match the outcomes in samples.jsonl; {CHANGED}")
     for name in file.metrics.keys() & results.metrics.keys():
         saved, computed = file.metrics[name], results.metrics[name]
         # Another machine may round differently.
@@ -387,6 +387,6 @@ def _check_numbers(file: RunFile, results: Results, path: Path) -> None:
         )
         if saved != computed and not close:
             raise InvalidInput(
-                f"{path} says that {name} is {saved!r}, and samples.jsonl gives {computed!r}: one "
-                f"of the two was changed; {AGAIN}"
+                f"{path} says that {name} is {saved!r}, but samples.jsonl gives {computed!r}. "
+                f"One of the files was changed; {AGAIN}"
             )

@@ -140,6 +140,6 @@ def check_conditions(names: tuple[str, ...]) -> None:
         _template(name)
     if names[:2] != (STANDARD_CONDITION, CHANGED_CONDITION) or len(set(names)) < len(names):
         raise InvalidInput(
-            f"the conditions of a run are {STANDARD_CONDITION!r}, {CHANGED_CONDITION!r} and "
-            f"others, not {names!r}"
+            f"the conditions of a run must start with {STANDARD_CONDITION!r} and "
+            f"{CHANGED_CONDITION!r} and be distinct, not {names!r}"
         )

@@ -204,8 +204,8 @@ def _check_text(label: str, text: str, placeholders: Collection[str]) -> None:
         raise InvalidInput(f"{label} is empty; write the text that the model gets")
     if control := _CONTROL.search(text):
         raise InvalidInput(
-            f"{label} holds the control character {control[0]!r}; to write a backslash in TOML, as "
-            r"in \boxed{}, put the text in 'single quotes'"
+            f"{label} contains the control character {control[0]!r}; to write a backslash in TOML, "
+            r"as in \boxed{}, put the text in 'single quotes'"
         )
     for command, placeholder in _IN_BRACES.findall(text):
         if not command and placeholder not in placeholders:

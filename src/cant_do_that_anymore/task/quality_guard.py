@@ -44,7 +44,7 @@ class QualityGuard:
         if self._standard >= 2 * MIN_ANSWERS and self._unreadable > MAX_UNREADABLE * self._standard:
             raise Incomplete(
                 f"{self._unreadable} of the first {self._standard} replies under the standard "
-                f"rules name no move; the last one was {answer.text[:80]!r}"
+                f"rules contain no move; the last one was {answer.text[:80]!r}"
             )
 
     def _why(self, answer: Answer) -> str:
@@ -52,7 +52,7 @@ class QualityGuard:
         if not self._cut_off:
             reasoning = "" if answer.text.strip() else answer.reasoning
             example = f"; the last one was reasoning only: {reasoning[:80]!r}" if reasoning else ""
-            return f"were empty, and no limit cut them off{example}"
+            return f"were empty without reaching a token limit{example}"
         state = f"empty ({self._empty}) or cut off" if self._empty else "cut off"
         return f"were {state} before a move; raise {self._limit_to_raise(answer)}"
 

@@ -62,7 +62,7 @@ def _parse_body(value: Any) -> str:
         shown = shortened(value)
         raise InvalidInput(f'extra_body must be a JSON object such as {{"top_k": 20}}, not {shown}')
     for name in RESERVED_FIELDS & body.keys():
-        raise InvalidInput(f"extra_body may not hold {name!r}: that is set by other options")
+        raise InvalidInput(f"extra_body may not contain {name!r}, which other options set")
     return json.dumps(dict(body), sort_keys=True) if body else ""
 
 
@@ -78,8 +78,7 @@ def _parse_price(value: Any) -> tuple[float, float] | None:
         if len(prices) == 2 and all(0 <= price < inf for price in prices):
             return prices
     raise InvalidInput(
-        "price must be IN,OUT, US dollars for a million tokens in and out such as 2.5,10, not "
-        f"{value!r}"
+        f"price must be IN,OUT in US dollars per million tokens, such as 2.5,10, not {value!r}"
     )
 
 
@@ -149,14 +148,14 @@ class Spec:
         None, MODEL, "K", "Extra tokens for reasoning.  [default: 16000]", Ge(0)
     )
     select_effort: Effort | None = option(
-        None, MODEL, "E", "Effort to build the dataset.  [default: the same]"
+        None, MODEL, "E", "Effort when building the dataset.  [default: the same]"
     )
     extra_body: str | Mapping[str, Any] = option(
         "", MODEL, "JSON", "Extra fields for every request body.", parse=_parse_body
     )
     eval: Eval = option("all", TASK, "E", _join(*SAMPLES))
     rules: str | Rules = option(
-        BISHOPS_AS_KNIGHTS.key, TASK, "KEY", "A key of cdta rules.", parse=_parse_rules
+        BISHOPS_AS_KNIGHTS.key, TASK, "KEY", "Rule change; see cdta rules.", parse=_parse_rules
     )
     pool: str | Path | None = option(
         None,
@@ -195,7 +194,7 @@ class Spec:
         Lt(1),
     )
     seed: int = option(
-        DEFAULT_SEED, TASK, "S", "Seed of the positions drawn.", Gt(-(2**63)), Lt(2**63)
+        DEFAULT_SEED, TASK, "S", "Seed for drawing positions.", Gt(-(2**63)), Lt(2**63)
     )
     max_connections: int | None = option(
         None, LIMITS, "C", "Maximum number of concurrent requests.", Ge(1)
@@ -216,7 +215,9 @@ class Spec:
     keep_looking: bool = option(
         False, LIMITS, "", "Search the whole pool even if few positions qualify."
     )
-    fresh: bool = option(False, LIMITS, "", "Use no cached answers, and cache none.")
+    fresh: bool = option(
+        False, LIMITS, "", ("Ignore the cache: send every request and save no answers.")
+    )
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -227,7 +228,7 @@ class Spec:
         object.__setattr__(self, "base_url", base_url)
         check_conditions(self.conditions)
         if self.pool and self.dataset:
-            raise InvalidInput("give a pool to choose from or a dataset to take as it is, not both")
+            raise InvalidInput("give a pool or a dataset, not both")
         if str(self.pool) == COMMON:
             self._check_common()
         for name in sorted(UNBOUNDED_FIELDS & json.loads(str(self.extra_body) or "{}").keys()):
@@ -241,7 +242,7 @@ class Spec:
         if self.eval == "all_diagonal" or self.change != BISHOPS_AS_KNIGHTS:
             raise InvalidInput(
                 f"the pool {COMMON!r} is for {BISHOPS_AS_KNIGHTS.key} and the evals all and "
-                f"all_small, not for {self.change.key} and {self.eval}; leave it out there"
+                f"all_small, not for {self.change.key} and {self.eval}; leave out --pool"
             )
 
     @property

@@ -33,7 +33,7 @@ from ..help import FORMATS, JSON, Command, Option, chosen_format, output_option
         Option(
             "--tolerance",
             TASK,
-            "With --baseline: accept a drop of so many points.  [default: 0]",
+            "With --baseline: accept a drop of this many points.  [default: 0]",
             type=click.FloatRange(0, 100),
             metavar="POINTS",
         ),
@@ -65,7 +65,7 @@ def compare_command(
     folder, part of its name, a model's name, a tag, latest, or a folder of runs.
     """
     if baseline is None and tolerance is not None:
-        raise InvalidInput("--tolerance goes with --baseline RUN")
+        raise InvalidInput("--tolerance needs --baseline RUN")
     text_format = chosen_format(formats)
     groups = _load([baseline, *names] if baseline is not None else names)
     ranking = ranking_of(*groups)

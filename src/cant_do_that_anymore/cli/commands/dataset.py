@@ -177,7 +177,7 @@ def import_command(version: str, file: Path, rules: str) -> None:
 )
 @click.argument("names", metavar="DATASET DATASET...", nargs=-1, required=True)
 def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
-    """Join datasets into one that is fair to all their models.
+    """Merge datasets into one that is fair to all their models.
 
     A DATASET is a name from `cdta dataset list` or a file. Every position is written once; the
     order is a fixed shuffle.
@@ -207,8 +207,8 @@ def build(quiet: bool, **options: Any) -> None:
     built = with_approval_of(spec, lambda spec: select(spec, quiet=quiet)).dataset
     line = f"{built.version}: {pluralize(len(built.positions), 'position')}, {built.provenance}"
     if built.pool_ended and built.asked:
-        line += ", the pool holds no more"
+        line += ", all that the pool contains"
     if built.failed:
         failed = pluralize(built.failed, "request")
-        line += f"; not saved, as {failed} got no answer: run the same command again"
+        line += f"; not saved because {failed} got no answer. Run the same command again"
     click.echo(visible(line))

@@ -58,7 +58,9 @@ def estimate_command(
     for title, spec, forecast in forecasts:
         heading = ", ".join(filter(None, (title, spec.eval, *settings)))
         if not forecast.total.requests.high:
-            wide.print(f"{heading}: nothing to ask, all answers are cached", highlight=False)
+            wide.print(
+                (f"{heading}: no requests to send, because all answers are cached"), highlight=False
+            )
             continue
         wide.print(f"{heading}\n", highlight=False)
         wide.print(_table(forecast))

@@ -57,13 +57,13 @@ OUT = Path("experiment")
                 "eval", "evals", default_text="all,all_diagonal; with --rules or --pool all"
             ),
             rules=several(
-                "rules", "changes", default_text=f"{BISHOPS_AS_KNIGHTS.key}; all: every one"
+                "rules", "changes", default_text=f"{BISHOPS_AS_KNIGHTS.key}; all: every rule"
             ),
         ),
         Option(
             "--runs",
             TASK,
-            "Runs of each combination, each with the next seed.",
+            "Runs per combination, with consecutive seeds.",
             type=AT_LEAST_1,
             metavar="N",
             default=3,
@@ -137,8 +137,8 @@ def experiment(
         return
     if plots_only != bool(paths) and not file_in(paths):
         raise InvalidInput(
-            "PATH goes with --plots-only: give both to draw what is there, or neither; one "
-            "FILE.toml alone says what to measure"
+            "PATH needs --plots-only, which plots existing runs; to run an experiment, give one "
+            "FILE.toml"
         )
     out, text_format = out or OUT, chosen_format(rest)
     if plots_only:
@@ -163,7 +163,7 @@ def experiment(
         _show(entries_of(finished), out, title, text_format, as_json=as_json)
     if failures:
         reasons = "; ".join(f"{model}: {problem}" for model, problem in failures.items())
-        raise Incomplete(f"not everything could be measured: {reasons}")
+        raise Incomplete(f"some runs failed: {reasons}")
 
 
 def _resolve(paths: Sequence[Path]) -> list[Path]:

@@ -12,7 +12,7 @@ from ..help import Command, Option
 
 @click.command(
     cls=Command,
-    params=[Option("--rules KEY", TASK, "A key of cdta rules.", default=STANDARD.key)],
+    params=[Option("--rules KEY", TASK, "Rule change; see cdta rules.", default=STANDARD.key)],
 )
 @click.argument("position", metavar="[MOVES|FEN]", nargs=-1)
 def legal(rules: str, position: tuple[str, ...]) -> None:
@@ -38,7 +38,9 @@ def _board(position: str, rules: Rules) -> chess.Board:
     try:
         board = chess.Board(position)
     except ValueError as problem:
-        raise InvalidInput(f"{position!r} is no FEN of a position ({problem})") from None
+        raise InvalidInput(f"{position!r} is not a valid FEN ({problem})") from None
     if any(len(board.pieces(chess.KING, color)) != 1 for color in chess.COLORS):
-        raise InvalidInput(f"{position!r} is no position: each side has one king")
+        raise InvalidInput(
+            f"{position!r} is not a valid position: each side needs exactly one king"
+        )
     return board

@@ -68,7 +68,7 @@ def mine(
     Ctrl-C keeps what was found.
     """
     if output and output.resolve() in {Path(name).resolve() for name in inputs}:
-        raise InvalidInput(f"{output} is one of the inputs: give another file for the positions")
+        raise InvalidInput(f"{output} is one of the inputs; give another file for the positions")
     wanted = mining.MiningCriteria(rules_named(rules), not first, min_elo)
     results = mining.mine(inputs, wanted, unique=unique, limit=limit, jobs=jobs, cluster=cluster)
     tally = _Tally()
@@ -80,7 +80,7 @@ def mine(
         ):
             _write_positions(results, file, tally, show)
         if not tally.read:  # an older file stays
-            nothing = InvalidInput(f"no readable game in {', '.join(inputs)}: give games in PGN")
+            nothing = InvalidInput(f"no readable game in {', '.join(inputs)}; give games in PGN")
             raise tally.problem or nothing
     click.echo(tally.summary(), err=True)
     if tally.problem:
@@ -99,7 +99,7 @@ def _write_positions(
             read = [] if mined.share is None else [f"{mined.share:.0%} read"]
             show(mined.share, [*read, str(tally)])
     except KeyboardInterrupt:
-        tally.problems.append("stopped by Ctrl-C, with what was found until then")
+        tally.problems.append("stopped by Ctrl-C; the positions found so far are complete")
     except Incomplete as problem:
         tally.problems.append(str(problem))
 
@@ -125,7 +125,7 @@ class _Tally:
             if self.damaged <= MOST_REPORTS:
                 click.echo(f"cdta: skipped a damaged game: {damage}", err=True)
             elif self.damaged == MOST_REPORTS + 1:
-                click.echo("cdta: further damaged games are only counted", err=True)
+                click.echo("cdta: further damaged games are counted but not listed", err=True)
 
     @property
     def read(self) -> int:

@@ -48,8 +48,8 @@ def report(names: tuple[str, ...], output: Path | None) -> None:
     folders = find_runs(names)
     if output and len(folders) > 1:
         raise InvalidInput(
-            f"-o takes one run, not {len(folders)}; without it every run gets its own {PAGE_NAME}, "
-            "and `cdta compare` puts runs side by side"
+            f"-o takes one run, not {len(folders)}; leave it out to write {PAGE_NAME} in the "
+            "folder of each run"
         )
     for folder in folders:
         path = output or folder / PAGE_NAME
@@ -67,7 +67,7 @@ def view(name: str) -> None:
     """
     path = _page_of(name)
     if not webbrowser.open(path.resolve().as_uri()):
-        raise UserError(f"no browser could be started here; open {str(path)!r} in one")
+        raise UserError(f"no browser could be started; open {str(path)!r} in one")
 
 
 def _page_of(name: str) -> Path:
@@ -90,7 +90,7 @@ WIDE, UNLIMITED = 200, 10_000
 @click.command("runs", cls=Command, params=[JSON])
 @click.argument("places", metavar="[DIR...]", nargs=-1, type=PATH)
 def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
-    """List runs, the newest first.
+    """List runs, newest first.
 
     It lists the runs in each DIR, by default those under CDTA_HOME and in the current folder. The
     numbers are those of run.json: "impact" is the impact factor with its 95% interval, "cost" that
@@ -104,7 +104,7 @@ def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
         # A file or a pipe has no width.
         _print(runs, console(None if sys.stdout.isatty() else WIDE))
     else:
-        click.echo("no runs yet; `cdta run` makes one")
+        click.echo("no runs yet; start one with `cdta run`")
     for problem in damaged:
         click.echo(visible(f"cdta: {problem}"), err=True)
 
@@ -112,7 +112,7 @@ def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
 def _runs_in(parent: Path) -> list[Path]:
     folders = folders_in(parent)
     if not folders:
-        raise InvalidInput(f"{str(parent)!r} holds no run")
+        raise InvalidInput(f"{str(parent)!r} contains no run")
     return folders
 
 

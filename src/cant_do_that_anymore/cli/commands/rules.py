@@ -27,7 +27,7 @@ def list_rules(as_json: bool) -> None:
 
 def _entry(rules: Rules) -> dict[str, str]:
     example = example_of(rules)
-    assert example, "every rule of the catalogue forbids a move of the example game"
+    assert example, "every rule in the catalogue forbids a move of the example game"
     board = example.board()
     move = move_number_prefix(board) + notate(board, example.special_moves[0])
     facts = {"key": rules.key, "title": rules.title, "statement": rules.statement}

@@ -31,7 +31,7 @@ from ..options import SPEC_OPTIONS
     ],
 )
 def selfplay(rules: str, count: int, seed: int, path: Path | None, output: Path) -> None:
-    """Make a pool from games that an engine plays under the changed rules.
+    """Create a pool from engine games under the changed rules.
 
     Each position has a move that only the rule change makes illegal. The positions are spread
     evenly over the number of earlier moves of the changed piece: 0 to 7, and 8 or more. The command

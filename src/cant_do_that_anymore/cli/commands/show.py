@@ -124,7 +124,7 @@ def _indented(text: str) -> Padding:
 def prompt(
     names: tuple[str, ...], rules: str, wording: str, model: str | None, as_json: bool
 ) -> None:
-    """Print the messages that a model gets.
+    """Print the messages that are sent to a model.
 
     \b
     cdta prompt
@@ -137,7 +137,7 @@ def prompt(
     change = rules_named(rules)
     position = example_of(change)
     if not position:
-        raise InvalidInput(f"{rules!r} forbids no move, so there is nothing to ask")
+        raise InvalidInput(f"{rules!r} forbids no move, so there is no prompt to show")
     texts = wording_named(wording)
     name, address = split_address(model, None)
     info = info_by_name(name, address) if name else None

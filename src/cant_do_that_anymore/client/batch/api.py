@@ -169,8 +169,8 @@ class BatchApi:
         if response.status in _MISSING:
             words = self._model.without_key(error_message(response.body))
             raise NoBatches(
-                f"{self._model.info.endpoint} has no batches of OpenAI's form "
-                f"(HTTP {response.status}: {words}); leave out --batch"
+                f"{self._model.info.endpoint} does not support OpenAI's batch API (HTTP "
+                f"{response.status}: {words}); leave out --batch"
             )
         fault = self._model.fault(response)
         raise UserError(str(fault)) if isinstance(fault, RequestRejected) else fault
@@ -180,7 +180,7 @@ def _parse(body: bytes) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
-        raise TransientError("a reply that is no JSON", maybe_billed=True) from None
+        raise TransientError("a reply that is not JSON", maybe_billed=True) from None
 
 
 def _unwrap(body: bytes) -> Any:

@@ -152,7 +152,7 @@ class BatchClient(Client):
             if send_now:
                 with self._count_busy():
                     return await super()._answer_with_retries(request, settings, variant)
-        message = f"no answer in {MAX_BATCHES} batches, the last time: {fault}"
+        message = f"no answer in {MAX_BATCHES} batches; the last error: {fault}"
         return Answer("", stop_reason="error", error=message)
 
     async def _save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
@@ -186,7 +186,7 @@ class BatchClient(Client):
 
     def _on_interrupt(self) -> None:
         if batch := self._batches.under_way:
-            raise Stopped(left=f"the batch {batch} goes on at its provider")
+            raise Stopped(left=f"the batch {batch} continues at the provider")
         super()._on_interrupt()
 
     def _stop(self) -> None:

@@ -190,8 +190,8 @@ class Batches:
         self.under_way = ""
         if not state:
             log.warning(
-                "the batch %s with %s is not known there any more; what it held is asked again",
-                *(batch, pluralize(len(variants), "question")),
+                "the provider no longer has the batch %s with %s; its requests are sent again",
+                *(batch, pluralize(len(variants), "request")),
             )
         return results
 
@@ -221,7 +221,7 @@ class Batches:
         try:
             return await self._api.find(file)
         except NoBatches as error:
-            log.warning("it cannot be looked up whether a batch was sent before (%s)", error)
+            log.warning("cannot check whether a batch was sent before (%s)", error)
             return None
 
     async def _last_state(self, batch: str, size: int) -> State | None:
@@ -237,8 +237,8 @@ class Batches:
             self.on_status(f"batch {status}: {done or 0:,} of {total or size:,} answered{failures}")
             if time.monotonic() - started > LONGEST_BATCH:
                 raise Incomplete(
-                    f"the batch {batch} has not ended in {duration(LONGEST_BATCH)}; cancel it "
-                    "where it runs, and run the same command again to take what there is of it"
+                    f"the batch {batch} has not finished in {duration(LONGEST_BATCH)}; cancel it "
+                    "at the provider, then run the same command again to use the answers it has"
                 )
             if await self._stopped_within(wait):
                 return state
@@ -249,14 +249,17 @@ class Batches:
     ) -> dict[str, Answer | Exception]:
         """Return the results in a batch's files by key; an answer wins over an error."""
         status = state.status if state else "lost"
-        fault = (state and state.fault) or f"nothing came of it in a batch that is {status}"
+        fault = (state and state.fault) or f"no result in a batch with the status {status}"
         results: dict[str, Answer | Exception] = {
             key: TransientError(fault, maybe_billed=status == "completed") for key in variants
         }
         for file in state.files if state else ():
             contents = await self._with_retries(partial(self._api.results, file))
             if contents is None:
-                log.warning("the results in %s are lost; what they held is asked again", file)
+                log.warning(
+                    ("the provider no longer has the results in %s; their requests are sent again"),
+                    file,
+                )
             for result in contents or ():
                 key = result["custom_id"]
                 if key not in variants or isinstance(results[key], Answer):
@@ -284,6 +287,6 @@ class Batches:
             delay = backoff_seconds(attempts, fault.retry_after if fault else None)
             stopped = await self._stopped_within(delay)
             if stopped or (fault and time.monotonic() - started > REQUEST_DEADLINE):
-                why = f"the batches cannot be reached ({fault or 'stopped'})"
-                raise Interrupted(why, "what was sent goes on there")
+                why = f"cannot reach the batch API ({fault or 'stopped'})"
+                raise Interrupted(why, "the batches that were sent continue there")
         raise AssertionError("there is always another try")

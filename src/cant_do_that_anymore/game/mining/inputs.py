@@ -88,11 +88,11 @@ def check_input(name: str) -> None:
         return
     if Path(name).is_dir():
         raise InvalidInput(
-            f"{name} is a folder: give the files in it, such as {Path(name) / '*.pgn'}"
+            f"{name} is a folder; give the files in it, such as {Path(name) / '*.pgn'}"
         )
     if Path(name).is_char_device() or Path(name).is_block_device():
         raise InvalidInput(
-            f"{name} is a device, which may have no end: give PGN files, or - to type"
+            f"{name} is a device, which may have no end; give PGN files, or - to type"
         )
     if not Path(name).exists():
         raise InvalidInput(f"no such file: {name} (give PGN files, - or an https:// address)")

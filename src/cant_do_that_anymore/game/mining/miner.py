@@ -77,7 +77,8 @@ def map_cluster(
         import ray
     except ImportError:
         raise InvalidInput(
-            "--cluster needs Ray: pip install 'cant-do-that-anymore[ray]' on every machine of it"
+            "--cluster needs Ray: pip install 'cant-do-that-anymore[ray]' on every machine of "
+            "the cluster"
         ) from None
     try:
         if address != "auto":
@@ -86,8 +87,8 @@ def map_cluster(
     except (OSError, ValueError, RuntimeError) as problem:
         reason = str(problem).partition("\n")[0]
         raise InvalidInput(
-            f"no Ray cluster at {address!r} ({reason}): give the HOST:PORT that ray start --head"
-            " printed, or auto on one of its machines"
+            f"no Ray cluster at {address!r} ({reason}); give the HOST:PORT that ray start --head "
+            "printed, or auto on one of its machines"
         ) from None
     try:
         task: Any = ray.remote(lambda item: work(item))  # Ray accepts plain functions only

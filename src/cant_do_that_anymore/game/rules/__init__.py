@@ -60,14 +60,14 @@ def resolve_rules(rules: Rules | str) -> Rules:
         return rules_named(rules)
     if not isinstance(rules, Rules):
         raise InvalidInput(
-            f"rules are a key (see cdta rules) or a value such as MyRule(), not {rules!r}"
+            f"rules must be a key (see cdta rules) or an object such as MyRule(), not {rules!r}"
         )
     if rules in CATALOGUE.values():
         return rules
     check_rules(rules)
     if rules.key in CATALOGUE:
         raise InvalidInput(
-            f"the key {rules.key!r} is one of the catalogue: give your rules another"
+            f"the key {rules.key!r} is in the catalogue; give your rules another key"
         )
     return rules
 

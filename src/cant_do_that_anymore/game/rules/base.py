@@ -42,7 +42,7 @@ class Rules(ABC):
 
     @property
     def affected_moves_label(self) -> str:
-        """The name of the moves that the change affects, such as "moves of bishops"."""
+        """The name of the moves that the change affects, such as "bishop moves"."""
         return "moves that the change forbids"
 
     @property
@@ -132,7 +132,7 @@ def check_forbids_something(rules: Rules) -> None:
     """
     if not rules.forbids_something:
         raise InvalidInput(
-            f"{rules.key} forbids no move that was legal before, so there is no habit to break: "
+            f"{rules.key} forbids no move that was legal before, so there is no habit to drop; "
             "choose other rules (see cdta rules)"
         )
 
@@ -181,7 +181,7 @@ def move_on(board: chess.Board, uci: str, number: int) -> chess.Move:
     try:
         move = chess.Move.from_uci(uci)
     except (chess.InvalidMoveError, TypeError):
-        raise InvalidInput(f"move {number} is no UCI move such as 'e2e4': {uci!r}") from None
+        raise InvalidInput(f"move {number} is not a UCI move such as 'e2e4': {uci!r}") from None
     if not move or board.color_at(move.from_square) != board.turn:
-        raise InvalidInput(f"move {number}, {uci!r}, moves no piece of the side to move")
+        raise InvalidInput(f"move {number}, {uci!r}, does not move a piece of the side to move")
     return move

@@ -22,7 +22,9 @@ def check_rules(rules: Rules) -> None:
             not return a board with the same side to move.
     """
     if not isinstance(rules.key, str) or not _KEY.fullmatch(rules.key):
-        raise InvalidInput(f"the key of rules is a name such as 'no-en-passant', not {rules.key!r}")
+        raise InvalidInput(
+            f"the key of rules must be a name such as 'no-en-passant', not {rules.key!r}"
+        )
     for name, purpose in (
         ("statement", "the text of the prompt"),
         ("title", "the name in reports"),
@@ -60,8 +62,9 @@ def digest_of(rules: Rules) -> str:
     for before, moves in reversed(seen):  # in another order, to detect state
         if differing := {*moves} ^ {*_moves(rules, before)}:
             raise InvalidInput(
-                f"view() of {rules.key} answers differently when asked twice about one board "
-                f"({min(differing)} in {before.fen()}); let it depend on the board alone"
+                f"view() of {rules.key} returns different moves when it is called twice with the "
+                f"same board ({min(differing)} in {before.fen()}); it must depend on the board "
+                "alone"
             )
     return digest.hexdigest()[:8]
 
@@ -73,7 +76,7 @@ def _moves(rules: Rules, board: chess.Board) -> list[str]:
         raise InvalidInput(f"view() of {rules.key} returns {view!r}, not a chess.Board")
     if view.turn != board.turn:
         raise InvalidInput(
-            f"view() of {rules.key} gives the move to the other side; keep the turn of the board"
+            f"view() of {rules.key} changes the side to move; keep the turn of the board"
         )
     moves = sorted(legal_moves_of(view, board), key=chess.Move.uci)
     for move in moves:

@@ -14,7 +14,7 @@ class NoCastling(Rules):
     """Castling is forbidden."""
 
     key = "no-castling"
-    title = "Nobody castles"
+    title = "Castling is forbidden"
     statement = (
         "No king may castle any more, on either side of the board. "
         "Kings can no longer move two squares towards a rook: such a move is now illegal."
@@ -48,7 +48,7 @@ class PawnsOneStep(Rules):
         "captured en passant. Pawns can no longer move two squares at once: such a move is now "
         "illegal."
     )
-    affected_moves_label = "moves of pawns by two squares"
+    affected_moves_label = "two-square pawn moves"
     habit_label = "moves a pawn two squares at once"
 
     @property
@@ -77,7 +77,7 @@ class KnightsCannotJump(Rules):
         "square between must be empty. Knights can no longer jump over a piece there: such a move "
         "is now illegal."
     )
-    affected_moves_label = "moves of knights"
+    affected_moves_label = "knight moves"
     habit_label = "jumps over a piece with a knight"
 
     @property

@@ -35,8 +35,8 @@ class PieceSwap(Rules):
 
     @property
     def title(self) -> str:
-        """For example "Bishops move as knights do"."""
-        return f"{PLURALS[self.piece].capitalize()} move as {PLURALS[self.moves_like]} do"
+        """For example "Bishops move like knights"."""
+        return f"{PLURALS[self.piece].capitalize()} move like {PLURALS[self.moves_like]}"
 
     @property
     def statement(self) -> str:
@@ -64,8 +64,8 @@ class PieceSwap(Rules):
 
     @property
     def affected_moves_label(self) -> str:
-        """For example "moves of bishops"."""
-        return f"moves of {PLURALS[self.piece]}"
+        """For example "bishop moves"."""
+        return f"{chess.piece_name(self.piece)} moves"
 
     @property
     def habit_label(self) -> str:

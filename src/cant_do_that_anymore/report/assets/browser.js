@@ -31,7 +31,7 @@ function fillFilters() {
     fillFilter(form.elements[name], "any outcome", usual.map(({ replies }) => replies[name].outcome));
   }
   if (KNOWING in form.elements) {
-    fillFilter(form.elements[KNOWING], "all but controls", samples.map(({ knowing }) => knowing));
+    fillFilter(form.elements[KNOWING], "all except controls", samples.map(({ knowing }) => knowing));
   }
 }
 
@@ -74,8 +74,8 @@ function applyFilters() {
   list.replaceChildren(...matching.map(listed));
   const [some, all] = [matching, samples].map(({ length }) => length.toLocaleString("en"));
   const only = asked().map(([name, value]) => `, ${name}: ${value}`).join("");
-  section.querySelector(".on-paper").textContent = 
-    `Listed below, each with its special move and outcomes: ${some} of ${all} samples${only}.`;
+  section.querySelector(".on-paper").textContent =
+    `${some} of ${all} samples${only}, each with its special move and outcomes.`;
   show(matching.includes(shown) ? shown : matching[0] ?? null);
 }
 
@@ -99,7 +99,7 @@ function show(sample) {
   const place = matching.indexOf(sample);
   form.querySelector("output").textContent = sample
     ? `${(place + 1).toLocaleString("en")} of ${matching.length.toLocaleString("en")}`
-    : "none matches";
+    : "no match";
   section.querySelector(".browser").hidden = !sample;
   if (!sample) return;
   drawBoard(section.querySelector(".board"), sample, conditions);
@@ -135,7 +135,7 @@ function fill(pre, text, pieces = (part) => [part]) {
   const [beginning, leftOut, end] = [text].flat();
   pre.replaceChildren(...pieces(beginning));
   if (leftOut) {
-    const note = `… ${leftOut.toLocaleString("en")} characters are left out here …`;
+    const note = `… ${leftOut.toLocaleString("en")} characters omitted …`;
     pre.append(element("span", "left-out", note), ...pieces(end));
   }
   pre.classList.toggle("empty", !beginning);
@@ -155,7 +155,7 @@ function describeReply(name, reply) {
   outcome.className = `outcome is-${reply.outcome}`;
   fill(panel.querySelector("pre"), reply.text);
   const [tokensIn, tokensOut, thinking] = reply.tokens;
-  const thoughts = thinking && !reply.thoughts ? `, ${thinking} of them thoughts` : "";
+  const thoughts = thinking && !reply.thoughts ? `, ${thinking} of them reasoning` : "";
   panel.querySelector(".remark").textContent =
     reply.error || `${reply.stop}, ${tokensIn} tokens in, ${tokensOut} out${thoughts}`;
   describeThoughts(panel, reply);

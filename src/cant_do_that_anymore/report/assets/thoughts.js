@@ -21,8 +21,8 @@ function describeThoughts(panel, reply) {
   if (folded) folded.hidden = !reply.thoughts;
   if (!reply.thoughts) return;
   const tokens = reply.tokens[2].toLocaleString("en");
-  const remark = reply.tempted ? ", with the special move" : "";
-  folded.querySelector("summary").textContent = `Thoughts: ${tokens} tokens${remark}`;
+  const remark = reply.tempted ? ", mentions the special move" : "";
+  folded.querySelector("summary").textContent = `Reasoning: ${tokens} tokens${remark}`;
   fill(folded.querySelector("pre"), reply.thoughts, (part) => withMoves(part, reply.named));
 }
 

@@ -93,7 +93,7 @@ def curve_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
     for axes, name in zip(drawings, PANELS, strict=True):
         _finish(axes, name)
         _scale(axes, least, most, from_zero=min(tokens) < least)
-    title(figure, "The thinking curve", drawn)
+    title(figure, "Reasoning tokens", drawn)
     sizes = [] if labelled else _sizes({entry.effort for entry in drawn})
     legend(figure, [*handles, *sizes, *bounds_handles(drawn)], drawn)
     return figure
@@ -137,7 +137,7 @@ def _sizes(efforts: Container[Effort | None]) -> list[Line2D]:
         )
         for effort in _ORDER
         if effort in efforts
-        for text in [f"effort: {effort}" if effort else "its own effort"]
+        for text in [f"effort: {effort}" if effort else "default effort"]
     ]
 
 
@@ -146,7 +146,7 @@ def _label(entry: Entry) -> str:
     mark = " (!)" if entry.is_suspect else ""
     if entry.effort in (None, "none") and not _tokens(entry):
         return mark
-    return (entry.effort or "its own") + mark
+    return (entry.effort or "default") + mark
 
 
 def _finish(axes: Axes, name: str) -> None:
@@ -155,7 +155,7 @@ def _finish(axes: Axes, name: str) -> None:
     axes.set_ylim(min(bottom, low - 0.06), max(top, high + 0.06))
     axes.axhline(0, color=INK, linewidth=1)
     axes.set_title(f"{MEASURES[name].title} ({reading})", loc="left", fontsize=10)
-    axes.set_xlabel("thinking tokens under the changed rules, mean")
+    axes.set_xlabel("mean reasoning tokens under the changed rules")
     grid(axes, "y")
 
 

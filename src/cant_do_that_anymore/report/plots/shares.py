@@ -58,7 +58,7 @@ def bar_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
     handles = [Patch(color=color, label=f"{name} rules") for name, color, _ in _BARS]
     handles.append(Patch(color=INK, alpha=_PALE, label="other forbidden moves"))
     if UNUSABLE in columns.values():
-        handles.append(Patch(fill=False, hatch=HATCH, label="answers that name no move"))
+        handles.append(Patch(fill=False, hatch=HATCH, label="answers without a move"))
     legend(figure, handles, group)
     return figure
 

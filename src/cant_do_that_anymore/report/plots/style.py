@@ -188,7 +188,7 @@ def bounds_handles(group: Sequence[Entry]) -> list[Artist]:
     """Return the legend entry of the bounds, if any are drawn."""
     if not any(IMPACT in entry.results.bounds for entry in group):
         return []
-    return [Patch(**BAND, label="bounds: whatever answers without a move had said")]
+    return [Patch(**BAND, label="bounds: any reading of answers without a move")]
 
 
 class Chart(Protocol):
