@@ -67,7 +67,7 @@ def hides(status: int, what: str = "/") -> Disturbs:
         ),
         ([unheard, hides(401)], "needs a key"),
         ([unheard, hides(402)], "requires payment"),
-        ([unheard, hides(500)], "cannot be reached"),
+        ([unheard, hides(500)], "cannot reach the batch API"),
     ],
 )
 def test_a_batch_that_cannot_be_looked_at_for_a_while_is_not_given_up(
