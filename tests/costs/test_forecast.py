@@ -96,7 +96,7 @@ def test_an_estimate_needs_no_key_and_states_what_it_rests_on() -> None:
     assert 200 / 0.05 < found.dataset.requests.high < 19_841 * 2
     assert 150 < found.measuring.input_tokens.expected / 400 < 300
     words = ("7.5%", "rough estimate", "without reasoning", "50 tokens per second")
-    assert "% of positions, the median of the shipped datasets" in found.assumptions[0]
+    assert "% of positions, judging by the shipped datasets" in found.assumptions[0]
     assert all(word in on for word, on in zip(words[1:], found.assumptions[1:], strict=True))
     assert found.at_once and 4 < tokens_each(found.at_once) < 6 < 369 < tokens_each(found.total)
     assert cost(found.at_once).high < cost(found.total).high / 10
@@ -213,7 +213,7 @@ def test_a_few_kept_answers_move_the_rate_of_hits_and_many_set_it(server: Loopba
         measure(server, n=n, max_connections=1)
         told = planned("m", base_url=server.url, n=n + 5, max_connections=1).assumptions[0]
         rate = re.search(
-            r"special move in ([\d.]+)% of positions, from (\d+) of \2 positions", told
+            r"special move in about ([\d.]+)% of positions, judging by (\d+) of \2 positions", told
         )
         assert rate
         rates.append(float(rate[1]))

@@ -128,5 +128,5 @@ def test_an_estimate_knows_how_much_more_often_it_is_hit() -> None:
     assert common.dataset.requests.low < 3_000 < common.dataset.requests.high  # 33% hits
     assert 2 * common.dataset.requests.expected < usual.dataset.requests.expected
     (told,) = [each for each in common.assumptions if each.startswith("dataset")]
-    assert "the median of the shipped datasets (21." in told
+    assert "the shipped datasets (21." in told
     assert "21.2 to 66.8%, each on the positions of the others" in told

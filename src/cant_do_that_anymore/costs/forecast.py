@@ -265,17 +265,17 @@ class _SearchModel:
         rate = fmean(HIT_RATES, self._weights)
         among = ", each on the positions of the others" if rest.pool_name == COMMON else ""
         others = (
-            f"the median of the shipped datasets ({100 * min(self._rates):.1f} to "
+            f"the shipped datasets ({100 * min(self._rates):.1f} to "
             f"{100 * max(self._rates):.1f}%{among})"
         )
         if rest.searched:
-            others = f"from {rest.hits:,} of {rest.searched:,} positions so far and {others}"
-        text = f"assumes that the model plays the special move in {100 * rate:.1f}% of positions"
+            others = f"{rest.hits:,} of {rest.searched:,} positions so far and {others}"
+        text = f"expects the special move in about {100 * rate:.1f}% of positions, judging by"
         if self._confirmations[1]:
             others += (
                 "; models without temperature control are asked up to 3 times about each of those"
             )
-        return f"dataset: {text}, {others}"
+        return f"dataset: {text} {others}"
 
 
 class _StepModel:
