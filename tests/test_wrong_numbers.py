@@ -285,7 +285,7 @@ def test_a_question_that_failed_when_a_dataset_was_found_is_asked_again_and_that
     without = run(server)
     assert POOL[3] not in [sample.position for sample in without.samples]
     told = [note for note in without.notes if "may choose other positions" in note]
-    assert [note.split(" to find")[0] for note in told] == ["1 question"]
+    assert [note.split(" to build")[0] for note in told] == ["1 request"]
     server.fault, asked = None, len(server.requests)
     again = run(server)
     assert len(server.requests) <= asked + LOOK + 1 + 2 * 18

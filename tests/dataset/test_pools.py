@@ -146,7 +146,7 @@ def test_only_what_is_used_is_played_through(with_one_bad: Path) -> None:
 
 def test_an_estimate_needs_no_pool_to_be_there(home: Path) -> None:
     found = estimate(Spec(model="openai/gpt-4o", rules="knights-cannot-jump", n=20))
-    assert 40 <= found.dataset.requests.low < 41  # the whole pool
+    assert found.dataset.requests.low < 40 <= found.dataset.requests.high  # the whole pool
     assert list(home.glob("pools/*"))
 
 

@@ -233,7 +233,7 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
             ("-T samples=few is not valid: n must be a whole number, not"),
         ),
         ("cdta/rando", "samples=1", "unknown model: 'cdta/rando' (did you mean"),
-        ("cdta/random", "precision=0.1", "precision cannot end a task of Inspect"),
+        ("cdta/random", "precision=0.1", "Inspect tasks do not support precision"),
         ("cdta/random", "smaples=3", "unknown argument: 'smaples' (did you mean 'samples'"),
         ("cdta/random", f"seed={2**63}", f"-T seed={2**63} is not valid: seed must be below "),
     ],
