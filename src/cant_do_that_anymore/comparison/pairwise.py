@@ -33,7 +33,7 @@ class Paired:
         values: the measure of each model; None if it is undefined, or could be, depending on the
             unusable answers.
         as_scored: 95% interval of the second value minus the first, for the answers as scored.
-        interval: the same, extended to everything that answers without a move could have been.
+        interval: the same, widened to allow for every reading of the unusable answers.
         p: the p-value of equal models; 1 if the unusable answers decide which model is ahead.
         extremes: the least and the greatest difference over all possibilities; None if they make no
             difference compared with the interval.

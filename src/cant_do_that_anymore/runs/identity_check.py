@@ -47,7 +47,7 @@ HOW_TO_CONTINUE = "use --fresh to ignore the cache, or --tag NAME to cache its a
 
 
 class ModelChanged(UserError):
-    """The name now stands for another model than the one whose answers are cached."""
+    """The model behind this name has changed since its answers were cached."""
 
 
 async def verify_identity(

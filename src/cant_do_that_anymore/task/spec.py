@@ -103,8 +103,8 @@ class Spec:
         rules: the changed rules or their key; docs/rules.md describes custom rules.
         diagnose: also ask why the habit stays: under all conditions of a diagnosis, with controls.
         n: how many samples to draw; at most ``max_samples`` of them are measured.
-        precision: stop once the impact factor's interval reaches at most this far from the value,
-            either way; ``n`` is the upper limit. None measures all samples.
+        precision: stop once the impact factor's 95% interval is within this distance of the
+            value; ``n`` is the upper limit. None measures all samples.
         reasoning_effort: the reasoning effort to request; None for the model's default.
         reasoning_tokens: reasoning budget in addition to ``max_tokens``; None for as much as is
             needed.
