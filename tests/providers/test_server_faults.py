@@ -295,20 +295,28 @@ def test_what_comes_late_is_not_the_answer_to_the_next_question() -> None:
     assert asyncio.run(Echo(twice=True).answers(5)) == ["0", "1", "2", "3", "4"]
 
 
-def test_without_tls_every_request_has_a_connection_of_its_own() -> None:
+def test_where_something_came_unasked_every_question_has_a_connection_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(http, "REUSE_AFTER_REQUESTS", 0)
+    monkeypatch.setattr(http, "QUICK_SECONDS", 60)
+    server = Echo(twice=True)
+    assert asyncio.run(server.answers(4, pause=0.1)) == ["0", "1", "2", "3"]
+    assert caplog.text.count("connections are no longer reused") == 1
+    assert server.connections == 4
+
+
+@pytest.mark.parametrize(
+    ("many", "quick", "connections"), [(2, 60.0, 3), (100, 60.0, 5), (0, 0.0, 5)]
+)
+def test_a_connection_is_used_again_after_many_quick_answers(
+    monkeypatch: pytest.MonkeyPatch, many: int, quick: float, connections: int
+) -> None:
+    monkeypatch.setattr(http, "REUSE_AFTER_REQUESTS", many)
+    monkeypatch.setattr(http, "QUICK_SECONDS", quick)
     server = Echo(twice=False)
     asyncio.run(server.answers(5))
-    assert server.connections == 5
-
-
-def test_after_unsolicited_data_no_connection_is_reused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over TLS, connections are reused until then; a plain one takes its place here."""
-    create = http.Connector.__init__
-    monkeypatch.setattr(http.Connector, "__init__", lambda self, _: create(self, "https://h"))
-    quiet, loud = Echo(twice=False), Echo(twice=True)
-    assert asyncio.run(quiet.answers(4)) == ["0", "1", "2", "3"]
-    assert asyncio.run(loud.answers(4, pause=0.1)) == ["0", "1", "2", "3"]
-    assert (quiet.connections, loud.connections) == (1, 4)
+    assert server.connections == connections
 
 
 def test_too_many_open_files_are_not_a_server_that_is_missing() -> None:

@@ -1,8 +1,10 @@
 """HTTP connections through aiohttp: proxies, reuse, and the error if there is none."""
 
 import errno
+import logging
 import socket
 from ipaddress import ip_address
+from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -12,36 +14,50 @@ from aiohttp.connector import Connection
 
 from ..errors import UserError, error_reason
 
+log = logging.getLogger(__name__)
+
+# After this many requests, answered faster than this, opening connections would take a good part
+# of the time.
+REUSE_AFTER_REQUESTS, QUICK_SECONDS = 50, 0.05
 KEEPALIVE_SECONDS = 60  # routers drop connections that are idle for some minutes
 _TOO_MANY_OPEN_FILES = {errno.EMFILE, errno.ENFILE}
 
 
 class Connector(TCPConnector):
-    """Connector that reuses connections over TLS only, and none with unread data.
+    """Connector that reuses connections only where that saves time and is safe.
 
-    Unread data would be taken for the response to the next request. It may also arrive after that
-    request is sent, so once a server has sent such data, no connection is reused. Without TLS,
-    connecting is cheap, and none is reused at all.
+    On a reused connection, late data would be read as the response to the next request. So without
+    TLS, where connecting is cheap, every request gets a new connection until many quick responses
+    make reuse worthwhile. After unsolicited data, no connection is reused.
     """
 
-    def __init__(self, endpoint: str) -> None:
-        super().__init__(
-            limit=0,
-            socket_factory=keepalive_socket,
-            force_close=not endpoint.startswith("https:"),
-        )
+    _requests = 0
+    _is_quick = False
 
     async def connect(self, req: ClientRequest, *args: Any, **kwargs: Any) -> Connection:
         """Return a connection without unread data."""
         while True:
             connection = await super().connect(req, *args, **kwargs)
-            assert connection.protocol is not None
-            if not connection.protocol.should_close:
+            protocol = connection.protocol
+            assert protocol is not None  # not a truth test: a protocol without unread data is false
+            if not protocol.should_close:
                 break
             connection.close()
-            self._force_close = True
-        if self.force_close:
-            req.headers["Connection"] = "close"  # the server closes it and need not wait for more
+            if not self._force_close:
+                self._force_close = True
+                log.warning("the server sent unsolicited data; connections are no longer reused")
+        self._requests += 1
+        once = not req.is_ssl() and (self._requests <= REUSE_AFTER_REQUESTS or not self._is_quick)
+        if once:
+            req.headers["Connection"] = "close"  # the server need not wait for more
+        started = monotonic()
+
+        def on_release() -> None:
+            self._is_quick = monotonic() - started < QUICK_SECONDS
+            if once:
+                protocol.force_close()
+
+        connection.add_callback(on_release)
         return connection
 
 

@@ -23,7 +23,7 @@ from .base import (
     Settings,
     TransientError,
 )
-from .http import Connector, proxy_for, unreachable
+from .http import Connector, keepalive_socket, proxy_for, unreachable
 from .redact import Redactor
 from .request_variants import (
     MIN_REASONING_TOKENS,
@@ -293,7 +293,7 @@ class ServerModel(Model):
     def _client(self) -> aiohttp.ClientSession:
         if not self._session:
             self._session = aiohttp.ClientSession(
-                connector=Connector(self.info.endpoint),
+                connector=Connector(limit=0, socket_factory=keepalive_socket),
                 headers=self._access.sent,
                 timeout=TIME_OUT,
                 proxy=proxy_for(self.info.endpoint),
