@@ -54,7 +54,7 @@ LOOKS = 5
 
 Numbers = dict[str, Any]
 
-OF_THE_MOMENT = ("started_at", "seconds", "notes", "cost", "dataset", "temperature")
+OF_THE_MOMENT = ("started_at", "seconds", "seconds_now", "notes", "cost", "dataset", "temperature")
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,7 @@ def run_of(
         "notes": notes_on(samples, results, plan, controls),
         "started_at": "2026-01-01T00:00:00Z",
         "seconds": 1.0,
+        "seconds_now": 1.0,
     }
     told = {"samples": samples, "controls": controls, "results": results}
     return Run(plan=plan, **usual | told | fields)

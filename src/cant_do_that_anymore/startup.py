@@ -2,11 +2,12 @@
 
 import logging
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 import click
 
@@ -72,6 +73,46 @@ def report_errors(name: str) -> Iterator[None]:
             "the same command again",
             UserError.exit_code,
         )
+
+
+class StrictCommand(click.Command):
+    """A click command with errors of one sentence, where no option silently replaces another."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **more: Any,
+    ) -> click.Context:
+        """Parse the arguments.
+
+        Raises:
+            InvalidInput: if they do not fit the command.
+        """
+        try:
+            return super().make_context(info_name, args, parent, **more)
+        except click.UsageError as error:
+            if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+                raise
+            sentence = error.format_message().rstrip(".").replace(". Did", "; did")
+            command = f"{parent.command_path} {info_name}" if parent else info_name
+            hint = "" if sentence.endswith("?") else f"; see `{command} --help`"
+            raise InvalidInput(f"{sentence[0].lower()}{sentence[1:]}{hint}") from None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; click would use the last of several values of one option."""
+        *_, given = self.make_parser(ctx).parse_args(list(args))
+        for option, times in Counter(given).items():
+            if times == 1 or not (isinstance(option, click.Option) and option.expose_value):
+                continue
+            if not (option.multiple or option.is_flag):
+                several = "`cdta experiment` takes several"
+                hint = several if option.name == "model" else "run the command once for each"
+                raise InvalidInput(
+                    f"{ctx.command_path} takes one {option.opts[0]}, and {times} were given; {hint}"
+                )
+        return super().parse_args(ctx, args)
 
 
 def _exit(sentence: str, code: int) -> None:

@@ -13,7 +13,7 @@ import pytest
 from cant_do_that_anymore.cli.help import HEADINGS, Option
 from cant_do_that_anymore.cli.main import COMMANDS, DATASET_COMMANDS
 from cant_do_that_anymore.cli.main import cdta as group
-from testing import cdta, needs_posix
+from testing import cdta, needs_posix, oaieval
 
 CONTEXT = click.Context(group)
 MEASURING = [("run",), ("dataset", "build"), ("experiment",), ("estimate",)]
@@ -173,3 +173,28 @@ def test_an_option_that_takes_one_value_is_refused_if_given_twice(
 ) -> None:
     assert cdta(*given, code=2).stderr.startswith(f"cdta: {sentence}")
     assert cdta("rules", "--json", "--json", code=0)
+    twice = oaieval("a", "b", "--seed", 1, "--seed", 2, code=2)
+    assert twice.stderr.startswith("oaieval: oaieval takes one --seed, and 2 were given")
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["compare", "--tolerance", "x", "a"], "tolerance must be a number, not 'x'"),
+        (["compare", "--tolerance", 200, "a"], "tolerance must be at most 100, not '200'"),
+        (["compare", "--tolerance"], "option '--tolerance' requires an argument; see `cdta comp"),
+        (["compare"], "missing argument 'RUN...'; see `cdta compare --help`"),
+        (["dataset", "show", "--foo"], "no such option '--foo'; see `cdta dataset show --help`"),
+        (["run", "--temprature", 1], "no such option '--temprature'; did you mean '--temp"),
+        (["rescore", "--reading", "x", "a"], "invalid value for '--reading': 'x' is not one of"),
+        (["--foo"], "no such option '--foo'; see `cdta --help`"),
+    ],
+)
+def test_arguments_that_do_not_fit_a_command_end_in_one_sentence(
+    given: list[object], sentence: str
+) -> None:
+    refused = cdta(*given, code=2).stderr
+    assert refused.startswith(f"cdta: {sentence}") and refused.count("\n") == 1
+    assert "Usage: cdta dataset" in cdta("dataset").stderr
+    several = oaieval("a", "b", "--max_samples", "x", code=2).stderr
+    assert several.startswith("oaieval: invalid value for '--max_samples': 'x' is not a valid in")

@@ -138,7 +138,8 @@ def test_planted_models_decide_the_exit_code(
     sentence = done.stdout.splitlines()[-1]
     assert sentence.startswith(f"The check {says}: ")
     facts = json.loads(data.stdout)["baseline"]
-    assert data.stderr == f"{sentence}\n" == f"{facts['sentence']}\n"
+    assert (done.stderr, data.stderr, facts["sentence"]) == ("", "", sentence)
+    assert cdta(*gate, "--markdown", code=code).stderr == f"{sentence}\n"
     assert (facts["verdict"] == "worse", facts["tolerance"]) == (code == 1, 0.1)
     if code:
         assert facts["difference"] == -1

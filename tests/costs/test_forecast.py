@@ -359,6 +359,22 @@ def test_a_run_knows_what_its_answers_cost_and_what_was_spent_now(
     assert facts_of(second)["cost"]["spent"] == second.cost.spent
 
 
+def test_a_run_knows_how_long_its_cached_answers_took(halves: Loopback, tmp_path: Path) -> None:
+    run = partial(measure, halves, n=10, max_connections=1)
+    halves.delay = 0.01
+    first = run()
+    assert first.seconds == pytest.approx(first.seconds_now, abs=0.02)
+    assert 0.01 * (first.dataset.asked or 0) < first.dataset.seconds < first.seconds - 0.2
+    halves.delay = 0.0
+    second = run()
+    assert second.seconds_now < first.seconds_now - 0.1 < first.seconds < second.seconds
+    assert second.seconds < first.seconds + second.seconds_now
+    save_run(replace(second, seconds=720.0, seconds_now=1.0), tmp_path / "run")
+    printed = " ".join(cdta("rescore", tmp_path / "run", code=0).stdout.split())
+    assert "12 min in total, 1 s now" in printed
+    assert "12 min" in cdta("runs", tmp_path, code=0).stdout
+
+
 def test_the_cost_of_a_model_without_a_price_is_null(halves: Loopback) -> None:
     run = measure(halves, n=5)
     assert facts_of(run)["cost"] == dict.fromkeys(("total", "measuring", "dataset", "spent"))

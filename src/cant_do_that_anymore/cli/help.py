@@ -1,15 +1,14 @@
 """Commands whose help lists the options by heading, and the options for output."""
 
-from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
 
 import click
-from annotated_types import Ge
+from annotated_types import Ge, Le
 
-from ..errors import InvalidInput
+from ..startup import StrictCommand
 from ..task.option_info import LIMITS, MODEL, TASK
 from ..validation import check
 
@@ -19,18 +18,22 @@ WIDEST_NAME = 28
 PATH = click.Path(path_type=Path)
 
 
-class Count(click.ParamType):  # type: ignore[type-arg]
-    """A whole number above 0."""
+class Checked(click.ParamType):  # type: ignore[type-arg]
+    """A value that fits a type hint with its constraints."""
 
-    name = "count"
+    name = "value"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Parse a number."""
-        name = param.opts[0].lstrip("-") if param else self.name
-        return int(check(Annotated[int, Ge(1)], value, name, text=True))
+    def __init__(self, hint: Any) -> None:
+        self._hint = hint
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse a value."""
+        name = param.opts[-1].lstrip("-") if param else self.name
+        return check(self._hint, value, name, text=True)
 
 
-AT_LEAST_1 = Count()
+AT_LEAST_1 = Checked(Annotated[int, Ge(1)])
+PERCENTAGE = Checked(Annotated[float, Ge(0), Le(100)])
 
 
 class Option(click.Option):
@@ -51,24 +54,8 @@ class Option(click.Option):
         self.heading = heading
 
 
-class Command(click.Command):
-    """A command whose help lists the options by heading; no option silently replaces another."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; click would use the last of several values of one option.
-
-        Raises:
-            InvalidInput: if an option that takes one value is given more than once.
-        """
-        *_, given = self.make_parser(ctx).parse_args(list(args))
-        for option, times in Counter(given).items():
-            if times > 1 and isinstance(option, Option) and not (option.multiple or option.is_flag):
-                several = "`cdta experiment` takes several"
-                hint = several if option.name == "model" else "run the command once for each"
-                raise InvalidInput(
-                    f"{ctx.command_path} takes one {option.opts[0]}, and {times} were given; {hint}"
-                )
-        return super().parse_args(ctx, args)
+class Command(StrictCommand):
+    """A command whose help lists the options by heading."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by heading, in aligned columns."""

@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from ..errors import unknown_value
-from ..startup import log_to, read_env_file, report_errors
+from ..startup import StrictCommand, log_to, read_env_file, report_errors
 
 # The commands by heading and name: "module:function" in `commands`, and the line in the help.
 Table = Mapping[str, Mapping[str, tuple[str, str]]]
 
 
-class LazyGroup(click.Group):
+class LazyGroup(StrictCommand, click.Group):
     """A group that imports its commands on first use, from a table by heading and name."""
 
     def __init__(self, *args: Any, table: Table, **kwargs: Any) -> None:

@@ -127,7 +127,7 @@ class ModelCache:
         """
         self.record_variant(settings, answer.conceded)
         key = cache_key(self._cached_variant(settings, answer.conceded).digest, request)
-        is_first = await self._store.put(key, answer.to_json())
+        is_first = await self._store.put(key, {**answer.to_json(), "seconds": answer.seconds})
         return answer if is_first else self._get(key) or answer
 
     def record_variant(self, settings: Settings, variant: RequestVariant) -> None:

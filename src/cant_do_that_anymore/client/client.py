@@ -9,6 +9,7 @@ import random
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import replace
 
 from ..errors import Interrupted, UserError
 from ..formatting import duration
@@ -50,6 +51,7 @@ class Client:
         cache: the cached answers of the model.
         n_new: how many answers were new; the others came from the cache.
         cost_of_new: their cost in US dollars, as far as known.
+        seconds_of_new: the time during which requests for them were in flight.
         window: how many requests to start ahead of a slow one, where not all may be needed.
         is_batched: whether many requests are answered together, hours later.
         meter: pays for the new answers, including retries.
@@ -66,7 +68,8 @@ class Client:
         pricing: Pricing | None = None,
     ) -> None:
         self.model = model
-        self.n_new, self.cost_of_new = 0, 0.0
+        self.n_new, self.cost_of_new, self.seconds_of_new = 0, 0.0, 0.0
+        self._last_answered = 0.0
         self._stopping = asyncio.Event()
         self.meter = Meter(budget or Budget(), pricing, self._stopping)
         max_connections = connections or model.info.connections
@@ -158,6 +161,8 @@ class Client:
             future.set_result(saved)
             return future
         await self._open_requests.acquire()
+        if not self._in_flight:
+            self._last_answered = time.monotonic()
         task = asyncio.create_task(self._answer_and_save(request, settings))
         self._in_flight[key] = task
         task.add_done_callback(lambda _: self._on_done(key))
@@ -179,11 +184,17 @@ class Client:
             self._consecutive_failures = 0
             self.n_new += 1
             self.cost_of_new += answer.cost or 0.0
-            return await self._save(request, settings, answer)
+            return await self._save(request, settings, self._timed(answer))
         except UserError as error:
             self._error = error
             self._stop()
             raise
+
+    def _timed(self, answer: Answer) -> Answer:
+        now = time.monotonic()
+        seconds, self._last_answered = now - self._last_answered, now
+        self.seconds_of_new += seconds
+        return replace(answer, seconds=round(seconds, 4))
 
     async def _save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
         """Save an answer; return the one that counts."""

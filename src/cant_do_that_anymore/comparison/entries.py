@@ -130,11 +130,7 @@ class Entry:
 
     @property
     def dollars(self) -> float | None:
-        """What its runs cost in total; None if unknown.
-
-        A dataset that several runs use counts once, and a run that partly repeats others in
-        proportion to its own samples.
-        """
+        """What its runs cost in total, shared datasets and samples once; None if unknown."""
         total, datasets = 0.0, dict[object, float]()
         for run, samples in zip(self.runs, self.samples_by_run, strict=False):
             cost, dataset = run.cost, (run.dataset.version, run.dataset.pool)
@@ -148,8 +144,11 @@ class Entry:
 
     @property
     def seconds(self) -> float | None:
-        """The duration of its runs; None if unknown."""
-        return sum(run.seconds for run in self.runs) if self.runs else None
+        """How long its runs took in total, with each dataset once; None if unknown."""
+        runs = sorted(self.runs, key=lambda run: run.dataset.seconds)
+        datasets = {(run.dataset.version, run.dataset.pool): run.dataset.seconds for run in runs}
+        others = (run.seconds - run.dataset.seconds for run in runs)
+        return sum((*others, *datasets.values())) if runs else None
 
     @cached_property
     def notes(self) -> list[str]:

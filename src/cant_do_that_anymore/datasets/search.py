@@ -237,12 +237,11 @@ class Search:
         self._to_confirm: deque[Query] = deque()
         self._awaited: deque[Query] = deque()
         self._open: dict[int, _PositionState] = {}
-        self._seen = 0
-        self._failed = 0
-        self._questions = 0
+        self._seen = self._failed = self._questions = 0
         self._usage = Usage()
         self._counted = True
         self._cost: float | None = 0.0
+        self._seconds = 0.0
         self._own_temperature = False
         self.target = max(wanted, hoped)
         self.needed = ceil(self.target / 2)
@@ -334,8 +333,9 @@ class Search:
             guard.observe(answer, usable=score.usable, baseline=True)
 
     def add_cost(self, answer: Answer) -> None:
-        """Count the cost of an answer."""
+        """Count the cost and the time of an answer."""
         self._cost = add_costs(self._cost, answer.cost)
+        self._seconds += answer.seconds
 
     @property
     def unobserved(self) -> Iterator[Request]:
@@ -391,6 +391,7 @@ class Search:
             pool_ended=ended and not self._failed,  # failed requests are sent again next time
             usage=self._usage if self._counted else NOTHING_USED,
             cost=self._cost,
+            seconds=round(self._seconds, 2),
             endpoint=self._config.model.endpoint,
             built_now=True,
             own_temperature=self._own_temperature,

@@ -118,6 +118,7 @@ class Dataset:
         usage: the tokens of all requests to find them; none if some were not counted.
         cost: what all requests for them cost in US dollars, also those that were in flight when
             the last one was found; None if unknown.
+        seconds: how long those requests took.
         endpoint: the address of the model, if it has one.
         saved_at: when the dataset was saved.
         built_now: whether the current run built it.
@@ -135,6 +136,7 @@ class Dataset:
     pool_ended: bool = True
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
+    seconds: float = 0.0
     endpoint: str = ""
     saved_at: str = ""
     built_now: bool = False

@@ -18,7 +18,7 @@ from ..datasets.pools import drawn
 from ..errors import InvalidInput, unknown_value
 from ..files import safe_name
 from ..runs.lookup import check_writable
-from ..startup import log_to, read_env_file, report_errors
+from ..startup import StrictCommand, log_to, read_env_file, report_errors
 from ..task.spec import DEFAULT_SEED, OPTIONS, SAMPLES, Spec, parse_option, plan_for
 from ..task.types import Eval
 from ..validation import check
@@ -110,7 +110,9 @@ LOG_FORMAT = "[%(asctime)s] [%(filename)s:%(lineno)d] %(message)s"
 
 
 @click.command(
-    "oaieval", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    "oaieval",
+    cls=StrictCommand,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.argument("solver")
 @click.option(

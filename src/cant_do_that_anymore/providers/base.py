@@ -126,6 +126,8 @@ class Answer:
         conceded: the request variant that was sent (see `request_variants`).
         error: the error message, if the request failed.
         cost: what it cost in US dollars when it arrived; None if unknown.
+        seconds: the time since the answer before it, or since the first request in flight; those of
+            all answers add up to the time that they took together.
     """
 
     text: str = ""
@@ -136,6 +138,7 @@ class Answer:
     conceded: RequestVariant = ()
     error: str = ""
     cost: float | None = None
+    seconds: float = field(default=0.0, compare=False)
 
     @property
     def is_thoughtful(self) -> bool:
@@ -143,8 +146,8 @@ class Answer:
         return bool(self.reasoning or self.usage.thinking_tokens)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the answer as JSON values."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        """Return the answer as JSON values, without the time it took."""
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.compare}
         if self.cost is None:
             del values["cost"]
         return values | {"usage": dict(zip(Usage.__slots__, _counts(self.usage), strict=True))}

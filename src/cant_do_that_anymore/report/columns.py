@@ -316,4 +316,5 @@ RUN_COLUMNS = {
     ),
     "notes": RunColumn(lambda run: str(len(run.notes)), unit="notes {}"),
     "cost": RunColumn(lambda run: "–" if run.cost is None else dollars(run.cost), unit="cost {}"),
+    "time": RunColumn(lambda run: duration(run.seconds), unit="time {}"),
 }

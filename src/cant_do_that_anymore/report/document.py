@@ -161,6 +161,7 @@ def _run_row(entry: Entry, run: Run, out: Path) -> Row:
         "dataset_dollars": run.cost.dataset,
         "spent_dollars": run.cost.spent,
         "seconds": run.seconds,
+        "seconds_now": run.seconds_now,
         "page": _report_link(run, out),
     }
 

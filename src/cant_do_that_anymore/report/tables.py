@@ -149,7 +149,7 @@ def _footer(run: Run) -> str:
     cached = metrics.get("usage_cached_tokens")
     share = f" ({percentage(cached / tokens_in)} cached)" if cached and tokens_in else ""
     tokens = f"{tokens_in:,} tokens in{share}, {tokens_out:,} out"
-    parts = [dataset, _sampling(run), tokens, _cost(run), duration(run.seconds)]
+    parts = [dataset, _sampling(run), tokens, _cost(run), _time(run)]
     return "; ".join(filter(None, parts))
 
 
@@ -182,6 +182,12 @@ def _cost(run: Run) -> str:
     if run.cost.spent is not None:
         text += f", {dollars(run.cost.spent)} now"
     return text
+
+
+def _time(run: Run) -> str:
+    """Return how long the run took in total, and now if answers came from the cache."""
+    total, now = duration(run.seconds), duration(run.seconds_now)
+    return total if total == now else f"{total} in total, {now} now"
 
 
 def experiment_table(ranked: Sequence[Ranking], document: Document) -> RenderableType:

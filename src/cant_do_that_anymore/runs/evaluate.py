@@ -20,7 +20,7 @@ from ..client.session import create_model, open_client
 from ..costs.approval import cost_of, require_approval
 from ..datasets.pools import Pool, positions_for
 from ..datasets.selection import Selection, select_positions
-from ..datasets.storage import Dataset, notes_on_dataset
+from ..datasets.storage import Dataset, is_own, notes_on_dataset
 from ..errors import Interrupted
 from ..interrupts import run_interruptible
 from ..metrics.compute import compute
@@ -33,7 +33,7 @@ from ..task.quality_guard import QualityGuard
 from ..task.samples import trials_for
 from ..task.spec import Spec, plan_for
 from ..task.spill import spill_file
-from ..task.types import Plan, Sample
+from ..task.types import Plan, Sample, answers_of
 from .identity_check import verify_identity
 from .results import ALL_CACHED, Run
 
@@ -96,6 +96,10 @@ async def _run(
     _check_failures("samples", samples, spec.max_error_rate)
     _check_failures("controls", controls, spec.max_error_rate)
     results, versions = compute(samples, plan, controls), versions_of(all_samples)
+    if not is_own(dataset, versions, model.info.endpoint):
+        dataset = replace(dataset, seconds=0.0)
+    seconds_now = time.monotonic() - started
+    of_answers = dataset.seconds + sum(answer.seconds for answer in answers_of(all_samples))
     return Run(
         model=model.info.name,
         version=version_of_all(versions, model.info.name),
@@ -114,7 +118,8 @@ async def _run(
             *([] if client.n_new else [ALL_CACHED]),
         ],
         started_at=started_at,
-        seconds=round(time.monotonic() - started, 2),
+        seconds=round(seconds_now + max(0.0, of_answers - client.seconds_of_new), 2),
+        seconds_now=round(seconds_now, 2),
         cost=cost_of(pricing, client, dataset, all_samples, versions),
         controls=controls,
         cached=not spec.fresh,

@@ -88,6 +88,7 @@ class RunSummary:
         uptake: the rule uptake, and ``uptake_interval`` its 95% interval.
         impact: the impact factor, and ``interval`` its 95% interval.
         cost: what it cost in total, in US dollars, if known.
+        seconds: how long it took in total.
     """
 
     folder: Path
@@ -106,6 +107,7 @@ class RunSummary:
     interval: Interval | None
     notes: list[str]
     cost: float | None
+    seconds: float
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -173,7 +175,7 @@ def listed(folders: Iterable[Path]) -> tuple[list[RunSummary], list[InvalidInput
 
 
 def _summary(folder: Path, file: RunFile) -> RunSummary:
-    copied = ("started_at", "model", "version", "endpoint", "rules", "eval", "notes")
+    copied = ("started_at", "model", "version", "endpoint", "rules", "eval", "notes", "seconds")
     return RunSummary(
         folder=folder,
         **{name: getattr(file, name) for name in copied},

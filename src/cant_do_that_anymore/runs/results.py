@@ -39,6 +39,8 @@ class Run:
         identity: everything about the model that can change an answer.
         dataset: the source of the positions.
         samples: every position with all its answers.
+        seconds: the time it took in total: to find positions, to measure, and also earlier, if
+            answers came from the cache; ``seconds_now`` is that of the command alone.
         notes: warnings and remarks for readers of the numbers, one sentence each.
         folder: the folder of the run, if it was saved.
         cached: whether its answers are cached elsewhere, so that they need not be requested again.
@@ -58,6 +60,7 @@ class Run:
     notes: list[str]
     started_at: str
     seconds: float
+    seconds_now: float
     cost: Cost = field(default_factory=Cost)
     folder: Path | None = field(default=None, compare=False)
     cached: bool = field(default=True, compare=False)

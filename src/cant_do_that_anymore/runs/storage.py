@@ -75,6 +75,7 @@ class RunFile:
     notes: list[str]
     started_at: str
     seconds: float
+    seconds_now: float
     versions: dict[str, str]
     eval: Eval
     rules: str
@@ -96,7 +97,7 @@ class RunFile:
 # The values of ``run.json`` that are fields of a run or of its plan, under the same name.
 _OF_RUN = (
     *("protocol", "model", "version", "endpoint", "identity"),
-    *("notes", "started_at", "seconds", "versions"),
+    *("notes", "started_at", "seconds", "seconds_now", "versions"),
 )
 _OF_PLAN = ("eval", "wording", "reading", "settings", "select_effort", "wanted", "precision")
 

@@ -17,7 +17,7 @@ from ...runs.results import Run
 from ...runs.storage import load_run
 from ...task.option_info import TASK
 from ..console import console
-from ..help import FORMATS, JSON, Command, Option, chosen_format, output_option
+from ..help import FORMATS, JSON, PERCENTAGE, Command, Option, chosen_format, output_option
 
 
 @click.command(
@@ -34,7 +34,7 @@ from ..help import FORMATS, JSON, Command, Option, chosen_format, output_option
             "--tolerance",
             TASK,
             "With --baseline: accept a drop of this many points.  [default: 0]",
-            type=click.FloatRange(0, 100),
+            type=PERCENTAGE,
             metavar="POINTS",
         ),
         output_option("Also write an HTML report."),
@@ -83,7 +83,8 @@ def compare_command(
     if output:
         click.echo(f"report: {write_comparison(ranking, output)}", err=is_data)
     if check:
-        click.echo(check.sentence, err=is_data)
+        if not as_json:  # which has the sentence
+            click.echo(check.sentence, err=bool(text_format))
         click.get_current_context().exit(1 if check.verdict == "worse" else 0)
 
 
