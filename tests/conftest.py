@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # few tests need a browser
     from cant_do_that_anymore.client.store import Store
     from testing import Loopback, Run, Serve
 
+pytest.register_assert_rewrite("testing")  # snapshots that differ are shown line by line
+
 MORE_THAN_CORES = 1
 """So many processes more than cores: tests wait for servers, browsers and processes, too."""
 

@@ -12,8 +12,10 @@ Call commands with ``cdta("run", ..., code=0)``, in this process and with stdout
 exit code checked; ``process_of`` starts a real process, for signals and kills. Fixtures: ``home``
 (always: a fresh CDTA_HOME and no keys), ``serve`` and ``server``, ``impatient`` (no waiting between
 attempts), ``priced`` (a price list), ``small_pools``, ``pocket_run`` (made once),
-``open_page`` (a browser). What few tests need stays in its module: faults.py, thinkers.py,
-charging.py, batches.py, inspecting.py, browser.py, written_games.py, dying.py.
+``open_page`` (a browser). ``snapshot("name", text)`` compares what is said with a file that
+``SNAPSHOTS=write pytest ...`` writes again, to be reviewed as a diff. What few tests need stays in
+its module: faults.py, thinkers.py, charging.py, batches.py, inspecting.py, browser.py,
+written_games.py, dying.py.
 """
 
 import asyncio
@@ -121,6 +123,17 @@ def ask(
             await model.close()
 
     return asyncio.run(answer())
+
+
+def snapshot(name: str, text: str) -> None:
+    """Compare a text with ``snapshots/NAME.txt``; with SNAPSHOTS=write set, write that file."""
+    file = Path(__file__).parent / "snapshots" / f"{name}.txt"
+    lines = [line.rstrip() for line in text.strip().splitlines()]
+    if os.environ.get("SNAPSHOTS") == "write":
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    known = file.read_text(encoding="utf-8").splitlines()
+    assert lines == known, f"if {file.name} is to change: SNAPSHOTS=write pytest ..."
 
 
 @contextmanager
