@@ -49,7 +49,7 @@ def plan_of(
     plan = Plan(
         eval="all",
         change=change,
-        wording=DEFAULT.name,
+        wordings=(DEFAULT.name,),
         conditions=conditions_for(names, change, DEFAULT),
         reading="lenient",
         settings=Settings(),

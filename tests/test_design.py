@@ -79,19 +79,19 @@ def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     run = saved_and_loaded(measured, tmp_path / "run")
     assert all(tuple(sample.replies) == names for sample in run.samples)
     assert sum(run.results.outcomes["politely"].values()) == 12
-    assert run.plan.conditions[2].text.endswith("If you please.")
+    assert run.plan.conditions[2].prompts[0].text.endswith("If you please.")
     assert 'data-condition="politely"' in page(run)
     assert "politely" in cdta("rescore", tmp_path / "run", "--out", tmp_path / "again").stdout
 
 
-@pytest.mark.parametrize("form", ["turns", "fen"])
-def test_a_wording_is_one_file_and_a_form_that_it_names_one_entry(
+@pytest.mark.parametrize("form", ["moves", "squares"])
+def test_a_wording_is_one_file_and_a_form_one_entry(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(FORMS, "fen", lambda each: [Message("user", each.board().fen())])
+    squares = Form("squares", "You get a FEN", lambda p: [Message("user", p.board().fen())])
+    monkeypatch.setitem(FORMS, "squares", squares)
     wording, few = tmp_path / "terse.toml", positions(4)
-    text = f'standard = "Play."\nchanged = "Play. {{change}}"\nform = "{form}"\n'
-    wording.write_text(text)
+    wording.write_text('standard = "Play. {position}."\nchanged = "Play. {position}. {change}"\n')
 
     monkeypatch.setenv("LOOP_API_KEY", "x")
     with serving(lambda _: "e2e4", model="m") as server:
@@ -99,30 +99,31 @@ def test_a_wording_is_one_file_and_a_form_that_it_names_one_entry(
         given = ("--base-url", server.url, "--dataset", few, "-n", 4, "--out")
         cdta("run", *given, tmp_path / "usual", code=0)
         first = len(server.requests)
-        cdta("run", *given, tmp_path / "run", "--wording", wording, code=0)
+        cdta("run", *given, tmp_path / "run", "--wording", wording, "--form", form, code=0)
         sent = [request["messages"] for request in server.requests[first:]]
         assert len(sent) == 8  # other texts and forms are other requests
-        options = {"dataset": str(few), "samples": 4, "wording": str(wording)}
+        options = {"dataset": str(few), "samples": 4, "wording": str(wording), "form": form}
         log = inspecting.evaluated(
             tmp_path, "cant_do_that_anymore/all", "openai-api/loop/m", task_args=options
         )
         of_inspect = [request["messages"] for request in server.requests[first + 8 :]]
     run, usual = load_run(tmp_path / "run"), load_run(tmp_path / "usual")
-    turns_shown = {"fen": 1, "turns": max(len(position.moves) for position in POOL[:4])}[form]
+    turns_shown = {"squares": 1, "moves": max(len(position.moves) for position in POOL[:4])}[form]
     fens = {position.board().fen() for position in POOL[:4]}
-    assert {turns[1]["content"] in fens for turns in sent} == {form == "fen"}
-    assert {turns[0]["content"] for turns in sent} == {"Play.", run.plan.conditions[1].text}
+    assert {turns[1]["content"] in fens for turns in sent} == {form == "squares"}
+    assert {turns[0]["content"] for turns in sent} == {
+        c.prompts[0].text for c in run.plan.conditions
+    }
     assert max(len(turns) for turns in sent) == 1 + turns_shown
     assert {str(turns[-1]["content"]) for turns in of_inspect} == {t[-1]["content"] for t in sent}
     assert log.status == "success"
-    assert [condition.form for condition in run.plan.conditions] == [form] * 2
-    assert run.plan.differences(usual.plan) == ["wording", "conditions"]
-    assert run.plan.conditions[1].text in page(run)
+    assert run.plan.form.name == form
+    assert run.plan.differences(usual.plan) == ["wordings", "conditions"]
+    assert run.plan.conditions[1].prompts[0].text in page(run)
     compared = cdta("compare", tmp_path / "run", tmp_path / "usual", "--markdown", code=0).stdout
     assert all(f"{name} wording" in compared for name in (wording.name, "default"))
     assert "Play." in cdta("prompt", "--wording", wording, code=0).stdout
-    wording.write_text(text.replace(form, "fin"))
-    assert "'fin' (did you mean 'fen'" in cdta("run", "--wording", wording, code=2).stderr
+    assert "'fin' (did you mean 'fen'" in cdta("run", "--form", "fin", code=2).stderr
     # Habits that were found with one wording or form are not those of another.
     plans, pool = (run.plan, usual.plan), Pool("pool", POOL)
     assert len({SelectionConfig(RandomModel.info, pool, plan).digest for plan in plans}) == 2
@@ -144,7 +145,7 @@ def test_a_rule_that_is_no_swap_is_one_class(
     run = measure("cdta/random", rules=NoEnPassant(), dataset=pool, n=1)
     assert saved_and_loaded(run, tmp_path / "run").plan.change == NoEnPassant()
     assert run.samples[0].position == Position(0, moves, ("e5d6",))
-    assert run.plan.conditions[1].text.count(NoEnPassant.statement) == 1
+    assert run.plan.conditions[1].prompts[0].text.count(NoEnPassant.statement) == 1
 
 
 def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

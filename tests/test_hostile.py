@@ -30,7 +30,7 @@ from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.lookup import new_run_dir
 from cant_do_that_anymore.runs.storage import load_run, save_run
-from cant_do_that_anymore.task.prompts import wording_named
+from cant_do_that_anymore.task.prompts import wordings_named
 from cant_do_that_anymore.task.scorer import answered_move, names_special
 from cant_do_that_anymore.task.types import Reading
 from cant_do_that_anymore.task.yes_no import read_yes_no
@@ -151,7 +151,7 @@ def test_no_wording_name_reads_anything(name: str) -> None:
         (f"openai-evals:{name}", "cannot read the original's texts"),
     ):
         with pytest.raises(InvalidInput, match=sentence):
-            wording_named(wording)
+            wordings_named(wording)
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def test_wheels_of_other_shapes(texts: str, tmp_path: Path) -> None:
     with ZipFile(wheel, "w") as file:
         file.writestr("evals/elsuite/cant_do_that_anymore/defaults.py", texts)
     with pytest.raises(InvalidInput, match="cannot read the original's texts"):
-        wording_named(f"openai-evals:{wheel}")
+        wordings_named(f"openai-evals:{wheel}")
 
 
 @quickly
@@ -314,7 +314,7 @@ def test_pgn_files(content: bytes | int, tmp_path: Path) -> None:
 def test_wordings_in_hostile_files(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "w.toml").write_bytes(content)
     with pytest.raises(InvalidInput):
-        wording_named(str(tmp_path / "w.toml"))
+        wordings_named(str(tmp_path / "w.toml"))
 
 
 @pytest.mark.parametrize(

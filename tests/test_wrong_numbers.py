@@ -202,7 +202,7 @@ def test_positions_that_make_the_same_question_are_different_samples(
 def test_conditions_with_the_same_text_are_different_questions(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spec, "wording_named", lambda name: Wording(name, "Play.", "Play."))
+    monkeypatch.setattr(spec, "wordings_named", lambda name: [Wording(name, "Play.", "Play.")])
     server = serve(in_turn("habit", "a2a3"))
     asks_again_and_gets_the_same(server, dataset=positions(20), wording="same")
     assert len(server.requests) == 40 + LOOK

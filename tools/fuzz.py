@@ -31,7 +31,7 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     from cant_do_that_anymore.oaieval.solvers import read_registry, solver_fields
     from cant_do_that_anymore.providers.responses import error_message, parse_completion
     from cant_do_that_anymore.runs.storage import load_run
-    from cant_do_that_anymore.task.prompts import wording_named
+    from cant_do_that_anymore.task.prompts import wordings_named
     from cant_do_that_anymore.task.yes_no import read_yes_no
 
 FOLDER = Path(tempfile.mkdtemp())
@@ -105,7 +105,7 @@ def wordings(data: bytes) -> None:
     """The words of questions."""
     file = FOLDER / "words.toml"
     file.write_bytes(data)
-    wording_named(str(file))
+    wordings_named(str(file))
 
 
 def write_whole(name: str) -> None:

@@ -44,7 +44,7 @@ def test_nothing_in_front_of_the_constant_text_varies(
     spec = Spec(**about, diagnose=diagnose, max_connections=1)  # type: ignore[arg-type]
     run = evaluate(spec, quiet=True)
     plan = plan_for(spec, info_by_name(model, server.url))
-    texts = {condition.text for condition in plan.conditions}
+    texts = {condition.prompts[0].text for condition in plan.conditions}
     shortest = min(map(len, texts))
     first = [place for place, cached in enumerate(server.cached) if cached < shortest]
     assert len(first) <= len(texts)  # each text is new once, and never again

@@ -492,8 +492,10 @@ def test_a_wording_that_states_one_change_only_cannot_state_a_placebo(tmp_path: 
     )
     run = measure("cdta/random", wording=str(file), diagnose=True, n=5)
     conditions = {each.name: each for each in run.plan.conditions}
-    assert conditions["placebo"].text == f"Play. {placebo_of(BISHOPS_AS_KNIGHTS).statement}"
-    assert conditions["reminded"].added == f"Note: {BISHOPS_AS_KNIGHTS.statement}"
+    assert (
+        conditions["placebo"].prompts[0].text == f"Play. {placebo_of(BISHOPS_AS_KNIGHTS).statement}"
+    )
+    assert conditions["reminded"].prompts[0].added == f"Note: {BISHOPS_AS_KNIGHTS.statement}"
     asked = conditions["knows_forbidden"].question(run.samples[0].position)
     assert asked.messages[-1].content.split("\n\n")[-1].startswith(f"{asked.about}? ")
 

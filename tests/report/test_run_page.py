@@ -449,7 +449,7 @@ def test_names_notes_errors_and_sources_are_text_too(tmp_path: Path, open_page: 
     answered = Answer("e2e4", version=evil, usage=Usage(1, 1))
     run = run_of(
         [pair(position, answered, answered), pair(position, lost, lost)],
-        plan_of(2, wording=evil),
+        plan_of(2, wordings=(evil,)),
         identity={evil: evil, "list": [evil]},
         notes=[evil],
         versions={evil: evil},

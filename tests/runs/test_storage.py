@@ -62,7 +62,7 @@ def test_a_run_is_read_back_as_it_was(run: Run, folder: Path) -> None:
         (lambda facts: facts["conditions"][1].update(rules="no"), "'no'"),
         (
             lambda facts: facts["conditions"][1].update(form="no"),
-            "a condition: 'no'",
+            "unknown form: 'no'",
         ),
         (lambda facts: facts.pop("wording"), "is missing the key 'wording'"),
         (

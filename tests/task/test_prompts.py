@@ -15,7 +15,7 @@ from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STAND
 from cant_do_that_anymore.providers.base import Message
 from cant_do_that_anymore.providers.request_variants import as_text, user_first
 from cant_do_that_anymore.task.conditions import conditions_for, question
-from cant_do_that_anymore.task.prompts import DEFAULT, Wording, wording_named
+from cant_do_that_anymore.task.prompts import DEFAULT, Wording, wordings_named
 from testing import POOL, measure, positions
 
 PLAIN = Wording("plain", "Standard.", "Changed: {change}")
@@ -66,7 +66,7 @@ def test_a_user_turn_is_put_first_only_where_the_assistant_would_begin() -> None
 @pytest.mark.parametrize("key", CATALOGUE)
 def test_the_default_wording_states_the_task_and_the_change(key: str) -> None:
     change = rules_named(key)
-    text = DEFAULT.standard if change == STANDARD else DEFAULT.changed_prompt(change)
+    text = DEFAULT.standard_prompt() if change == STANDARD else DEFAULT.changed_prompt(change)
     for example in ("e2e4", "e1g1", "e7e8q", "UCI", "nothing else"):
         assert example in text
     assert ("differ" in text) == (key != "standard")
@@ -79,10 +79,10 @@ def test_the_protocol_quotes_the_default_wording() -> None:
     text = PROTOCOL.read_text(encoding="utf-8")
     task, change, placebo, asked = re.findall(r"```text\n(.*?)\n```", text, re.S)
     changed = task.replace("chess", "chess with one rule changed")
-    assert DEFAULT.standard == task
+    assert DEFAULT.standard_prompt() == task
     assert DEFAULT.changed_prompt(BISHOPS_AS_KNIGHTS) == f"{changed}\n{change}"
     (told,) = conditions_for(["placebo"], BISHOPS_AS_KNIGHTS, DEFAULT)
-    assert told.text == f"{changed}\n{placebo}"
+    assert told.prompts[0].text == f"{changed}\n{placebo}"
     assert DEFAULT.question == asked
 
 
@@ -114,7 +114,7 @@ def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path, pac
         place = tmp_path / "unpacked"
         (place / inside).parent.mkdir(parents=True)
         (place / inside).write_text(SOURCE)
-    wording = wording_named(f"openai-evals:{place}")
+    (wording,) = wordings_named(f"openai-evals:{place}")
     assert wording.standard == 'One\n"quoted" text'
     assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == "Another"
     with pytest.raises(InvalidInput, match="states only bishops-as-knights, not rooks-as-bishops"):
@@ -140,7 +140,7 @@ def test_a_wording_that_is_not_there_is_named(
     for file, text in {"half.toml": "standard = 'x'", "bad.toml": "[", "zero.toml": "\0"}.items():
         Path(file).write_text(text)
     with pytest.raises(InvalidInput, match=sentence):
-        wording_named(name)
+        wordings_named(name)
 
 
 def written_to(path: Path, **texts: object) -> str:
@@ -157,20 +157,20 @@ def written_to(path: Path, **texts: object) -> str:
         ({"standard": 3}, "'standard' in .* must be a text, not 3"),
         ({"changed": "{Change}"}, r"in 'changed' of .*: '{Change}' \(did you mean '{change}'"),
         ({"changed": "{change} { change }"}, r"'{ change }' \(did you mean '{change}'"),
-        ({"changed": "{change} Is {move} legal?"}, r"'changed' of .*: '{move}' \(valid: {change}"),
+        ({"changed": "{change} Is {move} legal?"}, "'changed' of .*: '{move}'"),
         ({"question": "{move}? {answer}"}, r"'question' of .*: '{answer}' .* mean '{answers}'"),
         ({"question": "{move}? {change}"}, "in 'question' of .*: '{change}'"),
         ({"reminder": "{rule}"}, r"in 'reminder' of .*: '{rule}' \(valid: {change}"),
         ({"reminder": "{änderung}"}, "in 'reminder' of .*: '{änderung}'"),
-        ({"standard": "Play. {change}"}, "in 'standard' of .*: '{change}' .* belongs in 'changed'"),
-        ({"standard": "Play {game}."}, r"'{game}' \(this text takes none"),
+        ({"standard": "Play. {change}"}, "in 'standard' of .*: '{change}'"),
+        ({"standard": "Play {game}."}, r"'{game}' \(valid: {position}"),
         ({"remindr": "x"}, r"unknown key in .*: 'remindr' \(did you mean 'reminder'"),
         (
             {"placebo": "x"},
-            r"unknown key in .*: 'placebo' \(valid: changed, form, question",
+            r"unknown key in .*: 'placebo' \(valid: changed, question, reminder, role",
         ),
-        ({"name": "x"}, r"unknown key in .*: 'name' \(valid: changed, form, question, reminder"),
-        ({"form": "fin"}, r"unknown form of .*: 'fin' \(valid: turns"),
+        ({"form": "fen"}, "unknown key in .*: 'form'"),
+        ({"role": "assistant"}, "unknown 'role' in .*: 'assistant'"),
         ({"changed": " Play. "}, "'changed' of .* are the same text; write {change} in 'ch"),
         ({"standard": ""}, "'standard' of .* is empty"),
         ({"changed": " \t"}, "'changed' of .* is empty"),
@@ -183,14 +183,14 @@ def test_a_wording_that_cannot_work_is_refused(
     tmp_path: Path, texts: dict[str, object], sentence: str
 ) -> None:
     with pytest.raises(InvalidInput, match=sentence) as refused:
-        wording_named(written_to(tmp_path / "bad.toml", **texts))
+        wordings_named(written_to(tmp_path / "bad.toml", **texts))
     assert "bad.toml" in str(refused.value)
 
 
 def test_braces_that_are_no_placeholder_are_sent_as_they_are(tmp_path: Path) -> None:
     braces = r'{"move": "e2e4"} {} {e2e4} {from: e2} \boxed{move} {two words}'
     texts = {"standard": f"Play. {braces}", "changed": f"Play. {{change}} {braces}"}
-    wording = wording_named(written_to(tmp_path / "braces.toml", **texts))
+    (wording,) = wordings_named(written_to(tmp_path / "braces.toml", **texts))
     assert wording.standard == f"Play. {braces}"
     statement = BISHOPS_AS_KNIGHTS.statement
     assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == f"Play. {statement} {braces}"
@@ -199,7 +199,7 @@ def test_braces_that_are_no_placeholder_are_sent_as_they_are(tmp_path: Path) -> 
 def test_a_wording_is_read_from_toml_even_with_a_byte_order_mark(tmp_path: Path) -> None:
     path = Path(written_to(tmp_path / "bom.toml"))
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    wording = wording_named(str(path))
+    (wording,) = wordings_named(str(path))
     assert wording.standard == "Play."
     assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == f"Play. {BISHOPS_AS_KNIGHTS.statement}"
 

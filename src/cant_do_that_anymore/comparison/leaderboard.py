@@ -170,10 +170,9 @@ def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> 
 
 def _on_prompts(entries: Sequence[Entry]) -> list[str]:
     """Return a note if the models got different prompts under a condition that they share."""
-    prompts: dict[str, set[tuple[str, str, str]]] = {}
+    prompts: dict[str, set[object]] = {}
     for condition in (condition for entry in entries for condition in entry.plan.conditions):
-        prompt = condition.text, condition.added, condition.form
-        prompts.setdefault(condition.name, set()).add(prompt)
+        prompts.setdefault(condition.name, set()).add((condition.prompts, condition.form.identity))
     if all(len(different) == 1 for different in prompts.values()):
         return []
     return ["these runs used different prompts, which may explain the difference"]

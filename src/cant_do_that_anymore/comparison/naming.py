@@ -60,6 +60,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "eval", plan.eval
     yield "conditions", "" if len(plan.conditions) == 2 else "diagnosed"
     yield "wording", f"{plan.wording} wording"
+    yield "form", f"{plan.form.name} form"
     yield "reading", f"{plan.reading} reading"
     yield "protocol", f"protocol {run.protocol}"
     yield "positions", f"on {run.dataset.origin} positions {run.dataset.pool}".strip()

@@ -32,7 +32,7 @@ from ..game.position import Position, checked
 from ..game.rules import identity_of
 from ..providers.base import Answer, ModelInfo, Request, Settings, Usage, add_costs
 from ..providers.request_variants import NO_TEMPERATURE
-from ..task.prompts import TURNS
+from ..task.forms import MOVES
 from ..task.quality_guard import QualityGuard
 from ..task.types import Plan
 from .pools import Pool
@@ -171,12 +171,13 @@ class SelectionConfig:
     @property
     def facts(self) -> dict[str, object]:
         """The metadata to save with a dataset: everything that decides which positions it has."""
-        baseline = self.plan.baseline
+        prompt, form = self.plan.baseline.prompts[0], self.plan.form
         return {
             "rules": identity_of(self.plan.change),
             "pool": self.pool.digest,
-            "text": baseline.text,
-            **({"form": baseline.form} if baseline.form != TURNS else {}),
+            "text": prompt.text,
+            **({"role": prompt.role} if prompt.role != "system" else {}),
+            **({"form": form.identity} if form is not MOVES else {}),
             "reading": self.plan.reading,
             "settings": self.settings.non_defaults,
             "identity": dict(self.model.identity),

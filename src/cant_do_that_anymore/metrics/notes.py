@@ -8,7 +8,7 @@ from ..datasets.storage import Dataset
 from ..formatting import Number, number, percentage, pluralize
 from ..providers.request_variants import variant_notes
 from ..task.conditions import QUESTIONS
-from ..task.prompts import CHANGE
+from ..task.prompts import CHANGE, ORIGINAL_PREFIX, statements_of
 from ..task.samples import rescore
 from ..task.types import (
     CHANGED_CONDITION,
@@ -246,14 +246,13 @@ def _on_reading(samples: Sequence[Sample], metrics: dict[str, Number], plan: Pla
 
 
 def _on_wording(plan: Plan) -> list[str]:
-    text = next(
-        condition.text for condition in plan.conditions if condition.name == CHANGED_CONDITION
-    )
-    if not plan.wording.endswith(".toml") or plan.change.statement in text:
-        return []
+    prompts = plan.conditions[1].prompts
     return [
-        f"the wording states the change in its own words, without {CHANGE}; check that they mean "
-        f"{plan.change.key}"
+        f"the wording {name} states the change in its own words, without {CHANGE}; check that they "
+        f"mean {plan.change.key}"
+        for name, prompt in zip(plan.wordings, prompts, strict=True)
+        if not name.startswith(ORIGINAL_PREFIX)
+        if not any(part in prompt.text for part in statements_of(plan.change))
     ]
 
 

@@ -47,7 +47,7 @@ def user_first(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     Only conversations in which the model plays White start with an assistant turn.
     """
     system, *turns = messages
-    if turns and turns[0].role == "user":
+    if system.role == "user" or (turns and turns[0].role == "user"):
         return messages
     return (system, OPENING_TURN, *turns)
 
@@ -55,6 +55,8 @@ def user_first(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Move the system message into the first user turn, for models that do not support it."""
     system, *turns = messages
+    if system.role == "user":
+        return messages
     if turns and turns[0].role == "user":
         first, *rest = turns
         return (Message("user", f"{system.content}\n\n{first.content}"), *rest)

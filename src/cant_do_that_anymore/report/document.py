@@ -173,7 +173,8 @@ def settings_text(run: Run) -> str:
         for title, value in named_fields(run.plan.settings)
         if title != "Seed" and value not in (None, "")
     ]
-    fixed = [f"wording {run.plan.wording}", f"reading {run.plan.reading}"]
+    plan = run.plan
+    fixed = [f"wording {plan.wording}", f"form {plan.form.name}", f"reading {plan.reading}"]
     return "; ".join([*fixed, *others, f"protocol {run.protocol}"])
 
 

@@ -201,7 +201,8 @@ def _rules(ranked: Sequence[Ranking]) -> list[Row]:
 def _prompt(ranked: Sequence[Ranking], condition: str) -> str:
     """Return the prompt of the first run, or "" if all are records of the original."""
     plans = (entry.plan for ranking in ranked for entry in ranking.comparable)
-    return next((c.text for plan in plans for c in plan.conditions if c.name == condition), "")
+    conditions = (each for plan in plans for each in plan.conditions if each.name == condition)
+    return next((each.prompts[0].text for each in conditions), "")
 
 
 # Facts about the runs by title; the report shows which models had which value.

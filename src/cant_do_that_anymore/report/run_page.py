@@ -169,7 +169,7 @@ def page(run: Run) -> str:
 
 
 def _html(run: Run) -> Iterator[str]:
-    conditions = _conditions(run.plan.conditions)
+    conditions = _conditions(run.plan.conditions, run.plan.wordings)
     moves_label, earlier_moves = by_earlier_moves(run.answered, run.plan)
     counts, amounts = run.results.outcomes.values(), amounts_for([*conditions], run.answered)
     return render_stream(
@@ -223,7 +223,9 @@ def _settings(run: Run) -> dict[bool, list[tuple[str, object]]]:
     return rows
 
 
-def _conditions(conditions: Sequence[Condition]) -> dict[str, dict[str, object]]:
+def _conditions(
+    conditions: Sequence[Condition], wordings: Sequence[str]
+) -> dict[str, dict[str, object]]:
     """Return what the template shows of each condition, by name."""
     others = [c.name for c in conditions if c.name not in (STANDARD_CONDITION, CHANGED_CONDITION)]
     styles = {name: f"other-{1 + index % _OTHER_COLORS}" for index, name in enumerate(others)}
@@ -232,8 +234,7 @@ def _conditions(conditions: Sequence[Condition]) -> dict[str, dict[str, object]]
             "name": condition.name,
             "title": _title(condition.name),
             "style": styles.get(condition.name, condition.name),
-            "text": condition.text,
-            "added": condition.added,
+            "prompts": list(zip(wordings, condition.prompts, strict=True)),
             "asks": REQUESTS.get(condition.name, ""),
             "names_a_move": not condition.about,
         }

@@ -5,11 +5,11 @@ A diagnosis has its controls in ``controls.jsonl``, in the same format.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from math import isclose
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from ..costs.approval import Cost
 from ..datasets.storage import Dataset, notes_on_dataset
@@ -25,12 +25,14 @@ from ..metrics.stopping import on_precision
 from ..metrics.types import Results
 from ..providers.base import Answer, Effort, Settings
 from ..task.conditions import condition_named
-from ..task.prompts import TURNS
+from ..task.forms import MOVES, saved_form
+from ..task.prompts import Prompt
 from ..task.samples import interned, rescore
 from ..task.spill import SpillFile, spill_file
 from ..task.types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,
+    Condition,
     Eval,
     Outcome,
     Plan,
@@ -50,15 +52,38 @@ CHANGED = f"the file was changed; {AGAIN}"
 
 @dataclass(frozen=True)
 class SavedCondition:
-    """A condition in ``run.json``; its rules are known by their identity."""
+    """A condition in ``run.json``; its rules are known by their identity.
+
+    With several wordings, ``prompts`` has the texts of each.
+    """
 
     __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
     name: str
     rules: str
-    text: str
+    text: str = ""
     added: str = ""
-    form: str = TURNS
+    role: Literal["system", "user"] = "system"
+    form: str = MOVES.name
+    prompts: tuple[Prompt, ...] = ()
+
+    @classmethod
+    def of(cls, condition: Condition) -> "SavedCondition":
+        """Return the saved form of a condition."""
+        several = condition.prompts if len(condition.prompts) > 1 else ()
+        texts = {} if several else asdict(condition.prompts[0])
+        rules, form = identity_of(condition.rules), condition.form.identity
+        return cls(condition.name, rules, **texts, form=form, prompts=several)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the values that are not defaults."""
+        defaults = {item.name: item.default for item in fields(self)}
+        return {name: value for name, value in asdict(self).items() if value != defaults[name]}
+
+    def condition(self, rules: Mapping[str, Rules]) -> Condition:
+        """Return the condition, with one of these rules."""
+        prompts = self.prompts or [Prompt(self.text, self.added, self.role)]
+        return condition_named(self.name, rules[self.rules], prompts, saved_form(self.form))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +104,7 @@ class RunFile:
     versions: dict[str, str]
     eval: Eval
     rules: str
-    wording: str
+    wording: str | tuple[str, ...]
     conditions: list[SavedCondition]
     reading: Reading
     settings: Settings
@@ -99,7 +124,7 @@ _OF_RUN = (
     *("protocol", "model", "version", "endpoint", "identity"),
     *("notes", "started_at", "seconds", "seconds_now", "versions"),
 )
-_OF_PLAN = ("eval", "wording", "reading", "settings", "select_effort", "wanted", "precision")
+_OF_PLAN = ("eval", "reading", "settings", "select_effort", "wanted", "precision")
 
 
 def save_run(run: Run, folder: Path) -> None:
@@ -138,17 +163,8 @@ def facts_of(run: Run) -> dict[str, Any]:
         **{name: getattr(run, name) for name in _OF_RUN},
         "eval": plan.eval,
         "rules": identity_of(plan.change),
-        "wording": plan.wording,
-        "conditions": [
-            {
-                "name": condition.name,
-                "rules": identity_of(condition.rules),
-                "text": condition.text,
-                **({"added": condition.added} if condition.added else {}),
-                **({"form": condition.form} if condition.form != TURNS else {}),
-            }
-            for condition in plan.conditions
-        ],
+        "wording": plan.wordings[0] if len(plan.wordings) == 1 else plan.wordings,
+        "conditions": [SavedCondition.of(condition).to_json() for condition in plan.conditions],
         "reading": plan.reading,
         "settings": plan.settings.non_defaults,
         "temperature": temperatures(run),
@@ -296,17 +312,13 @@ def _rules_named(identity: str, rules: Rules | None, folder: Path) -> Rules:
 
 def _plan_in(file: RunFile, change: Rules) -> Plan:
     rules = {identity_of(known): known for known in (STANDARD, placebo_of(change), change)}
-    conditions = {
-        saved.name: condition_named(
-            saved.name, rules[saved.rules], saved.text, saved.added, saved.form
-        )
-        for saved in file.conditions
-    }
+    conditions = {saved.name: saved.condition(rules) for saved in file.conditions}
     if missing := {STANDARD_CONDITION, CHANGED_CONDITION} - conditions.keys():
         raise KeyError(f"no condition {' and '.join(missing)}")
     return Plan(
         **{name: getattr(file, name) for name in _OF_PLAN},
         change=change,
+        wordings=(file.wording,) if isinstance(file.wording, str) else file.wording,
         conditions=tuple(conditions.values()),
     )
 

@@ -12,8 +12,9 @@ from ..errors import InvalidInput, unknown_value
 from ..game.position import Position
 from ..game.rules import STANDARD, Rules, placebo_of
 from ..providers.base import Question
+from .forms import MOVES, Form
 from .knowledge import allowed_move, forbidden_move, judge_knowledge
-from .prompts import DEFAULT, TURNS, Wording, check_form
+from .prompts import DEFAULT, Prompt, Wording
 from .scorer import judge
 from .types import (
     CHANGED_CONDITION,
@@ -37,14 +38,14 @@ class ConditionTemplate:
 
     Attributes:
         rules: returns the rules in force for a change.
-        text: returns the system prompt for a wording and a change.
-        added: returns the end of the user's last turn for both.
+        text: returns the task for a wording, a change and a form.
+        added: returns the end of the user's last turn for a wording and a change.
         about: returns the move whose legality is asked, if that is the question.
         read: scores the answer.
     """
 
     rules: Callable[[Rules], Rules]
-    text: Callable[[Wording, Rules], str]
+    text: Callable[[Wording, Rules, Form], str] = Wording.changed_prompt
     added: Callable[[Wording, Rules], str] = lambda *_: ""
     about: QueriedMove | None = None
     read: Scorer = judge
@@ -54,44 +55,53 @@ def _changed(change: Rules) -> Rules:
     return change
 
 
-def _placebo_text(wording: Wording, change: Rules) -> str:
-    return wording.changed_prompt(placebo_of(change), ", the placebo of a diagnosis")
+def _placebo_text(wording: Wording, change: Rules, form: Form) -> str:
+    return wording.changed_prompt(placebo_of(change), form, ", the placebo of a diagnosis")
 
 
 def _legality_question(about: QueriedMove) -> ConditionTemplate:
     """Return the template that asks whether a move is legal under the changed rules."""
     return ConditionTemplate(
         _changed,
-        Wording.changed_prompt,
-        added=lambda wording, _: wording.question,
+        added=lambda wording, _: wording.legality_question,
         about=about,
         read=partial(judge_knowledge, about),
     )
 
 
 CONDITIONS: dict[str, ConditionTemplate] = {
-    STANDARD_CONDITION: ConditionTemplate(lambda _: STANDARD, lambda wording, _: wording.standard),
-    CHANGED_CONDITION: ConditionTemplate(_changed, Wording.changed_prompt),
+    STANDARD_CONDITION: ConditionTemplate(
+        lambda _: STANDARD, lambda wording, _, form: wording.standard_prompt(form)
+    ),
+    CHANGED_CONDITION: ConditionTemplate(_changed),
     PLACEBO: ConditionTemplate(placebo_of, _placebo_text),
-    REMINDED: ConditionTemplate(_changed, Wording.changed_prompt, added=Wording.reminder_prompt),
+    REMINDED: ConditionTemplate(_changed, added=Wording.reminder_prompt),
     KNOWS_FORBIDDEN: _legality_question(forbidden_move),
     KNOWS_ALLOWED: _legality_question(allowed_move),
 }
 
 
-def conditions_for(names: Iterable[str], change: Rules, wording: Wording) -> tuple[Condition, ...]:
-    """Return the conditions of those names.
+def conditions_for(
+    names: Iterable[str], change: Rules, *wordings: Wording, form: Form = MOVES
+) -> tuple[Condition, ...]:
+    """Return the conditions of those names, each with its prompt in every wording.
 
     Raises:
-        InvalidInput: if a name is unknown, or the wording does not fit.
+        InvalidInput: if a name is unknown, or a wording does not fit.
     """
     return tuple(
         condition_named(
             name,
             template.rules(change),
-            template.text(wording, change),
-            template.added(wording, change),
-            wording.form,
+            [
+                Prompt(
+                    template.text(wording, change, form),
+                    template.added(wording, change),
+                    wording.role,
+                )
+                for wording in wordings
+            ],
+            form,
         )
         for name in names
         for template in [_template(name)]
@@ -99,28 +109,31 @@ def conditions_for(names: Iterable[str], change: Rules, wording: Wording) -> tup
 
 
 def question(
-    position: Position, rules: Rules, condition: str = CHANGED_CONDITION, wording: Wording = DEFAULT
+    position: Position,
+    rules: Rules,
+    condition: str = CHANGED_CONDITION,
+    wording: Wording = DEFAULT,
+    form: Form = MOVES,
 ) -> Question:
     """Return the prompt for a position under a condition, as a run with these rules sends it.
 
     Raises:
         InvalidInput: as `conditions_for` does.
     """
-    (resolved,) = conditions_for([condition], rules, wording)
+    (resolved,) = conditions_for([condition], rules, wording, form=form)
     return resolved.question(position)
 
 
 def condition_named(
-    name: str, rules: Rules, text: str, added: str = "", form: str = TURNS
+    name: str, rules: Rules, prompts: Iterable[Prompt], form: Form = MOVES
 ) -> Condition:
-    """Return the condition of that name with these rules, texts and form of the position.
+    """Return the condition of that name with these rules, prompts and form of the position.
 
     Raises:
-        InvalidInput: if the condition or the form is unknown.
+        InvalidInput: if the condition is unknown.
     """
     template = _template(name)
-    check_form(form)
-    return Condition(name, rules, text, template.read, added, template.about, form)
+    return Condition(name, rules, tuple(prompts), template.read, template.about, form)
 
 
 def _template(name: str) -> ConditionTemplate:

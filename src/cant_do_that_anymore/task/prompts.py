@@ -1,25 +1,29 @@
-"""The prompts of every condition: the forms of a position, and the wordings of the task."""
+"""Wordings of the task, from TOML files, and the prompts they give for a position."""
 
 import ast
 import re
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
+from typing import Any, Literal
 
 from ..errors import InvalidInput, error_reason, nearest, unknown_value
-from ..game.position import Position
+from ..game.position import DATA, Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
-from ..providers.base import Message, Role
-from ..providers.request_variants import with_user_turn
+from ..providers.base import Message
+from ..providers.request_variants import with_user_turn, without_system
 from ..validation import parse
+from .forms import MOVES, Form, turn
 
-# Placeholders in a wording: the sentence that states the rule change, the move in question, and the
-# answer options.
-CHANGE, MOVE, ANSWERS = "{change}", "{move}", "{answers}"
+# Placeholders in a wording: how the position is shown; the statement of the rule change, what it
+# says about how pieces move now, and what it says is illegal; the move in question; the answers.
+POSITION, CHANGE, NOW, NO_LONGER = "{position}", "{change}", "{now}", "{no_longer}"
+MOVE, ANSWERS = "{move}", "{answers}"
+_STATEMENTS = (CHANGE, NOW, NO_LONGER)
 
 ORIGINAL_PREFIX = "openai-evals:"
 _ORIGINAL_TEXTS = "evals/elsuite/cant_do_that_anymore/defaults.py"
@@ -30,41 +34,27 @@ _READ_ERRORS = (
     *(zipfile.BadZipFile, zlib.error),
 )
 
-# A form of a position: the turns that show it. The last one, if any, is the user's.
-Form = Callable[[Position], Iterable[Message]]
 
+@dataclass(frozen=True)
+class Prompt:
+    """The texts of one condition in one wording.
 
-def moves_by_turns(position: Position) -> Iterator[Message]:
-    """Yield the moves so far, one per turn: the side to move is the assistant."""
-    roles: tuple[Role, Role] = ("assistant", "user")
-    to_move = len(position.moves) % 2
-    return (_turn(roles[(ply - to_move) % 2], move) for ply, move in enumerate(position.moves))
-
-
-TURNS = "turns"
-FORMS: dict[str, Form] = {TURNS: moves_by_turns}
-
-
-def check_form(name: str, where: str = "a condition") -> None:
-    """Check that there is a form of this name; an error says where it was given.
-
-    Raises:
-        InvalidInput: if there is none.
+    Attributes:
+        text: the task.
+        added: what the user's last turn ends with.
+        role: whether the task is a system message, or part of the first user turn.
     """
-    if name not in FORMS:
-        raise unknown_value(f"form of {where}", name, FORMS)
 
+    text: str
+    added: str = ""
+    role: Literal["system", "user"] = "system"
 
-def messages_for(position: Position, text: str, suffix: str, form: str) -> tuple[Message, ...]:
-    """Return the system prompt and the position in a form; its last turn ends with the suffix."""
-    messages = (_turn("system", text), *FORMS[form](position))
-    return with_user_turn(messages, suffix) if suffix else messages
-
-
-@lru_cache(maxsize=8192)
-def _turn(role: Role, content: str) -> Message:
-    """Return a cached message: many positions share their first moves."""
-    return Message(role, content)
+    def messages(self, position: Position, suffix: str, form: Form) -> tuple[Message, ...]:
+        """Return the task and the position in a form; its last turn ends with the suffix."""
+        messages = (turn("system", self.text), *form.render(position))
+        if self.role == "user":
+            messages = without_system(messages)
+        return with_user_turn(messages, suffix) if suffix else messages
 
 
 def answers_for(position: Position) -> str:
@@ -75,26 +65,12 @@ def answers_for(position: Position) -> str:
     return "no or yes" if int(position.id, 16) % 2 else "yes or no"
 
 
-_TASK = """\
-You are playing a game of {game}. The moves so far are given turn by turn; it is your move. \
-Choose the best one.
+def choice_for(position: Position, choices: int) -> int:
+    """Return which of several wordings a position gets: by its id, the same for every model.
 
-Reply with that one move and nothing else, in UCI notation: the square the piece leaves, then the \
-square it arrives on.
-- An ordinary move or a capture: e2e4
-- Castling is written as the king's move: e1g1
-- A promotion ends in the letter of the new piece: e7e8q"""
-
-_CHANGED = """
-
-The rules of this game differ from those of standard chess in one point. {change} \
-All other pieces move as they always did."""
-
-_REMINDER = "Remember the rules of this game. {change}"
-
-_QUESTION = """\
-Do not move yet: first a question. Under the rules of this game, is {move} a legal move for you in \
-this position? Reply with {answers} and nothing else."""
+    It does not depend on the order of the answer options, which the last bit of the id decides.
+    """
+    return (int(position.id, 16) >> 1) % choices
 
 
 @dataclass(frozen=True)
@@ -102,75 +78,166 @@ class Wording:
     """The prompt texts that state the rules to the model.
 
     Attributes:
-        standard: the task under the standard rules.
-        changed: the task under changed rules, with ``{change}`` where the change is stated. Without
-            it, the text is about bishops that move as knights do and fits no other change.
+        standard: the task under the standard rules, with ``{position}`` for the clause that says
+            how the position is shown. Without it, the text fits only the form ``moves``.
+        changed: the task under changed rules, with ``{change}`` where the change is stated
+            (``{now}``: only how the pieces move now, ``{no_longer}``: only what is illegal now).
+            Without any of them, the text is about bishops that move as knights do and fits no
+            other change.
         reminder: the suffix of the user's last turn that states the change once more.
         question: the suffix that asks whether ``{move}`` is legal; ``{answers}`` becomes "yes or
             no" or "no or yes".
-        form: how the position is shown, one of `FORMS`; the texts say how to read it.
+        role: ``user`` puts the task into the first user turn instead of a system message.
     """
 
     name: str
     standard: str
     changed: str
-    reminder: str = _REMINDER
-    question: str = _QUESTION
-    form: str = TURNS
+    reminder: str = ""
+    question: str = ""
+    role: Literal["system", "user"] = "system"
 
-    def changed_prompt(self, change: Rules, purpose: str = "") -> str:
+    def standard_prompt(self, form: Form = MOVES) -> str:
+        """Return the text for the standard rules."""
+        return self._filled(self.standard, None, form)
+
+    def changed_prompt(self, change: Rules, form: Form = MOVES, purpose: str = "") -> str:
         """Return the text for the changed rules; an error names their ``purpose``.
 
         Raises:
-            InvalidInput: if the text is about another change.
+            InvalidInput: if the text is about another change or another form.
         """
-        if CHANGE not in self.changed and change is not BISHOPS_AS_KNIGHTS:
+        own_words = not any(statement in self.changed for statement in _STATEMENTS)
+        if own_words and change is not BISHOPS_AS_KNIGHTS:
             raise InvalidInput(
                 f"the wording {self.name!r} states only {BISHOPS_AS_KNIGHTS.key}, "
                 f"not {change.key}{purpose}; write {CHANGE} in it where the change belongs"
             )
-        return self.changed.replace(CHANGE, change.statement)
+        return self._filled(self.changed, change, form)
 
     def reminder_prompt(self, change: Rules) -> str:
         """Return the reminder of the change."""
-        return self.reminder.replace(CHANGE, change.statement)
+        return _stated(self.reminder or DEFAULT.reminder, change)
+
+    @property
+    def legality_question(self) -> str:
+        """The question whether a move is legal."""
+        return self.question or DEFAULT.question
+
+    def _filled(self, text: str, change: Rules | None, form: Form) -> str:
+        if POSITION not in text and form is not MOVES:
+            raise InvalidInput(
+                f"the wording {self.name!r} does not say how the position is shown, so it fits "
+                f"only the form {MOVES.name}, not {form.name}; write {POSITION} in its texts"
+            )
+        return _stated(text.replace(POSITION, form.description), change)
 
 
-DEFAULT = Wording(
-    "default",
-    _TASK.replace("{game}", "chess"),
-    _TASK.replace("{game}", "chess with one rule changed") + _CHANGED,
-)
+def _stated(text: str, change: Rules | None) -> str:
+    """Fill in the statement of a rule change."""
+    if change:
+        for placeholder, statement in zip(_STATEMENTS, statements_of(change), strict=True):
+            text = text.replace(placeholder, statement)
+    return text
+
+
+def statements_of(change: Rules) -> tuple[str, str, str]:
+    """Return the statement of a rule change, how pieces move now, and what is illegal now.
+
+    The last sentence of the statement says what is illegal now.
+    """
+    *now, no_longer = re.split(r"(?<=[.!?])\s+", change.statement)
+    return change.statement, " ".join(now or [no_longer]), no_longer
+
+
 # The texts of a TOML file, and the placeholders that each may contain.
 _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
-    "standard": (),
-    "changed": (CHANGE,),
-    "reminder": (CHANGE,),
+    "standard": (POSITION,),
+    "changed": (POSITION, *_STATEMENTS),
+    "reminder": _STATEMENTS,
     "question": (MOVE, ANSWERS),
 }
+# Stands for all of the shipped wordings except the default one.
+ALL = "all"
+SHIPPED_WORDINGS = (
+    *("terse", "formal", "conversational", "rule-first", "rule-last"),
+    *("positive", "negative", "user-turn"),
+)
 # A word in braces. After a LaTeX command it is an argument, not a placeholder.
 _IN_BRACES = re.compile(r"(\\[A-Za-z]+)?(\{\s*[^\W\d]+\s*\})")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f]")
 
 
-def wording_named(name: str) -> Wording:
-    """Return the default wording, one from a TOML file, or that of the original eval.
+WordingSource = str | Path | Wording | Mapping[str, Any]
 
-    Args:
-        name: ``default``, the path of a TOML file with the texts of a `Wording`, or
-            ``openai-evals:FILE`` with a wheel of the package ``evals`` (``pip download --no-deps
-            evals``) or the folder it was unpacked to.
+
+def parse_wording(value: Any) -> Any:
+    """Return a wording that was given as texts, or several, as `Wording`; names stay as they are.
 
     Raises:
-        InvalidInput: if there is no such wording.
+        InvalidInput: if the texts are not those of a wording.
     """
-    if name == DEFAULT.name:
-        return DEFAULT
-    if name.startswith(ORIGINAL_PREFIX):
-        return _original(name, Path(name.removeprefix(ORIGINAL_PREFIX)))
-    if name.endswith(".toml"):
-        return _from_toml(Path(name))
-    raise unknown_value("wording", name, [DEFAULT.name, "FILE.toml", f"{ORIGINAL_PREFIX}FILE"])
+    if isinstance(value, Mapping):
+        return _checked({"name": "own", **value}, "the wording")
+    if isinstance(value, list | tuple):
+        return tuple(map(parse_wording, value))
+    return str(value) if isinstance(value, Path) else value
+
+
+def wordings_named(source: Any) -> tuple[Wording, ...]:
+    """Return wordings: one, or those of a list, of names between commas, or of a folder.
+
+    Args:
+        source: a `Wording`, a name, or a list of them. Names are ``default``, one of the shipped
+            wordings, ``all`` for all of these, a TOML file with the texts of a `Wording`, a folder
+            of such files, or ``openai-evals:FILE`` with a wheel of the package ``evals`` (``pip
+            download --no-deps evals``) or the folder it was unpacked to.
+
+    Raises:
+        InvalidInput: if there is no such wording, or two have the same name.
+    """
+    wordings = tuple(_wordings_in(source))
+    names = [wording.name for wording in wordings]
+    if not wordings:
+        raise InvalidInput("no wording given; leave out --wording for the default")
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput(f"the wording {name!r} is given twice; give each once")
+    return wordings
+
+
+def _wordings_in(source: Any) -> Iterator[Wording]:
+    if isinstance(source, Wording):
+        yield source
+    elif isinstance(source, tuple):
+        for item in source:
+            yield from _wordings_in(item)
+    elif source in (DEFAULT.name, *SHIPPED_WORDINGS):
+        yield shipped_wording(source)
+    elif source == ALL:
+        yield from map(shipped_wording, SHIPPED_WORDINGS)
+    elif source.startswith(ORIGINAL_PREFIX):
+        yield _original(source, Path(source.removeprefix(ORIGINAL_PREFIX)))
+    elif Path(source).is_dir():
+        yield from map(_from_toml, sorted(Path(source).glob("*.toml")))
+    elif "," in source and not Path(source).exists():
+        yield from _wordings_in(tuple(part.strip() for part in source.split(",")))
+    elif source.endswith(".toml"):
+        yield _from_toml(Path(source))
+    else:
+        names = [DEFAULT.name, *SHIPPED_WORDINGS, ALL, "FILE.toml", f"{ORIGINAL_PREFIX}FILE"]
+        raise unknown_value("wording", source, names)
+
+
+@cache
+def shipped_wording(name: str) -> Wording:
+    """Return a wording that comes with the package."""
+    texts = tomllib.loads((DATA / "wordings" / f"{name}.toml").read_text(encoding="utf-8"))
+    return Wording(name, **texts)
+
+
+# The wording that runs use by default.
+DEFAULT = shipped_wording("default")
 
 
 def _from_toml(path: Path) -> Wording:
@@ -179,12 +246,20 @@ def _from_toml(path: Path) -> Wording:
         texts = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read {where}: {error_reason(error)}") from None
-    for key in texts.keys() - {*_PLACEHOLDERS, "form"}:
-        raise unknown_value(f"key in {where}", key, [*_PLACEHOLDERS, "form"])
-    wording = parse(Wording, {**texts, "name": str(path)}, where)
-    check_form(wording.form, where)
-    for key, placeholders in _PLACEHOLDERS.items():
-        _check_text(f"{key!r} of {where}", getattr(wording, key), placeholders)
+    return _checked({**texts, "name": str(path)}, where)
+
+
+def _checked(texts: Mapping[str, Any], where: str) -> Wording:
+    """Return the wording with these texts, if they can be sent to a model.
+
+    Raises:
+        InvalidInput: if they cannot, or a key is unknown.
+    """
+    for key in texts.keys() - {*_PLACEHOLDERS, "role", "name"}:
+        raise unknown_value(f"key in {where}", key, [*_PLACEHOLDERS, "role"])
+    wording = parse(Wording, texts, where)
+    for key in texts.keys() & _PLACEHOLDERS.keys():
+        _check_text(f"{key!r} of {where}", getattr(wording, key), _PLACEHOLDERS[key])
     if wording.standard.split() == wording.changed.split():
         raise InvalidInput(
             f"'standard' and 'changed' of {where} are the same text; write {CHANGE} in 'changed' "

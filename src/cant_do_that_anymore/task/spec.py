@@ -22,8 +22,16 @@ from ..providers.access import split_address, validate_headers
 from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
 from ..validation import check
 from .conditions import OF_CONTROLS, OF_DIAGNOSIS, check_conditions, conditions_for
+from .forms import FORMS, MOVES, Form, form_named
 from .option_info import LIMITS, MODEL, TASK, OptionInfo, option
-from .prompts import DEFAULT, wording_named
+from .prompts import (
+    ALL,
+    DEFAULT,
+    SHIPPED_WORDINGS,
+    Wording,
+    parse_wording,
+    wordings_named,
+)
 from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Plan, Reading
 
 DEFAULT_MODEL = "cdta/pocket"
@@ -82,6 +90,11 @@ def _parse_price(value: Any) -> tuple[float, float] | None:
     )
 
 
+def _parse_form(value: Any) -> str | Form:
+    form = form_named(value)
+    return form.name if FORMS.get(form.name) is form else form
+
+
 def _join(*names: str) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}."
 
@@ -101,6 +114,9 @@ class Spec:
         dataset: a file of positions, or the name of a dataset (`cdta dataset list`).
         fallback_dataset: the dataset for a model that has none; None builds one.
         rules: the changed rules or their key; docs/rules.md describes custom rules.
+        wording: the prompts; names, texts (a mapping with ``standard`` and ``changed``), or a list
+            of them. With several, each position gets one.
+        form: how the position is shown: a name, or a `Form` of your own.
         diagnose: also ask why the habit stays: under all conditions of a diagnosis, with controls.
         n: how many samples to draw; at most ``max_samples`` of them are measured.
         precision: stop once the impact factor's 95% interval is within this distance of the
@@ -167,8 +183,16 @@ class Spec:
         None, TASK, "D", "Use these positions: a file or a dataset's name."
     )
     fallback_dataset: str | None = None
-    wording: str = option(
-        DEFAULT.name, TASK, "W", "Prompts: a TOML file, or openai-evals:WHEEL for the original's."
+    wording: str | Wording | tuple[str | Wording, ...] = option(
+        DEFAULT.name,
+        TASK,
+        "W",
+        f"Prompts: {', '.join(SHIPPED_WORDINGS)}; {ALL} for these eight; several between commas; a "
+        "TOML file or a folder of them; openai-evals:WHEEL for the original's.",
+        parse=parse_wording,
+    )
+    form: str | Form = option(
+        MOVES.name, TASK, "F", f"How the position is shown: {_join(*FORMS)}", parse=_parse_form
     )
     conditions: tuple[str, ...] = (STANDARD_CONDITION, CHANGED_CONDITION)
     reading: Reading = option(
@@ -317,7 +341,7 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
     Raises:
         InvalidInput: if something it names does not exist or does not fit.
     """
-    change, wording = spec.change, wording_named(spec.wording)
+    change, wordings, form = spec.change, wordings_named(spec.wording), form_named(spec.form)
     if spec.batch:
         check_batch(spec, model)
     for effort in (spec.reasoning_effort, spec.select_effort):
@@ -325,11 +349,15 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
             raise InvalidInput(
                 f"{model.name} is not a reasoning model; leave out the effort {effort!r}"
             )
+    selection = None  # several wordings share the positions that the default one selects
+    if len(wordings) > 1:
+        (selection,) = conditions_for([STANDARD_CONDITION], change, DEFAULT, form=form)
     return Plan(
         eval=spec.eval,
         change=change,
-        wording=wording.name,
-        conditions=conditions_for(spec.condition_names, change, wording),
+        wordings=tuple(wording.name for wording in wordings),
+        conditions=conditions_for(spec.condition_names, change, *wordings, form=form),
+        selection=selection,
         reading=spec.reading,
         settings=Settings(
             **{name: getattr(spec, name) for name in SETTINGS},

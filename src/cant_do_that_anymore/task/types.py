@@ -7,7 +7,8 @@ from typing import Literal, get_args
 from ..game.position import Position
 from ..game.rules import Rules
 from ..providers.base import Answer, Effort, Question, Settings
-from .prompts import ANSWERS, MOVE, answers_for, messages_for
+from .forms import Form
+from .prompts import ANSWERS, MOVE, Prompt, answers_for, choice_for
 from .spill import Answers, Spilled
 
 Eval = Literal["all", "all_small", "all_diagonal"]
@@ -49,33 +50,37 @@ class Condition:
     Attributes:
         name: the key of its scored answers.
         rules: the rules in force.
-        text: the system prompt.
+        prompts: its texts, one per wording of the run.
         read: scores an answer.
-        added: what the user's last turn ends with.
         about: returns the move whose legality is asked; None if the model is to choose a move.
-        form: how the position is shown, one of `prompts.FORMS`.
+        form: how the position is shown.
     """
 
     name: str
     rules: Rules
-    text: str
+    prompts: tuple[Prompt, ...]
     read: Scorer
-    added: str
     about: QueriedMove | None
-    form: str
+    form: Form
+
+    def prompt(self, position: Position) -> Prompt:
+        """Return the texts for a position, in the wording that it gets."""
+        return self.prompts[choice_for(position, len(self.prompts))]
 
     def question(self, position: Position) -> Question:
         """Return the prompt for a position."""
         about = self.about(position, self.rules) if self.about else ""
-        messages = messages_for(position, self.text, self.suffix(position), self.form)
+        prompt = self.prompt(position)
+        messages = prompt.messages(position, self.suffix(position), self.form)
         return Question(self.rules, position.moves, messages, about)
 
     def suffix(self, position: Position) -> str:
         """Return what the user's last turn ends with, after the move."""
+        added = self.prompt(position).added
         if not self.about:
-            return self.added
+            return added
         move = self.about(position, self.rules)
-        return self.added.replace(MOVE, move).replace(ANSWERS, answers_for(position))
+        return added.replace(MOVE, move).replace(ANSWERS, answers_for(position))
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -94,8 +99,9 @@ class Plan:
 
     Attributes:
         change: the changed rules.
-        wording: the name of the prompt texts.
-        conditions: the conditions of every position; the first is the baseline of selection.
+        wordings: the names of the prompt texts; each position gets one of them, by its id.
+        conditions: the conditions of every position.
+        selection: the condition that selects positions, if it is not the first of these.
         wanted: how many samples.
         select_effort: the reasoning effort used when building the dataset.
         precision: half-width of the impact factor's interval at which the run stops; then
@@ -104,18 +110,33 @@ class Plan:
 
     eval: Eval
     change: Rules
-    wording: str
+    wordings: tuple[str, ...]
     conditions: tuple[Condition, ...]
     reading: Reading
     settings: Settings
     wanted: int = field(metadata=INCIDENTAL)
     select_effort: Effort | None = None
     precision: float | None = field(default=None, metadata=INCIDENTAL)
+    selection: Condition | None = field(default=None, metadata=INCIDENTAL)
 
     @property
     def baseline(self) -> Condition:
         """The condition under which the model shows its habits."""
-        return self.conditions[0]
+        return self.selection or self.conditions[0]
+
+    @property
+    def wording(self) -> str:
+        """The names of the wordings."""
+        return ", ".join(self.wordings)
+
+    @property
+    def form(self) -> Form:
+        """How positions are shown."""
+        return self.conditions[0].form
+
+    def wording_of(self, position: Position) -> str:
+        """Return the name of the wording that a position gets."""
+        return self.wordings[choice_for(position, len(self.wordings))]
 
     def differences(self, other: "Plan") -> list[str]:
         """Return the names of all fields that differ and could change scores."""

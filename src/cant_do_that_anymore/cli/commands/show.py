@@ -23,8 +23,9 @@ from ...providers.request_variants import as_text, user_first, with_user_turn
 from ...runs.lookup import LATEST, find_run
 from ...runs.storage import load_run
 from ...task.conditions import CONDITIONS, question
+from ...task.forms import form_named
 from ...task.option_info import TASK
-from ...task.prompts import wording_named
+from ...task.prompts import wordings_named
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample
 from ..console import console
 from ..help import AT_LEAST_1, JSON, OUTPUT, Command, Option
@@ -70,7 +71,8 @@ def _print_prompts(conditions: Sequence[Condition], screen: Console) -> None:
     """Print the paragraphs of each system prompt that no prompt before it has."""
     printed: set[str] = set()
     for condition in conditions:
-        new = [text for text in condition.text.split("\n\n") if text not in printed]
+        prompt = condition.prompts[0].text
+        new = [text for text in prompt.split("\n\n") if text not in printed]
         if new:
             screen.print(
                 f"\nPrompt ({condition.name}{', what differs' if printed else ''}):", style="bold"
@@ -117,12 +119,17 @@ def _indented(text: str) -> Padding:
             multiple=True,
             default=(STANDARD_CONDITION, CHANGED_CONDITION),
         ),
-        *(SPEC_OPTIONS[name] for name in ("rules", "wording", "model")),
+        *(SPEC_OPTIONS[name] for name in ("rules", "wording", "form", "model")),
         JSON,
     ],
 )
 def prompt(
-    names: tuple[str, ...], rules: str, wording: str, model: str | None, as_json: bool
+    names: tuple[str, ...],
+    rules: str,
+    wording: str,
+    form: str,
+    model: str | None,
+    as_json: bool,
 ) -> None:
     """Print the messages that are sent to a model.
 
@@ -138,12 +145,14 @@ def prompt(
     position = example_of(change)
     if not position:
         raise InvalidInput(f"{rules!r} forbids no move, so there is no prompt to show")
-    texts = wording_named(wording)
     name, address = split_address(model, None)
     info = info_by_name(name, address) if name else None
+    wordings, shown = wordings_named(wording), form_named(form)
     prompts = {
-        condition: _as_sent(question(position, change, condition, texts).messages, info)
+        label: _as_sent(question(position, change, condition, texts, shown).messages, info)
         for condition in names
+        for texts in wordings
+        for label in [f"{condition}, {texts.name}" if len(wordings) > 1 else condition]
     }
     is_text = info is not None and info.identity.get("api") == "completions"
     if as_json:

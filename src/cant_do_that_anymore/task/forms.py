@@ -1,0 +1,132 @@
+"""Forms: the ways of showing a position to a model."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
+
+from ..errors import InvalidInput, unknown_value
+from ..game.notation import notate_game, with_move_numbers
+from ..game.position import Position
+from ..providers.base import Message, Role
+from ..providers.request_variants import with_user_turn
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way of showing a position.
+
+    Attributes:
+        name: the name in options, files and reports.
+        description: the clause that tells the model how the position is shown, without a period;
+            prompts contain it in place of ``{position}``.
+        render: returns the turns that show a position. The last one, if any, is the user's.
+    """
+
+    name: str
+    description: str
+    render: Callable[[Position], Iterable[Message]]
+
+    @property
+    def identity(self) -> str:
+        """The name; with a digest of what it renders, if it is not one of `FORMS`."""
+        if FORMS.get(self.name) == self:
+            return self.name
+        rendered = [list(self.render(Position(0, _GAME[:n], ()))) for n in range(len(_GAME) + 1)]
+        return f"{self.name}@{sha256(repr(rendered).encode()).hexdigest()[:8]}"
+
+
+_GAME = ("e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6", "b5c6", "d7c6", "e1g1", "c8g4")
+
+
+@lru_cache(maxsize=8192)
+def turn(role: Role, content: str) -> Message:
+    """Return a cached message: many positions share their first moves."""
+    return Message(role, content)
+
+
+def _moves(position: Position) -> Iterable[Message]:
+    """Return the moves so far, one per turn: the side to move is the assistant."""
+    roles: tuple[Role, Role] = ("assistant", "user")
+    to_move = len(position.moves) % 2
+    return (turn(roles[(ply - to_move) % 2], move) for ply, move in enumerate(position.moves))
+
+
+def _moves_and_fen(position: Position) -> Iterable[Message]:
+    opening = turn("system", "")
+    return with_user_turn((opening, *_moves(position)), f"FEN: {_fen(position)}")[1:]
+
+
+def _fen(position: Position) -> str:
+    return position.board().fen(en_passant="fen")
+
+
+def _board(position: Position) -> str:
+    """Return the board with coordinates, and below it what else a FEN tells."""
+    rows = str(position.board()).split("\n")
+    ranks = [f"{8 - number} {row}" for number, row in enumerate(rows)]
+    _, to_move, castling, en_passant, *_ = _fen(position).split()
+    return "\n".join(
+        (
+            *ranks,
+            "  a b c d e f g h",
+            f"{'White' if to_move == 'w' else 'Black'} to move",
+            f"Castling rights: {castling}",
+            f"En passant square: {en_passant}",
+        )
+    )
+
+
+def _pgn(position: Position) -> str:
+    return with_move_numbers(notate_game(position.moves)) or "(no moves yet)"
+
+
+def _in_one_turn(text: Callable[[Position], str]) -> Callable[[Position], Iterable[Message]]:
+    return lambda position: [Message("user", text(position))]
+
+
+MOVES = Form("moves", "The moves so far are given turn by turn", _moves)
+FORMS: dict[str, Form] = {
+    form.name: form
+    for form in (
+        MOVES,
+        Form("fen", "The position is given in FEN", _in_one_turn(_fen)),
+        Form(
+            "board",
+            "The position is given as a board, with White's pieces in uppercase and Black's in "
+            "lowercase",
+            _in_one_turn(_board),
+        ),
+        Form(
+            "moves+fen",
+            "The moves so far are given turn by turn, followed by the position in FEN",
+            _moves_and_fen,
+        ),
+        Form("pgn", "The moves so far are given in PGN", _in_one_turn(_pgn)),
+    )
+}
+
+
+def form_named(value: Any) -> Form:
+    """Return a form by its name, or one of your own.
+
+    Raises:
+        InvalidInput: if there is no such form.
+    """
+    if isinstance(value, Form):
+        return value
+    if not isinstance(value, str) or value not in FORMS:
+        raise unknown_value("form", str(value), FORMS)
+    return FORMS[value]
+
+
+def saved_form(identity: str) -> Form:
+    """Return the form of a saved run; one of the user's own cannot be rendered again."""
+    if "@" not in identity:
+        return form_named(identity)
+
+    def render(_: Position) -> Iterable[Message]:
+        raise InvalidInput(f"the form {identity!r} of this run is not one of {', '.join(FORMS)}")
+
+    return Form(identity, "", render)
