@@ -20,16 +20,20 @@ written_games.py, dying.py.
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from html import unescape
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, overload
 from unittest.mock import patch
 
 import pytest
+from rich.console import Console
 
 from cant_do_that_anymore import Position, Run, Spec, evaluate
 from cant_do_that_anymore.game.position import write_positions
@@ -134,6 +138,24 @@ def snapshot(name: str, text: str) -> None:
         file.write_text("\n".join([*lines, ""]), encoding="utf-8")
     known = file.read_text(encoding="utf-8").splitlines()
     assert lines == known, f"if {file.name} is to change: SNAPSHOTS=write pytest ..."
+
+
+def printed(shown: object, width: int = 80) -> str:
+    """What a terminal of that width shows."""
+    screen = Console(width=width, file=StringIO(), legacy_windows=False)
+    with screen.capture() as captured:
+        screen.print(shown)
+    return captured.get()
+
+
+def text_of(page: str) -> str:
+    """What a page says, a block a line, without its head, scripts and pictures."""
+    body = " ".join(
+        re.sub(r"^.*?<body>|<(script|style|svg)\b.*?</\1>", "", page, flags=re.S).split()
+    )
+    blocks = re.sub(r"</?(?:p|div|h\d|li|tr|d[ltd]|summary|table|pre)\b[^>]*>", "\n", body)
+    lines = unescape(re.sub(r"<[^>]+>", " ", blocks)).splitlines()
+    return "\n".join(" ".join(line.split()) for line in lines if line.strip())
 
 
 @contextmanager

@@ -2,12 +2,10 @@
 
 import re
 from functools import cache
-from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from rich.console import Console
 
 from browser import browser_or_skip
 from cant_do_that_anymore.api import save_with_page
@@ -20,7 +18,7 @@ from cant_do_that_anymore.report.pages import comparison_page
 from cant_do_that_anymore.report.tables import comparison_table
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import Outcome
-from testing import POOL, Play, cdta, keeps, played
+from testing import POOL, Play, cdta, keeps, played, printed, snapshot, text_of
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 EVIL = '<img src=x onerror="window.hacked = 1">\u202e'
@@ -32,7 +30,8 @@ def chats(number: int) -> Outcome:
 
 def measured(model: str, play: Play, *, seed: int = 0, n: int = 200, **fields: Any) -> Run:
     """A run on the positions of its seed, from one dataset for all."""
-    usual: dict[str, Any] = {"dataset": Dataset("", "both.jsonl"), "settings": Settings(seed=seed)}
+    usual: dict[str, Any] = {"dataset": Dataset("", "both.jsonl"), "versions": {"chess": "1.0"}}
+    usual["settings"] = Settings(seed=seed)
     return played(model, play, positions=POOL[seed * n : (seed + 1) * n], **usual | fields)
 
 
@@ -43,60 +42,28 @@ def ranking_of_three() -> Ranking:
     return ranking_of([measured(m, plays[m], seed=seed) for m in plays for seed in range(3)])
 
 
-def shown(ranking: Ranking, width: int = 80) -> str:
-    console = Console(width=width, file=StringIO())
-    console.print(comparison_table(ranking))
-    assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
-
-
 def page_of(*runs: Run) -> str:
     return comparison_page(ranking_of(runs), Path())
 
 
-def squeezed(text: str) -> str:
-    return re.sub(r"\s+", " ", text)
-
-
-# Terminal
-
-
-def test_three_models_with_three_seeds_take_one_row_a_pair_below_the_verdict() -> None:
-    text = shown(ranking_of_three())
-    lines = text.splitlines()
-    assert squeezed(text).startswith(
-        "alpha adapts most; its lead over beta is significant: 25.0 points, p < 0.001; gamma's "
-        "drop is off-task replies: 59% of its answers contain no move. All models on one "
-        "dataset: both.jsonl"
-    )
-    assert len(lines) < 40
-    assert max(map(len, lines)) <= 80
-    rows = [squeezed(line).strip() for line in lines if " over " in line and " 600 " in line]
-    assert rows == [
-        "alpha over beta 600 +25.0 [+21.7, +28.6] < 0.001 significant -25.0*",
-        "alpha over gamma 600 +65.0 [-1.0, +68.7] 0.607 inconclusive -6.0",
-        "beta over gamma 600 +40.0 [-26.7, +44.0] 1.000 inconclusive +19.0",
+def test_three_models_with_three_seeds_are_told_in_all_formats_as_before() -> None:
+    terminal = printed(comparison_table(ranking_of_three()))
+    assert len(terminal.splitlines()) < 40
+    assert max(map(len, terminal.splitlines())) <= 80
+    page = comparison_page(ranking_of_three(), Path())
+    texts = (terminal, markdown.comparison(ranking_of_three()), text_of(page))
+    own = [
+        measured(name, keeps(50), n=20, dataset=Dataset(name, "built", asked=900)) for name in "ab"
     ]
-    assert squeezed(text).count("note: gamma: answers without a move") == 1
-    assert "gamma (!)    3 600 " in text
+    snapshot("comparison", "\n\n".join([*texts, printed(comparison_table(ranking_of(own)))]))
 
 
 def test_long_names_are_folded_and_nothing_is_cut_off() -> None:
     name = "provider-of-models/a-model-with-a-long-name-2026-11-15-preview"
     runs = [measured(name, keeps(35), n=20), measured("beta", keeps(60), n=20)]
-    text = shown(ranking_of(runs))
+    text = printed(comparison_table(ranking_of(runs)))
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= 80
-
-
-def test_models_on_datasets_of_their_own_get_advice() -> None:
-    own = [
-        measured(name, keeps(50), n=20, dataset=Dataset(name, "built", asked=900))
-        for name in ("a", "b")
-    ]
-    text = squeezed(shown(ranking_of(own)))
-    assert "Each pair on the positions that their own datasets share" in text
-    assert "`cdta dataset union A B -o both.jsonl`" in text
 
 
 def test_the_command_prints_the_table_and_writes_the_page(tmp_path: Path) -> None:
@@ -107,9 +74,7 @@ def test_the_command_prints_the_table_and_writes_the_page(tmp_path: Path) -> Non
     page.parent.mkdir()
     result = cdta("compare", *folders, folders[0], "-o", page)
     assert result.returncode == 0, result.stderr
-    assert squeezed(result.stdout).startswith(
-        "alpha adapts most; its lead over beta is significant"
-    )
+    assert result.stdout.startswith("alpha adapts most; its lead over beta is significant")
     assert result.stdout.endswith(f"report: {page}\n")
     assert '<a href="../alpha/report.html">' in page.read_text(encoding="utf-8")
     alone = cdta("compare", folders[0], folders[0])
@@ -130,40 +95,11 @@ def test_markdown_is_a_table_in_which_names_stay_names() -> None:
         assert rows[0].startswith(r"| a\|b \<i\>\*x\* ")
 
 
-# Page
-
-
-def test_the_page_tells_the_same_in_the_same_order() -> None:
-    page = comparison_page(ranking_of_three(), Path())
-    header, _, rest = page.partition("</header>")
-    assert "<h1>Do alpha, beta and gamma follow a new chess rule?</h1>" in header
-    text = squeezed(re.sub(r"<[^>]+>", " ", rest)).replace("\xa0", " ")
-    parts = [
-        "alpha adapts most; its lead over beta is significant",
-        "alpha over beta 600 +25.0 +21.7 to +28.6 &lt; 0.001 significant",
-        "beta over gamma 600 +40.0 −26.7 to +44.0 1.000 inconclusive",
-        "Too many answers contain no move to tell whether gamma and alpha differ",
-        "All models on one dataset: both.jsonl",
-        "Each model on",
-        "0.65 [ 0.61 , 0.69 ]",
-        "gamma (!)",
-        "59.0% no move",
-        "gamma: answers without a move",
-        "Methods",
-        "2026-01-01",
-        "wording default; reading lenient; temperature 1; max tokens 16; protocol 3",
-        "1,800 in 9 runs",
-    ]
-    places = [text.find(part) for part in parts]
-    assert -1 not in places, parts[places.index(-1)]
-    assert places == sorted(places)
-
-
 @pytest.mark.parametrize("n", [0, 1])
 def test_hardly_any_samples_make_a_page_too(n: int) -> None:
     runs = [measured(name, keeps(50), n=n) for name in ("a", "b")]
     assert "</html>" in page_of(*runs)
-    told = squeezed(shown(ranking_of(runs)))
+    told = printed(comparison_table(ranking_of(runs)))
     assert told.startswith("No model adapts significantly" if n else "No model can be ranked")
 
 

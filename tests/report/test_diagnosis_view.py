@@ -1,20 +1,16 @@
 """Why the habit stays: the sentence, the lines in the terminal, the picture and its samples."""
 
 import re
-from collections.abc import Callable, Sequence
-from io import StringIO
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from markupsafe import escape
-from rich.console import Console
 
 from browser import Opener, saved
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
-from cant_do_that_anymore.formatting import brief, rounded
 from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.metrics.diagnosis import range_of
 from cant_do_that_anymore.metrics.groups import by_usualness, read_usualness, usualness
 from cant_do_that_anymore.providers import pocket
 from cant_do_that_anymore.providers.base import Answer
@@ -27,7 +23,7 @@ from cant_do_that_anymore.report.tables import experiment_table, summary
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.conditions import OF_DIAGNOSIS
 from cant_do_that_anymore.task.types import Outcome
-from testing import POOL, Asked, plan_of, played, run_of
+from testing import POOL, Asked, plan_of, played, printed, run_of, snapshot, text_of
 
 Counts = dict[tuple[bool | None, bool], int]
 COUNTS: Counts = {
@@ -51,190 +47,101 @@ def asked(position: Position, knows: bool | None, keeps: bool) -> Asked:
     return position, told
 
 
-def control(position: Position, changed: Outcome) -> Asked:
-    return position, {"standard": "special", "changed": changed, "placebo": "special"}
-
-
 def diagnosed(counts: Counts, controls: Sequence[Outcome] = ("special",) * 8) -> Run:
     kinds = [kind for kind, count in counts.items() for _ in range(count)]
     samples = [asked(p, *kind) for p, kind in zip(POOL, kinds, strict=False)]
-    others = [control(p, said) for p, said in zip(POOL[500:], controls, strict=False)]
+    others: list[Asked] = [
+        (p, {"standard": "special", "changed": said, "placebo": "special"})
+        for p, said in zip(POOL[500:], controls, strict=False)
+    ]
     return run_of(samples, plan_of(len(samples), OF_DIAGNOSIS), others)
 
 
 @pytest.fixture(scope="module")
 def typical() -> Run:
-    return diagnosed(COUNTS, [*(["special"] * 6), "legal", "legal"])  # type: ignore[list-item]
+    return SCENARIOS["knowing helps"]()
 
 
-def printed(run: Run, *, verbose: bool = False) -> str:
-    console = Console(width=80, record=True, file=StringIO())
-    console.print(summary(run, verbose=verbose))
-    return console.export_text()
-
-
-GUESSING = "(0 = guessing, 1 = always right)."
-QUESTIONS = (
-    "Does it know the rule?",
-    "Does it stop?",
-    "Is it the rule, or any change to the prompt?",
-    "Is it this habit, or all play?",
-)
-
-
-def answers(run: Run) -> list[str]:
-    """The answers to the four questions, which page and terminal both show."""
-    found = diagnosis_answers(run)
-    assert tuple(found) == QUESTIONS
-    shown, told = (" ".join(text.split()) for text in (page(run), printed(run)))
-    for question, answer in found.items():
-        assert f"<dt>{question}</dt><dd>{escape(answer)}</dd>" in shown
-        assert f"{question} {answer}" in told
-    return list(found.values())
-
-
-@pytest.mark.parametrize(
-    ("counts", "knows", "stops"),
-    [
-        (
-            COUNTS,
-            "Yes, it can tell legal from illegal moves under the new rule: "
-            f"J = 0.92 {{J}} {GUESSING}",
-            "Where it knows the rule, it plays the forbidden move in 31% {known} of the "
-            "positions. Where it does not, it does so in 80% {unknown}.",
-        ),
-        (
-            {(True, True): 10, (True, False): 30},
-            "Yes,",
-            "Where it knows the rule, it plays the forbidden move in 25% {known} of the positions.",
-        ),
-        (
-            {(True, True): 1, (False, True): 30},
-            f"There is no evidence that it does: J = 0.03 {{J}} {GUESSING}",
-            "",
-        ),
-        (
-            {(True, True): 10, (None, True): 30},
-            f"We cannot tell: too few of its yes/no answers could be read, J = {{J}} {GUESSING}",
-            "",
-        ),
-        (
-            {(None, True): 30},
-            "We cannot tell: none of its yes/no answers could be read.",
-            "We cannot tell: there was no habit to stop.",
-        ),
-    ],
-    ids=["helps", "always", "guesses", "few readable", "none readable"],
-)
-def test_the_first_answers_say_whether_it_knows_and_whether_it_stops(
-    counts: Counts, knows: str, stops: str
-) -> None:
-    run = diagnosed(counts)
-
-    def around(name: str, form: Callable[[float], str]) -> str:
-        ends = range_of(run.results, name)
-        return f"[{form(ends[0])}, {form(ends[1])}]" if ends else ""
-
-    places = {
-        "J": around("rule_knowledge", brief),
-        "known": around("knowing_doing_gap", rounded),
-        "unknown": around("kept_without_knowing", rounded),
-    }
-    first, second, *_ = answers(run)
-    assert first.startswith(knows.format(**places))
-    assert second.startswith(stops.format(**places))
-    if any(known is None for known, _ in counts):
-        share = "100.0" if len(counts) == 1 else "75.0"
-        assert f"{share}% about the forbidden move" in page(run)
-
-
-def test_the_last_answers_say_whether_it_is_the_rule_and_this_habit(typical: Run) -> None:
-    *_, rule, habit = answers(typical)
-    assert rule.startswith("It is the rule: a placebo rule, which leaves the habit legal, changes ")
-    assert (
-        " it by 0% [" in rule
-        and (". Compared with that, the new rule changes it by -65% [") in rule
+def of_placebo(placebo: Callable[[int], Outcome], at_controls: Mapping[str, Outcome]) -> Run:
+    """A run that keeps its habit under the rule, and does this under the placebo."""
+    samples = [asked(p, knows=True, keeps=True) for p in POOL[:40]]
+    return run_of(
+        [(p, {**told, "placebo": placebo(n)}) for n, (p, told) in enumerate(samples)],
+        plan_of(40, OF_DIAGNOSIS),
+        [(p, {"standard": "special", **at_controls}) for p in POOL[500:530]],
     )
-    at_controls = "at 8 control positions, where the usual move stays legal, it plays it in 100%"
-    assert habit.startswith(f"No change in other play was found: {at_controls} under standard")
-    assert habit.endswith(" and in 75% under the new rule.")
-    *_, rule, habit = answers(diagnosed({(True, True): 40}, ()))
-    assert rule.startswith("No effect of either was found: a placebo rule")
-    assert habit.startswith("We cannot tell: this run has no control positions")
-    upset = diagnosed(COUNTS, ["legal"] * 30 + ["special"] * 10)  # type: ignore[arg-type]
-    assert answers(upset)[3].startswith("Other play changes, too: at 40 control positions")
 
 
-def test_unreadable_yes_no_answers_have_a_bar_of_their_own(typical: Run) -> None:
-    silent = diagnosed({(True, True): 10, (False, True): 5, (None, True): 4, (None, False): 2})
-    assert "Yes/no answers unreadable <span>6 of 21 with the habit" in page(silent)
-    assert page(silent).count('class="swatch is-unclear-') == 2
-    assert "yes/no answers unreadable: 6" in printed(silent, verbose=True)
-    assert "knowing=does+not+know+and+keeps" in page(silent)
-    assert "answers unreadable" not in page(typical) + printed(typical, verbose=True)
+def moved() -> Run:
+    """The placebo alone changes the habit."""
+    unmoved: dict[str, Outcome] = {"changed": "special", "placebo": "special"}
+    return of_placebo(lambda n: "legal" if n % 2 else "special", unmoved)
+
+
+def habitless() -> Run:
+    position, told = asked(POOL[0], True, True)
+    return run_of([(position, {**told, "standard": "legal"})], plan_of(1, OF_DIAGNOSIS))
+
+
+SILENT: Counts = {(True, True): 10, (False, True): 5, (None, True): 4, (None, False): 2}
+SCENARIOS: dict[str, Callable[[], Run]] = {
+    "knowing helps": lambda: diagnosed(COUNTS, [*["special"] * 6, "legal", "legal"]),  # type: ignore[list-item]
+    "always knows": lambda: diagnosed({(True, True): 10, (True, False): 30}),
+    "guesses": lambda: diagnosed({(True, True): 1, (False, True): 30}),
+    "few readable": lambda: diagnosed({(True, True): 10, (None, True): 30}),
+    "none readable": lambda: diagnosed({(None, True): 30}),
+    "some unreadable": lambda: diagnosed(SILENT),
+    "no effect, no controls": lambda: diagnosed({(True, True): 40}, ()),
+    "other play changes": lambda: diagnosed(COUNTS, ["legal"] * 30 + ["special"] * 10),  # type: ignore[arg-type]
+    "the placebo moves the habit": moved,
+    "the placebo changes as much at controls": lambda: of_placebo(
+        lambda _: "special", {"changed": "legal", "placebo": "legal"}
+    ),
+    "no habit": habitless,
+    "no diagnosis": lambda: played(positions=POOL[:1]),
+}
+
+
+def test_the_terminal_answers_four_questions_and_the_page_says_the_same() -> None:
+    told = []
+    for name, scenario in SCENARIOS.items():
+        run = scenario()
+        lines = printed(summary(run, verbose=True))
+        assert max(map(len, lines.splitlines())) <= 80
+        told.append(f"# {name}\n{lines}")
+        shown, brief = (" ".join(text.split()) for text in (page(run), printed(summary(run))))
+        assert bool(diagnosis_answers(run)) == (name != "no diagnosis")
+        for question, answer in diagnosis_answers(run).items():
+            assert f"<dt>{question}</dt><dd>{escape(answer)}</dd>" in shown
+            assert f"{question} {answer}" in brief
+        assert "Knowledge of the rule (J)" not in brief and "Rule uptake " in brief
+    snapshot("diagnosis", "\n".join(told))
+
+
+def test_the_page_of_a_diagnosis_says_what_it_said(typical: Run) -> None:
+    """Without what every report has: its prompts, its games and its settings."""
+    for name, run in (("typical", typical), ("unreadable", diagnosed(SILENT)), ("moved", moved())):
+        why = page(run).partition('<section id="why"')[2].partition("</section>")[0]
+        told = text_of(f"<body><p {why}")
+        snapshot(f"diagnosis-{name}", told)
+        assert page(run).count('class="swatch is-unclear-') == 2 * (name == "unreadable")
 
 
 def test_where_the_placebo_moved_the_habit_nothing_is_claimed_about_the_rule(typical: Run) -> None:
-    samples = [asked(p, knows=True, keeps=True) for p in POOL[:40]]
-    moved = run_of(
-        [
-            (p, {**told, "placebo": "legal" if n % 2 else "special"})
-            for n, (p, told) in enumerate(samples)
-        ],
-        plan_of(40, OF_DIAGNOSIS),
-        [control(p, "special") for p in POOL[500:508]],
-    )
     warning = "Not the effect of the rule: the placebo alone changed the habit."
-    assert page(moved).count(warning) == 2 and warning not in page(typical)
-    assert "so the rule may not be the cause" in headline(moved)
-    # What the placebo changes at controls counts, too, even if the rule adds nothing to it.
-    all_upset = run_of(
-        samples,
-        plan_of(40, OF_DIAGNOSIS),
-        [
-            (p, {"standard": "special", "changed": "legal", "placebo": "legal"})
-            for p in POOL[500:530]
-        ],
-    )
-    assert answers(all_upset)[3].startswith("Other play changes, too: at 30 control positions")
-    assert answers(moved)[2].startswith("We cannot tell: a placebo rule")
-    lines = printed(moved, verbose=True).splitlines()
-    (line,) = [line for line in lines if line.startswith("Corrected impact factor")]
-    assert line.rstrip().endswith("see the note")
-    assert "see the note" not in printed(typical, verbose=True)
-    assert "specific</th>" in made_of(moved)
-    assert ">–</td>" in made_of(moved).partition("why the habit stays</th>")[2]
-    assert 'data-in="results.0.corrected_impact_factor"' not in made_of(moved)
+    assert page(moved()).count(warning) == 2 and warning not in page(typical)
+    assert "so the rule may not be the cause" in headline(moved())
+    assert "specific</th>" in made_of(moved())
+    assert ">–</td>" in made_of(moved()).partition("why the habit stays</th>")[2]
+    assert 'data-in="results.0.corrected_impact_factor"' not in made_of(moved())
     assert 'data-in="results.0.corrected_impact_factor"' in made_of(typical)
 
 
 def test_a_diagnosis_is_shown_without_a_habit_and_nothing_without_a_diagnosis() -> None:
-    plain = played(positions=POOL[:1])
-    position, told = asked(POOL[0], True, True)
-    habitless = run_of([(position, {**told, "standard": "legal"})], plan_of(1, OF_DIAGNOSIS))
-    assert answers(habitless)[1] == "We cannot tell: there was no habit to stop."
-    assert 'id="why"' in page(habitless)
-    assert diagnosis_answers(plain) == {}
-    assert 'id="why"' not in page(plain) and 'name="knowing"' not in page(plain)
-    assert "<code>cdta run --model some/model ... --diagnose</code>" in page(plain)
-    assert "with the habit" not in printed(plain, verbose=True)
-
-
-def test_the_terminal_shows_the_tables_of_a_diagnosis_only_if_verbose(typical: Run) -> None:
-    brief_lines, lines = (printed(typical, verbose=v).splitlines() for v in (False, True))
-    (knows,) = [line for line in lines if line.startswith("knows the rule: 58")]
-    assert knows.split()[4:] == ["40", "69.0%", "18", "31.0%"]
-    assert "of 63 with the habit" in printed(typical, verbose=True)
-    assert "habits at controls: 100.0% standard, 100.0% placebo, 75.0% changed" in lines
-    for title in ("Knowledge of the rule (J)", "Effect of knowing", "Specific impact factor"):
-        assert any(line.startswith(title) for line in lines)
-        assert not any(line.startswith(title) for line in brief_lines)
-    assert any(line.startswith("Rule uptake ") for line in brief_lines)
-    assert not any("_impact_factor" in line for line in lines)
-    headings = next(line for line in lines if line.startswith("outcome"))
-    names = ["outcome", "standard", "changed", "placebo", "reminded", "forbidden", "allowed"]
-    assert headings.split() == names
-    assert max(map(len, lines)) <= 80
+    plain = page(played(positions=POOL[:1]))
+    assert 'id="why"' in page(habitless())
+    assert 'id="why"' not in plain and 'name="knowing"' not in plain
+    assert "<code>cdta run --model some/model ... --diagnose</code>" in plain
 
 
 @pytest.fixture(scope="module")
@@ -338,10 +245,9 @@ def test_an_experiment_tells_who_knows_the_rule(typical: Run) -> None:
     rows = {str(row["model"]): row for row in as_rows(entries_of([typical, plain]))}
     assert [row["rule_knowledge"] for row in rows.values()].count(None) == 1
     assert "rule_knowledge" not in as_rows(entries_of([plain]))[0]
-    console = Console(width=100, record=True, file=StringIO())
     ranked = rankings(entries_of([typical]))
-    console.print(experiment_table(ranked, build_document(ranked, Path())))
-    assert "why the habit stays J" in console.export_text()
+    table = experiment_table(ranked, build_document(ranked, Path()))
+    assert "why the habit stays J" in printed(table, 100)
     made = made_of(typical, plain)
     why, _, _ = made.partition('<th scope="col">why the habit stays</th>')[2].partition("</table>")
     shown = re.findall(r'data-in="results.0.(?:rule_knowledge|knowing_effect)">([−\d.]+)', why)

@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 from playwright.sync_api import Browser
 
-from browser import Opener, saved, serious_violations
+from browser import Opened, Opener, saved, serious_violations
 from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.game.notation import notate
 from cant_do_that_anymore.game.position import Position, shipped_pool
@@ -28,6 +28,7 @@ from cant_do_that_anymore.task.types import Eval
 from runs import with_other_forbidden_moves
 from testing import POOL, Asked, cdta, plan_of, played, run_of
 
+Show = Callable[..., Opened]
 BIDI = "f1b5 \u202e\u2066evil\u2069\u202c \u200f\ufeff\x00\x1b[2J"
 HOSTILE = [
     "<script>window.hacked = 1</script>",
@@ -64,17 +65,23 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def of_all_kinds(n: int) -> Run:
+    """Samples that keep their habit, adapt or ramble by turns."""
+    asked = []
+    for number, position in enumerate(POOL[:n]):
+        special = position.special_moves[0]
+        asked.append(pair(position, special, (special, "a2a3", special, "no idea")[number % 4]))
+    return run_of(asked)
+
+
 @pytest.fixture(scope="module")
 def habitual() -> Run:
-    """A thousand samples that keep their habit, adapt or ramble by turns."""
-    replies = ("{special}", "a2a3", "{special}", "no idea")
-    specials = [position.special_moves[0] for position in POOL[:1000]]
-    return run_of(
-        [
-            pair(position, special, replies[number % 4].format(special=special))
-            for number, (position, special) in enumerate(zip(POOL, specials, strict=False))
-        ]
-    )
+    return of_all_kinds(1000)
+
+
+@pytest.fixture(scope="module")
+def some() -> Run:
+    return of_all_kinds(40)
 
 
 @pytest.fixture(scope="module")
@@ -109,23 +116,27 @@ def other_bishop_moves() -> Run:
 
 
 @pytest.fixture(scope="module")
-def page_of(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], Path]:
-    """The page of the fixture of that name, written once."""
-    pages: dict[str, Path] = {}
-
-    def write(name: str) -> Path:
-        if name not in pages:
-            pages[name] = saved(request.getfixturevalue(name), tmp_path_factory.mktemp(name))
-        return pages[name]
-
-    return write
+def pages() -> dict[str, Path]:
+    return {}
 
 
 @pytest.fixture
-def habitual_page(page_of: Callable[[str], Path]) -> Path:
-    return page_of("habitual")
+def show(
+    request: pytest.FixtureRequest,
+    pages: dict[str, Path],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    open_page: Opener,
+) -> Show:
+    """Open the page of a run, of a file, or of the fixture of that name, written once."""
+
+    def opened(run: Run | Path | str, link: str = "", width: int = 1280) -> Opened:
+        if isinstance(run, str) and run not in pages:
+            pages[run] = saved(request.getfixturevalue(run), tmp_path_factory.mktemp(run))
+        path = pages[run] if isinstance(run, str) else run
+        return open_page(saved(path, tmp_path) if isinstance(path, Run) else path, link, width)
+
+    return opened
 
 
 def test_texts_are_told_as_they_were_asked() -> None:
@@ -137,9 +148,9 @@ def test_texts_are_told_as_they_were_asked() -> None:
 
 
 def test_run_command_writes_a_page_that_shows_the_headline_and_a_board(
-    real: Path, open_page: Opener
+    real: Path, show: Show
 ) -> None:
-    opened = open_page(real / "report.html")
+    opened = show(real / "report.html")
     assert opened.text(".lede") == headline(load_run(real))
     board = opened.page.locator("#samples .board")
     assert board.locator("use").count() >= 16
@@ -147,9 +158,9 @@ def test_run_command_writes_a_page_that_shows_the_headline_and_a_board(
     assert board.bounding_box()["width"] > 200  # type: ignore[index]
 
 
-def test_numbers_in_the_page_equal_those_in_run_json(real: Path, open_page: Opener) -> None:
+def test_numbers_in_the_page_equal_those_in_run_json(real: Path, show: Show) -> None:
     facts = json.loads((real / "run.json").read_text())
-    opened = open_page(real / "report.html")
+    opened = show(real / "report.html")
     evaluate = opened.page.eval_on_selector_all
     shown = evaluate("[data-metric]", "all => all.map(data => [data.dataset.metric, data.value])")
     assert {name for name, _ in shown} == set(facts["metrics"])
@@ -194,10 +205,8 @@ def test_every_setting_and_all_that_identifies_the_model_is_told() -> None:
     assert "<dt>Model’s stop at</dt><dd>[&#34;x&#34;, &#34;y&#34;]</dd>" in made
 
 
-def test_a_third_condition_is_everywhere_on_the_page(
-    page_of: Callable[[str], Path], open_page: Opener
-) -> None:
-    opened = open_page(page_of("three"))
+def test_a_third_condition_is_everywhere_on_the_page(show: Show) -> None:
+    opened = show("three")
     assert "3 times" in opened.text("#moved")
     columns = opened.page.locator(".outcomes thead th").all_text_contents()
     assert columns == ["outcome", "meaning", "standard", "changed", "half told"]
@@ -212,7 +221,7 @@ def test_a_third_condition_is_everywhere_on_the_page(
     opened.page.select_option("[name=half_told]", "unreadable")
     opened.expect_place("1 of 1")
     assert opened.text(f"article{third} pre") == "<i>no</i>"
-    linked = open_page(page_of("three"), link="#half_told=special")
+    linked = show("three", link="#half_told=special")
     assert linked.place == "1 of 1"
     colours = {
         linked.page.locator(f"article{name} h3").evaluate("h3 => getComputedStyle(h3).color")
@@ -221,18 +230,16 @@ def test_a_third_condition_is_everywhere_on_the_page(
     assert len(colours) == 3
 
 
-def test_arrows_of_three_equal_answers_lie_side_by_side(
-    three: Run, tmp_path: Path, open_page: Opener
-) -> None:
+def test_arrows_of_three_equal_answers_lie_side_by_side(three: Run, show: Show) -> None:
     answers = {reply: Answer("g1h3") for reply in three.samples[0].replies}
     run = run_of([(three.samples[0].position, answers)], three.plan)
-    arrows = open_page(saved(run, tmp_path)).page.locator("#samples .board > polygon")
+    arrows = show(run).page.locator("#samples .board > polygon")
     shapes = arrows.evaluate_all("all => all.map(arrow => arrow.getAttribute('points'))")
     assert len(set(shapes)) == 3
 
 
 def test_a_new_measure_is_in_the_table_and_among_every_number(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, open_page: Opener
+    monkeypatch: pytest.MonkeyPatch, show: Show
 ) -> None:
     patient = Measure(
         *("patience", "Patience", "it took its time"),
@@ -241,7 +248,7 @@ def test_a_new_measure_is_in_the_table_and_among_every_number(
         needs=("changed",),
     )
     monkeypatch.setitem(MEASURES, "patience", patient)
-    opened = open_page(saved(run_of([pair(POOL[0], "a2a3", "a2a3")]), tmp_path))
+    opened = show(run_of([pair(POOL[0], "a2a3", "a2a3")]))
     row = opened.page.locator(".metrics tr", has_text="patience")
     assert "it took its time; perfect is\u00a00.5" in (row.locator("th").text_content() or "")
     assert row.locator("data").text_content() == "1.000"
@@ -249,10 +256,8 @@ def test_a_new_measure_is_in_the_table_and_among_every_number(
     assert "patience" in opened.text("table.all")
 
 
-def test_filters_and_search_narrow_the_samples(
-    habitual: Run, habitual_page: Path, open_page: Opener
-) -> None:
-    opened = open_page(habitual_page)
+def test_filters_and_search_narrow_the_samples(habitual: Run, show: Show) -> None:
+    opened = show("habitual")
     opened.expect_place("1 of 1,000")
     opened.page.select_option("[name=changed]", "unreadable")
     opened.expect_place("1 of 250")
@@ -263,7 +268,7 @@ def test_filters_and_search_narrow_the_samples(
     opened.expect_place("no match")
     assert opened.page.locator("#samples .board").is_hidden()
     special = [(s.position.board(), s.position.special_moves[0]) for s in habitual.samples]
-    opened = open_page(habitual_page)
+    opened = show("habitual")
     opened.page.fill("[name=move]", "f1b5")
     opened.expect_place(f"1 of {sum(uci == 'f1b5' for _, uci in special)}")
     opened.page.fill("[name=move]", "bb5")
@@ -271,10 +276,8 @@ def test_filters_and_search_narrow_the_samples(
     assert opened.text(".legend .special b") == "Bb5"
 
 
-def test_openings_and_bands_of_the_flow_link_to_their_samples(
-    habitual_page: Path, open_page: Opener
-) -> None:
-    opened = open_page(habitual_page)
+def test_openings_and_bands_of_the_flow_link_to_their_samples(show: Show) -> None:
+    opened = show("habitual")
     row = opened.page.locator(".groups tbody tr", has_text="1. e4 e5").first
     count = row.locator("td").first.text_content()
     opened.page.locator("details:has(.groups)").last.locator("summary").click()
@@ -288,9 +291,9 @@ def test_openings_and_bands_of_the_flow_link_to_their_samples(
 
 @pytest.mark.parametrize("width", [320, 390, 1440])
 def test_any_forbidden_move_stands_beside_the_special_ones_in_every_group(
-    page_of: Callable[[str], Path], open_page: Opener, width: int
+    show: Show, width: int
 ) -> None:
-    opened = open_page(page_of("other_bishop_moves"), width=width)
+    opened = show("other_bishop_moves", width=width)
     tables = opened.page.locator(".groups")
     assert tables.count() == 3
     for folded in opened.page.locator("details:has(.groups) summary").all():
@@ -314,9 +317,9 @@ def test_any_forbidden_move_stands_beside_the_special_ones_in_every_group(
 
 
 def test_arrow_keys_step_through_samples_and_leave_text_fields_alone(
-    habitual: Run, habitual_page: Path, open_page: Opener
+    habitual: Run, show: Show
 ) -> None:
-    opened = open_page(habitual_page)
+    opened = show("habitual")
     keyboard = opened.page.keyboard
     keyboard.press("ArrowLeft")
     opened.expect_place("1 of 1,000")
@@ -332,16 +335,14 @@ def test_arrow_keys_step_through_samples_and_leave_text_fields_alone(
     opened.expect_place("3 of 1,000")
     opened.page.click("[name=previous]")
     opened.expect_place("2 of 1,000")
-    linked = open_page(habitual_page, link=address)
+    linked = show("habitual", link=address)
     assert linked.place == "3 of 1,000"
     assert third in linked.text(".identity")
     assert linked.page.evaluate("scrollY") > 500
 
 
-def test_filters_are_in_the_address_and_back_and_forward_follow_them(
-    habitual_page: Path, open_page: Opener
-) -> None:
-    opened = open_page(habitual_page)
+def test_filters_are_in_the_address_and_back_and_forward_follow_them(show: Show) -> None:
+    opened = show("habitual")
     opened.page.select_option("[name=changed]", "unreadable")
     opened.page.locator("[name=move]").press_sequentially("f1b5")
     address, found = opened.page.evaluate("location.hash"), opened.place
@@ -357,25 +358,23 @@ def test_filters_are_in_the_address_and_back_and_forward_follow_them(
     opened.page.go_forward()
     opened.expect_place(found)
     opened.page.click("[name=next]")
-    linked = open_page(habitual_page, link=opened.page.evaluate("location.hash"))
+    linked = show("habitual", link=opened.page.evaluate("location.hash"))
     assert linked.place == opened.place == found.replace("1", "2", 1)
     assert linked.page.input_value("[name=changed]") == "unreadable"
 
 
 def test_a_link_whose_filters_leave_out_what_it_shows_has_no_filters(
-    habitual: Run, habitual_page: Path, open_page: Opener
+    habitual: Run, show: Show
 ) -> None:
-    opened = open_page(habitual_page, link="#changed=refused")
+    opened = show("habitual", link="#changed=refused")
     opened.expect_place("1 of 1,000")
     assert opened.page.locator("[name=changed] option:checked").text_content() == "any outcome"
     link = f"#changed=unreadable&sample={habitual.samples[1].position.id}"
-    assert open_page(habitual_page, link=link).place == "2 of 1,000"
+    assert show("habitual", link=link).place == "2 of 1,000"
 
 
-def test_the_list_is_there_before_it_is_scrolled_to_and_on_paper(
-    habitual_page: Path, open_page: Opener
-) -> None:
-    opened = open_page(habitual_page, width=1000)
+def test_the_list_is_there_before_it_is_scrolled_to_and_on_paper(show: Show) -> None:
+    opened = show("habitual", width=1000)
     rows = opened.page.locator(".list li")
     assert rows.last.inner_text().split()[1:] == ["special", "unreadable"]
     left_edges = "all => all.map(cell => cell.getBoundingClientRect().left)"
@@ -410,15 +409,13 @@ def test_the_tiles_are_the_numbers_that_the_eval_is_about(eval: Eval) -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_the_changed_rule_is_drawn_above_the_fold(
-    habitual_page: Path, open_page: Opener, width: int, height: int
-) -> None:
-    board = open_page(habitual_page, width=width).page.locator("#rule .board").bounding_box()
+def test_the_changed_rule_is_drawn_above_the_fold(show: Show, width: int, height: int) -> None:
+    board = show("habitual", width=width).page.locator("#rule .board").bounding_box()
     assert board and board["width"] > 140
     assert board["y"] + board["height"] < height
 
 
-def test_replies_and_thoughts_are_text_and_never_act(tmp_path: Path, open_page: Opener) -> None:
+def test_replies_and_thoughts_are_text_and_never_act(show: Show) -> None:
     asked = [
         pair(
             position,
@@ -427,7 +424,7 @@ def test_replies_and_thoughts_are_text_and_never_act(tmp_path: Path, open_page: 
         )
         for position, words in zip(POOL, [*HOSTILE, "a\nb"], strict=False)
     ]
-    opened = open_page(saved(run_of(asked), tmp_path))
+    opened = show(run_of(asked))
     for words in (*HOSTILE, "a\nb"):
         assert opened.text("article.standard > pre") == visible(words)
         assert opened.text("article.changed > pre") == visible(words[::-1])
@@ -442,7 +439,7 @@ def test_replies_and_thoughts_are_text_and_never_act(tmp_path: Path, open_page: 
     assert opened.page.locator("script").count() == 2
 
 
-def test_names_notes_errors_and_sources_are_text_too(tmp_path: Path, open_page: Opener) -> None:
+def test_names_notes_errors_and_sources_are_text_too(show: Show) -> None:
     evil = "</title><script>window.hacked = 1</script>\u202e\ud800"
     position = replace(POOL[0], source="javascript:window.hacked=1")
     lost = Answer("", stop_reason="error", error=evil)
@@ -457,7 +454,7 @@ def test_names_notes_errors_and_sources_are_text_too(tmp_path: Path, open_page: 
     names = ("version", "endpoint", "model", "started_at", "protocol")
     run = replace(run, **dict.fromkeys(names, evil))  # type: ignore[arg-type]
     assert not set(page(run)) & set("\u202e\ud800")
-    opened = open_page(saved(run, tmp_path))
+    opened = show(run)
     assert opened.page.title().startswith(visible(evil))
     assert opened.text("h1") == visible(evil)
     assert opened.page.locator(".identity a").count() == 0
@@ -466,9 +463,9 @@ def test_names_notes_errors_and_sources_are_text_too(tmp_path: Path, open_page: 
 
 
 def test_thoughts_are_folded_beside_the_board_and_samples_are_found_by_them(
-    thoughtful: Run, page_of: Callable[[str], Path], open_page: Opener
+    thoughtful: Run, show: Show
 ) -> None:
-    opened = open_page(page_of("thoughtful"))
+    opened = show("thoughtful")
     position = thoughtful.samples[0].position
     thoughts = opened.page.locator("article.changed details pre")
     assert thoughts.is_hidden()
@@ -489,15 +486,13 @@ def test_thoughts_are_folded_beside_the_board_and_samples_are_found_by_them(
     opened.expect_place("1 of 6")
     opened.page.select_option("[name=changed]", "unreadable")
     opened.expect_place("1 of 6")
-    assert open_page(page_of("thoughtful"), link="#thoughts=special").place == "1 of 4"
+    assert show("thoughtful", link="#thoughts=special").place == "1 of 4"
 
 
-def test_a_move_in_the_thoughts_is_drawn_where_it_is_pointed_at(
-    tmp_path: Path, open_page: Opener
-) -> None:
+def test_a_move_in_the_thoughts_is_drawn_where_it_is_pointed_at(show: Show) -> None:
     thoughts = "No Bb5, not O-O-O; Bg3? (f1b5, b5) a1a1 h2h4!"
     run = run_of([pair(AFTER_E4, "f1b5", thinking(thoughts, "d2d4", 9))])
-    opened = open_page(saved(run, tmp_path))
+    opened = show(run)
     opened.page.click("article.changed summary")
     moves = opened.page.locator("article.changed .pointer")
     assert moves.all_text_contents() == ["Bb5", "Bg3", "f1b5", "h2h4"]
@@ -515,20 +510,16 @@ def test_a_move_in_the_thoughts_is_drawn_where_it_is_pointed_at(
     assert pointed.count() == 1
 
 
-def test_thoughts_that_are_counted_and_not_shown_are_told_of(
-    tmp_path: Path, open_page: Opener
-) -> None:
+def test_thoughts_that_are_counted_and_not_shown_are_told_of(show: Show) -> None:
     run = run_of([pair(POOL[0], "a2a3", thinking("", "a2a3", 70))])
-    opened = open_page(saved(run, tmp_path))
+    opened = show(run)
     assert opened.page.locator("article.changed details").is_hidden()
     assert opened.text("article.changed .remark").endswith(" 72 out, 70 of them reasoning")
     assert opened.text("article.standard .remark") == "stop, 0 tokens in, 0 out"
 
 
-def test_amounts_of_tokens_are_in_the_table(
-    thoughtful: Run, habitual: Run, page_of: Callable[[str], Path], open_page: Opener
-) -> None:
-    opened = open_page(page_of("thoughtful"))
+def test_amounts_of_tokens_are_in_the_table(thoughtful: Run, habitual: Run, show: Show) -> None:
+    opened = show("thoughtful")
     row = opened.page.locator(".metrics tr", has_text="changed_thinking_tokens")
     around = thoughtful.results.intervals["changed_thinking_tokens"]
     assert row.locator("data").text_content() == "625"
@@ -539,10 +530,10 @@ def test_amounts_of_tokens_are_in_the_table(
     assert "hought" not in without and "hinking" not in without
 
 
-def test_long_texts_are_cut_in_the_middle_and_say_so(tmp_path: Path, open_page: Opener) -> None:
+def test_long_texts_are_cut_in_the_middle_and_say_so(show: Show) -> None:
     reply = "a" * 5_000 + '<"\n\u202e' * 500
     thoughts = "a" * 30_000 + " f1b5 " + "b" * 30_000 + " g1f3"
-    opened = open_page(saved(run_of([pair(AFTER_E4, reply, thinking(thoughts, "", 9))]), tmp_path))
+    opened = show(run_of([pair(AFTER_E4, reply, thinking(thoughts, "", 9))]))
     shown = opened.text("article.standard > pre")
     assert shown.startswith("a" * 1_500 + "…")
     assert shown.endswith("…" + visible('<"\n\u202e') * 375)
@@ -589,20 +580,19 @@ def test_policy_stops_scripts_and_requests_whatever_gets_into_the_page(
     window.close()
 
 
-def test_a_thousand_samples_open_in_two_seconds(habitual_page: Path, open_page: Opener) -> None:
+def test_a_thousand_samples_open_in_two_seconds(pages: dict[str, Path], show: Show) -> None:
+    show("habitual")  # by now it is written
     started = monotonic()
-    opened = open_page(habitual_page)
+    opened = show("habitual")
     assert opened.page.locator("#samples .board use").count() > 0
     assert monotonic() - started < 2
-    assert habitual_page.stat().st_size < 2_000_000
+    assert pages["habitual"].stat().st_size < 2_000_000
 
 
-def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(
-    tmp_path: Path, open_page: Opener
-) -> None:
+def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(show: Show) -> None:
     positions = shipped_pool("diagonal")[:50]
     asked = [pair(p, p.special_moves[0], p.special_moves[-1]) for p in positions]
-    opened = open_page(saved(run_of(asked, plan_of(50, eval="all_diagonal")), tmp_path))
+    opened = show(run_of(asked, plan_of(50, eval="all_diagonal")))
     assert opened.text(".lede").startswith("model-1 moves a bishop diagonally in 100% of 50")
     assert "earlier bishop moves" in opened.text("#where")
     for position in positions[:5]:
@@ -611,9 +601,9 @@ def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(
         opened.page.keyboard.press("ArrowRight")
 
 
-def test_the_same_position_twice_has_two_links(tmp_path: Path, open_page: Opener) -> None:
+def test_the_same_position_twice_has_two_links(show: Show) -> None:
     run = run_of([pair(POOL[0], "a2a3", "a2a3")] * 2)
-    open_page(saved(run, tmp_path), link=f"#sample={POOL[0].id}-2").expect_place("2 of 2")
+    show(run, link=f"#sample={POOL[0].id}-2").expect_place("2 of 2")
 
 
 @pytest.mark.parametrize(
@@ -627,41 +617,32 @@ def test_the_same_position_twice_has_two_links(tmp_path: Path, open_page: Opener
     ids=["no samples", "no habit", "all failed", "odd moves"],
 )
 def test_runs_with_little_in_them_have_a_page(
-    answers: list[tuple[str | Answer, str | Answer]], tmp_path: Path, open_page: Opener
+    answers: list[tuple[str | Answer, str | Answer]], show: Show
 ) -> None:
     position = Position(1, (), ("f1b5",))
-    opened = open_page(saved(run_of([pair(position, *both) for both in answers]), tmp_path))
+    opened = show(run_of([pair(position, *both) for both in answers]))
     assert opened.text(".tile .value >> nth=1") == "–"
     opened.expect_place(f"1 of {len(answers)}" if answers else "no match")
 
 
-@pytest.mark.parametrize("name", ["habitual", "three", "thoughtful", "other_bishop_moves"])
-def test_pages_fit_narrow_screens(
-    name: str, page_of: Callable[[str], Path], open_page: Opener
-) -> None:
-    opened = open_page(page_of(name))
-    for width in (320, 390, 768):
+@pytest.mark.parametrize("name", ["habitual", "some", "three", "thoughtful", "other_bishop_moves"])
+def test_pages_fit_all_screens_and_are_accessible(name: str, show: Show) -> None:
+    opened = show(name)
+    for width in (320, 390, 768, 1440):
         opened.page.set_viewport_size({"width": width, "height": 900})
         assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+    if name in ("some", "three", "thoughtful"):  # of a thousand samples it takes ten seconds
+        for summary in opened.page.locator("#where summary, #made summary").all():
+            summary.click()
+        for width in (390, 1440):
+            opened.page.set_viewport_size({"width": width, "height": 900})
+            for scheme in ("light", "dark"):
+                opened.page.emulate_media(color_scheme=scheme)
+                assert serious_violations(opened.page) == []
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("name", ["habitual", "three", "thoughtful"])
-def test_pages_are_accessible(
-    name: str, width: int, page_of: Callable[[str], Path], open_page: Opener
-) -> None:
-    opened = open_page(page_of(name), width=width)
-    for summary in opened.page.locator("#where summary, #made summary").all():
-        summary.click()
-    for scheme in ("light", "dark"):
-        opened.page.emulate_media(color_scheme=scheme)
-        assert serious_violations(opened.page) == []
-
-
-def test_failures_come_first_and_link_to_their_samples(
-    habitual_page: Path, open_page: Opener
-) -> None:
-    opened = open_page(habitual_page)
+def test_failures_come_first_and_link_to_their_samples(show: Show) -> None:
+    opened = show("habitual")
     items = opened.page.locator(".failures li")
     assert items.all_inner_texts() == [
         "500 of 1,000 kept the habit: show them",
@@ -681,8 +662,8 @@ def test_failures_come_first_and_link_to_their_samples(
     assert colors == [opened.page.evaluate("getComputedStyle(document.body).color")]
 
 
-def test_dark_screens_get_a_dark_page_and_paper_a_white_one(real: Path, open_page: Opener) -> None:
-    opened = open_page(real / "report.html")
+def test_dark_screens_get_a_dark_page_and_paper_a_white_one(real: Path, show: Show) -> None:
+    opened = show(real / "report.html")
     colour = "getComputedStyle(document.documentElement).backgroundColor"
     opened.page.emulate_media(color_scheme="light")
     assert opened.page.evaluate(colour) == "rgb(251, 250, 247)"
