@@ -49,7 +49,7 @@ from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
-from cant_do_that_anymore.task.prompts import FORMS
+from cant_do_that_anymore.task.forms import FORMS, Form
 from cant_do_that_anymore.task.spec import plan_for
 from own_rules import NoEnPassant
 from testing import POOL as SHIPPED_POOL
@@ -70,7 +70,7 @@ def saved_and_loaded(run: Run, folder: Path) -> Run:
 
 def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     politely = ConditionTemplate(
-        lambda _: STANDARD, lambda wording, _: wording.standard + " If you please."
+        lambda _: STANDARD, lambda wording, *_: wording.standard_prompt() + " If you please."
     )
     monkeypatch.setitem(CONDITIONS, "politely", politely)
 

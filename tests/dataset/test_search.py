@@ -15,6 +15,7 @@ from cant_do_that_anymore.game.rules import rules_named
 from cant_do_that_anymore.providers.base import Answer, Request, Usage, local_info
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
+from cant_do_that_anymore.task.prompts import Prompt
 from cant_do_that_anymore.task.spec import plan_for
 from testing import POOL as SHIPPED
 from testing import Spec
@@ -190,7 +191,10 @@ def test_whatever_makes_another_dataset_changes_its_digest() -> None:
         replace(CRITERIA, plan=replace(plan, change=rules_named("no-castling"))),
         replace(CRITERIA, plan=replace(plan, reading="exact")),
         replace(CRITERIA, plan=replace(plan, settings=replace(plan.settings, max_tokens=17))),
-        replace(CRITERIA, plan=replace(plan, conditions=(replace(baseline, text="!"), *more))),
+        replace(
+            CRITERIA,
+            plan=replace(plan, conditions=(replace(baseline, prompts=(Prompt("!"),)), *more)),
+        ),
     ]
     assert len({each.digest for each in (CRITERIA, *others)}) == 7
     assert {len(each.digest) for each in others} == {8}

@@ -128,7 +128,9 @@ def test_the_page_says_what_was_tested_before_the_verdict(
     text = page.locator("header").inner_text()
     assert "positions from chess games" in text and "Rule uptake is how often" in text
     run = load_run(next(experiment.glob("*/run.json")).parent)
-    assert page.locator("header pre").all_inner_texts() == [c.text for c in run.plan.conditions]
+    assert page.locator("header pre").all_inner_texts() == [
+        c.prompts[0].text for c in run.plan.conditions
+    ]
     assert page.locator("header .board use").count() > 20
     assert "... --diagnose" in page.locator("#leaderboard code").inner_text()
     shown = page.locator("body").inner_text()

@@ -24,6 +24,7 @@ from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
+from cant_do_that_anymore.task.prompts import Prompt
 from cant_do_that_anymore.task.types import Eval
 from runs import with_other_forbidden_moves
 from testing import POOL, Asked, cdta, plan_of, played, run_of
@@ -142,7 +143,7 @@ def show(
 def test_texts_are_told_as_they_were_asked() -> None:
     plan = plan_of()
     first, *others = plan.conditions
-    asked = replace(first, text="In 90 % of games & more, <think>.")
+    asked = replace(first, prompts=(Prompt("In 90 % of games & more, <think>."),))
     made = page(run_of([], replace(plan, conditions=(asked, *others))))
     assert "<pre>In 90 % of games &amp; more, &lt;think&gt;.</pre>" in made
 

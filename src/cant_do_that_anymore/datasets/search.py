@@ -1,9 +1,8 @@
 """Search a pool for positions with the habit, and stop when it holds too few.
 
 The search goes through the pool in seeded order at temperature 0 under the baseline condition. A
-model that does not support temperature samples its answers, and one answer says little. So
-positions that it hits are asked again, and selected if at least two of three answers are the
-special move.
+model that does not support temperature samples its answers. So positions that it hits are asked
+again, and selected if at least two of three answers are the special move.
 
 The futility test is a bet. Suppose that the pool holds just as many hits as are needed. Then the
 chance that the next position is a hit is known, and one can bet against it at fair odds. If the

@@ -5,11 +5,11 @@ A diagnosis has its controls in ``controls.jsonl``, in the same format.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from math import isclose
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ..costs.approval import Cost
 from ..datasets.storage import Dataset, notes_on_dataset
@@ -24,15 +24,12 @@ from ..metrics.stats.intervals import Interval
 from ..metrics.stopping import on_precision
 from ..metrics.types import Results
 from ..providers.base import Answer, Effort, Settings
-from ..task.conditions import condition_named
-from ..task.forms import MOVES, saved_form
-from ..task.prompts import Prompt
+from ..task.conditions import SavedCondition
 from ..task.samples import interned, rescore
 from ..task.spill import SpillFile, spill_file
 from ..task.types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,
-    Condition,
     Eval,
     Outcome,
     Plan,
@@ -48,42 +45,6 @@ FORMAT = 4
 FACTS, SAMPLES, CONTROLS = "run.json", "samples.jsonl", "controls.jsonl"
 AGAIN = "run its command again; cached answers are used"
 CHANGED = f"the file was changed; {AGAIN}"
-
-
-@dataclass(frozen=True)
-class SavedCondition:
-    """A condition in ``run.json``; its rules are known by their identity.
-
-    With several wordings, ``prompts`` has the texts of each.
-    """
-
-    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
-
-    name: str
-    rules: str
-    text: str = ""
-    added: str = ""
-    role: Literal["system", "user"] = "system"
-    form: str = MOVES.name
-    prompts: tuple[Prompt, ...] = ()
-
-    @classmethod
-    def of(cls, condition: Condition) -> "SavedCondition":
-        """Return the saved form of a condition."""
-        several = condition.prompts if len(condition.prompts) > 1 else ()
-        texts = {} if several else asdict(condition.prompts[0])
-        rules, form = identity_of(condition.rules), condition.form.identity
-        return cls(condition.name, rules, **texts, form=form, prompts=several)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the values that are not defaults."""
-        defaults = {item.name: item.default for item in fields(self)}
-        return {name: value for name, value in asdict(self).items() if value != defaults[name]}
-
-    def condition(self, rules: Mapping[str, Rules]) -> Condition:
-        """Return the condition, with one of these rules."""
-        prompts = self.prompts or [Prompt(self.text, self.added, self.role)]
-        return condition_named(self.name, rules[self.rules], prompts, saved_form(self.form))
 
 
 @dataclass(frozen=True, kw_only=True)

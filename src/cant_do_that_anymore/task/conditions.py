@@ -4,15 +4,16 @@ A run asks about every position under the conditions of its plan. The first is t
 which a model shows its habits.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
 from functools import partial
+from typing import Any, ClassVar, Literal
 
 from ..errors import InvalidInput, unknown_value
 from ..game.position import Position
-from ..game.rules import STANDARD, Rules, placebo_of
+from ..game.rules import STANDARD, Rules, identity_of, placebo_of
 from ..providers.base import Question
-from .forms import MOVES, Form
+from .forms import MOVES, Form, saved_form
 from .knowledge import allowed_move, forbidden_move, judge_knowledge
 from .prompts import DEFAULT, Prompt, Wording
 from .scorer import judge
@@ -156,3 +157,39 @@ def check_conditions(names: tuple[str, ...]) -> None:
             f"the conditions of a run must start with {STANDARD_CONDITION!r} and "
             f"{CHANGED_CONDITION!r} and be distinct, not {names!r}"
         )
+
+
+@dataclass(frozen=True)
+class SavedCondition:
+    """A condition in ``run.json``; its rules are known by their identity.
+
+    With several wordings, ``prompts`` has the texts of each.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
+    name: str
+    rules: str
+    text: str = ""
+    added: str = ""
+    role: Literal["system", "user"] = "system"
+    form: str = MOVES.name
+    prompts: tuple[Prompt, ...] = ()
+
+    @classmethod
+    def of(cls, condition: Condition) -> "SavedCondition":
+        """Return the saved form of a condition."""
+        several = condition.prompts if len(condition.prompts) > 1 else ()
+        texts = {} if several else asdict(condition.prompts[0])
+        rules, form = identity_of(condition.rules), condition.form.identity
+        return cls(condition.name, rules, **texts, form=form, prompts=several)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the values that are not defaults."""
+        defaults = {item.name: item.default for item in fields(self)}
+        return {name: value for name, value in asdict(self).items() if value != defaults[name]}
+
+    def condition(self, rules: Mapping[str, Rules]) -> Condition:
+        """Return the condition, with one of these rules."""
+        prompts = self.prompts or [Prompt(self.text, self.added, self.role)]
+        return condition_named(self.name, rules[self.rules], prompts, saved_form(self.form))
